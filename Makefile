@@ -1,0 +1,66 @@
+PYTHON ?= python3
+BIN := .venv/bin
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo test lint format bench lock clean
+.SILENT:
+
+help:
+	echo "make demo    schedule the example cluster and show the decisions"
+	echo "make test    everything CI checks: format, lint, types, layers, tests"
+	echo "make lint    the same without the tests"
+	echo "make format  rewrite the code in house format"
+	echo "make bench   measure throughput"
+	echo "make lock    refresh constraints.txt"
+	echo "make clean   remove everything that was generated"
+
+# Exit code 1 means that a pod stayed pending, which a demo may show.
+demo: .venv/installed
+	$(BIN)/mooring simulate examples/demo || test $$? -eq 1
+
+test: lint
+	echo "== pytest"
+	$(BIN)/pytest --quiet
+
+lint: .venv/installed-test
+	echo "== ruff format"
+	$(BIN)/ruff format --check --quiet
+	echo "== ruff check"
+	$(BIN)/ruff check --quiet
+	echo "== mypy"
+	$(BIN)/mypy
+	echo "== lint-imports"
+	$(BIN)/lint-imports --no-logo
+
+format: .venv/installed-test
+	$(BIN)/ruff check --fix --quiet
+	$(BIN)/ruff format
+
+bench: .venv/installed
+	$(BIN)/mooring bench
+
+lock:
+	rm -rf .venv-lock
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/pip install --quiet --disable-pip-version-check '.[test]'
+	echo "# Every dependency, runtime and test, at the version we test with. Refresh: make lock" > constraints.txt
+	.venv-lock/bin/pip freeze --exclude mooring >> constraints.txt
+	rm -rf .venv-lock
+
+clean:
+	rm -rf .venv .venv-lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(BIN)/pip:
+	echo "== creating .venv"
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml constraints.txt | $(BIN)/pip
+	echo "== installing mooring"
+	$(PIP_INSTALL) --editable .
+	touch $@
+
+.venv/installed-test: pyproject.toml constraints.txt | $(BIN)/pip
+	echo "== installing mooring and its test tools"
+	$(PIP_INSTALL) --editable '.[test]'
+	touch $@ .venv/installed

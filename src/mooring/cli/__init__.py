@@ -1,0 +1,62 @@
+"""The `mooring` command: one module per subcommand, and what all of them do about errors.
+
+Nothing is decided here. A subcommand imports what it needs when it runs, so that `--help` and
+`--version` need not load NumPy.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from mooring import __version__
+
+from . import bench, conform, simulate
+from .errors import report
+
+app = typer.Typer(
+    name="mooring",
+    help="A Kubernetes scheduler that decides over NumPy columns.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command("simulate")(simulate.simulate)
+app.command("conform")(conform.conform)
+app.command("bench")(bench.bench)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"mooring {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an internal error.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Runs the command line and ends the process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a character is no reason to stop.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app()
+    except Exception as error:  # noqa: BLE001 - the user gets one line, not a traceback
+        debug = "--debug" in sys.argv or bool(os.environ.get("MOORING_DEBUG"))
+        sys.exit(report(error, debug=debug))

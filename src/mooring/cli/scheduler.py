@@ -1,0 +1,31 @@
+"""The engine that the options of a command describe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mooring.config import Configuration, FeatureGates, default, load
+from mooring.engine import Engine
+from mooring.engine.registry import registry
+from mooring.framework.profile import known_plugins
+from mooring.simulate.problems import InputError
+
+
+def engine(config: Path | None, feature_gates: str) -> Engine:
+    """A new engine with the plugins that are installed."""
+    plugins = registry()
+    gates = FeatureGates.from_text(feature_gates)
+    known = known_plugins(plugins)
+    configuration: Configuration
+    if config is None:
+        configuration = default(known, gates)
+    else:
+        configuration = load(_text(config), known=known, source=str(config), gates=gates)
+    return Engine(configuration, plugins)
+
+
+def _text(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(path, (error.strerror or str(error)).lower()) from error

@@ -1,0 +1,108 @@
+"""`mooring simulate`: schedule the pods of a cluster that exists only in files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .progress import ProgressBar
+from .text import plain
+
+if TYPE_CHECKING:
+    from mooring.simulate.transcript import Transcript
+
+# Exit code when a pod stays pending.
+_PENDING = 1
+
+
+class Output(StrEnum):
+    """How the outcome is written."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+
+def simulate(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...",
+            help="YAML or JSON files or directories with nodes and pods; - is standard input.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="How to write the outcome.")
+    ] = Output.TABLE,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration.")
+    ] = None,
+    feature_gates: Annotated[
+        str, typer.Option(metavar="A=true,B=false", help="Feature gates to switch.")
+    ] = "",
+) -> None:
+    """Schedule the pending pods of a cluster given as manifests, and show where they go.
+
+    Takes what `kubectl get nodes,pods -A -o yaml` prints. Exits with 0 when every pod was placed,
+    1 when a pod stays pending, 2 when the input cannot be used.
+    """
+    # Here, so that the other commands start without NumPy.
+    from mooring.simulate.loading import load
+    from mooring.simulate.run import pending, simulate
+
+    from .scheduler import engine
+
+    scheduler = engine(config, feature_gates)
+    with ProgressBar() as bar:
+        given = load(paths)
+        bar.stage("scheduling", pending(given.objects))
+        transcript = simulate(scheduler, given.objects, bar.update)
+    for note in given.notes:
+        print(plain(f"note: {note}"), file=sys.stderr)
+    print(_WRITERS[output](transcript))
+    sys.stdout.flush()
+    if transcript.pending:
+        raise typer.Exit(_PENDING)
+
+
+def _table(transcript: Transcript) -> str:
+    from .tables import tables
+
+    return tables(transcript)
+
+
+def _wide(transcript: Transcript) -> str:
+    from .tables import tables
+
+    return tables(transcript, wide=True)
+
+
+def _json(transcript: Transcript) -> str:
+    from mooring.simulate.report import structure
+
+    return json.dumps(structure(transcript), indent=2)
+
+
+def _yaml(transcript: Transcript) -> str:
+    import yaml
+
+    from mooring.simulate.report import structure
+
+    # All but ASCII is written as escapes, so that no name reaches the terminal raw.
+    return yaml.safe_dump(structure(transcript), sort_keys=False, width=100).rstrip()
+
+
+_WRITERS: dict[Output, Callable[[Transcript], str]] = {
+    Output.TABLE: _table,
+    Output.WIDE: _wide,
+    Output.JSON: _json,
+    Output.YAML: _yaml,
+}

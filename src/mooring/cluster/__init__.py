@@ -1,0 +1,28 @@
+"""The cluster as columns: one row per node, one array per thing that decisions read.
+
+`Cluster` is the only writer. `Nodes` is what everyone else sees: read-only views of the same
+arrays, so there is no snapshot to copy. Decisions, plugins and I/O do not live here.
+"""
+
+from .changes import Change, ChangeLog, Scope
+from .check import check
+from .cluster import Cluster, UnknownNode
+from .nodes import Mask, Nodes, NodeView, Rows
+from .tally import PodMatch, Tally
+from .what_if import WhatIf
+
+__all__ = [
+    "Change",
+    "ChangeLog",
+    "Cluster",
+    "Mask",
+    "NodeView",
+    "Nodes",
+    "PodMatch",
+    "Rows",
+    "Scope",
+    "Tally",
+    "UnknownNode",
+    "WhatIf",
+    "check",
+]

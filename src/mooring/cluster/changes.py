@@ -1,0 +1,71 @@
+"""What changed, where and since when: the generation of the cluster and a log of row changes."""
+
+from __future__ import annotations
+
+from enum import IntFlag, StrEnum
+
+# A row number that stands for the cluster as a whole: namespaces, services, the number of nodes.
+EVERYWHERE = -1
+
+
+class Change(IntFlag):
+    """The kinds of change that a row can see."""
+
+    ALLOCATABLE = 1 << 0
+    REQUESTED = 1 << 1
+    LABELS = 1 << 2
+    TAINTS = 1 << 3
+    UNSCHEDULABLE = 1 << 4
+    IMAGES = 1 << 5
+    PORTS = 1 << 6
+    PODS = 1 << 7
+    VOLUMES = 1 << 8
+    ATTACH_LIMITS = 1 << 9
+    FEATURES = 1 << 10
+    NOMINATED = 1 << 11
+    NAMESPACES = 1 << 12
+    SERVICES = 1 << 13
+    MEMBERSHIP = 1 << 14
+
+    NONE = 0
+    #: Also the kinds that extended resources will add.
+    ALL = (1 << 62) - 1
+
+
+class Scope(StrEnum):
+    """How far a change on one row reaches in a plugin's answers."""
+
+    ROW = "row"
+    DOMAIN = "domain"
+    CLUSTER = "cluster"
+
+
+class ChangeLog:
+    """Row changes in order. A generation is a position in the log."""
+
+    def __init__(self) -> None:
+        self._dropped = 0
+        self._entries: list[tuple[int, Change]] = []
+
+    @property
+    def generation(self) -> int:
+        return self._dropped + len(self._entries)
+
+    def note(self, row: int, kinds: Change) -> None:
+        self._entries.append((row, kinds))
+
+    def since(self, generation: int) -> dict[int, Change] | None:
+        """The rows that changed after a generation and how; None when that is no longer known."""
+        if generation < self._dropped:
+            return None
+        rows: dict[int, Change] = {}
+        for row, kinds in self._entries[generation - self._dropped :]:
+            rows[row] = rows.get(row, Change.NONE) | kinds
+        return rows
+
+    def trim(self, keep: int) -> None:
+        """Forgets the older half once there are twice as many entries as are worth keeping."""
+        excess = len(self._entries) - keep
+        if excess > keep:
+            del self._entries[:excess]
+            self._dropped += excess

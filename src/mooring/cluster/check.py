@@ -1,0 +1,163 @@
+"""Rebuilding everything from objects and comparing: the invariant behind every test."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .cluster import Cluster
+from .nodes import Nodes, State
+from .tally import DomainCounts
+
+
+def check(cluster: Cluster) -> None:
+    """Raises AssertionError naming the first thing that does not follow from the objects."""
+    state = cluster._state
+    _check_rows(state)
+    _check_pods(cluster, state)
+    rebuilt = _rebuild(cluster)
+    for name, row in state.rows.items():
+        other = rebuilt._state.rows[name]
+        _same(f"node {name}", _row(cluster.nodes, row), _row(rebuilt.nodes, other))
+    _check_dead_rows(state)
+    _check_labels(state)
+    _check_tallies(state)
+    _check_standing(cluster, rebuilt)
+    _same("ports", _ports(state), _ports(rebuilt._state))
+    _check_images(state)
+    _check_nominations(state)
+
+
+def _same(what: str, kept: Any, rebuilt: Any) -> None:
+    assert kept == rebuilt, f"{what}: kept {kept}, from objects {rebuilt}"
+
+
+def _rebuild(cluster: Cluster) -> Cluster:
+    rebuilt = Cluster()
+    for node in cluster._state.nodes:
+        if node is not None:
+            rebuilt.put_node(node)
+    for pod in cluster.pods.values():
+        rebuilt.put_pod(pod)
+    return rebuilt
+
+
+def _row(nodes: Nodes, row: int) -> dict[str, Any]:
+    """What a row says, in terms that do not depend on row numbers and codes."""
+    return {
+        "allocatable": _amounts(nodes, nodes.allocatable[:, row].tolist()),
+        "requested": _amounts(nodes, nodes.requested[:, row].tolist()),
+        "nonzero_requested": nodes.nonzero_requested[:, row].tolist(),
+        "unschedulable": bool(nodes.unschedulable[row]),
+        "taints": nodes.taints.values[int(nodes.taint_sets[row])],
+        "features": nodes.features.values[int(nodes.feature_sets[row])],
+        "pods": sorted(nodes.pods(row)),
+        "alive": bool(nodes.alive[row]),
+    }
+
+
+def _amounts(nodes: Nodes, column: list[int]) -> dict[str, int]:
+    return {name: column[at] for name, at in nodes.resources.items() if column[at]}
+
+
+def _check_rows(state: State) -> None:
+    listed = {node.name: row for row, node in enumerate(state.nodes) if node is not None}
+    _same("rows", state.rows, listed)
+    _same("visited rows", sorted(state.order.rows().tolist()), sorted(listed.values()))
+
+
+def _check_pods(cluster: Cluster, state: State) -> None:
+    on_rows = {uid: row for row, pods in enumerate(state.pods) for uid in pods}
+    for uid, pod in cluster.pods.items():
+        _same(f"row of pod {pod.key}", on_rows.pop(uid, None), state.rows.get(pod.node_name))
+        _same(f"uid of pod {pod.key}", pod.uid, uid)
+    assert not on_rows, f"pods on rows that nobody placed: {on_rows}"
+    stranded = {uid for pods in cluster._stranded.values() for uid in pods}
+    lost = {uid for uid, pod in cluster.pods.items() if pod.node_name not in state.rows}
+    _same("pods without a node", stranded, lost)
+    assert cluster._assumed <= cluster.pods.keys(), "an assumed pod is not placed"
+
+
+def _check_dead_rows(state: State) -> None:
+    columns = state.columns
+    dead = ~columns.alive
+    for name in ("allocatable", "requested", "nonzero_requested"):
+        left = getattr(columns, name)[:, dead]
+        assert not left.any(), f"{name} of rows without a node is not zero"
+
+
+def _check_labels(state: State) -> None:
+    for key in state.labels.keys:
+        column = state.labels.column(key, 0, lambda: ())
+        kept = {row: column.value(row) for row in range(len(state.nodes))}
+        named = {
+            row: None if node is None else node.labels.get(key)
+            for row, node in enumerate(state.nodes)
+        }
+        _same(f"label {key}", kept, named)
+
+
+def _check_tallies(state: State) -> None:
+    for tally in state.tallies:
+        counted = Counter(row for row, pod in state.placed if tally.match.matches(pod))
+        rows = range(len(tally.by_row))
+        _same(f"tally {tally.match}", tally.by_row.tolist(), [counted[row] for row in rows])
+        for domains in tally.domains.values():
+            _check_domains(f"domains of {tally.match}", domains, counted.elements())
+
+
+def _check_domains(what: str, domains: DomainCounts, rows: Iterable[int]) -> None:
+    """Whether counts per domain are those of the given rows, one each time a row comes up."""
+    codes = domains.column.codes
+    expected = Counter(int(codes[row]) for row in rows if codes[row] >= 0)
+    counts = domains.counts()
+    kept = {int(code): int(counts[code]) for code in np.flatnonzero(counts)}
+    _same(what, kept, dict(expected))
+    _same(f"total of {what}", domains.total, sum(expected.values()))
+
+
+def _check_standing(cluster: Cluster, rebuilt: Cluster) -> None:
+    kept = _standing(cluster._state)
+    _same("terms of running pods", kept, _standing(rebuilt._state))
+
+
+def _standing(state: State) -> dict[Any, Any]:
+    """Per distinct term the number of its pods, and of those per value of its topology key."""
+    terms = {}
+    for key, standing in state.standing:
+        values = standing.domains.column.vocabulary.values
+        counts = standing.domains.counts()
+        by_value = {values[code]: int(counts[code]) for code in np.flatnonzero(counts)}
+        terms[key] = standing.pods, by_value, standing.domains.total
+    return terms
+
+
+def _ports(state: State) -> dict[Any, Any]:
+    taken: dict[Any, Any] = {}
+    for port, users in state.ports:
+        for row in np.flatnonzero(users).tolist():
+            node = state.nodes[row]
+            assert node is not None, f"port {port} is taken on row {row}, which has no node"
+            taken[port, node.name] = int(users[row])
+    return taken
+
+
+def _check_images(state: State) -> None:
+    present: dict[str, set[int]] = {}
+    for row, node in enumerate(state.nodes):
+        for listed in node.images if node is not None else ():
+            for name in listed.names or ():
+                present.setdefault(name, set()).add(row)
+    _same("images", {name: image.rows for name, image in state.images}, present)
+    for name, image in state.images:
+        column = image.present(state.columns.capacity)
+        _same(f"image {name}", set(np.flatnonzero(column).tolist()), image.rows)
+
+
+def _check_nominations(state: State) -> None:
+    for node_name, pods in state.nominations:
+        for pod in pods.values():
+            _same(f"nomination of {pod.key}", state.nominations.node_of(pod), node_name)

@@ -1,0 +1,382 @@
+"""The cluster's only writer: every change of nodes and pods goes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.resources import PODS
+from mooring.objects.workload import Namespace, Selecting
+
+from .changes import EVERYWHERE, Change, ChangeLog
+from .columns import NONZERO_CPU, NONZERO_MEMORY, Columns
+from .images import Images
+from .labels import LabelColumns
+from .nodes import Nodes, State
+from .nominations import Nominations
+from .order import VisitOrder
+from .ports import PortColumns
+from .standing_terms import StandingTerms
+from .tally import Tallies
+from .vocabulary import Vocabulary
+from .workloads import Workloads
+
+T = TypeVar("T", bound=Hashable)
+
+# How many row changes are remembered per row before those who lag behind must start anew.
+_LOG_PER_ROW = 4
+_LOG_AT_LEAST = 65_536
+
+
+class UnknownNode(LookupError):
+    """A pod was to be placed on a node that is not there."""
+
+
+class Cluster:
+    """Nodes and the pods on them. A pod on a node that is not known yet waits for it."""
+
+    def __init__(self) -> None:
+        self._state = State(
+            columns=Columns(),
+            rows={},
+            nodes=[],
+            pods=[],
+            ledgers={},
+            labels=LabelColumns(),
+            taints=Vocabulary(),
+            features=Vocabulary(),
+            ports=PortColumns(),
+            images=Images(),
+            tallies=Tallies(),
+            standing=StandingTerms(),
+            nominations=Nominations(),
+            workloads=Workloads(),
+            order=VisitOrder(),
+        )
+        # Code 0 is a node without taints and without features, for as long as the cluster lives:
+        # rows that have no node point at it too.
+        self._state.taints.acquire(())
+        self._state.features.acquire(frozenset())
+        self._free_rows: list[int] = []
+        self._pods: dict[str, Pod] = {}
+        self._assumed: set[str] = set()
+        self._stranded: dict[str, dict[str, Pod]] = {}
+        self.changes = ChangeLog()
+        self.nodes = Nodes(self._state)
+
+    # Nodes
+
+    def put_node(self, node: Node) -> Node | None:
+        """Adds or updates a node; returns what it was before."""
+        row = self._state.rows.get(node.name)
+        if row is None:
+            self._add_node(node)
+            return None
+        before = self.nodes.node(row)
+        self._update_node(row, before, node)
+        return before
+
+    def remove_node(self, name: str) -> Node | None:
+        """Removes a node; its pods stay known and count nowhere."""
+        row = self._state.rows.get(name)
+        if row is None:
+            return None
+        node = self.nodes.node(row)
+        pods = dict(self._state.pods[row])
+        for pod in pods.values():
+            self._detach(pod, row)
+        if pods:
+            self._stranded[name] = pods
+        for pod in self._state.nominations.on(name).values():
+            self._count_nominated(pod, name, -1)
+        self._set_labels(row, {})
+        self._state.images.take(row, node.images)
+        self._state.taints.release(int(self._state.columns.taint_sets[row]))
+        self._state.features.release(int(self._state.columns.feature_sets[row]))
+        self._state.columns.clear(row)
+        self._state.order.remove(row)
+        del self._state.rows[name]
+        self._state.nodes[row] = None
+        self._free_rows.append(row)
+        self._note_membership(row)
+        return node
+
+    def _add_node(self, node: Node) -> None:
+        row = self._new_row()
+        self._state.rows[node.name] = row
+        self._state.nodes[row] = node
+        columns = self._state.columns
+        columns.alive[row] = True
+        columns.unschedulable[row] = node.unschedulable
+        columns.taint_sets[row] = self._state.taints.acquire(node.taints)
+        columns.feature_sets[row] = self._state.features.acquire(node.declared_features)
+        self._set_allocatable(row, node)
+        self._set_labels(row, node.labels)
+        self._state.images.put(row, node.images)
+        self._state.order.add(row, node.zone)
+        self._note_membership(row)
+        for pod in self._stranded.pop(node.name, {}).values():
+            self._attach(pod, row)
+        for pod in self._state.nominations.on(node.name).values():
+            self._count_nominated(pod, node.name, 1)
+
+    def _update_node(self, row: int, before: Node, node: Node) -> None:
+        self._state.nodes[row] = node
+        kinds = Change.NONE
+        if node.unschedulable != before.unschedulable:
+            self._state.columns.unschedulable[row] = node.unschedulable
+            kinds |= Change.UNSCHEDULABLE
+        if node.allocatable != before.allocatable:
+            self._set_allocatable(row, node)
+            kinds |= Change.ALLOCATABLE
+        if node.taints != before.taints:
+            _swap_code(self._state.taints, self._state.columns.taint_sets, row, node.taints)
+            kinds |= Change.TAINTS
+        if node.declared_features != before.declared_features:
+            codes = self._state.columns.feature_sets
+            _swap_code(self._state.features, codes, row, node.declared_features)
+            kinds |= Change.FEATURES
+        kinds |= self._update_images(row, before, node) | self._update_labels(row, before, node)
+        if kinds:
+            self._note(row, kinds)
+
+    def _update_images(self, row: int, before: Node, node: Node) -> Change:
+        if node.images == before.images:
+            return Change.NONE
+        self._state.images.take(row, before.images)
+        self._state.images.put(row, node.images)
+        return Change.IMAGES
+
+    def _update_labels(self, row: int, before: Node, node: Node) -> Change:
+        if node.labels == before.labels:
+            return Change.NONE
+        # Pods count in the domains of their node, so they leave the old ones and enter the new.
+        pods = list(self._state.pods[row].values())
+        for pod in pods:
+            self._detach(pod, row)
+        self._set_labels(row, node.labels)
+        for pod in pods:
+            self._attach(pod, row)
+        self._state.order.move(row, node.zone)
+        return Change.LABELS
+
+    # Pods
+
+    def pod(self, uid: str) -> Pod | None:
+        """A pod that is placed or assumed."""
+        return self._pods.get(uid)
+
+    @property
+    def pods(self) -> Mapping[str, Pod]:
+        """All placed and assumed pods, by uid."""
+        return self._pods
+
+    def is_assumed(self, uid: str) -> bool:
+        return uid in self._assumed
+
+    @property
+    def assumed_count(self) -> int:
+        return len(self._assumed)
+
+    def assume(self, pod: Pod, node_name: str) -> Pod:
+        """Counts a pod on a node from now on, before anyone has confirmed it."""
+        if node_name not in self._state.rows:
+            raise UnknownNode(node_name)
+        if pod.uid in self._pods:
+            raise ValueError(f"pod {pod.key} is placed already")
+        placed = pod.on(node_name)
+        self._place(placed)
+        self._assumed.add(pod.uid)
+        return placed
+
+    def forget(self, uid: str) -> Pod | None:
+        """Takes an assumption back; a confirmed pod is not touched."""
+        if uid not in self._assumed:
+            return None
+        return self.remove_pod(uid)
+
+    def put_pod(self, pod: Pod) -> Pod | None:
+        """A pod was seen on a node: new, confirmed, moved or changed. Returns what was known."""
+        known = self._pods.get(pod.uid)
+        self._assumed.discard(pod.uid)
+        if known is not None:
+            if _counts_alike(known, pod):
+                self._replace(pod)
+                return known
+            self._displace(known)
+        self._place(pod)
+        return known
+
+    def remove_pod(self, uid: str) -> Pod | None:
+        """A pod is gone."""
+        pod = self._pods.get(uid)
+        if pod is not None:
+            self._displace(pod)
+            self._assumed.discard(uid)
+        return pod
+
+    # Nominations
+
+    def nominate(self, pod: Pod, node_name: str) -> None:
+        """Notes where a pod waits for a place; an empty name ends the nomination."""
+        nominations = self._state.nominations
+        before = nominations.node_of(pod)
+        known = nominations.drop(pod.uid)
+        if known is not None:
+            self._count_nominated(known, before, -1)
+        if node_name:
+            nominations.put(pod, node_name)
+            self._count_nominated(pod, node_name, 1)
+
+    # Namespaces, services and controllers
+
+    def put_workload(self, item: Namespace | Selecting) -> Namespace | Selecting | None:
+        before = self._state.workloads.find(item)
+        if before != item:
+            self._state.workloads.put(item)
+            self._note(EVERYWHERE, _workload_change(item))
+        return before
+
+    def remove_workload(self, item: Namespace | Selecting) -> None:
+        self._state.workloads.drop(item)
+        self._note(EVERYWHERE, _workload_change(item))
+
+    # Bookkeeping
+
+    def _place(self, pod: Pod) -> None:
+        self._pods[pod.uid] = pod
+        row = self._state.rows.get(pod.node_name)
+        if row is None:
+            self._stranded.setdefault(pod.node_name, {})[pod.uid] = pod
+        else:
+            self._attach(pod, row)
+            self._note(row, _pod_change(pod))
+
+    def _displace(self, pod: Pod) -> None:
+        del self._pods[pod.uid]
+        row = self._state.rows.get(pod.node_name)
+        if row is None:
+            self._unstrand(pod)
+        else:
+            self._detach(pod, row)
+            self._note(row, _pod_change(pod))
+
+    def _replace(self, pod: Pod) -> None:
+        self._pods[pod.uid] = pod
+        row = self._state.rows.get(pod.node_name)
+        holder = self._stranded[pod.node_name] if row is None else self._state.pods[row]
+        holder[pod.uid] = pod
+        if row is not None:
+            self._state.ledgers.pop(row, None)
+
+    def _unstrand(self, pod: Pod) -> None:
+        waiting = self._stranded[pod.node_name]
+        del waiting[pod.uid]
+        if not waiting:
+            del self._stranded[pod.node_name]
+
+    def _attach(self, pod: Pod, row: int) -> None:
+        self._state.pods[row][pod.uid] = pod
+        self._state.ledgers.pop(row, None)
+        self._count(pod, row, 1)
+
+    def _detach(self, pod: Pod, row: int) -> None:
+        """Takes a pod off a row; it is still known."""
+        del self._state.pods[row][pod.uid]
+        self._state.ledgers.pop(row, None)
+        self._count(pod, row, -1)
+
+    def _count(self, pod: Pod, row: int, amount: int) -> None:
+        state = self._state
+        held = pod.held
+        for name, request in held.requests:
+            at = self._resource(name)
+            state.columns.requested[at, row] += amount * request
+        state.columns.requested[state.columns.resources[PODS], row] += amount
+        state.columns.nonzero_requested[NONZERO_CPU, row] += amount * held.nonzero_cpu_milli
+        state.columns.nonzero_requested[NONZERO_MEMORY, row] += amount * held.nonzero_memory_bytes
+        if pod.spec.host_ports:
+            state.ports.count(pod.spec.host_ports, row, amount, state.columns.capacity)
+        if pod.spec.affinity is not None:
+            state.standing.count(pod, row, amount, self.nodes.label)
+        state.tallies.count(pod, row, amount)
+
+    def _resource(self, name: str) -> int:
+        at = self._state.columns.resources.get(name)
+        if at is None:
+            at = self._state.columns.resource(name)
+            self.nodes.refresh()
+        return at
+
+    def _set_allocatable(self, row: int, node: Node) -> None:
+        places = [self._resource(name) for name, _ in node.allocatable]
+        self._state.columns.allocatable[:, row] = 0
+        self._state.columns.allocatable[places, row] = [amount for _, amount in node.allocatable]
+
+    def _set_labels(self, row: int, labels: Mapping[str, str]) -> None:
+        self._state.labels.set_row(row, labels)
+
+    def _new_row(self) -> int:
+        if self._free_rows:
+            return self._free_rows.pop()
+        row = len(self._state.nodes)
+        self._state.nodes.append(None)
+        self._state.pods.append({})
+        if self._state.columns.reserve(row + 1):
+            capacity = self._state.columns.capacity
+            self._state.labels.grow(capacity)
+            self._state.tallies.grow(capacity)
+            self._state.ports.grow(capacity)
+            self.nodes.refresh()
+        return row
+
+    def _note(self, row: int, kinds: Change) -> None:
+        self.changes.note(row, kinds)
+        self.changes.trim(max(_LOG_AT_LEAST, _LOG_PER_ROW * len(self._state.nodes)))
+
+    def _note_membership(self, row: int) -> None:
+        self._note(row, Change.ALL)
+        self._note(EVERYWHERE, Change.MEMBERSHIP)
+
+    def _count_nominated(self, pod: Pod, node_name: str, amount: int) -> None:
+        row = self._state.rows.get(node_name)
+        if row is not None:
+            for name, _ in pod.held.requests:
+                self._resource(name)
+            self._state.nominations.count(pod, row, amount, self._state.columns)
+            self._note(row, Change.NOMINATED)
+
+
+def _counts_alike(known: Pod, seen: Pod) -> bool:
+    """Whether a pod counts for the same as before, so that only the object is newer."""
+    return (
+        known.node_name == seen.node_name
+        and known.spec is seen.spec
+        and known.labels == seen.labels
+        and known.terminating == seen.terminating
+        and known.held == seen.held
+    )
+
+
+def _pod_change(pod: Pod) -> Change:
+    kinds = Change.REQUESTED | Change.PODS
+    if pod.spec.host_ports:
+        kinds |= Change.PORTS
+    if pod.spec.volumes:
+        kinds |= Change.VOLUMES
+    return kinds
+
+
+def _workload_change(item: Namespace | Selecting) -> Change:
+    return Change.NAMESPACES if isinstance(item, Namespace) else Change.SERVICES
+
+
+def _swap_code(vocabulary: Vocabulary[T], codes: NDArray[np.intp], row: int, value: T) -> None:
+    before = int(codes[row])
+    codes[row] = vocabulary.acquire(value)
+    vocabulary.release(before)

@@ -1,0 +1,75 @@
+"""The arrays behind the nodes: written by the cluster, read by everyone through views."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+
+from .arrays import grown
+
+#: Resources that every node has a column for, in this order.
+FIRST_CLASS = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
+
+#: The two places of `nonzero_requested`.
+NONZERO_CPU, NONZERO_MEMORY = 0, 1
+
+_FIRST_CAPACITY = 64
+
+
+class Columns:
+    """One place per row in every array; rows of nodes that are gone hold zeros."""
+
+    def __init__(self) -> None:
+        self.capacity = _FIRST_CAPACITY
+        self.resources: dict[str, int] = {name: at for at, name in enumerate(FIRST_CLASS)}
+        self.alive: NDArray[np.bool_] = np.zeros(self.capacity, np.bool_)
+        self.unschedulable: NDArray[np.bool_] = np.zeros(self.capacity, np.bool_)
+        self.taint_sets: NDArray[np.intp] = np.zeros(self.capacity, np.intp)
+        self.feature_sets: NDArray[np.intp] = np.zeros(self.capacity, np.intp)
+        #: int64[resource, row]: each resource is one contiguous column.
+        self.allocatable: NDArray[np.int64] = self._per_resource()
+        self.requested: NDArray[np.int64] = self._per_resource()
+        #: int64[cpu or memory, row]
+        self.nonzero_requested: NDArray[np.int64] = np.zeros((2, self.capacity), np.int64)
+
+    def resource(self, name: str) -> int:
+        """The column of a resource; a new name gets one."""
+        at = self.resources.get(name)
+        if at is None:
+            at = self.resources[name] = len(self.resources)
+            if at >= len(self.allocatable):
+                self.allocatable = _with_more_resources(self.allocatable)
+                self.requested = _with_more_resources(self.requested)
+        return at
+
+    def reserve(self, capacity: int) -> bool:
+        """Makes room for that many rows; tells whether the arrays were replaced."""
+        if capacity <= self.capacity:
+            return False
+        self.alive = grown(self.alive, capacity, False)
+        self.capacity = len(self.alive)
+        self.unschedulable = grown(self.unschedulable, self.capacity, False)
+        self.taint_sets = grown(self.taint_sets, self.capacity)
+        self.feature_sets = grown(self.feature_sets, self.capacity)
+        self.allocatable = grown(self.allocatable, self.capacity)
+        self.requested = grown(self.requested, self.capacity)
+        self.nonzero_requested = grown(self.nonzero_requested, self.capacity)
+        return True
+
+    def clear(self, row: int) -> None:
+        self.alive[row] = False
+        self.unschedulable[row] = False
+        self.taint_sets[row] = 0
+        self.feature_sets[row] = 0
+        self.allocatable[:, row] = 0
+
+    def _per_resource(self) -> NDArray[np.int64]:
+        return np.zeros((2 * len(FIRST_CLASS), self.capacity), np.int64)
+
+
+def _with_more_resources(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    more = np.zeros((2 * len(array), array.shape[1]), np.int64)
+    more[: len(array)] = array
+    return more

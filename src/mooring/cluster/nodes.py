@@ -1,0 +1,353 @@
+"""What decisions see of the cluster: read-only columns and what was derived from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.objects.node import Node
+from mooring.objects.node_selector import Malformed, NodeRequirement, NodeTerm
+from mooring.objects.pod import HostPort, Pod
+from mooring.objects.resources import PODS
+from mooring.objects.selector import Labels
+from mooring.objects.taint import Taint
+
+from .arrays import frozen
+from .columns import Columns
+from .images import Image, Images
+from .labels import LabelColumn, LabelColumns
+from .ledger import Ledger
+from .nominations import Nominations
+from .order import VisitOrder
+from .ports import PortColumns
+from .standing_terms import StandingTerm, StandingTerms, TermKind
+from .tally import PodMatch, Tallies, Tally
+from .vocabulary import ABSENT, Vocabulary
+from .workloads import Workloads
+
+#: Rows to look at: a slice of all rows, or row numbers.
+Rows = slice | NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+# Up to this many values, comparing with each beats a set lookup over the column.
+_FEW_VALUES = 4
+
+
+@dataclass(slots=True)
+class State:
+    """Everything the cluster keeps, in one place; `Cluster` writes it, `Nodes` reads it."""
+
+    columns: Columns
+    rows: dict[str, int]
+    nodes: list[Node | None]
+    pods: list[dict[str, Pod]]
+    #: Made when asked for, dropped when the pods of the row change.
+    ledgers: dict[int, Ledger]
+    labels: LabelColumns
+    taints: Vocabulary[tuple[Taint, ...]]
+    features: Vocabulary[frozenset[str]]
+    ports: PortColumns
+    images: Images
+    tallies: Tallies
+    standing: StandingTerms
+    nominations: Nominations
+    workloads: Workloads
+    order: VisitOrder
+
+    @property
+    def placed(self) -> Iterator[tuple[int, Pod]]:
+        """Every pod that runs on a node, with its row."""
+        for row, pods in enumerate(self.pods):
+            for pod in pods.values():
+                yield row, pod
+
+
+class Nodes:
+    """The rows, read-only. An array is indexed by row; `rows` in a call says which ones."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Takes the views of arrays anew; the cluster calls it when it replaced some."""
+        columns = self._state.columns
+        self.alive = frozen(columns.alive)
+        self.unschedulable = frozen(columns.unschedulable)
+        self.taint_sets = frozen(columns.taint_sets)
+        self.feature_sets = frozen(columns.feature_sets)
+        #: int64[resource, row]
+        self.allocatable = frozen(columns.allocatable)
+        self.requested = frozen(columns.requested)
+        #: int64[cpu or memory, row]
+        self.nonzero_requested = frozen(columns.nonzero_requested)
+        self.ports = self._state.ports
+
+    # Rows and names
+
+    def __len__(self) -> int:
+        """The number of nodes."""
+        return len(self._state.rows)
+
+    @property
+    def everything(self) -> slice:
+        """All rows, those without a node (`alive` is False) among them."""
+        return slice(0, len(self._state.nodes))
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The numbers of the rows that have a node."""
+        return np.flatnonzero(self.alive[self.everything])
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """The row numbers in the order in which nodes are visited."""
+        return self._state.order.rows()
+
+    @property
+    def ranks(self) -> NDArray[np.intp]:
+        """Per row its place in that order."""
+        return self._state.order.ranks(len(self.alive))
+
+    def row(self, name: str) -> int | None:
+        return self._state.rows.get(name)
+
+    def name(self, row: int) -> str:
+        return self.node(row).name
+
+    def names(self, rows: Iterable[int]) -> list[str]:
+        return [self.node(row).name for row in rows]
+
+    def numbers(self, rows: Rows) -> list[int]:
+        """The row numbers that `rows` means."""
+        if isinstance(rows, slice):
+            return list(range(*rows.indices(len(self._state.nodes))))
+        return rows.tolist()
+
+    def count(self, rows: Rows) -> int:
+        """How many rows `rows` means."""
+        if isinstance(rows, slice):
+            return len(range(*rows.indices(len(self._state.nodes))))
+        return len(rows)
+
+    def positions(self, rows: Rows, row: int) -> Mask:
+        """Which positions of `rows` are that row."""
+        numbers = np.arange(len(self._state.nodes))[rows] if isinstance(rows, slice) else rows
+        return numbers == row
+
+    def nothing(self, rows: Rows) -> Mask:
+        """A mask over `rows` that holds nowhere."""
+        return np.zeros(self.count(rows), np.bool_)
+
+    # Objects
+
+    def node(self, row: int) -> Node:
+        node = self._state.nodes[row]
+        if node is None:
+            raise LookupError(f"row {row} has no node")
+        return node
+
+    def pods(self, row: int) -> Mapping[str, Pod]:
+        """The pods on a row, by uid."""
+        return self._state.pods[row]
+
+    def ledger(self, row: int) -> Ledger:
+        """The pods on a row in order of importance."""
+        state = self._state
+        ledger = state.ledgers.get(row)
+        if ledger is None or len(ledger.requests) != len(state.columns.requested):
+            ledger = Ledger.of(state.pods[row].values(), state.columns)
+            state.ledgers[row] = ledger
+        return ledger
+
+    def nominated_weight(self, pod: Pod) -> NDArray[np.int64] | None:
+        """What other pods of at least its priority ask for where they are nominated.
+
+        int64[resource, row]; None if there are none.
+        """
+        nominations, columns = self._state.nominations, self._state.columns
+        weight = nominations.weight(pod.priority, columns)
+        row = self.row(nominations.node_of(pod))
+        if weight is None or row is None:
+            return weight
+        own = nominations.on(self.name(row))[pod.uid]
+        weight = weight.copy()
+        for name, request in own.held.requests:
+            weight[columns.resources[name], row] -= request
+        weight[columns.resources[PODS], row] -= 1
+        return weight
+
+    def view(self, row: int) -> NodeView:
+        return NodeView(self, row)
+
+    @property
+    def nominations(self) -> Nominations:
+        return self._state.nominations
+
+    @property
+    def workloads(self) -> Workloads:
+        """Namespaces, services and controllers."""
+        return self._state.workloads
+
+    # Columns
+
+    def resource(self, name: str) -> int | None:
+        """The place of a resource in `allocatable` and `requested`; None if no node has it."""
+        return self._state.columns.resources.get(name)
+
+    @property
+    def resources(self) -> Mapping[str, int]:
+        return self._state.columns.resources
+
+    def label(self, key: str) -> LabelColumn:
+        """The column of a label key: a code per row, ABSENT where a node lacks it."""
+        state = self._state
+        return state.labels.column(
+            key,
+            state.columns.capacity,
+            lambda: ((row, node.labels) for row, node in enumerate(state.nodes) if node),
+        )
+
+    @property
+    def taints(self) -> Vocabulary[tuple[Taint, ...]]:
+        """The distinct taint lists, by the codes in `taint_sets`."""
+        return self._state.taints
+
+    @property
+    def features(self) -> Vocabulary[frozenset[str]]:
+        """The distinct sets of declared features, by the codes in `feature_sets`."""
+        return self._state.features
+
+    def image(self, name: str) -> tuple[Image, Mask] | None:
+        """An image and the rows that have it."""
+        image = self._state.images.get(name)
+        if image is None:
+            return None
+        return image, image.present(self._state.columns.capacity)
+
+    def port_conflicts(self, wanted: Iterable[HostPort], rows: Rows) -> Mask:
+        """Where any of the ports is taken."""
+        taken = self.nothing(rows)
+        for port in wanted:
+            for users in self.ports.conflicting(port):
+                taken |= users[rows] > 0
+        return taken
+
+    # Counts of pods
+
+    def tally(self, match: PodMatch) -> Tally:
+        """The running count of the pods that match."""
+        state = self._state
+        return state.tallies.tally(match, state.columns.capacity, state.placed)
+
+    def standing(self, kind: TermKind, pod: Pod) -> Iterator[StandingTerm]:
+        """The terms of running pods that concern a pod."""
+        namespace_labels = self.workloads.namespace_labels(pod.namespace)
+        return self._state.standing.concerning(kind, pod, namespace_labels)
+
+    # Label rules over rows
+
+    def matching(self, requirement: NodeRequirement, rows: Rows) -> Mask:
+        """Where a node label requirement holds."""
+        column = self.label(requirement.key)
+        codes = column.codes[rows]
+        match requirement.operator:
+            case "In":
+                return _among(codes, column, requirement.values)
+            case "NotIn":
+                return ~_among(codes, column, requirement.values)
+            case "Exists":
+                return codes != ABSENT
+            case "DoesNotExist":
+                return codes == ABSENT
+            case "Gt" | "Lt":
+                numbers, numeric = column.numbers()
+                beyond = (
+                    numbers > requirement.bound
+                    if requirement.operator == "Gt"
+                    else numbers < requirement.bound
+                )
+                return (numeric & beyond)[codes]
+
+    def satisfying(self, term: NodeTerm, rows: Rows) -> Mask:
+        """Where a node selector term holds."""
+        holds = np.ones(self.count(rows), np.bool_)
+        for requirement in term.requirements:
+            holds &= self.matching(requirement, rows)
+        for name in term.names:
+            holds &= self.named(name, rows)
+        for name in term.other_names:
+            holds &= ~self.named(name, rows)
+        return holds
+
+    def satisfying_any(self, terms: Sequence[NodeTerm | Malformed | None], rows: Rows) -> Mask:
+        """Where one of the terms holds; empty and malformed ones hold nowhere."""
+        holds = self.nothing(rows)
+        for term in terms:
+            if isinstance(term, NodeTerm):
+                holds |= self.satisfying(term, rows)
+        return holds
+
+    def selected(self, selector: Labels, rows: Rows) -> Mask:
+        """Where a node has exactly these label values."""
+        holds = np.ones(self.count(rows), np.bool_)
+        for key, value in selector.items():
+            column = self.label(key)
+            code = column.vocabulary.code(value)
+            if code == ABSENT:
+                return self.nothing(rows)
+            holds &= column.codes[rows] == code
+        return holds
+
+    def named(self, name: str, rows: Rows) -> Mask:
+        """Where the node has that name."""
+        row = self.row(name)
+        return self.nothing(rows) if row is None else self.positions(rows, row)
+
+
+class NodeView:
+    """One node in plain Python, for plugins that are asked node by node."""
+
+    __slots__ = ("_nodes", "row")
+
+    def __init__(self, nodes: Nodes, row: int) -> None:
+        self._nodes = nodes
+        self.row = row
+
+    @property
+    def node(self) -> Node:
+        return self._nodes.node(self.row)
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def labels(self) -> Labels:
+        return self.node.labels
+
+    @property
+    def pods(self) -> list[Pod]:
+        return list(self._nodes.pods(self.row).values())
+
+    def allocatable(self, resource: str) -> int:
+        at = self._nodes.resource(resource)
+        return 0 if at is None else int(self._nodes.allocatable[at, self.row])
+
+    def requested(self, resource: str) -> int:
+        at = self._nodes.resource(resource)
+        return 0 if at is None else int(self._nodes.requested[at, self.row])
+
+
+def _among(codes: NDArray[np.intp], column: LabelColumn, values: Sequence[str]) -> Mask:
+    wanted = [column.vocabulary.code(value) for value in values]
+    known = [code for code in wanted if code != ABSENT]
+    if len(known) > _FEW_VALUES:
+        return np.isin(codes, known)
+    found = np.zeros(len(codes), np.bool_)
+    for code in known:
+        found |= codes == code
+    return found

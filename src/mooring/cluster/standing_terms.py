@@ -1,0 +1,101 @@
+"""The affinity terms of pods that run: how many such pods each domain holds, per distinct term."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from mooring.objects.affinity import Term
+from mooring.objects.pod import Pod
+from mooring.objects.selector import Labels
+
+from .labels import LabelColumn
+from .selector_index import SelectorIndex
+from .tally import DomainCounts
+
+
+class TermKind(Enum):
+    """What a term of a running pod means to a pod that comes."""
+
+    AFFINITY = "required affinity"
+    ANTI_AFFINITY = "required anti-affinity"
+    PREFERRED = "preferred affinity"
+    PREFERRED_ANTI = "preferred anti-affinity"
+
+
+@dataclass(frozen=True, slots=True)
+class StandingKey:
+    """What makes two terms of running pods the same."""
+
+    kind: TermKind
+    term: Term
+    weight: int = 0
+
+
+class StandingTerm:
+    """A distinct term and the domains of the running pods that carry it."""
+
+    def __init__(self, key: StandingKey, column: LabelColumn) -> None:
+        self.kind = key.kind
+        self.term = key.term
+        self.weight = key.weight
+        self.domains = DomainCounts(column)
+        self.pods = 0
+
+
+class StandingTerms:
+    """All terms of running pods, found by the labels of the pod that they might concern."""
+
+    def __init__(self) -> None:
+        self._terms: dict[StandingKey, StandingTerm] = {}
+        self._index: dict[TermKind, SelectorIndex[StandingTerm]] = {
+            kind: SelectorIndex() for kind in TermKind
+        }
+
+    def count(self, pod: Pod, row: int, amount: int, column: Callable[[str], LabelColumn]) -> None:
+        """A pod came to (1) or left (-1) a row, with its terms."""
+        for key in _keys(pod):
+            standing = self._terms.get(key)
+            if standing is None:
+                standing = self._new(key, column(key.term.topology_key))
+            standing.domains.add(row, amount)
+            standing.pods += amount
+            if standing.pods == 0:
+                self._drop(key, standing)
+
+    def concerning(
+        self, kind: TermKind, pod: Pod, namespace_labels: Labels
+    ) -> Iterator[StandingTerm]:
+        """The terms of a kind that match a pod."""
+        for standing in self._index[kind].candidates(pod.labels):
+            if standing.term.matches(pod.namespace, pod.labels, namespace_labels):
+                yield standing
+
+    def __iter__(self) -> Iterator[tuple[StandingKey, StandingTerm]]:
+        return iter(self._terms.items())
+
+    def _new(self, key: StandingKey, column: LabelColumn) -> StandingTerm:
+        standing = self._terms[key] = StandingTerm(key, column)
+        if key.term.selector is not None:
+            self._index[key.kind].add(key.term.selector, standing)
+        return standing
+
+    def _drop(self, key: StandingKey, standing: StandingTerm) -> None:
+        del self._terms[key]
+        if key.term.selector is not None:
+            self._index[key.kind].discard(key.term.selector, standing)
+
+
+def _keys(pod: Pod) -> Iterator[StandingKey]:
+    if pod.spec.affinity is None:
+        return
+    terms = pod.terms
+    for term in terms.affinity:
+        yield StandingKey(TermKind.AFFINITY, term)
+    for term in terms.anti_affinity:
+        yield StandingKey(TermKind.ANTI_AFFINITY, term)
+    for term, weight in terms.preferred:
+        yield StandingKey(TermKind.PREFERRED, term, weight)
+    for term, weight in terms.preferred_anti:
+        yield StandingKey(TermKind.PREFERRED_ANTI, term, weight)

@@ -1,0 +1,93 @@
+"""Small integers for values that many rows share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import grown
+
+T = TypeVar("T", bound=Hashable)
+
+ABSENT = -1
+
+# Rules come from pod templates. Templates come and go, so the oldest rule makes room.
+_MOST_RULES = 512
+
+
+class Vocabulary(Generic[T]):
+    """Codes for the values in use. A code is given back when its last user leaves, then reused."""
+
+    def __init__(self) -> None:
+        self._codes: dict[T, int] = {}
+        self._uses: list[int] = []
+        self._free: list[int] = []
+        #: The value of each code; a code that is not in use keeps its last value.
+        self.values: list[T] = []
+        #: Every code in the order of being given out, so that tables over codes can catch up.
+        self.given: list[int] = []
+        self._judged: dict[Callable[[T], int], _Table[T]] = {}
+
+    def __len__(self) -> int:
+        """The number of codes; every code is below it."""
+        return len(self.values)
+
+    def code(self, value: T) -> int:
+        return self._codes.get(value, ABSENT)
+
+    def acquire(self, value: T) -> int:
+        code = self._codes.get(value, ABSENT)
+        if code == ABSENT:
+            code = self._give(value)
+        self._uses[code] += 1
+        return code
+
+    def release(self, code: int) -> None:
+        self._uses[code] -= 1
+        if self._uses[code] == 0:
+            del self._codes[self.values[code]]
+            self._free.append(code)
+
+    def in_use(self) -> dict[T, int]:
+        return self._codes
+
+    def judged(self, rule: Callable[[T], int]) -> NDArray[np.int64]:
+        """What a rule says of each value, by code. Equal rules share a table, caught up here."""
+        table = self._judged.get(rule)
+        if table is None:
+            if len(self._judged) >= _MOST_RULES:
+                del self._judged[next(iter(self._judged))]
+            table = self._judged[rule] = _Table(rule)
+        return table.caught_up(self)
+
+    def _give(self, value: T) -> int:
+        if self._free:
+            code = self._free.pop()
+            self.values[code] = value
+        else:
+            code = len(self.values)
+            self.values.append(value)
+            self._uses.append(0)
+        self._codes[value] = code
+        self.given.append(code)
+        return code
+
+
+class _Table(Generic[T]):
+    """A rule's answer per code; a value is looked at once, when its code was given out."""
+
+    def __init__(self, rule: Callable[[T], int]) -> None:
+        self._rule = rule
+        self._answers: NDArray[np.int64] = np.zeros(8, np.int64)
+        self._until = 0
+
+    def caught_up(self, vocabulary: Vocabulary[T]) -> NDArray[np.int64]:
+        if self._until < len(vocabulary.given):
+            self._answers = grown(self._answers, len(vocabulary))
+            for code in set(vocabulary.given[self._until :]):
+                self._answers[code] = self._rule(vocabulary.values[code])
+            self._until = len(vocabulary.given)
+        return self._answers

@@ -1,0 +1,126 @@
+"""Namespaces, and the services and controllers that say which pods belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from mooring.objects.pod import Pod
+from mooring.objects.selector import EVERYTHING, Labels, Selector
+from mooring.objects.workload import (
+    Namespace,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Selecting,
+    Service,
+    StatefulSet,
+    owned_kind,
+)
+
+from .selector_index import SelectorIndex
+
+_NO_LABELS: Labels = {}
+
+
+class Workloads:
+    """The objects around pods that decisions look up."""
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, Namespace] = {}
+        self._services: dict[str, dict[str, Service]] = {}
+        self._serving: dict[str, SelectorIndex[Service]] = {}
+        self._matching: dict[Selector, frozenset[str]] = {}
+        self._selecting: dict[type[Selecting], dict[str, Selecting]] = {
+            ReplicationController: {},
+            ReplicaSet: {},
+            StatefulSet: {},
+            PodDisruptionBudget: {},
+        }
+
+    def namespace_labels(self, name: str) -> Labels:
+        known = self._namespaces.get(name)
+        return _NO_LABELS if known is None else known.labels
+
+    def namespaces_matching(self, selector: Selector) -> frozenset[str]:
+        found = self._matching.get(selector)
+        if found is None:
+            found = self._matching[selector] = frozenset(
+                name for name, known in self._namespaces.items() if selector.matches(known.labels)
+            )
+        return found
+
+    def siblings(self, pod: Pod) -> Selector | None:
+        """What selects the pods that belong with this one: its services and its controller.
+
+        None when neither says anything.
+        """
+        merged = EVERYTHING
+        services = self._serving.get(pod.namespace)
+        for service in services.candidates(pod.labels) if services else ():
+            if service.selector is not None and service.selector.matches(pod.labels):
+                merged &= service.selector
+        owner = self._controller(pod)
+        if owner is not None and owner.selector is not None:
+            if isinstance(owner, ReplicationController):
+                # Its selector is a plain map, laid over those of the services.
+                merged = merged.without(owner.selector.keys)
+            merged &= owner.selector
+        return merged or None
+
+    @property
+    def budgets(self) -> Iterable[PodDisruptionBudget]:
+        """The disruption budgets, in the order in which they became known."""
+        budgets = self._selecting[PodDisruptionBudget].values()
+        return (each for each in budgets if isinstance(each, PodDisruptionBudget))
+
+    def put(self, item: Namespace | Selecting) -> None:
+        if isinstance(item, Namespace):
+            self._namespaces[item.name] = item
+            self._matching.clear()
+        elif isinstance(item, Service):
+            self._drop_service(item)
+            self._services.setdefault(item.namespace, {})[item.name] = item
+            if item.selector is not None:
+                serving = self._serving.setdefault(item.namespace, SelectorIndex())
+                serving.add(item.selector, item)
+        else:
+            self._selecting[type(item)][item.key] = item
+
+    def drop(self, item: Namespace | Selecting) -> None:
+        if isinstance(item, Namespace):
+            self._namespaces.pop(item.name, None)
+            self._matching.clear()
+        elif isinstance(item, Service):
+            self._drop_service(item)
+        else:
+            self._selecting[type(item)].pop(item.key, None)
+
+    def find(self, item: Namespace | Selecting) -> Namespace | Selecting | None:
+        """What is known under the same name as the given object."""
+        if isinstance(item, Namespace):
+            return self._namespaces.get(item.name)
+        if isinstance(item, Service):
+            return self._services.get(item.namespace, {}).get(item.name)
+        return self._selecting[type(item)].get(item.key)
+
+    def __iter__(self) -> Iterator[Namespace | Selecting]:
+        yield from self._namespaces.values()
+        for services in self._services.values():
+            yield from services.values()
+        for controllers in self._selecting.values():
+            yield from controllers.values()
+
+    @property
+    def namespaces(self) -> Mapping[str, Namespace]:
+        return self._namespaces
+
+    def _drop_service(self, item: Service) -> None:
+        known = self._services.get(item.namespace, {}).pop(item.name, None)
+        if known is not None and known.selector is not None:
+            self._serving[known.namespace].discard(known.selector, known)
+
+    def _controller(self, pod: Pod) -> Selecting | None:
+        kind = None if pod.owner is None else owned_kind(pod.owner)
+        if pod.owner is None or kind is None:
+            return None
+        return self._selecting[kind].get(f"{pod.namespace}/{pod.owner.name}")

@@ -1,0 +1,35 @@
+"""The scheduler's configuration: KubeSchedulerConfiguration, feature gates and their defaults.
+
+A file is read strictly and refused with every offending field, never half understood.
+No plugin lives here: which plugins there are, and what args they take, is told by the caller.
+"""
+
+from .configuration import (
+    ClientConnection,
+    Configuration,
+    LeaderElection,
+    ProfileConfiguration,
+)
+from .duration import Duration
+from .gates import FeatureGates
+from .known import POINTS, KnownPlugin
+from .load import default, load, load_mapping
+from .merge import EnabledPlugin
+from .problems import ConfigError, Problem
+
+__all__ = [
+    "POINTS",
+    "ClientConnection",
+    "ConfigError",
+    "Configuration",
+    "Duration",
+    "EnabledPlugin",
+    "FeatureGates",
+    "KnownPlugin",
+    "LeaderElection",
+    "Problem",
+    "ProfileConfiguration",
+    "default",
+    "load",
+    "load_mapping",
+]

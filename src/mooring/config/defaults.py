@@ -1,0 +1,47 @@
+"""The plugins of kube-scheduler's default profile."""
+
+from __future__ import annotations
+
+from .gates import FeatureGates
+from .merge import EnabledPlugin, PluginSet
+
+_DEFAULT = (
+    EnabledPlugin("SchedulingGates"),
+    EnabledPlugin("PrioritySort"),
+    EnabledPlugin("NodeUnschedulable"),
+    EnabledPlugin("NodeName"),
+    EnabledPlugin("TaintToleration", 3),
+    EnabledPlugin("NodeAffinity", 2),
+    EnabledPlugin("NodePorts"),
+    EnabledPlugin("NodeResourcesFit", 1),
+    EnabledPlugin("VolumeRestrictions"),
+    EnabledPlugin("NodeVolumeLimits"),
+    EnabledPlugin("VolumeBinding"),
+    EnabledPlugin("VolumeZone"),
+    EnabledPlugin("PodTopologySpread", 2),
+    EnabledPlugin("InterPodAffinity", 2),
+    # Before DefaultPreemption: to free an idle claim is better than to evict a pod.
+    EnabledPlugin("DynamicResources", 2),
+    EnabledPlugin("DefaultPreemption"),
+    EnabledPlugin("NodeResourcesBalancedAllocation", 1),
+    EnabledPlugin("ImageLocality", 1),
+    EnabledPlugin("DefaultBinder"),
+    EnabledPlugin("NodeDeclaredFeatures"),
+)
+
+#: The names that kube-scheduler itself knows, known to Mooring or not.
+IN_TREE = frozenset(plugin.name for plugin in _DEFAULT) | {
+    "GangScheduling",
+    "TopologyPlacementGenerator",
+    "PodGroupPodsCount",
+}
+
+#: Plugins that kube-scheduler had once; NodeVolumeLimits does their work.
+REMOVED = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
+
+
+def default_plugins(gates: FeatureGates) -> PluginSet:
+    """The default plugins, for every point that they extend."""
+    if gates.enabled("NodeDeclaredFeatures"):
+        return PluginSet(_DEFAULT)
+    return PluginSet(tuple(each for each in _DEFAULT if each.name != "NodeDeclaredFeatures"))

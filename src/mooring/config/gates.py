@@ -1,0 +1,158 @@
+"""Feature gates: what is switched on, beside the configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum, auto
+from typing import Any, Self
+
+from .problems import Problems, shown
+
+
+class _Stage(Enum):
+    """What a gate is by default, and whether that can be changed."""
+
+    ON = auto()
+    OFF = auto()
+    #: On for good: kube-scheduler refuses to switch it, and so do we.
+    LOCKED = auto()
+    #: Off, and what it would switch on is missing here.
+    NOT_YET = auto()
+
+
+# Every gate that kube-scheduler 1.36 reads.
+_KUBERNETES = {
+    "ClearingNominatedNodeNameAfterBinding": _Stage.ON,
+    "ComponentFlagz": _Stage.ON,
+    "ComponentStatusz": _Stage.ON,
+    "CoordinatedLeaderElection": _Stage.NOT_YET,
+    "DRAAdminAccess": _Stage.LOCKED,
+    "DRAConsumableCapacity": _Stage.ON,
+    "DRADeviceBindingConditions": _Stage.ON,
+    "DRADeviceTaintRules": _Stage.NOT_YET,
+    "DRADeviceTaints": _Stage.ON,
+    "DRAExtendedResource": _Stage.ON,
+    "DRAListTypeAttributes": _Stage.NOT_YET,
+    "DRANodeAllocatableResources": _Stage.NOT_YET,
+    "DRAPartitionableDevices": _Stage.ON,
+    "DRAPrioritizedList": _Stage.ON,
+    "DRAResourceClaimDeviceStatus": _Stage.ON,
+    "DRAResourceClaimGranularStatusAuthorization": _Stage.ON,
+    "DRASchedulerFilterTimeout": _Stage.ON,
+    "DRAWorkloadResourceClaims": _Stage.NOT_YET,
+    "DynamicResourceAllocation": _Stage.LOCKED,
+    "GangScheduling": _Stage.NOT_YET,
+    "GenericWorkload": _Stage.NOT_YET,
+    "InPlacePodLevelResourcesVerticalScaling": _Stage.ON,
+    "InPlacePodVerticalScaling": _Stage.LOCKED,
+    "MatchLabelKeysInPodAffinity": _Stage.LOCKED,
+    "MatchLabelKeysInPodTopologySpread": _Stage.ON,
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge": _Stage.ON,
+    "MutableCSINodeAllocatableCount": _Stage.ON,
+    "NodeDeclaredFeatures": _Stage.ON,
+    "NodeInclusionPolicyInPodTopologySpread": _Stage.LOCKED,
+    "NominatedNodeNameForExpectation": _Stage.ON,
+    "OpportunisticBatching": _Stage.ON,
+    "PodLevelResources": _Stage.ON,
+    "PodObservedGenerationTracking": _Stage.LOCKED,
+    # API calls never hold up decisions here, so this is right either way.
+    "SchedulerAsyncAPICalls": _Stage.OFF,
+    "SchedulerAsyncPreemption": _Stage.ON,
+    "SchedulerPopFromBackoffQ": _Stage.ON,
+    "SchedulerQueueingHints": _Stage.LOCKED,
+    "SidecarContainers": _Stage.LOCKED,
+    "StorageCapacityScoring": _Stage.OFF,
+    "TaintTolerationComparisonOperators": _Stage.OFF,
+    "TopologyAwareWorkloadScheduling": _Stage.NOT_YET,
+    "VolumeAttributesClass": _Stage.LOCKED,
+    "VolumeLimitScaling": _Stage.NOT_YET,
+    "WatchList": _Stage.ON,
+    "WorkloadAwarePreemption": _Stage.NOT_YET,
+}
+
+_OWN = {
+    "CoexistPolicy": _Stage.ON,
+    "EquivalenceCache": _Stage.ON,
+}
+
+_STAGES = _KUBERNETES | _OWN
+_DEFAULTS = {name: stage in (_Stage.ON, _Stage.LOCKED) for name, stage in _STAGES.items()}
+
+# The name that the batching proposal uses.
+_ALIASES = {"SchedulerOpportunisticBatching": "OpportunisticBatching"}
+
+# What Go's strconv.ParseBool takes.
+_BOOLEANS = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+SOURCE = "--feature-gates"
+
+
+class FeatureGates(Mapping[str, bool]):
+    """Every known gate and whether it is on."""
+
+    __slots__ = ("_enabled",)
+
+    def __init__(self, **switched: bool) -> None:
+        self._enabled: Mapping[str, bool] = _DEFAULTS | _checked(switched, "<gates>")
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any], source: str = SOURCE) -> Self:
+        """The defaults with some gates switched; raises ConfigError naming every wrong one."""
+        return cls(**_checked(raw, source))
+
+    @classmethod
+    def from_text(cls, text: str, source: str = SOURCE) -> Self:
+        """Reads `A=true,B=false`; raises ConfigError naming every wrong gate."""
+        raw: dict[str, object] = {}
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            # Components other than kube have no gates here, and keep their prefix to be refused.
+            name, _, value = part.removeprefix("kube:").partition("=")
+            raw[name.strip()] = _BOOLEANS.get(value.strip(), value.strip())
+        return cls.parse(raw, source)
+
+    def enabled(self, name: str) -> bool:
+        """Whether a gate is on; raises KeyError for a name that is no gate."""
+        return self._enabled[_ALIASES.get(name, name)]
+
+    def __getitem__(self, name: str) -> bool:
+        return self.enabled(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._enabled, *_ALIASES))
+
+    def __len__(self) -> int:
+        return len(self._enabled) + len(_ALIASES)
+
+    def __repr__(self) -> str:
+        changed = {name: on for name, on in self._enabled.items() if on is not _DEFAULTS[name]}
+        return f"FeatureGates.parse({changed})"
+
+
+def _checked(raw: Mapping[str, Any], source: str) -> dict[str, bool]:
+    problems = Problems()
+    enabled: dict[str, bool] = {}
+    for name, value in raw.items():
+        gate = _ALIASES.get(name, name)
+        wrong = _refusal(gate, value)
+        if wrong is not None:
+            problems.add(name, wrong)
+        elif enabled.setdefault(gate, value) is not value:
+            problems.add(name, f"contradicts {gate}, which is the same gate")
+    problems.raise_any(source)
+    return enabled
+
+
+def _refusal(gate: str, value: object) -> str | None:
+    stage = _STAGES.get(gate)
+    if stage is None:
+        return "unknown feature gate"
+    if not isinstance(value, bool):
+        return f"must be true or false, got {shown(value)}"
+    if stage is _Stage.LOCKED and not value:
+        return "is locked to true"
+    if stage is _Stage.NOT_YET and value:
+        return "not supported by Mooring yet"
+    return None

@@ -1,0 +1,122 @@
+"""What the engine asks to be done. Whoever performs an action reports its outcome as an event."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mooring.framework.plugin import ClaimWrite, VolumeWrite
+from mooring.objects.pod import Pod
+
+
+class PodRef(msgspec.Struct, frozen=True):
+    """Which pod is meant: the uid tells it from another of the same name."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @classmethod
+    def to(cls, pod: Pod) -> PodRef:
+        return cls(pod.namespace, pod.name, pod.uid)
+
+
+class _Action(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="do"):
+    """An action; `do` names it in JSON."""
+
+
+class BindPod(_Action, frozen=True, tag="bindPod"):
+    """Run the pod on the node. Outcome: `Bound` or `BindingFailed`."""
+
+    pod: PodRef
+    node: str
+    profile: str
+
+
+class PodScheduledCondition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The PodScheduled condition of a pod that could not be placed."""
+
+    reason: str
+    message: str
+    observed_generation: int = 0
+    status: str = "False"
+
+
+class PatchPodStatus(_Action, frozen=True, tag="patchPodStatus"):
+    """Write what changed of a pod's status. A nomination of None leaves that field alone."""
+
+    pod: PodRef
+    condition: PodScheduledCondition | None = None
+    nominated_node_name: str | None = None
+
+
+class RecordEvent(_Action, frozen=True, tag="recordEvent"):
+    """Tell those who watch the cluster's events."""
+
+    pod: PodRef
+    type: str
+    reason: str
+    action: str
+    note: str
+    profile: str
+    related: PodRef | None = None
+
+
+class EvictPod(_Action, frozen=True, tag="evictPod"):
+    """Set the victim's DisruptionTarget condition, then delete it.
+
+    Outcome: `Evicted` or `EvictionFailed`. Never through the eviction subresource, which
+    disruption budgets would block.
+    """
+
+    pod: PodRef
+    preemptor: PodRef
+    message: str
+
+
+class WriteVolumes(_Action, frozen=True, tag="writeVolumes"):
+    """Write which volume goes to which claim and where claims are to be provisioned.
+
+    That it came true is seen from the volumes and claims; a failure is `BindingFailed`.
+    """
+
+    pod: PodRef
+    node: str
+    volumes: tuple[VolumeWrite, ...] = ()
+    claims: tuple[ClaimWrite, ...] = ()
+
+
+Action = BindPod | PatchPodStatus | RecordEvent | EvictPod | WriteVolumes
+
+_NOTE_LIMIT = 1024
+_CUT = " ..."
+
+encode = msgspec.json.Encoder().encode
+
+
+def scheduled(pod: Pod, node_name: str, profile: str) -> RecordEvent:
+    """The event that a pod was bound."""
+    note = f"Successfully assigned {pod.key} to {node_name}"
+    return RecordEvent(PodRef.to(pod), "Normal", "Scheduled", "Binding", note, profile)
+
+
+def failed_scheduling(pod: Pod, message: str, profile: str) -> RecordEvent:
+    """The event that a pod could not be placed; a long message is cut to what an event holds."""
+    note = truncated(message)
+    return RecordEvent(PodRef.to(pod), "Warning", "FailedScheduling", "Scheduling", note, profile)
+
+
+def preempted(
+    victim: Pod, preemptor: Pod, node_name: str, profile: str, suffix: str = ""
+) -> RecordEvent:
+    """The event, on the victim, that it had to make way."""
+    note = f"Preempted by pod {preemptor.uid} on node {node_name}{suffix}"
+    about, related = PodRef.to(victim), PodRef.to(preemptor)
+    return RecordEvent(about, "Normal", "Preempted", "Preempting", note, profile, related)
+
+
+def truncated(message: str) -> str:
+    """The message, or as much of it as fits the note of an event."""
+    encoded = message.encode()
+    if len(encoded) <= _NOTE_LIMIT:
+        return message
+    return encoded[: _NOTE_LIMIT - len(_CUT)].decode(errors="ignore") + _CUT

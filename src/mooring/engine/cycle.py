@@ -1,0 +1,132 @@
+"""One scheduling cycle: which node for this pod, and why not the others. Changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mooring.cluster import Mask, Nodes, Rows
+from mooring.framework.attempt import Failed, Filtered, PreFiltered, Scored
+from mooring.framework.nominated import filter_with_nominated
+from mooring.framework.profile import Profile
+from mooring.framework.run import pre_filter, score_rows
+from mooring.objects.pod import Pod
+
+# Below this many nodes, looking at fewer than all saves nothing.
+_ALWAYS_LOOK_AT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A node was found. `scored` is None where there was nothing to choose."""
+
+    row: int
+    pre_filtered: PreFiltered
+    filtered: Filtered
+    scored: Scored | None = None
+    nominated_path: bool = False
+    #: The answer for the nominated node, if there is one.
+    tried_first: Filtered | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Where the search for feasible nodes starts, and how many of them are enough."""
+
+    start: int = 0
+    #: None looks at all nodes.
+    percentage: int | None = None
+
+
+EVERY_NODE = Window()
+
+
+def decide(profile: Profile, pod: Pod, nodes: Nodes, window: Window = EVERY_NODE) -> Found | Failed:
+    """Finds the best node for a pod. PluginError means that the cycle cannot be completed."""
+    prepared = pre_filter(profile, pod, nodes)
+    if prepared.rejected is not None:
+        return Failed(prepared, None, len(nodes))
+    nominated = _try_nominated(profile, pod, prepared, nodes)
+    if nominated is not None and nominated.feasible.all():
+        row = int(nominated.rows[0])
+        return Found(row, prepared, nominated, nominated_path=True, tried_first=nominated)
+
+    filtered = find_feasible(profile, pod, prepared, nodes, nominated)
+    filtered = _within(window, profile, filtered, nodes)
+    feasible = filtered.feasible_rows
+    if not len(feasible):
+        return Failed(prepared, filtered, len(nodes), nominated)
+    if len(feasible) == 1:
+        return Found(int(feasible[0]), prepared, filtered, tried_first=nominated)
+    scored = score_rows(profile, pod, nodes, feasible)
+    row = first_best(scored, nodes, window.start)
+    return Found(row, prepared, filtered, scored, tried_first=nominated)
+
+
+def find_feasible(
+    profile: Profile,
+    pod: Pod,
+    prepared: PreFiltered,
+    nodes: Nodes,
+    nominated: Filtered | None = None,
+) -> Filtered:
+    """Filters all nodes, or those that the pre-filters left; a nominated node keeps its answer."""
+    rows: Rows = nodes.everything
+    if prepared.node_names is not None:
+        known = (nodes.row(name) for name in prepared.node_names)
+        rows = np.array(sorted(row for row in known if row is not None), np.intp)
+    filtered = filter_with_nominated(profile, pod, prepared, nodes, rows)
+    return filtered if nominated is None else filtered.replacing(nominated)
+
+
+def _try_nominated(
+    profile: Profile, pod: Pod, prepared: PreFiltered, nodes: Nodes
+) -> Filtered | None:
+    """The answer for the node that the pod is nominated to; it is looked at before all others."""
+    name = nodes.nominations.node_of(pod)
+    row = nodes.row(name) if name else None
+    if row is None:
+        return None
+    return filter_with_nominated(profile, pod, prepared, nodes, np.array([row], np.intp))
+
+
+def _within(window: Window, profile: Profile, filtered: Filtered, nodes: Nodes) -> Filtered:
+    """Drops what a search that stops early would not have looked at."""
+    enough = _enough(window, profile, len(filtered.rows))
+    if enough is None or np.count_nonzero(filtered.feasible) <= enough:
+        return filtered
+    position = np.full(len(nodes.alive), -1, np.intp)
+    position[filtered.rows] = np.arange(len(filtered.rows))
+    visited = position[nodes.order]
+    visited = np.roll(visited[visited >= 0], -window.start)
+    found = np.cumsum(filtered.feasible[visited])
+    seen = visited[: int(np.searchsorted(found, enough + 1))]
+    passed: Mask = np.zeros(len(filtered.rows), np.bool_)
+    passed[seen] = True
+    return filtered.limited(passed)
+
+
+def _enough(window: Window, profile: Profile, count: int) -> int | None:
+    """How many feasible nodes end the search; None is all of them."""
+    if not profile.score:
+        return 1
+    if not window.percentage or window.percentage >= 100 or count < _ALWAYS_LOOK_AT:
+        return None
+    return max(count * window.percentage // 100, _ALWAYS_LOOK_AT)
+
+
+def first_best(scored: Scored, nodes: Nodes, start: int) -> int:
+    """The row with the highest total; among equals the first in the visit order from `start`."""
+    best = scored.best()
+    if len(best) == 1:
+        return int(best[0])
+    turns = (nodes.ranks[best] - start) % len(nodes)
+    return int(best[np.argmin(turns)])
+
+
+def looked_at(outcome: Found | Failed) -> int:
+    """How many nodes the search has passed; a nominated node that fits needs no search."""
+    if outcome.filtered is None or (isinstance(outcome, Found) and outcome.nominated_path):
+        return 0
+    return int(np.count_nonzero(outcome.filtered.feasible)) + outcome.filtered.rejected_count

@@ -1,0 +1,203 @@
+"""The engine: takes in events, makes decisions, asks for actions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from zlib import crc32
+
+from mooring.cluster import Cluster
+from mooring.config import Configuration
+from mooring.framework.attempt import Failed
+from mooring.framework.events import Wakeup
+from mooring.framework.plugin import Registry
+from mooring.framework.profile import Profile
+from mooring.framework.status import PluginError, Rejected, unresolvable
+from mooring.objects.pod import Pod
+from mooring.queue import Backoff, Queue, QueuedPod
+
+from . import actions, diagnosis
+from .actions import Action
+from .cycle import Found, Window, decide, looked_at
+from .events import (
+    Applied,
+    BindingFailed,
+    Bound,
+    Event,
+    Evicted,
+    EvictionFailed,
+    PermitRefused,
+    Permitted,
+    Removed,
+)
+from .evictions import IN_PROGRESS, Evictions
+from .failures import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, patch
+from .intake import Intake
+from .placements import Placements
+from .remedies import seek_remedy
+
+# Who holds a pod back while its victims are being evicted, in kube-scheduler's words.
+_PREEMPTION = "DefaultPreemption"
+
+
+class Engine:
+    """A scheduler without a clock or a connection: `handle` events, `step` for actions."""
+
+    def __init__(self, configuration: Configuration, registry: Registry) -> None:
+        self.configuration = configuration
+        self.cluster = Cluster()
+        self.profiles = {
+            each.scheduler_name: Profile.build(each, registry, configuration.gates)
+            for each in configuration.profiles
+        }
+        first = next(iter(self.profiles.values()))
+        self.queue = Queue(
+            sort_key=first.queue_sort.key,
+            admit=self._admit,
+            wakeups={name: _wakeups(profile) for name, profile in self.profiles.items()},
+            backoff=_backoff(configuration),
+        )
+        self._outbox: list[Action] = []
+        self._placements = Placements(self.cluster, self.queue, self._emit, self._fail)
+        self._evictions = Evictions(self.cluster, self.queue, self._placements, self._emit)
+        self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)
+        # Schedulers of different names start their search at different nodes, so that they do
+        # not run after the same ones.
+        self._start = crc32(first.name.encode())
+
+    def handle(self, event: Event, now: float) -> None:
+        """Takes in what happened."""
+        match event:
+            case Applied(item):
+                self._intake.apply(item, now)
+            case Removed(item):
+                self._intake.remove(item, now)
+            case _:
+                self._handle_outcome(event, now)
+
+    def _handle_outcome(self, event: Event, now: float) -> None:
+        match event:
+            case Bound(uid):
+                self._placements.bound(uid)
+            case BindingFailed(uid, message):
+                self._placements.binding_failed(uid, message, now)
+            case Permitted(uid, plugin):
+                self._placements.permitted(uid, plugin, now)
+            case PermitRefused(uid, plugin, message):
+                self._placements.refused(uid, plugin, message, now)
+            case Evicted(uid, preemptor):
+                self._evictions.evicted(uid, preemptor, now)
+            case EvictionFailed(uid, preemptor):
+                self._evictions.failed(uid, preemptor, now)
+
+    def step(self, now: float, budget: int = 1) -> list[Action]:
+        """Makes up to `budget` decisions; returns what is to be done since the last step."""
+        self._placements.look_after(now)
+        for _ in range(budget):
+            queued = self.queue.pop(now)
+            if queued is None:
+                break
+            self._attempt(queued, now)
+        taken = list(self._outbox)
+        self._outbox.clear()
+        return taken
+
+    def next_step(self, now: float) -> float | None:
+        """The earliest time at which `step` has something to do without a further event."""
+        moments = [self.queue.next_flush(now), self._placements.next_deadline()]
+        known = [moment for moment in moments if moment is not None]
+        return max(now, min(known)) if known else None
+
+    # One attempt
+
+    def _attempt(self, queued: QueuedPod, now: float) -> None:
+        pod = queued.pod
+        profile = self.profiles[pod.spec.scheduler_name]
+        if pod.terminating:
+            text = f"skip schedule deleting pod: {pod.key}"
+            self._emit(actions.failed_scheduling(pod, text, profile.name))
+            self.queue.done(pod.uid)
+            return
+        if self.cluster.pod(pod.uid) is not None:
+            self.queue.done(pod.uid)
+            return
+        try:
+            outcome = self._decide(profile, pod)
+        except PluginError as error:
+            self._fail(queued, profile, Failure(SCHEDULER_ERROR, str(error)), now)
+            return
+        match outcome:
+            case Found(row):
+                self._evictions.forget(pod.uid)
+                self._placements.place(queued, profile, self.cluster.nodes.name(row), now)
+            case Failed():
+                self._reject(queued, profile, replace(outcome, attempt=queued.attempts), now)
+            case None:
+                self._fail(queued, profile, Failure(UNSCHEDULABLE, diagnosis.NO_NODES), now)
+
+    def _decide(self, profile: Profile, pod: Pod) -> Found | Failed | None:
+        nodes = self.cluster.nodes
+        if not len(nodes):
+            return None
+        window = Window(self._start % len(nodes), profile.percentage_of_nodes_to_score)
+        outcome = decide(profile, pod, nodes, window)
+        self._start += looked_at(outcome)
+        return outcome
+
+    def _reject(self, queued: QueuedPod, profile: Profile, failed: Failed, now: float) -> None:
+        remedied = seek_remedy(profile, queued.pod, failed, self.cluster.nodes)
+        failure = Failure(
+            UNSCHEDULABLE,
+            diagnosis.message(failed, remedied.told),
+            diagnosis.rejectors(failed),
+            nominate=remedied.nominate,
+        )
+        if remedied.remedy is not None:
+            self._evictions.begin(queued.pod, remedied.remedy, profile, now)
+        self._fail(queued, profile, failure, now)
+
+    def _fail(self, queued: QueuedPod, profile: Profile, failure: Failure, now: float) -> None:
+        """Returns the pod to the queue and tells why, unless it is no longer ours to place."""
+        pod = self._intake.pending.get(queued.pod.uid)
+        if pod is None:
+            self.queue.done(queued.pod.uid)
+            return
+        if failure.nominate is not None:
+            self.cluster.nominate(pod, failure.nominate)
+        self.queue.give_back(
+            queued, pod=pod, rejectors=failure.rejectors, pending=failure.pending, now=now
+        )
+        self._emit(actions.failed_scheduling(pod, failure.message, profile.name))
+        written = patch(pod, failure)
+        if written is not None:
+            self._emit(written)
+
+    def _vanish(self, pod: Pod, now: float) -> None:
+        """A pod was deleted before it was bound."""
+        self._evictions.forget(pod.uid)
+        self._placements.withdraw(pod, now)
+
+    def _admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
+        """Asks the pre-enqueue plugins, first of all the one that said no last."""
+        if self._evictions.is_in_progress(pod.uid):
+            return _PREEMPTION, unresolvable(IN_PROGRESS)
+        plugins = self.profiles[pod.spec.scheduler_name].pre_enqueue
+        for plugin in sorted(plugins, key=lambda each: each.name != last):
+            refused = plugin.pre_enqueue(pod)
+            if refused is not None:
+                return plugin.name, refused
+        return None
+
+    def _emit(self, action: Action) -> None:
+        self._outbox.append(action)
+
+
+def _wakeups(profile: Profile) -> dict[str, tuple[Wakeup, ...]]:
+    return {name: plugin.wakeups() for name, plugin in profile.plugins.items()}
+
+
+def _backoff(configuration: Configuration) -> Backoff:
+    return Backoff(
+        configuration.pod_initial_backoff_seconds,
+        configuration.pod_max_backoff_seconds,
+        configuration.gates["SchedulerPopFromBackoffQ"],
+    )

@@ -1,0 +1,235 @@
+"""Pods between decision and binding: assumed on a node, perhaps waiting, not bound yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from mooring.cluster import Cluster
+from mooring.framework.plugin import PreBind, Preparation, Wait
+from mooring.framework.profile import Profile
+from mooring.framework.run import running
+from mooring.framework.status import Code, PluginError, Rejected
+from mooring.objects.pod import Pod
+from mooring.queue import Queue, QueuedPod
+from mooring.queue.happenings import ASSIGNED_POD_DELETE
+
+from . import actions
+from .actions import Action, BindPod, PatchPodStatus, PodRef, WriteVolumes
+from .failures import SCHEDULER_ERROR, Failure, refusal
+
+# A permit may not be waited for longer than this, whatever its plugin says.
+_LONGEST_PERMIT_WAIT = 15 * 60.0
+
+
+@dataclass(slots=True)
+class Placement:
+    """A pod on its way to a node."""
+
+    queued: QueuedPod
+    pod: Pod
+    node_name: str
+    profile: Profile
+    #: Until when which permit is waited for, and how long that is.
+    permits: dict[str, tuple[float, float]] = field(default_factory=dict)
+    #: Who waits for what was written to come true, and until when.
+    preparing: dict[PreBind, float] = field(default_factory=dict)
+
+    @property
+    def deadlines(self) -> Iterator[float]:
+        yield from (until for until, _ in self.permits.values())
+        yield from self.preparing.values()
+
+
+Fail = Callable[[QueuedPod, Profile, Failure, float], None]
+Emit = Callable[[Action], None]
+
+
+class Placements:
+    """Carries pods from their chosen node to their binding, or back into the queue."""
+
+    def __init__(self, cluster: Cluster, queue: Queue, emit: Emit, fail: Fail) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._emit = emit
+        self._fail = fail
+        self._placements: dict[str, Placement] = {}
+        #: Those that wait for a permit or for their volumes.
+        self._waiting: dict[str, Placement] = {}
+
+    def next_deadline(self) -> float | None:
+        return min((at for each in self._waiting.values() for at in each.deadlines), default=None)
+
+    def place(self, queued: QueuedPod, profile: Profile, node_name: str, now: float) -> None:
+        """Assumes a pod on its node, and binds it unless somebody refuses or must wait."""
+        pod = queued.pod
+        self._cluster.nominate(pod, "")
+        placement = Placement(queued, self._cluster.assume(pod, node_name), node_name, profile)
+        self._placements[pod.uid] = placement
+        refused = self._reserve(placement) or self._ask_permits(placement, now)
+        if refused is not None:
+            self._take_back(placement)
+            self._fail(queued, profile, refused, now)
+        elif placement.permits:
+            self._waiting[pod.uid] = placement
+            self._keep_node(placement)
+        else:
+            self._prepare(placement, now)
+
+    def bound(self, uid: str) -> None:
+        placement = self._placements.pop(uid, None)
+        if placement is not None:
+            name = placement.profile.name
+            self._emit(actions.scheduled(placement.pod, placement.node_name, name))
+
+    def binding_failed(self, uid: str, message: str, now: float) -> None:
+        placement = self._placements.get(uid)
+        if placement is not None:
+            self._give_up(placement, Failure(SCHEDULER_ERROR, message), now)
+
+    def permitted(self, uid: str, plugin: str, now: float) -> None:
+        placement = self._waiting.get(uid)
+        if placement is None or placement.permits.pop(plugin, None) is None:
+            return
+        if not placement.permits:
+            del self._waiting[uid]
+            self._prepare(placement, now)
+
+    def refused(self, uid: str, plugin: str, message: str, now: float) -> None:
+        placement = self._waiting.get(uid)
+        if placement is not None and plugin in placement.permits:
+            self._take_back(placement)
+            why = refusal(plugin, Rejected(Code.UNSCHEDULABLE, (message,)))
+            self._fail(placement.queued, placement.profile, why, now)
+            self._room_again(placement, now)
+
+    def withdraw(self, pod: Pod, now: float) -> bool:
+        """Takes back a pod that was deleted or evicted while it waited; False if it did not."""
+        placement = self._placements.get(pod.uid)
+        if placement is None:
+            return False
+        self._take_back(placement)
+        self._queue.done(pod.uid)
+        self._room_again(placement, now)
+        return True
+
+    def evict(self, pod: Pod, message: str, now: float) -> bool:
+        """Ends the wait of a pod that has to make way; False if it does not wait."""
+        placement = self._waiting.get(pod.uid)
+        if placement is None:
+            return False
+        self._give_up(placement, Failure(SCHEDULER_ERROR, message), now)
+        return True
+
+    def look_after(self, now: float) -> None:
+        """Binds those whose wait is over, and gives up those whose time is."""
+        for placement in list(self._waiting.values()):
+            if placement.permits:
+                self._expire_permit(placement, now)
+            else:
+                self._watch(placement, now)
+
+    def _expire_permit(self, placement: Placement, now: float) -> None:
+        for plugin, (until, seconds) in placement.permits.items():
+            if until <= now:
+                waited = f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
+                self.refused(placement.pod.uid, plugin, waited, now)
+                return
+
+    def _watch(self, placement: Placement, now: float) -> None:
+        nodes = self._cluster.nodes
+        for plugin, until in list(placement.preparing.items()):
+            answer: bool | Rejected = False
+            try:
+                with running(f'running PreBind plugin "{plugin.name}"'):
+                    answer = plugin.is_prepared(placement.pod, nodes, placement.node_name)
+            except PluginError as error:
+                answer = Rejected(Code.ERROR, (str(error),))
+            if isinstance(answer, Rejected):
+                self._give_up(placement, Failure(SCHEDULER_ERROR, answer.message), now)
+                return
+            if answer:
+                del placement.preparing[plugin]
+            elif until <= now:
+                what = f'running PreBind plugin "{plugin.name}": binding volumes: timed out'
+                self._give_up(placement, Failure(SCHEDULER_ERROR, what), now)
+                return
+        if not placement.preparing:
+            del self._waiting[placement.pod.uid]
+            self._bind(placement)
+
+    def _reserve(self, placement: Placement) -> Failure | None:
+        nodes = self._cluster.nodes
+        row = nodes.row(placement.node_name)
+        assert row is not None, "a pod is assumed on a node that is not there"
+        for plugin in placement.profile.reserve:
+            try:
+                with running(f'running Reserve plugin "{plugin.name}"'):
+                    answer = plugin.reserve(placement.pod, nodes, row)
+            except PluginError as error:
+                return Failure(SCHEDULER_ERROR, str(error))
+            if answer is not None:
+                return refusal(plugin.name, answer)
+        return None
+
+    def _ask_permits(self, placement: Placement, now: float) -> Failure | None:
+        for plugin in placement.profile.permit:
+            try:
+                with running(f'running Permit plugin "{plugin.name}"'):
+                    answer = plugin.permit(placement.pod, placement.node_name)
+            except PluginError as error:
+                return Failure(SCHEDULER_ERROR, str(error))
+            if isinstance(answer, Wait):
+                seconds = min(answer.seconds, _LONGEST_PERMIT_WAIT)
+                placement.permits[plugin.name] = now + seconds, seconds
+            elif answer is not None:
+                return refusal(plugin.name, answer)
+        return None
+
+    def _prepare(self, placement: Placement, now: float) -> None:
+        # From here on, a failure is nobody's verdict on the pod.
+        self._queue.done(placement.pod.uid)
+        for plugin in placement.profile.pre_bind:
+            work = plugin.prepare(placement.pod, self._cluster.nodes, placement.node_name)
+            if work is not None:
+                placement.preparing[plugin] = now + work.timeout_seconds
+                self._write(placement, work)
+        if placement.preparing:
+            self._waiting[placement.pod.uid] = placement
+            self._keep_node(placement)
+        else:
+            self._bind(placement)
+
+    def _write(self, placement: Placement, work: Preparation) -> None:
+        ref = PodRef.to(placement.pod)
+        self._emit(WriteVolumes(ref, placement.node_name, work.volumes, work.claims))
+
+    def _keep_node(self, placement: Placement) -> None:
+        """Tells others which node a pod that must wait is going to."""
+        ref = PodRef.to(placement.pod)
+        self._emit(PatchPodStatus(ref, nominated_node_name=placement.node_name))
+
+    def _bind(self, placement: Placement) -> None:
+        ref = PodRef.to(placement.pod)
+        self._emit(BindPod(ref, placement.node_name, placement.profile.name))
+
+    def _give_up(self, placement: Placement, failure: Failure, now: float) -> None:
+        """Undoes a placement; those who wait hear of the room before the pod itself returns."""
+        self._take_back(placement)
+        self._queue.happened(ASSIGNED_POD_DELETE, placement.pod, None, now)
+        self._fail(placement.queued, placement.profile, failure, now)
+
+    def _take_back(self, placement: Placement) -> None:
+        uid = placement.pod.uid
+        del self._placements[uid]
+        self._waiting.pop(uid, None)
+        for plugin in reversed(placement.profile.reserve):
+            plugin.unreserve(placement.pod, self._cluster.nodes, placement.node_name)
+        self._cluster.forget(uid)
+
+    def _room_again(self, placement: Placement, now: float) -> None:
+        """Other pods may try for what an assumed pod has given back."""
+        uid = placement.pod.uid
+        self._queue.happened(
+            ASSIGNED_POD_DELETE, placement.pod, None, now, lambda other: other.uid != uid
+        )

@@ -1,0 +1,161 @@
+"""What is found out about one pod on its way through the extension points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Mask
+
+from .status import Code, Rejected
+from .verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class PreFiltered:
+    """The outcome of all pre-filters."""
+
+    #: What each plugin prepared; a plugin that skips itself is not in here.
+    prepared: Mapping[str, Any]
+    skipped: frozenset[str] = frozenset()
+    #: The only nodes worth looking at, and who said so; None is all nodes.
+    node_names: frozenset[str] | None = None
+    narrowed_by: tuple[str, ...] = ()
+    #: The no to the pod as a whole, and the plugin that said it ("" when several did together).
+    rejected: Rejected | None = None
+    rejected_by: str = ""
+
+    def ran(self, plugin: str) -> bool:
+        """Whether a plugin's pre-filter was reached."""
+        return plugin in self.prepared or plugin in self.skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One filter's answer, and the positions where it was the first to say no."""
+
+    plugin: str
+    verdict: Verdict
+    decided: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why one node does not suit a pod."""
+
+    plugin: str
+    code: Code
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """The outcome of all filters for some rows: who rejects a row is the first that does."""
+
+    rows: NDArray[np.intp]
+    feasible: Mask
+    layers: tuple[Layer, ...]
+    #: Rows for which the answer is another one: nominated pods, the nominated node.
+    amended: tuple[Filtered, ...] = ()
+
+    @property
+    def feasible_rows(self) -> NDArray[np.intp]:
+        return self.rows[self.feasible]
+
+    def refusals(self) -> Iterator[tuple[int, Refusal]]:
+        """Every rejected row and why."""
+        for layer in self.layers:
+            for at in np.flatnonzero(layer.decided).tolist():
+                reasons = layer.verdict.told(at)
+                yield int(self.rows[at]), Refusal(layer.plugin, layer.verdict.code(at), reasons)
+        for other in self.amended:
+            yield from other.refusals()
+
+    def reason_counts(self) -> Iterator[tuple[str, int]]:
+        """How many rows each reason rejected; a text may come more than once."""
+        for layer in self.layers:
+            yield from layer.verdict.counts(layer.decided)
+        for other in self.amended:
+            yield from other.reason_counts()
+
+    def rejectors(self) -> Iterator[str]:
+        """The plugins that were the first to reject some row."""
+        for layer in self.layers:
+            if layer.decided.any():
+                yield layer.plugin
+        for other in self.amended:
+            yield from other.rejectors()
+
+    def helpable_rows(self) -> NDArray[np.intp]:
+        """The rejected rows on which evicting pods might help."""
+        own = [self.rows[each.decided & ~each.verdict.unresolvable] for each in self.layers]
+        others = [other.helpable_rows() for other in self.amended]
+        return np.concatenate([np.zeros(0, np.intp), *own, *others])
+
+    @property
+    def rejected_count(self) -> int:
+        return sum(int(layer.decided.sum()) for layer in self.layers) + sum(
+            other.rejected_count for other in self.amended
+        )
+
+    def limited(self, looked_at: Mask) -> Filtered:
+        """This outcome without the rows that were not looked at."""
+        rows = self.rows[looked_at]
+        layers = tuple(
+            Layer(
+                layer.plugin,
+                Verdict(layer.verdict.reasons, layer.verdict.failed[:, looked_at]),
+                layer.decided[looked_at],
+            )
+            for layer in self.layers
+        )
+        return Filtered(rows, self.feasible[looked_at], layers, self.amended)
+
+    def replacing(self, other: Filtered) -> Filtered:
+        """This outcome, with the rejections of another in place of its own for those rows."""
+        refused = other.rows[~other.feasible]
+        if not len(refused):
+            return self
+        less = self._without(refused)
+        return replace(less, amended=(*less.amended, other))
+
+    def _without(self, rows: NDArray[np.intp]) -> Filtered:
+        """This outcome, with nothing said about some rows and those not feasible."""
+        ours = ~np.isin(self.rows, rows)
+        return Filtered(
+            self.rows,
+            self.feasible & ours,
+            tuple(replace(layer, decided=layer.decided & ours) for layer in self.layers),
+            tuple(each._without(rows) for each in self.amended),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The scores of the feasible rows, per plugin and in all."""
+
+    rows: NDArray[np.intp]
+    #: Normalised and weighted.
+    by_plugin: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    totals: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def best(self) -> NDArray[np.intp]:
+        """All rows with the highest total."""
+        return self.rows[self.totals == self.totals.max()]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An attempt that found no node: what the post-filters are asked to remedy."""
+
+    pre_filtered: PreFiltered
+    filtered: Filtered | None
+    node_count: int
+    #: The answer for the nominated node, if there is one.
+    tried_first: Filtered | None = None
+    #: How often the pod was tried before.
+    attempt: int = 0

@@ -1,0 +1,102 @@
+"""What happens in a cluster, and which plugin wants to hear of it.
+
+A pod that a plugin rejected waits until something happens that the plugin asked to be told about;
+its hint then says whether this could be what the pod was waiting for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntFlag, StrEnum
+from typing import Any
+
+from mooring.objects.pod import Pod
+
+
+class Resource(StrEnum):
+    """The kinds of object that events are about; values are kube-scheduler's names."""
+
+    POD = "Pod"
+    ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULED_POD = "UnschedulablePod"
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    ANYTHING = "*"
+
+    def covers(self, other: Resource) -> bool:
+        """Whether a registration for this hears events about the other."""
+        if self is other or self is Resource.ANYTHING:
+            return True
+        return self is Resource.POD and other in (Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD)
+
+
+class Action(IntFlag):
+    """What happened to the object."""
+
+    ADD = 1
+    DELETE = 2
+    UPDATE_NODE_ALLOCATABLE = 4
+    UPDATE_NODE_LABEL = 8
+    UPDATE_NODE_TAINT = 16
+    UPDATE_NODE_CONDITION = 32
+    UPDATE_NODE_ANNOTATION = 64
+    UPDATE_NODE_DECLARED_FEATURE = 128
+    UPDATE_POD_LABEL = 256
+    UPDATE_POD_SCALE_DOWN = 512
+    UPDATE_POD_TOLERATION = 1024
+    UPDATE_POD_GATES_ELIMINATED = 2048
+    UPDATE_POD_GENERATED_CLAIM = 4096
+
+    UPDATE = 8188
+    ALL = 8191
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """Something that happened, or, in a registration, the things a plugin listens for."""
+
+    resource: Resource
+    action: Action
+    #: kube-scheduler's label, for metrics: "AssignedPodDelete", "NodeAdd", …
+    label: str = ""
+
+    def hears(self, happened: ClusterEvent) -> bool:
+        """Whether this registration is meant by what happened.
+
+        A generic update (all update bits) is only heard by who listens to every update.
+        """
+        if self.resource is Resource.ANYTHING:
+            return True
+        return (
+            self.resource.covers(happened.resource)
+            and bool(self.action & happened.action)
+            and happened.action <= self.action
+        )
+
+    @property
+    def is_wildcard(self) -> bool:
+        return self.resource is Resource.ANYTHING
+
+
+#: Does what happened (old value, new value; None where there is none) concern this waiting pod?
+Hint = Callable[[Pod, Any, Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Wakeup:
+    """A registration: after such an event a rejected pod is tried again if `hint` agrees."""
+
+    event: ClusterEvent
+    hint: Hint | None = None
+
+
+def on(resource: Resource, action: Action, hint: Hint | None = None) -> Wakeup:
+    """Reads as a line of the table of events: on(NODE, ADD | UPDATE_NODE_LABEL, hint)."""
+    return Wakeup(ClusterEvent(resource, action), hint)

@@ -1,0 +1,154 @@
+"""The two-pass filter: a node must take the pod with and without the pods nominated to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Change, Nodes, Rows, WhatIf
+from mooring.objects.pod import Pod
+from mooring.objects.resources import PODS
+
+from .attempt import Filtered, PreFiltered
+from .plugin import PreFilter
+from .profile import Profile
+from .run import active_filters, filter_rows
+
+# What a pod changes on its row besides the room it takes.
+_BEYOND_ROOM = Change.ALL & ~(
+    Change.REQUESTED
+    | Change.ALLOCATABLE
+    | Change.LABELS
+    | Change.TAINTS
+    | Change.UNSCHEDULABLE
+    | Change.IMAGES
+    | Change.FEATURES
+    | Change.NAMESPACES
+    | Change.SERVICES
+    | Change.MEMBERSHIP
+)
+
+
+def reads_only_room(profile: Profile, pre_filtered: PreFiltered) -> bool:
+    """Whether other pods matter to this one's filters only by the room that they take."""
+    return not any(plugin.reads & _BEYOND_ROOM for plugin in active_filters(profile, pre_filtered))
+
+
+def filter_with_nominated(
+    profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes, rows: Rows
+) -> Filtered:
+    """Filters rows, counting pods of equal or higher priority that are nominated to them.
+
+    Where both passes fail, the one with the nominated pods gives the reasons.
+    """
+    outcome = filter_rows(profile, pod, pre_filtered, nodes, rows)
+    if not nodes.nominations:
+        return outcome
+    if reads_only_room(profile, pre_filtered):
+        crowded = _crowded_room(profile, pod, pre_filtered, nodes, outcome.rows)
+        return outcome if crowded is None else outcome.replacing(crowded)
+    weighing = _weighing(pod, nodes, outcome.rows)
+    for crowded in _crowded(profile, pod, pre_filtered, nodes, weighing):
+        outcome = outcome.replacing(crowded)
+    return outcome
+
+
+def _crowded_room(
+    profile: Profile,
+    pod: Pod,
+    pre_filtered: PreFiltered,
+    nodes: Nodes,
+    rows: NDArray[np.intp],
+) -> Filtered | None:
+    """The filters' answers for rows with the room of their nominated pods taken."""
+    weight = nodes.nominated_weight(pod)
+    if weight is None:
+        return None
+    nominated = rows[weight[nodes.resources[PODS], rows] > 0]
+    if not len(nominated):
+        return None
+    what_if = WhatIf(nodes)
+    what_if.shift(nominated, weight[:, nominated])
+    return filter_rows(profile, pod, pre_filtered, what_if, nominated)
+
+
+def _weighing(pod: Pod, nodes: Nodes, among: NDArray[np.intp]) -> dict[int, list[Pod]]:
+    """Per row the nominated pods that count as running while this pod is filtered."""
+    wanted = set(among.tolist())
+    weighing: dict[int, list[Pod]] = {}
+    for name, nominated in nodes.nominations:
+        row = nodes.row(name)
+        others = [
+            other
+            for other in nominated.values()
+            if other.priority >= pod.priority and other.uid != pod.uid
+        ]
+        if others and row is not None and row in wanted:
+            weighing[row] = others
+    return weighing
+
+
+def _crowded(
+    profile: Profile,
+    pod: Pod,
+    pre_filtered: PreFiltered,
+    nodes: Nodes,
+    weighing: Mapping[int, Sequence[Pod]],
+) -> list[Filtered]:
+    """The filters' answers for rows with their nominated pods on them.
+
+    Rows whose nominated pods leave every prepared value as it is are answered together.
+    """
+    if not weighing:
+        return []
+    what_if = WhatIf(nodes)
+    together: list[int] = []
+    apart: list[tuple[int, PreFiltered]] = []
+    for row, others in weighing.items():
+        adjusted = pre_filtered.prepared
+        for other in others:
+            what_if.add_pod(other, row)
+            adjusted = with_pod(profile, adjusted, nodes, other, row)
+        if adjusted is pre_filtered.prepared:
+            together.append(row)
+        else:
+            apart.append((row, replace(pre_filtered, prepared=adjusted)))
+    answers = [
+        filter_rows(profile, pod, adjusted, what_if, np.array([row])) for row, adjusted in apart
+    ]
+    if together:
+        answers.append(filter_rows(profile, pod, pre_filtered, what_if, np.array(together)))
+    return answers
+
+
+def with_pod(
+    profile: Profile, prepared: Mapping[str, Any], nodes: Nodes, pod: Pod, row: int
+) -> Mapping[str, Any]:
+    """The prepared values as if a pod ran on a row; the same mapping if it changes none."""
+    return _moved(profile, prepared, lambda plugin, value: plugin.add_pod(value, nodes, pod, row))
+
+
+def without_pod(
+    profile: Profile, prepared: Mapping[str, Any], nodes: Nodes, pod: Pod, row: int
+) -> Mapping[str, Any]:
+    """The prepared values as if a pod no longer ran on a row; the same if it changes none."""
+    return _moved(
+        profile, prepared, lambda plugin, value: plugin.remove_pod(value, nodes, pod, row)
+    )
+
+
+def _moved(
+    profile: Profile, prepared: Mapping[str, Any], move: Callable[[PreFilter[Any], Any], Any]
+) -> Mapping[str, Any]:
+    changed = {}
+    for plugin in profile.pre_filter:
+        if plugin.name in prepared:
+            before = prepared[plugin.name]
+            after = move(plugin, before)
+            if after is not before:
+                changed[plugin.name] = after
+    return {**prepared, **changed} if changed else prepared

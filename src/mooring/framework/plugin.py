@@ -1,0 +1,307 @@
+"""The extension points. A plugin's class header lists those it serves.
+
+Points that decide are plain functions of columns; points that act are coroutines.
+`F` is what a plugin prepares for filtering, `S` what it prepares for scoring: its own frozen
+values, handed back to it untouched.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Change, Nodes, NodeView, Rows, Scope
+from mooring.objects.pod import Pod
+
+from .attempt import Failed
+from .events import Wakeup
+from .status import Code, Reason, Rejected
+from .verdict import Verdict
+
+if TYPE_CHECKING:
+    from .profile import Profile
+
+F = TypeVar("F")
+S = TypeVar("S")
+
+MAX_SCORE = 100
+Scores = NDArray[np.int64]
+
+
+class Plugin(ABC):
+    """What every plugin has: a name, arguments, and what it depends on."""
+
+    name: ClassVar[str]
+    #: The type of its arguments in the configuration, if it takes any.
+    Args: ClassVar[type[msgspec.Struct] | None] = None
+    #: The kinds of row change that can alter its answer for an unchanged pod.
+    reads: ClassVar[Change] = Change.ALL
+    #: How far such a change reaches.
+    scope: ClassVar[Scope] = Scope.CLUSTER
+
+    @classmethod
+    def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:
+        """Builds the plugin for a profile."""
+        return cls() if cls.Args is None else cls(args)  # type: ignore[call-arg]
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        """The events after which a pod it rejected is worth another try."""
+        return ()
+
+
+class QueueSort(Plugin):
+    """Decides which waiting pod comes first."""
+
+    @abstractmethod
+    def key(self, pod: Pod, timestamp: float) -> Any:
+        """A sort key: the smallest is scheduled next."""
+
+
+class PreEnqueue(Plugin):
+    """Holds a pod back before it is queued."""
+
+    @abstractmethod
+    def pre_enqueue(self, pod: Pod) -> Rejected | None:
+        """None lets the pod into the queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed(Generic[F]):
+    """A prepared value, together with the only nodes worth looking at."""
+
+    prepared: F
+    node_names: frozenset[str]
+
+
+class PreFilter(Plugin, Generic[F]):
+    """Looks at the pod once, before any node."""
+
+    @abstractmethod
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> F | Narrowed[F] | Rejected | None:
+        """What `filter` needs; None skips the plugin's filter for this pod."""
+
+    def add_pod(self, prepared: F, nodes: Nodes, pod: Pod, row: int) -> F:
+        """The prepared value as if one more pod ran on a row. Rows themselves carry their part."""
+        return prepared
+
+    def remove_pod(self, prepared: F, nodes: Nodes, pod: Pod, row: int) -> F:
+        """The prepared value as if a pod no longer ran on a row."""
+        return prepared
+
+
+class Filter(Plugin, Generic[F]):
+    """Says which nodes can take the pod. Without a `pre_filter`, `prepared` is the pod itself."""
+
+    @abstractmethod
+    def filter(self, prepared: F, nodes: Nodes, rows: Rows) -> Verdict:
+        """One answer per row, in the order of `rows`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What a post-filter found: where the pod will fit once its victims are gone."""
+
+    node_name: str
+    victims: tuple[Pod, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoRemedy:
+    """What a post-filter could not do. `clears_nomination` ends the pod's nomination, if any."""
+
+    code: Code
+    reasons: tuple[str, ...]
+    clears_nomination: bool = False
+
+
+class PostFilter(Plugin):
+    """Looks for a remedy when no node suits."""
+
+    @abstractmethod
+    def post_filter(
+        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+    ) -> Remedy | NoRemedy:
+        """A remedy ends the search for one; so does any code but Unschedulable."""
+
+
+class PreScore(Plugin, Generic[S]):
+    """Looks at the nodes that are left, before they are scored."""
+
+    @abstractmethod
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> S | None:
+        """What `score` needs, given the feasible rows; None skips the plugin's score."""
+
+
+class Score(Plugin, Generic[S]):
+    """Prefers nodes. Without a `pre_score`, `prepared` is the pod itself."""
+
+    @abstractmethod
+    def score(self, prepared: S, nodes: Nodes, rows: Rows) -> Scores:
+        """One number per row, in the order of `rows`."""
+
+    def normalize(self, prepared: S, scores: Scores) -> Scores:
+        """Brings the numbers of all feasible rows into 0 to 100."""
+        return scores
+
+
+class Sign(Plugin):
+    """Says what it reads of a pod, so that like pods can share answers."""
+
+    @abstractmethod
+    def sign(self, pod: Pod) -> Hashable:
+        """All that the plugin reads of a pod, or UNSIGNABLE."""
+
+
+UNSIGNABLE = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A permit that is given later, or refused when the time is up."""
+
+    seconds: float
+
+
+class Reserve(Plugin):
+    """Sets something aside for a pod whose node is chosen."""
+
+    @abstractmethod
+    def reserve(self, pod: Pod, nodes: Nodes, row: int) -> Rejected | None:
+        """Takes what the pod needs there; None is success."""
+
+    @abstractmethod
+    def unreserve(self, pod: Pod, nodes: Nodes, node_name: str) -> None:
+        """Gives it back. Called also for plugins whose `reserve` did not run."""
+
+
+class Permit(Plugin):
+    """Has the last word before a pod is bound."""
+
+    @abstractmethod
+    def permit(self, pod: Pod, node_name: str) -> Rejected | Wait | None:
+        """None lets the pod be bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimWrite:
+    """A claim to be provisioned for a node: its annotation is to name that node."""
+
+    namespace: str
+    name: str
+    node_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeWrite:
+    """A volume to be bound to a claim: its claimRef is to name that claim."""
+
+    name: str
+    claim_namespace: str
+    claim_name: str
+    claim_uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What must be written, and then become true, before a pod may be bound."""
+
+    volumes: tuple[VolumeWrite, ...] = ()
+    claims: tuple[ClaimWrite, ...] = ()
+    timeout_seconds: float = 600.0
+
+
+class PreBind(Plugin):
+    """Makes things ready before a pod is bound, such as its volumes.
+
+    What can be told as writes and a condition is decided here and watched by the engine;
+    anything else is done by the coroutine.
+    """
+
+    def prepare(self, pod: Pod, nodes: Nodes, node_name: str) -> Preparation | None:
+        """What is to be written first; None when nothing is."""
+        return None
+
+    def is_prepared(self, pod: Pod, nodes: Nodes, node_name: str) -> bool | Rejected:
+        """Whether what was written has come true; a rejection ends the wait."""
+        return True
+
+    async def pre_bind(self, pod: Pod, node_name: str) -> Rejected | None:
+        """None is success."""
+        return None
+
+
+class Bind(Plugin):
+    """Binds a pod to its node."""
+
+    @abstractmethod
+    async def bind(self, pod: Pod, node_name: str) -> bool:
+        """False leaves the pod to the next bind plugin; failures are raised."""
+
+
+class PostBind(Plugin):
+    """Hears that a pod was bound."""
+
+    @abstractmethod
+    async def post_bind(self, pod: Pod, node_name: str) -> None:
+        """Nothing depends on it any more."""
+
+
+class NodeFilter(Filter[Pod]):
+    """A filter in plain Python: asked node by node. Slower than columns, always correct."""
+
+    @abstractmethod
+    def filter_node(self, pod: Pod, node: NodeView) -> str | Reason | None:
+        """Why the node does not suit, or None when it does."""
+
+    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+        answers = [self.filter_node(prepared, nodes.view(row)) for row in nodes.numbers(rows)]
+        told = [Reason(each) if isinstance(each, str) else each for each in answers]
+        reasons = tuple(dict.fromkeys(each for each in told if each is not None))
+        failed = np.array([[each == reason for each in told] for reason in reasons], np.bool_)
+        return Verdict(reasons, failed.reshape(len(reasons), len(told)))
+
+
+class NodeScore(Score[Pod]):
+    """A score in plain Python: asked node by node."""
+
+    @abstractmethod
+    def score_node(self, pod: Pod, node: NodeView) -> int:
+        """The higher, the better; 0 to 100 unless `normalize` says otherwise."""
+
+    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
+        numbers = nodes.numbers(rows)
+        return np.array([self.score_node(prepared, nodes.view(row)) for row in numbers], np.int64)
+
+
+def normalized(scores: Scores, *, reverse: bool = False) -> Scores:
+    """Scales to 0 to 100 by the largest; `reverse` makes the smallest the best."""
+    largest = int(scores.max(initial=0))
+    if largest == 0:
+        return np.full_like(scores, MAX_SCORE) if reverse else scores
+    scaled: Scores = scores * MAX_SCORE // largest
+    return MAX_SCORE - scaled if reverse else scaled
+
+
+#: The extension points by their name in the configuration.
+POINTS: Mapping[str, type[Plugin]] = {
+    "preEnqueue": PreEnqueue,
+    "queueSort": QueueSort,
+    "preFilter": PreFilter,
+    "filter": Filter,
+    "postFilter": PostFilter,
+    "preScore": PreScore,
+    "score": Score,
+    "reserve": Reserve,
+    "permit": Permit,
+    "preBind": PreBind,
+    "bind": Bind,
+    "postBind": PostBind,
+}
+
+Registry = Mapping[str, type[Plugin]]

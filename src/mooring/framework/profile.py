@@ -1,0 +1,126 @@
+"""A profile: the plugins that serve one scheduler name, in order, at each extension point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from mooring.config import EnabledPlugin, FeatureGates, KnownPlugin, ProfileConfiguration
+
+from .plugin import (
+    POINTS,
+    Bind,
+    Filter,
+    Permit,
+    Plugin,
+    PostBind,
+    PostFilter,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    PreScore,
+    QueueSort,
+    Registry,
+    Reserve,
+    Score,
+)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The plugins of a profile. A plugin is one object, whichever points it serves."""
+
+    name: str
+    #: None or 0 looks at all nodes.
+    percentage_of_nodes_to_score: int | None
+    plugins: Mapping[str, Plugin]
+    points: Mapping[str, tuple[EnabledPlugin, ...]]
+
+    @classmethod
+    def build(
+        cls, configuration: ProfileConfiguration, registry: Registry, gates: FeatureGates
+    ) -> Profile:
+        names = dict.fromkeys(
+            enabled.name for listed in configuration.points.values() for enabled in listed
+        )
+        plugins = {
+            name: registry[name].create(configuration.args.get(name), gates) for name in names
+        }
+        return cls(
+            configuration.scheduler_name,
+            configuration.percentage_of_nodes_to_score,
+            plugins,
+            configuration.points,
+        )
+
+    @cached_property
+    def queue_sort(self) -> QueueSort:
+        return self._at("queueSort")[0]
+
+    @cached_property
+    def pre_enqueue(self) -> tuple[PreEnqueue, ...]:
+        return self._at("preEnqueue")
+
+    @cached_property
+    def pre_filter(self) -> tuple[PreFilter[Any], ...]:
+        """Configured pre-filters, then those that an enabled filter cannot do without."""
+        configured = self._at("preFilter")
+        needed = (each for each in self.filter if isinstance(each, PreFilter))
+        return tuple(dict.fromkeys((*configured, *needed)))
+
+    @cached_property
+    def filter(self) -> tuple[Filter[Any], ...]:
+        return self._at("filter")
+
+    @cached_property
+    def post_filter(self) -> tuple[PostFilter, ...]:
+        return self._at("postFilter")
+
+    @cached_property
+    def pre_score(self) -> tuple[PreScore[Any], ...]:
+        """Configured pre-scores, then those that an enabled score cannot do without."""
+        configured = self._at("preScore")
+        needed = (each for each, _ in self.score if isinstance(each, PreScore))
+        return tuple(dict.fromkeys((*configured, *needed)))
+
+    @cached_property
+    def score(self) -> tuple[tuple[Score[Any], int], ...]:
+        """Score plugins with their weights."""
+        weights = (enabled.weight for enabled in self.points.get("score", ()))
+        return tuple(zip(self._at("score"), weights, strict=True))
+
+    @cached_property
+    def reserve(self) -> tuple[Reserve, ...]:
+        return self._at("reserve")
+
+    @cached_property
+    def permit(self) -> tuple[Permit, ...]:
+        return self._at("permit")
+
+    @cached_property
+    def pre_bind(self) -> tuple[PreBind, ...]:
+        return self._at("preBind")
+
+    @cached_property
+    def bind(self) -> tuple[Bind, ...]:
+        return self._at("bind")
+
+    @cached_property
+    def post_bind(self) -> tuple[PostBind, ...]:
+        return self._at("postBind")
+
+    def _at(self, point: str) -> tuple[Any, ...]:
+        return tuple(self.plugins[each.name] for each in self.points.get(point, ()))
+
+
+def known_plugins(registry: Registry) -> dict[str, KnownPlugin]:
+    """What the configuration must know of the plugins: their points and arguments."""
+    return {
+        name: KnownPlugin(
+            frozenset(point for point, kind in POINTS.items() if issubclass(plugin, kind)),
+            plugin.Args,
+        )
+        for name, plugin in registry.items()
+    }

@@ -1,0 +1,154 @@
+"""Running the extension points of a profile for one pod, over rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Nodes, Rows
+from mooring.objects.pod import Pod
+
+from .attempt import Filtered, Layer, PreFiltered, Scored
+from .plugin import MAX_SCORE, Filter, Narrowed, PreFilter, PreScore, Score, Scores
+from .profile import Profile
+from .status import Code, PluginError, Rejected, unresolvable
+
+_REJECTIONS = (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
+
+
+@contextmanager
+def running(what: str) -> Iterator[None]:
+    """Names the plugin and the point in whatever goes wrong inside."""
+    try:
+        yield
+    except PluginError as error:
+        raise PluginError(f"{what}: {error}") from error
+    # A plugin that breaks fails one pod, not the scheduler.
+    except Exception as error:
+        raise PluginError(f"{what}: {type(error).__name__}: {error}") from error
+
+
+def pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
+    """Runs the pre-filters in order until one says that the pod can be placed nowhere."""
+    prepared: dict[str, Any] = {}
+    skipped: set[str] = set()
+    names: frozenset[str] | None = None
+    narrowed_by: list[str] = []
+    rejected: tuple[str, Rejected] | None = None
+
+    for plugin in profile.pre_filter:
+        with running(f'running PreFilter plugin "{plugin.name}"'):
+            answer = plugin.pre_filter(pod, nodes)
+        if answer is None:
+            skipped.add(plugin.name)
+        elif isinstance(answer, Rejected):
+            rejected = plugin.name, _checked(plugin, answer)
+            if answer.code is Code.UNRESOLVABLE:
+                break
+        elif isinstance(answer, Narrowed):
+            prepared[plugin.name] = answer.prepared
+            narrowed_by.append(plugin.name)
+            names = answer.node_names if names is None else names & answer.node_names
+            if not names:
+                rejected = "", unresolvable(_unsatisfied(narrowed_by))
+                break
+        else:
+            prepared[plugin.name] = answer
+
+    who, why = rejected or ("", None)
+    return PreFiltered(prepared, frozenset(skipped), names, tuple(narrowed_by), why, who)
+
+
+def _checked(plugin: PreFilter[Any], answer: Rejected) -> Rejected:
+    if answer.code not in _REJECTIONS:
+        raise PluginError(f'running PreFilter plugin "{plugin.name}": {answer.message}')
+    return answer
+
+
+def _unsatisfied(narrowed_by: list[str]) -> str:
+    if len(narrowed_by) == 1:
+        return f"node(s) didn't satisfy plugin {narrowed_by[0]}"
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}] simultaneously"
+
+
+def filter_rows(
+    profile: Profile,
+    pod: Pod,
+    pre_filtered: PreFiltered,
+    nodes: Nodes,
+    rows: Rows,
+    only: Iterable[Filter[Any]] | None = None,
+) -> Filtered:
+    """Runs the filters, or only some, over rows. A row belongs to the first that rejects it."""
+    numbers = np.arange(len(nodes.alive))[rows] if isinstance(rows, slice) else rows
+    feasible = nodes.alive[rows]
+    layers: list[Layer] = []
+    for plugin in active_filters(profile, pre_filtered) if only is None else only:
+        with running(f'running "{plugin.name}" filter plugin'):
+            verdict = plugin.filter(_prepared(plugin, pod, pre_filtered.prepared), nodes, rows)
+        if verdict.reasons:
+            decided = feasible & verdict.rejected
+            if decided.any():
+                layers.append(Layer(plugin.name, verdict, decided))
+                feasible = feasible & verdict.ok
+                if not feasible.any():
+                    break
+    return Filtered(numbers, feasible, tuple(layers))
+
+
+def active_filters(profile: Profile, pre_filtered: PreFiltered) -> Iterator[Filter[Any]]:
+    """The filters that do not skip themselves for the pod."""
+    return (plugin for plugin in profile.filter if plugin.name not in pre_filtered.skipped)
+
+
+def _prepared(plugin: Filter[Any], pod: Pod, prepared: Mapping[str, Any]) -> Any:
+    return prepared[plugin.name] if isinstance(plugin, PreFilter) else pod
+
+
+def score_rows(profile: Profile, pod: Pod, nodes: Nodes, feasible: NDArray[np.intp]) -> Scored:
+    """Runs the scores over the feasible rows; without any score plugin every row gets 1."""
+    totals = np.zeros(len(feasible), np.int64)
+    if not profile.score:
+        return Scored(feasible, {}, totals + 1)
+    prepared = _pre_score(profile, pod, nodes, feasible)
+    by_plugin: dict[str, Scores] = {}
+    rows = _widest(nodes, feasible)
+    for plugin, weight in profile.score:
+        if isinstance(plugin, PreScore) and plugin.name not in prepared:
+            continue
+        value = prepared.get(plugin.name, pod)
+        with running(f'running Score plugin "{plugin.name}"'):
+            scores = plugin.normalize(value, plugin.score(value, nodes, rows))
+            _check_range(plugin, scores)
+        by_plugin[plugin.name] = scores * weight if weight != 1 else scores
+        totals += by_plugin[plugin.name]
+    return Scored(feasible, by_plugin, totals)
+
+
+def _pre_score(
+    profile: Profile, pod: Pod, nodes: Nodes, feasible: NDArray[np.intp]
+) -> dict[str, Any]:
+    prepared: dict[str, Any] = {}
+    for plugin in profile.pre_score:
+        with running(f'running PreScore plugin "{plugin.name}"'):
+            answer = plugin.pre_score(pod, nodes, feasible)
+        if answer is not None:
+            prepared[plugin.name] = answer
+    return prepared
+
+
+def _widest(nodes: Nodes, feasible: NDArray[np.intp]) -> Rows:
+    """A slice when it means the same rows: reading a slice copies nothing."""
+    everything = nodes.everything
+    return everything if len(feasible) == nodes.count(everything) else feasible
+
+
+def _check_range(plugin: Score[Any], scores: Scores) -> None:
+    if len(scores) and (scores.min() < 0 or scores.max() > MAX_SCORE):
+        raise PluginError(
+            f"returns an invalid score, it should be in the range of [0, {MAX_SCORE}]"
+        )

@@ -1,0 +1,70 @@
+"""The answer of a filter for many rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Mask
+
+from .status import Code, Reason
+
+
+class Verdict:
+    """One flag per reason and row. A row without a flag is accepted."""
+
+    def __init__(self, reasons: Sequence[Reason], failed: NDArray[np.bool_]) -> None:
+        #: bool[reason, row]
+        self.failed = failed
+        self.reasons = tuple(reasons)
+
+    @classmethod
+    def accepting(cls, count: int) -> Verdict:
+        """A verdict that has nothing against any of that many rows."""
+        return cls((), np.empty((0, count), np.bool_))
+
+    @classmethod
+    def rejecting(cls, rejected: Mask, reason: Reason) -> Verdict:
+        """A verdict with a single reason."""
+        return cls((reason,), rejected[np.newaxis])
+
+    @cached_property
+    def rejected(self) -> Mask:
+        if len(self.reasons) == 1:
+            return self.failed[0]
+        return np.logical_or.reduce(self.failed, axis=0)
+
+    @cached_property
+    def ok(self) -> Mask:
+        return ~self.rejected
+
+    def told(self, at: int) -> tuple[str, ...]:
+        """The reasons against the row at a position, in order; equal texts are told once."""
+        texts = (
+            reason.text
+            for reason, failed in zip(self.reasons, self.failed, strict=True)
+            if failed[at]
+        )
+        return tuple(dict.fromkeys(texts))
+
+    def code(self, at: int) -> Code:
+        """What kind of no the row at a position got."""
+        return Code.UNRESOLVABLE if self.unresolvable[at] else Code.UNSCHEDULABLE
+
+    @cached_property
+    def unresolvable(self) -> Mask:
+        """The rows on which evicting pods cannot help."""
+        final = [reason.code is Code.UNRESOLVABLE for reason in self.reasons]
+        return np.logical_or.reduce(self.failed[final], axis=0)
+
+    def counts(self, among: Mask) -> Iterator[tuple[str, int]]:
+        """How many of the given rows each reason rejects; equal texts of a row count once."""
+        by_text: dict[str, Mask] = {}
+        for reason, failed in zip(self.reasons, self.failed, strict=True):
+            known = by_text.get(reason.text)
+            by_text[reason.text] = failed if known is None else known | failed
+        for text, failed in by_text.items():
+            yield text, int(np.count_nonzero(failed & among))

@@ -1,0 +1,398 @@
+"""Pods: what scheduling reads of them. Pods of one template share one `PodSpec` value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Literal
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from .affinity import Affinity, Terms, compile_terms
+from .meta import ObjectMeta, OwnerReference, Wire, seconds
+from .node_selector import (
+    Malformed,
+    NodeAffinity,
+    NodeTerm,
+    Preferences,
+    compile_preferences,
+    compile_term,
+    named_nodes,
+)
+from .quantity import Quantity
+from .resources import (
+    CPU,
+    MEMORY,
+    Amounts,
+    amounts,
+    has_sizes,
+    held_nonzero,
+    held_requests,
+    native,
+    scoring_requests,
+    spec_requests,
+)
+from .spread import TopologySpreadConstraint
+from .taint import Toleration
+from .volume import ClaimUse, Disk, Volume
+
+ANY_ADDRESS = "0.0.0.0"
+
+#: Where a pod listens on its node: address, protocol, port.
+HostPort = tuple[str, str, int]
+
+
+def ports_conflict(one: HostPort, other: HostPort) -> bool:
+    """Whether two pods with these ports cannot run on one node."""
+    addresses = {one[0], other[0]}
+    return one[1:] == other[1:] and (len(addresses) == 1 or ANY_ADDRESS in addresses)
+
+
+class Resources(Wire, frozen=True):
+    """Requests and limits of a container or a pod."""
+
+    requests: dict[str, Quantity] | None = None
+    limits: dict[str, Quantity] | None = None
+
+
+class ContainerPort(Wire, frozen=True):
+    """A port that a container opens, perhaps on the node itself."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = ""
+
+
+class RestartRule(Wire, frozen=True):
+    """What happens when a container exits in some way."""
+
+    action: str = ""
+
+
+class Container(Wire, frozen=True):
+    """A container; an init container that always restarts is a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    resources: Resources | None = None
+    ports: tuple[ContainerPort, ...] | None = None
+    restart_policy: str | None = None
+    restart_policy_rules: tuple[RestartRule, ...] | None = None
+
+    @property
+    def is_sidecar(self) -> bool:
+        return self.restart_policy == "Always"
+
+    @property
+    def requests(self) -> Mapping[str, int]:
+        return (self.resources.requests if self.resources else None) or {}
+
+
+class SchedulingGate(Wire, frozen=True):
+    """A name that must be taken off before the pod may be scheduled."""
+
+    name: str = ""
+
+
+class PodResourceClaim(Wire, frozen=True):
+    """A claim to devices."""
+
+    name: str = ""
+
+
+class PodSpec(Wire, frozen=True, dict=True, weakref=True):
+    """The template part of a pod: equal for all pods of a template, whichever node they are on."""
+
+    scheduler_name: str = "default-scheduler"
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: Literal["", "Never", "PreemptLowerPriority"] | None = None
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] | None = None
+    resources: Resources | None = None
+    overhead: dict[str, Quantity] | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
+    volumes: tuple[Volume, ...] | None = None
+    scheduling_gates: tuple[SchedulingGate, ...] | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
+    scheduling_group: dict[str, Any] | None = None
+    host_network: bool = False
+    host_users: bool | None = None
+
+    @cached_property
+    def requests(self) -> Amounts:
+        """What the pod asks a node for, in native units."""
+        return amounts(spec_requests(self, {}))
+
+    @cached_property
+    def scoring_requests(self) -> Mapping[str, int]:
+        """What the pod counts for while nodes are scored for it, in native units."""
+        return dict(amounts(scoring_requests(self)))
+
+    @cached_property
+    def all_containers(self) -> tuple[Container, ...]:
+        """Init containers, then containers."""
+        return (self.init_containers or ()) + self.containers
+
+    @cached_property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        """The node ports that the pod takes while it runs: of containers and sidecars."""
+        serving = self.containers + tuple(c for c in self.init_containers or () if c.is_sidecar)
+        taken = (
+            (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
+            for container in serving
+            for port in container.ports or ()
+            if port.host_port > 0
+        )
+        return tuple(sorted(set(taken)))
+
+    @cached_property
+    def node_terms(self) -> tuple[NodeTerm | Malformed | None, ...] | None:
+        """The compiled terms of required node affinity; None when there is no such rule."""
+        rule = self.node_affinity.required
+        if not rule:
+            return None
+        return tuple(compile_term(each) for each in rule.node_selector_terms)
+
+    @cached_property
+    def named_nodes(self) -> frozenset[str] | None:
+        """The only nodes that required node affinity allows by name; None if it names none."""
+        rule = self.node_affinity.required
+        return None if rule is None else named_nodes(rule)
+
+    @cached_property
+    def node_preferences(self) -> Preferences | Malformed | None:
+        """The compiled terms of preferred node affinity; None when there is no such rule."""
+        if self.node_affinity.preferred_during_scheduling_ignored_during_execution is None:
+            return None
+        return compile_preferences(self.node_affinity.preferred)
+
+    @cached_property
+    def claiming(self) -> tuple[Volume, ...]:
+        """The volumes that are claims, or make one."""
+        return tuple(volume for volume in self.volumes or () if volume.claims)
+
+    @cached_property
+    def migratable(self) -> tuple[Volume, ...]:
+        """The volumes named in the pod itself that a CSI driver attaches."""
+        return tuple(
+            volume for volume in self.volumes or () if volume.migratable and not volume.claims
+        )
+
+    @cached_property
+    def disks(self) -> tuple[Disk, ...]:
+        """The disks named in the pod itself of which a node has but one user that writes."""
+        return tuple(disk for volume in self.volumes or () for disk in volume.disks)
+
+    @property
+    def node_affinity(self) -> NodeAffinity:
+        return (self.affinity and self.affinity.node_affinity) or NodeAffinity()
+
+    @cached_property
+    def _terms(self) -> dict[str, Terms]:
+        return {}
+
+    def terms_in(self, namespace: str) -> Terms:
+        """The compiled inter-pod terms of such a pod in a namespace."""
+        known = self._terms.get(namespace)
+        if known is None:
+            known = self._terms[namespace] = compile_terms(self.affinity, namespace)
+        return known
+
+
+class ContainerStatus(Wire, frozen=True):
+    """What the kubelet granted a container."""
+
+    name: str = ""
+    resources: Resources | None = None
+    allocated_resources: dict[str, Quantity] | None = None
+
+
+class Condition(Wire, frozen=True):
+    """A condition of a pod or a node."""
+
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+
+
+class PodStatus(Wire, frozen=True):
+    """What is reported about a pod."""
+
+    phase: str = ""
+    nominated_node_name: str = ""
+    start_time: datetime | None = None
+    conditions: tuple[Condition, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    resources: Resources | None = None
+    allocated_resources: dict[str, Quantity] | None = None
+
+    @property
+    def resize_infeasible(self) -> bool:
+        """Whether the kubelet has refused a resize, so that the spec is not what will run."""
+        return any(
+            each.type == "PodResizePending" and each.reason == "Infeasible"
+            for each in self.conditions or ()
+        )
+
+    @property
+    def sizes(self) -> bool:
+        """Whether granted resources are reported, which then count beside the spec."""
+        return self.resources is not None or has_sizes(
+            (self.container_statuses or ()) + (self.init_container_statuses or ())
+        )
+
+    def of(self, container: Container) -> ContainerStatus | None:
+        """The status of a container or sidecar."""
+        known = self.init_container_statuses if container.is_sidecar else self.container_statuses
+        return next((each for each in known or () if each.name == container.name), None)
+
+
+NO_STATUS = PodStatus()
+
+
+class _WireSpec(PodSpec, frozen=True):
+    node_name: str = ""
+
+
+class _WirePod(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _WireSpec = _WireSpec()
+    status: PodStatus = NO_STATUS
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What a pod on a node counts for, in native units."""
+
+    requests: Amounts
+    nonzero_cpu_milli: int
+    nonzero_memory_bytes: int
+
+
+class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True, weakref=True):
+    """A pod. `node_name` is where it runs or was asked to run; `spec` is its template."""
+
+    namespace: str
+    name: str
+    uid: str
+    spec: PodSpec
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    owner: OwnerReference | None = None
+    node_name: str = ""
+    status: PodStatus = NO_STATUS
+    created: float | None = None
+    terminating: bool = False
+    generation: int = 0
+    resource_version: str = ""
+
+    @classmethod
+    def of(cls, wire: _WirePod) -> Pod:
+        meta = wire.metadata
+        namespace = meta.namespace or "default"
+        return cls(
+            namespace=namespace,
+            name=meta.name,
+            uid=meta.uid or f"{namespace}/{meta.name}",
+            spec=_shared(wire.spec),
+            labels=meta.labels or {},
+            annotations=meta.annotations or {},
+            owner=meta.controller,
+            node_name=wire.spec.node_name,
+            status=wire.status,
+            created=seconds(meta.creation_timestamp),
+            terminating=meta.deletion_timestamp is not None,
+            generation=meta.generation,
+            resource_version=meta.resource_version,
+        )
+
+    @cached_property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def priority(self) -> int:
+        return self.spec.priority or 0
+
+    @property
+    def nominated_node_name(self) -> str:
+        return self.status.nominated_node_name
+
+    @property
+    def has_place(self) -> bool:
+        """Whether it takes room on a node, or room is kept for it there."""
+        return bool(self.node_name or self.nominated_node_name)
+
+    @cached_property
+    def started(self) -> float | None:
+        """When it started to run, in seconds since the epoch."""
+        return seconds(self.status.start_time)
+
+    @property
+    def requests(self) -> Amounts:
+        return self.spec.requests
+
+    @property
+    def terms(self) -> Terms:
+        """The inter-pod affinity terms of this pod."""
+        return self.spec.terms_in(self.namespace)
+
+    @property
+    def claims(self) -> tuple[ClaimUse, ...]:
+        """The claims that this pod uses, in the order of its volumes."""
+        return tuple(volume.claim_of(self.name) for volume in self.spec.claiming)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has run to its end, and so takes no room any more."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def held(self) -> Held:
+        """What it counts for on a node: granted resources too, where they are reported."""
+        if self.status.sizes:
+            return _held(self.spec, self.status)
+        return _held_by_spec(self.spec)
+
+    def on(self, node_name: str) -> Pod:
+        """The same pod, running on that node."""
+        return msgspec.structs.replace(self, node_name=node_name)
+
+
+_SPECS: WeakValueDictionary[bytes, PodSpec] = WeakValueDictionary()
+_ENCODE = msgspec.json.Encoder(order="sorted", enc_hook=repr).encode
+_SPEC_FIELDS = PodSpec.__struct_fields__
+
+
+def _shared(wire: _WireSpec) -> PodSpec:
+    """One value per distinct template, so that what is derived from it is derived once."""
+    volumes = tuple(volume for volume in wire.volumes or () if volume.decides)
+    key = _ENCODE(msgspec.structs.replace(wire, node_name="", volumes=volumes or None))
+    spec = _SPECS.get(key)
+    if spec is None:
+        fields = {name: getattr(wire, name) for name in _SPEC_FIELDS}
+        spec = _SPECS[key] = PodSpec(**{**fields, "volumes": volumes or None})
+    return spec
+
+
+def _held(spec: PodSpec, status: PodStatus) -> Held:
+    held = held_requests(spec, status)
+    nonzero = held_nonzero(spec, status, held)
+    return Held(
+        amounts(held), native(CPU, nonzero.get(CPU, 0)), native(MEMORY, nonzero.get(MEMORY, 0))
+    )
+
+
+def _held_by_spec(spec: PodSpec) -> Held:
+    known = spec.__dict__.get("_held")
+    if known is None:
+        known = spec.__dict__["_held"] = _held(spec, NO_STATUS)
+    return known

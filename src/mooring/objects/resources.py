@@ -1,0 +1,175 @@
+"""Resource arithmetic: what a pod asks for and what it holds once it runs.
+
+Amounts are summed exactly, in nano-units, and rounded up once at the end: milli-units for cpu,
+whole units (bytes, devices) for everything else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from .quantity import MAX_INT64, Quantity, millis, units
+
+if TYPE_CHECKING:
+    from .pod import Container, ContainerStatus, PodSpec, PodStatus
+
+CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
+
+# What a container that requests nothing is taken to use when nodes are scored.
+DEFAULT_CPU = Quantity.parse("100m")
+DEFAULT_MEMORY = Quantity.parse("200Mi")
+_DEFAULTS = {CPU: DEFAULT_CPU, MEMORY: DEFAULT_MEMORY}
+
+Nanos = dict[str, int]
+#: Resource names and amounts in native units, sorted by name.
+Amounts = tuple[tuple[str, int], ...]
+
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+
+
+@lru_cache(maxsize=4_096)
+def is_extended(name: str) -> bool:
+    """Whether this is a resource outside Kubernetes' own domains, such as a device."""
+    if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
+        return False
+    domain, _, rest = ("requests." + name).partition("/")
+    return (
+        len(domain) <= 253
+        and _SUBDOMAIN.fullmatch(domain) is not None
+        and _NAME.fullmatch(rest) is not None
+    )
+
+
+@lru_cache(maxsize=4_096)
+def is_counted(name: str) -> bool:
+    """Whether the scheduler counts this resource at all."""
+    return (
+        name in (CPU, MEMORY, EPHEMERAL_STORAGE)
+        or name.startswith(("hugepages-", "attachable-volumes-"))
+        or "kubernetes.io/" in name
+        or is_extended(name)
+    )
+
+
+def native(name: str, nanos: int) -> int:
+    """An amount in the unit its column is kept in."""
+    return millis(nanos) if name == CPU else min(units(nanos), MAX_INT64)
+
+
+def amounts(nanos: Mapping[str, int]) -> Amounts:
+    """The counted resources in native units."""
+    return tuple(sorted((name, native(name, n)) for name, n in nanos.items() if is_counted(name)))
+
+
+def spec_requests(spec: PodSpec, defaults: Mapping[str, int], *, pod_level: bool = True) -> Nanos:
+    """What the spec asks for; `defaults` stand in where a container does not name a resource."""
+    return _requests(spec, None, defaults, pod_level=pod_level)
+
+
+def held_requests(spec: PodSpec, status: PodStatus) -> Nanos:
+    """What a running pod holds: the larger of what is asked and what was granted."""
+    return _requests(spec, status, {})
+
+
+def held_nonzero(spec: PodSpec, status: PodStatus | None, held: Nanos) -> Nanos:
+    """What a running pod counts for in scoring: containers that are silent count the defaults."""
+    missing = _DEFAULTS
+    if spec.resources is not None and spec.resources.requests:
+        missing = {name: amount for name, amount in _DEFAULTS.items() if name not in held}
+    return _requests(spec, status, missing) if missing else held
+
+
+def scoring_requests(spec: PodSpec) -> Nanos:
+    """What an incoming pod counts for in scoring; pod-level requests are not looked at."""
+    return spec_requests(spec, _DEFAULTS, pod_level=False)
+
+
+def _requests(
+    spec: PodSpec, status: PodStatus | None, defaults: Mapping[str, int], *, pod_level: bool = True
+) -> Nanos:
+    total = _container_requests(spec, status, defaults)
+    if pod_level and spec.resources is not None:
+        total.update(_pod_level(spec, status))
+    _add(total, spec.overhead or {})
+    return total
+
+
+def _container_requests(
+    spec: PodSpec, status: PodStatus | None, defaults: Mapping[str, int]
+) -> Nanos:
+    running: Nanos = {}
+    for container in spec.containers:
+        _add(running, _with_defaults(_effective(container, status), defaults))
+    sidecars: Nanos = {}
+    peak: Nanos = {}
+    for container in spec.init_containers or ():
+        if container.is_sidecar:
+            asked = _with_defaults(_effective(container, status), defaults)
+            _add(running, asked)
+            _add(sidecars, asked)
+            use = sidecars
+        else:
+            use = dict(_with_defaults(container.requests, defaults))
+            _add(use, sidecars)
+        _raise_to(peak, use)
+    _raise_to(running, peak)
+    return running
+
+
+def _pod_level(spec: PodSpec, status: PodStatus | None) -> Nanos:
+    asked = (spec.resources.requests if spec.resources else None) or {}
+    effective: Mapping[str, int] = asked
+    if status is not None and status.resources is not None:
+        effective = _largest(
+            {} if status.resize_infeasible else asked,
+            status.resources.requests or {},
+            status.allocated_resources or {},
+        )
+    return {
+        name: effective.get(name, 0)
+        for name in asked
+        if name in (CPU, MEMORY) or name.startswith("hugepages-")
+    }
+
+
+def _effective(container: Container, status: PodStatus | None) -> Mapping[str, int]:
+    seen = None if status is None else status.of(container)
+    if status is None or seen is None or seen.resources is None:
+        return container.requests
+    return _largest(
+        {} if status.resize_infeasible else container.requests,
+        seen.resources.requests or {},
+        seen.allocated_resources or {},
+    )
+
+
+def _largest(*lists: Mapping[str, int]) -> Nanos:
+    largest: Nanos = {}
+    for each in lists:
+        _raise_to(largest, each)
+    return largest
+
+
+def _with_defaults(asked: Mapping[str, int], defaults: Mapping[str, int]) -> Mapping[str, int]:
+    return {**defaults, **asked} if defaults else asked
+
+
+def _add(total: Nanos, more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(total: Nanos, floor: Mapping[str, int]) -> None:
+    for name, amount in floor.items():
+        if amount > total.get(name, -1):
+            total[name] = amount
+
+
+def has_sizes(statuses: Iterable[ContainerStatus]) -> bool:
+    """Whether any container reports granted resources, which then count too."""
+    return any(each.resources is not None for each in statuses)

@@ -1,0 +1,115 @@
+"""Label selectors: what the API writes, and the compiled form that matches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from .meta import Wire
+
+Labels = Mapping[str, str]
+
+
+class LabelSelectorRequirement(Wire, frozen=True):
+    """One expression of a label selector, as written."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] | None = None
+
+
+class LabelSelector(Wire, frozen=True):
+    """A label selector, as written."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One compiled expression. `values` is sorted, so that equal meanings compare equal."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Labels) -> bool:
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A compiled label selector: all requirements hold. Without any it matches everything."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Labels) -> bool:
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+    def __bool__(self) -> bool:
+        return bool(self.requirements)
+
+    def __and__(self, other: Selector) -> Selector:
+        return Selector(_canonical({*self.requirements, *other.requirements}))
+
+    def without(self, keys: Iterable[str]) -> Selector:
+        """The selector less what it says about some label keys."""
+        dropped = frozenset(keys)
+        return Selector(tuple(each for each in self.requirements if each.key not in dropped))
+
+    @property
+    def keys(self) -> Iterator[str]:
+        """The label keys that the selector reads."""
+        return (requirement.key for requirement in self.requirements)
+
+
+class SelectorError(ValueError):
+    """A selector that the API server would have refused."""
+
+
+EVERYTHING = Selector()
+
+
+def compile_selector(written: LabelSelector | None) -> Selector | None:
+    """The compiled selector; None selects nothing and stays None."""
+    if written is None:
+        return None
+    requirements = {
+        Requirement(key, "In", (value,)) for key, value in (written.match_labels or {}).items()
+    }
+    requirements.update(_compile(expression) for expression in written.match_expressions or ())
+    return Selector(_canonical(requirements))
+
+
+def equality(labels: Labels) -> Selector:
+    """The selector that wants exactly these values."""
+    return Selector(_canonical({Requirement(key, "In", (v,)) for key, v in labels.items()}))
+
+
+def _compile(written: LabelSelectorRequirement) -> Requirement:
+    values = tuple(sorted(set(written.values or ())))
+    if written.operator in ("In", "NotIn") and not values:
+        raise SelectorError(
+            f"values: Invalid value: []: for '{written.operator}' operator, "
+            "values set can't be empty"
+        )
+    if written.operator in ("Exists", "DoesNotExist") and values:
+        raise SelectorError(
+            f"values: Invalid value: {list(values)}: "
+            "values set must be empty for exists and does not exist"
+        )
+    return Requirement(written.key, written.operator, values)
+
+
+def _canonical(requirements: set[Requirement]) -> tuple[Requirement, ...]:
+    return tuple(sorted(requirements, key=lambda each: (each.key, each.operator, each.values)))

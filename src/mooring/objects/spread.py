@@ -1,0 +1,23 @@
+"""Topology spread constraints, as written."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .meta import Wire
+from .selector import LabelSelector
+
+InclusionPolicy = Literal["Honor", "Ignore"]
+
+
+class TopologySpreadConstraint(Wire, frozen=True):
+    """How evenly matching pods are spread over the values of a topology key."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: InclusionPolicy | None = None
+    node_taints_policy: InclusionPolicy | None = None
+    match_label_keys: tuple[str, ...] | None = None

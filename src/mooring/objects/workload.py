@@ -1,0 +1,151 @@
+"""Namespaces, and the objects that select or own pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Self
+
+import msgspec
+
+from .meta import ObjectMeta, OwnerReference, Wire
+from .pod import Pod
+from .selector import LabelSelector, Selector, compile_selector, equality
+
+
+class _WireNamespace(Wire, frozen=True):
+    metadata: ObjectMeta
+
+
+class Namespace(msgspec.Struct, frozen=True, kw_only=True):
+    """A namespace and its labels."""
+
+    name: str
+    labels: Mapping[str, str] = {}
+
+    @classmethod
+    def of(cls, wire: _WireNamespace) -> Namespace:
+        return cls(name=wire.metadata.name, labels=wire.metadata.labels or {})
+
+
+class _MapSelectorSpec(Wire, frozen=True):
+    selector: dict[str, str] | None = None
+
+
+class _LabelSelectorSpec(Wire, frozen=True):
+    selector: LabelSelector | None = None
+
+
+class _WireMapSelecting(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _MapSelectorSpec = _MapSelectorSpec()
+
+
+class _WireLabelSelecting(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _LabelSelectorSpec = _LabelSelectorSpec()
+
+
+class Selecting(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """An object that selects pods of its namespace. A selector of None selects none."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+    selector: Selector | None = None
+
+    @classmethod
+    def of_map(cls, wire: _WireMapSelecting) -> Self:
+        chosen = wire.spec.selector
+        return cls(
+            namespace=wire.metadata.namespace or "default",
+            name=wire.metadata.name,
+            uid=wire.metadata.uid,
+            selector=equality(chosen) if chosen else None,
+        )
+
+    @classmethod
+    def of_selector(cls, wire: _WireLabelSelecting) -> Self:
+        return cls(
+            namespace=wire.metadata.namespace or "default",
+            name=wire.metadata.name,
+            uid=wire.metadata.uid,
+            selector=compile_selector(wire.spec.selector),
+        )
+
+    @cached_property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Service(Selecting, frozen=True):
+    """A service; its selector says which pods belong together."""
+
+
+class ReplicationController(Selecting, frozen=True):
+    """A replication controller."""
+
+
+class ReplicaSet(Selecting, frozen=True):
+    """A replica set."""
+
+
+class StatefulSet(Selecting, frozen=True):
+    """A stateful set."""
+
+
+class _BudgetStatus(Wire, frozen=True):
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str] | None = None
+
+
+class _WireBudget(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _LabelSelectorSpec = _LabelSelectorSpec()
+    status: _BudgetStatus = _BudgetStatus()
+
+
+class PodDisruptionBudget(Selecting, frozen=True):
+    """How many of the pods that it selects may be disrupted now."""
+
+    disruptions_allowed: int = 0
+    #: Names of pods whose disruption is under way and counted already.
+    disrupted: frozenset[str] = frozenset()
+
+    @classmethod
+    def of_budget(cls, wire: _WireBudget) -> PodDisruptionBudget:
+        return cls(
+            namespace=wire.metadata.namespace or "default",
+            name=wire.metadata.name,
+            uid=wire.metadata.uid,
+            selector=compile_selector(wire.spec.selector),
+            disruptions_allowed=wire.status.disruptions_allowed,
+            disrupted=frozenset(wire.status.disrupted_pods or ()),
+        )
+
+    def covers(self, pod: Pod) -> bool:
+        """Whether disrupting the pod would be counted by this budget."""
+        return (
+            pod.namespace == self.namespace
+            # An empty selector, and a pod without labels, match nothing here.
+            and bool(self.selector)
+            and bool(pod.labels)
+            and self.selector is not None
+            and self.selector.matches(pod.labels)
+            and pod.name not in self.disrupted
+        )
+
+
+Controller = ReplicationController | ReplicaSet | StatefulSet
+
+
+def owned_kind(owner: OwnerReference) -> type[Controller] | None:
+    """Which of the controllers that select pods an owner reference means."""
+    return _OWNERS.get((owner.api_version, owner.kind))
+
+
+_OWNERS: dict[tuple[str, str], type[Controller]] = {
+    ("v1", "ReplicationController"): ReplicationController,
+    ("apps/v1", "ReplicaSet"): ReplicaSet,
+    ("apps/v1", "StatefulSet"): StatefulSet,
+}

@@ -1,0 +1,47 @@
+"""The built-in plugins, one file each.
+
+They decide and nothing else: no I/O, no clock, and no knowledge of the engine that runs them.
+`BUILTIN` is the one list of what there is.
+"""
+
+from mooring.framework.plugin import Plugin, Registry
+
+from .default_binder import DefaultBinder
+from .dynamic_resources import DynamicResources
+from .image_locality import ImageLocality
+from .inter_pod_affinity import InterPodAffinity
+from .node_affinity import NodeAffinity
+from .node_declared_features import NodeDeclaredFeatures
+from .node_name import NodeName
+from .node_ports import NodePorts
+from .node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from .node_resources_fit import NodeResourcesFit
+from .node_unschedulable import NodeUnschedulable
+from .pod_topology_spread import PodTopologySpread
+from .priority_sort import PrioritySort
+from .scheduling_gates import SchedulingGates
+from .taint_toleration import TaintToleration
+
+#: In the order in which the default profile runs them.
+BUILTIN: tuple[type[Plugin], ...] = (
+    SchedulingGates,
+    PrioritySort,
+    NodeUnschedulable,
+    NodeName,
+    TaintToleration,
+    NodeAffinity,
+    NodePorts,
+    NodeResourcesFit,
+    PodTopologySpread,
+    InterPodAffinity,
+    DynamicResources,
+    NodeResourcesBalancedAllocation,
+    ImageLocality,
+    DefaultBinder,
+    NodeDeclaredFeatures,
+)
+
+#: The same by name.
+REGISTRY: Registry = {plugin.name: plugin for plugin in BUILTIN}
+
+__all__ = ["BUILTIN", "REGISTRY"]

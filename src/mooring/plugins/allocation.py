@@ -1,0 +1,209 @@
+"""Scoring nodes by how full they would be: which resources count, and the strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Mask, Nodes
+from mooring.config.problems import child, item, shown
+from mooring.framework.plugin import MAX_SCORE, Scores
+from mooring.objects.meta import Wire
+from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+
+# Shapes are written with scores of 0 to 10.
+_MOST_SHAPE_SCORE = 10
+_FULL = 100
+
+# Up to here a hundredfold is a float64 without loss, and so the quotient of two such numbers lies
+# on the right side of every integer: float division, much faster, then rounds down exactly.
+_EXACT = 2**53 // 100
+
+Column = NDArray[np.int64]
+Fractions = NDArray[np.float64]
+
+
+class ResourceSpec(Wire, frozen=True):
+    """A resource and how much it counts; a weight of 0 means 1."""
+
+    name: str
+    weight: int = 1
+
+
+CPU_AND_MEMORY = (ResourceSpec(name=CPU), ResourceSpec(name=MEMORY))
+
+# These count even for pods that do not ask for them.
+_ALWAYS_COUNTED = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+def counted(
+    resources: Sequence[ResourceSpec], asked: Mapping[str, int], nodes: Nodes
+) -> Iterator[tuple[ResourceSpec, int, int]]:
+    """The resources that count for a pod, the place of each, and how much of it is asked for."""
+    for resource in resources:
+        at, amount = nodes.resource(resource.name), asked.get(resource.name, 0)
+        if at is not None and (amount or resource.name in _ALWAYS_COUNTED):
+            yield resource, at, amount
+
+
+class ShapePoint(Wire, frozen=True):
+    """A score for a utilization; between two points scores lie on a line."""
+
+    utilization: int = 0
+    score: int = 0
+
+
+class Ratio(Wire, frozen=True):
+    """The function from utilization to score."""
+
+    shape: tuple[ShapePoint, ...] = ()
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if not self.shape:
+            yield "shape", "at least one point must be specified"
+        for at, (one, next_one) in enumerate(pairwise(self.shape), start=1):
+            if one.utilization >= next_one.utilization:
+                yield child(item("shape", at), "utilization"), "must be in increasing order"
+        for at, point in enumerate(self.shape):
+            for name, value, most in (
+                ("utilization", point.utilization, _FULL),
+                ("score", point.score, _MOST_SHAPE_SCORE),
+            ):
+                if not 0 <= value <= most:
+                    where = child(item("shape", at), name)
+                    yield where, f"must be between 0 and {most}, got {shown(value)}"
+
+
+class ScoringStrategy(Wire, frozen=True):
+    """Which resources decide the score, and whether full or empty nodes are better."""
+
+    type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = "LeastAllocated"
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+    requested_to_capacity_ratio: Ratio | None = None
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        for at, resource in enumerate(self.resources):
+            if not 0 <= resource.weight <= 100:
+                where = child(item("resources", at), "weight")
+                yield where, f"must be between 1 and 100, got {shown(resource.weight)}"
+        ratio = self.requested_to_capacity_ratio
+        if self.type != "RequestedToCapacityRatio":
+            if ratio is not None:
+                yield "requestedToCapacityRatio", f'must not be given with type "{self.type}"'
+        elif ratio is None:
+            yield "requestedToCapacityRatio", f'is required with type "{self.type}"'
+        else:
+            for where, message in ratio.problems():
+                yield child("requestedToCapacityRatio", where), message
+
+
+@dataclass(frozen=True)
+class Load:
+    """One resource of some rows: what is requested, of how much. Int64, one per row."""
+
+    requested: Column
+    capacity: Column
+    weight: int = 1
+
+    @cached_property
+    def everywhere(self) -> bool:
+        """Whether every row has the resource, which spares looking at them one by one."""
+        return bool(self.capacity.all())
+
+    @property
+    def present(self) -> Mask:
+        return self.capacity > 0
+
+    @property
+    def utilization(self) -> Scores:
+        return self.percent(np.minimum(self.requested, self.capacity))
+
+    def percent(self, part: Column) -> Scores:
+        """How many hundredths of the capacity a part of it is, rounded down."""
+        if self.capacity.max(initial=0) <= _EXACT:
+            return (part * 100.0 / self._whole).astype(np.int64)
+        return part * 100 // np.maximum(self.capacity, 1)
+
+    def fraction(self, part: Column) -> Fractions:
+        """What fraction of the capacity a part is, at most all of it."""
+        return np.minimum(part.astype(np.float64) / self._whole, 1.0)
+
+    @cached_property
+    def _whole(self) -> Fractions:
+        return np.maximum(self.capacity, 1).astype(np.float64)
+
+
+#: From the loads of some rows, and how many rows that are, to their scores.
+Scorer = Callable[[Sequence[Load], int], Scores]
+
+
+def least_allocated(loads: Sequence[Load], count: int) -> Scores:
+    """The share that is left."""
+    left = (np.maximum(load.capacity - load.requested, 0) for load in loads)
+    shares = [load.percent(part) for load, part in zip(loads, left, strict=True)]
+    return _average(loads, shares, count)
+
+
+def most_allocated(loads: Sequence[Load], count: int) -> Scores:
+    """The share that is taken."""
+    return _average(loads, [load.utilization for load in loads], count)
+
+
+def _average(loads: Sequence[Load], shares: Sequence[Scores], count: int) -> Scores:
+    """The weighted mean over the resources that a row has, rounded down."""
+    totals: Scores = np.zeros(count, np.int64)
+    # One number as long as every row has every resource: dividing by it is several times faster.
+    weights: int | Column = 0
+    for load, share in zip(loads, shares, strict=True):
+        totals += share if load.weight == 1 else share * load.weight
+        weights = weights + (load.weight if load.everywhere else load.present * load.weight)
+    return totals // np.maximum(weights, 1)
+
+
+class RequestedToCapacityRatio:
+    """The share that is taken, put through a shape; rounded, over the resources that score."""
+
+    def __init__(self, shape: Sequence[ShapePoint]) -> None:
+        scale = MAX_SCORE // _MOST_SHAPE_SCORE
+        points = [(point.utilization, point.score * scale) for point in shape]
+        self._curve = np.array([_interpolated(points, x) for x in range(_FULL + 1)], np.int64)
+
+    def __call__(self, loads: Sequence[Load], count: int) -> Scores:
+        totals: Scores = np.zeros(count, np.int64)
+        weights: Column = np.zeros(count, np.int64)
+        for load in loads:
+            scores = self._curve[load.utilization] * load.present
+            totals += scores * load.weight
+            weights += (scores > 0) * load.weight
+        # A half is rounded up; nothing here is negative.
+        return np.floor(totals / np.maximum(weights, 1) + 0.5).astype(np.int64)
+
+
+def _interpolated(points: Sequence[tuple[int, int]], x: int) -> int:
+    if x <= points[0][0]:
+        return points[0][1]
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if x <= x1:
+            # Towards zero, on falling lines too.
+            return y0 + int((y1 - y0) * (x - x0) / (x1 - x0))
+    return points[-1][1]
+
+
+_SCORERS: Mapping[str, Scorer] = {
+    "LeastAllocated": least_allocated,
+    "MostAllocated": most_allocated,
+}
+
+
+def scorer(strategy: ScoringStrategy) -> Scorer:
+    """What a strategy means."""
+    ratio = strategy.requested_to_capacity_ratio
+    if strategy.type == "RequestedToCapacityRatio" and ratio is not None:
+        return RequestedToCapacityRatio(ratio.shape)
+    return _SCORERS[strategy.type]

@@ -1,0 +1,144 @@
+"""DefaultPreemption: makes room for a pod by evicting less important ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Change, Nodes
+from mooring.framework.attempt import Failed
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import NoRemedy, PostFilter, Remedy
+from mooring.framework.profile import Profile
+from mooring.framework.status import Code
+from mooring.objects.meta import Wire
+from mooring.objects.pod import Pod
+
+from .preemption_candidates import Candidates
+from .preemption_dry_run import DryRun
+
+_NOT_HELPFUL = "Preemption is not helpful for scheduling"
+
+
+class DefaultPreemptionArgs(Wire, frozen=True):
+    """How many nodes are looked at before the best of them is taken."""
+
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        percentage, absolute = (
+            self.min_candidate_nodes_percentage,
+            self.min_candidate_nodes_absolute,
+        )
+        if not 0 <= percentage <= 100:
+            yield "minCandidateNodesPercentage", f"must be between 0 and 100, got {percentage}"
+        if absolute < 0:
+            yield "minCandidateNodesAbsolute", f"must be 0 or greater, got {absolute}"
+        if percentage == absolute == 0:
+            both = "minCandidateNodesPercentage and minCandidateNodesAbsolute"
+            yield "minCandidateNodesPercentage", f"{both} cannot both be 0"
+
+
+class DefaultPreemption(PostFilter):
+    """Finds the node where the least important pods must go, and names them."""
+
+    name = "DefaultPreemption"
+    Args = DefaultPreemptionArgs
+    reads = Change.NONE
+
+    def __init__(self, args: DefaultPreemptionArgs) -> None:
+        self._args = args
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (on(Resource.POD, Action.DELETE, _never),)
+
+    def post_filter(
+        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+    ) -> Remedy | NoRemedy:
+        why_not = ineligible(pod, failed, nodes)
+        if why_not:
+            return NoRemedy(Code.UNSCHEDULABLE, (f"preemption: {why_not}",))
+        reasons: Counter[str] = Counter()
+        found = self.candidates(pod, failed, nodes, profile, reasons)
+        if len(found):
+            best = found.best()
+            return Remedy(nodes.name(int(found.rows[best])), found.victims[best]())
+        return NoRemedy(
+            Code.UNSCHEDULABLE,
+            (f"preemption: {_told(reasons, failed.node_count)}",),
+            clears_nomination=True,
+        )
+
+    def candidates(
+        self,
+        pod: Pod,
+        failed: Failed,
+        nodes: Nodes,
+        profile: Profile,
+        reasons: Counter[str],
+    ) -> Candidates:
+        """The nodes that are weighed against each other; `reasons` tells of the others."""
+        rows = self._rows_in_order(pod, failed, nodes)
+        if failed.node_count > len(rows):
+            reasons[_NOT_HELPFUL] += failed.node_count - len(rows)
+        run = DryRun(profile, pod, failed.pre_filtered, nodes, reasons)
+        return run.candidates(rows, self._wanted(len(rows)))
+
+    def _wanted(self, potential: int) -> int:
+        share = potential * self._args.min_candidate_nodes_percentage // 100
+        return min(max(share, self._args.min_candidate_nodes_absolute), potential)
+
+    def _rows_in_order(self, pod: Pod, failed: Failed, nodes: Nodes) -> NDArray[np.intp]:
+        """The rows where evicting might help, from a place that differs from pod to pod."""
+        if failed.filtered is None:
+            return np.zeros(0, np.intp)
+        rows = failed.filtered.helpable_rows()
+        rows = rows[np.argsort(nodes.ranks[rows], kind="stable")]
+        if not len(rows):
+            return rows
+        return np.roll(rows, -(crc32(f"{pod.uid}/{failed.attempt}".encode()) % len(rows)))
+
+
+def ineligible(pod: Pod, failed: Failed, nodes: Nodes) -> str:
+    """Why nobody may be evicted for a pod; empty if somebody may."""
+    if pod.spec.preemption_policy == "Never":
+        return "not eligible due to preemptionPolicy=Never."
+    row = nodes.row(nodes.nominations.node_of(pod))
+    if row is None or _is_hopeless(row, failed):
+        return ""
+    if any(_makes_way(other, pod) for other in nodes.pods(row).values()):
+        return "not eligible due to a terminating pod on the nominated node."
+    return ""
+
+
+def _is_hopeless(row: int, failed: Failed) -> bool:
+    """Whether the nominated node was rejected for something that evicting cannot change."""
+    return failed.filtered is None or row not in failed.filtered.helpable_rows()
+
+
+def _makes_way(other: Pod, pod: Pod) -> bool:
+    """Whether a pod is on its way out because it was evicted by a scheduler."""
+    return (
+        other.priority < pod.priority
+        and other.terminating
+        and any(
+            condition.type == "DisruptionTarget"
+            and condition.status == "True"
+            and condition.reason == "PreemptionByScheduler"
+            for condition in other.status.conditions or ()
+        )
+    )
+
+
+def _told(reasons: Counter[str], node_count: int) -> str:
+    counted = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    return f"0/{node_count} nodes are available: {counted}."
+
+
+def _never(pod: Pod, old: object, new: object) -> bool:
+    return False

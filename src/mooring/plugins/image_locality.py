@@ -1,0 +1,54 @@
+"""ImageLocality: better a node that has the pod's images already, the large ones above all."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+
+from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.framework.plugin import MAX_SCORE, Score, Scores, Sign
+from mooring.objects.pod import Pod
+
+_MIB = 2**20
+# Less than this is pulled in no time.
+_LEAST_BYTES = 23 * _MIB
+# More than this per container makes no difference any more.
+_MOST_BYTES_PER_CONTAINER = 1000 * _MIB
+
+
+class ImageLocality(Score[Pod], Sign):
+    """Adds up the images that a node has, each weighed by the share of nodes that have it."""
+
+    name = "ImageLocality"
+    reads = Change.IMAGES | Change.MEMBERSHIP
+    scope = Scope.CLUSTER
+
+    def sign(self, pod: Pod) -> Hashable:
+        return tuple(sorted(_images(pod))), len(pod.spec.all_containers)
+
+    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
+        present_bytes: Scores = np.zeros(nodes.count(rows), np.int64)
+        for name in _images(prepared):
+            known = nodes.image(name)
+            if known is not None:
+                image, present = known
+                # The weight keeps an image on one node from drawing every pod of a kind there.
+                share = len(image.rows) / len(nodes)
+                present_bytes += present[rows] * int(image.size_bytes * share)
+        most_bytes = _MOST_BYTES_PER_CONTAINER * len(prepared.spec.all_containers)
+        counted = np.clip(present_bytes, _LEAST_BYTES, most_bytes) - _LEAST_BYTES
+        return counted * MAX_SCORE // (most_bytes - _LEAST_BYTES)
+
+
+def _images(pod: Pod) -> Iterator[str]:
+    for container in pod.spec.all_containers:
+        yield _tagged(container.image)
+    for volume in pod.spec.volumes or ():
+        if volume.image is not None:
+            yield _tagged(volume.image.reference)
+
+
+def _tagged(name: str) -> str:
+    """The name as nodes report it: with a tag, even if that goes without saying."""
+    return name if ":" in name.rpartition("/")[2] else f"{name}:latest"

@@ -1,0 +1,257 @@
+"""InterPodAffinity: pods that want to be near other pods, or away from them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Change, Mask, Nodes, PodMatch, Rows, Scope
+from mooring.cluster.standing_terms import TermKind
+from mooring.cluster.tally import DomainCounts
+from mooring.cluster.vocabulary import ABSENT
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import (
+    MAX_SCORE,
+    Filter,
+    PreFilter,
+    PreScore,
+    Score,
+    Scores,
+    Sign,
+)
+from mooring.framework.status import Code, PluginError, Reason, Rejected, unresolvable
+from mooring.framework.verdict import Verdict
+from mooring.objects.affinity import Term
+from mooring.objects.meta import Wire
+from mooring.objects.pod import Pod
+from mooring.objects.selector import Labels
+
+from .inter_pod_affinity_hints import node_helps, pod_helps
+from .pod_presence import Presence, added_up, match_of, presence_of
+
+_NO_AFFINITY = Reason("node(s) didn't match pod affinity rules", Code.UNRESOLVABLE)
+_ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules")
+_REPELLED = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
+
+
+class InterPodAffinityArgs(Wire, frozen=True):
+    """How much the terms of running pods count while nodes are scored."""
+
+    hard_pod_affinity_weight: int = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        weight = self.hard_pod_affinity_weight
+        if not 0 <= weight <= MAX_SCORE:
+            yield "hardPodAffinityWeight", f"must be between 0 and {MAX_SCORE}, got {weight}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Where the pods are that the required terms speak of."""
+
+    pod: Pod
+    namespace_labels: Labels
+    #: Who matches all affinity terms at once; None if there are none, or nobody can.
+    wanted: PodMatch | None
+    #: Those pods, per topology key of the affinity terms.
+    near: tuple[Presence, ...]
+    #: Who matches an anti-affinity term, and where they are.
+    unwanted: tuple[tuple[PodMatch, Presence], ...]
+    #: Running pods whose anti-affinity terms match the pod, by topology key.
+    repelling: Mapping[str, Presence]
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """What all preferences add up to, per topology key."""
+
+    sums: tuple[Presence, ...]
+
+
+class InterPodAffinity(PreFilter[Rules], Filter[Rules], PreScore[Pull], Score[Pull], Sign):
+    """Keeps pods near to or away from the domains of other pods, as their terms say."""
+
+    name: ClassVar[str] = "InterPodAffinity"
+    Args = InterPodAffinityArgs
+    reads = Change.PODS | Change.LABELS | Change.NAMESPACES | Change.MEMBERSHIP
+    scope = Scope.DOMAIN
+
+    def __init__(self, args: InterPodAffinityArgs) -> None:
+        self._args = args
+
+    def sign(self, pod: Pod) -> Hashable:
+        return pod.namespace, tuple(sorted(pod.labels.items())), pod.terms
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
+        node_actions = Action.ADD | Action.UPDATE_NODE_LABEL
+        return (
+            on(Resource.POD, pod_actions, pod_helps),
+            on(Resource.NODE, node_actions, node_helps),
+        )
+
+    # Required terms
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Rules | Rejected | None:
+        terms = pod.terms
+        if terms.problem:
+            return unresolvable(f"parsing pod: {terms.problem}")
+        standing = nodes.standing(TermKind.ANTI_AFFINITY, pod)
+        repelling = added_up((term.domains, 1) for term in standing)
+        if not (repelling or terms.affinity or terms.anti_affinity):
+            return None
+        wanted = match_of(terms.affinity, nodes.workloads)
+        keys = dict.fromkeys(term.topology_key for term in terms.affinity)
+        return Rules(
+            pod,
+            nodes.workloads.namespace_labels(pod.namespace),
+            wanted,
+            tuple(presence_of(wanted, key, nodes) for key in keys),
+            tuple(_unwanted(terms.anti_affinity, nodes)),
+            repelling,
+        )
+
+    def add_pod(self, prepared: Rules, nodes: Nodes, pod: Pod, row: int) -> Rules:
+        return _moved(prepared, nodes, pod, row, 1)
+
+    def remove_pod(self, prepared: Rules, nodes: Nodes, pod: Pod, row: int) -> Rules:
+        return _moved(prepared, nodes, pod, row, -1)
+
+    def filter(self, prepared: Rules, nodes: Nodes, rows: Rows) -> Verdict:
+        reasons: list[Reason] = []
+        failed: list[Mask] = []
+        accepted = ~nodes.nothing(rows)
+        for reason, broken in _broken(prepared, nodes, rows):
+            reasons.append(reason)
+            failed.append(broken & accepted)
+            accepted &= ~broken
+        return Verdict(reasons, np.array(failed, np.bool_).reshape(len(reasons), len(accepted)))
+
+    # Preferences
+
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Pull | None:
+        terms = pod.terms
+        if terms.problem:
+            raise PluginError(f"failed to parse pod: {terms.problem}")
+        prefers = terms.preferred or terms.preferred_anti
+        if self._args.ignore_preferred_terms_of_existing_pods and not prefers:
+            return None
+        sums = added_up(self._preferences(pod, nodes))
+        # What cancels out to 0 still counts: the scores are then equal, not absent.
+        return Pull(tuple(sums.values())) if sums else None
+
+    def score(self, prepared: Pull, nodes: Nodes, rows: Rows) -> Scores:
+        first, *others = prepared.sums
+        scores = first.on(rows)
+        for each in others:
+            scores += each.on(rows)
+        return scores
+
+    def normalize(self, prepared: Pull, scores: Scores) -> Scores:
+        if not len(scores):
+            return scores
+        lowest = scores.min()
+        span = scores.max() - lowest
+        if span == 0:
+            return np.zeros_like(scores)
+        # Divided before it is multiplied: the truncated result depends on it.
+        scaled: Scores = (MAX_SCORE * ((scores - lowest) / span)).astype(np.int64)
+        return scaled
+
+    def _preferences(self, pod: Pod, nodes: Nodes) -> Iterator[tuple[DomainCounts, int]]:
+        """The pods that the pod likes or that like it, per domain, and how much each weighs."""
+        for term, weight in pod.terms.preferred:
+            yield from _weighed(term, weight, nodes)
+        for term, weight in pod.terms.preferred_anti:
+            yield from _weighed(term, -weight, nodes)
+        hard_weight = self._args.hard_pod_affinity_weight
+        if hard_weight > 0:
+            for standing in nodes.standing(TermKind.AFFINITY, pod):
+                yield standing.domains, hard_weight
+        for standing in nodes.standing(TermKind.PREFERRED, pod):
+            yield standing.domains, standing.weight
+        for standing in nodes.standing(TermKind.PREFERRED_ANTI, pod):
+            yield standing.domains, -standing.weight
+
+
+def _broken(rules: Rules, nodes: Nodes, rows: Rows) -> Iterator[tuple[Reason, Mask]]:
+    """Where each kind of rule is broken, in the order in which they are told."""
+    if rules.near:
+        yield _NO_AFFINITY, _too_far(rules, nodes, rows)
+    if rules.unwanted:
+        yield _ANTI_AFFINITY, _any(nodes, rows, (each for _, each in rules.unwanted))
+    if rules.repelling:
+        yield _REPELLED, _any(nodes, rows, rules.repelling.values())
+
+
+def _too_far(rules: Rules, nodes: Nodes, rows: Rows) -> Mask:
+    far = nodes.nothing(rows)
+    for presence in rules.near:
+        far |= ~presence.anywhere(rows)
+    if far.any() and _is_first(rules):
+        far[:] = False
+        for presence in rules.near:
+            far |= presence.column.codes[rows] == ABSENT
+    return far
+
+
+def _is_first(rules: Rules) -> bool:
+    """Whether the pod is what its affinity terms look for, and no other such pod is anywhere."""
+    return (
+        rules.wanted is not None
+        and rules.wanted.matches(rules.pod)
+        and not any(presence.counts.any() for presence in rules.near)
+    )
+
+
+def _any(nodes: Nodes, rows: Rows, presences: Iterable[Presence]) -> Mask:
+    found = nodes.nothing(rows)
+    for presence in presences:
+        found |= presence.anywhere(rows)
+    return found
+
+
+def _moved(rules: Rules, nodes: Nodes, pod: Pod, row: int, amount: int) -> Rules:
+    """The rules with one pod more or fewer; the same value if no rule concerns the pod."""
+    near, unwanted = rules.near, rules.unwanted
+    if rules.wanted is not None and rules.wanted.matches(pod):
+        near = tuple(presence.moved(row, amount) for presence in near)
+    if any(match.matches(pod) for match, _ in unwanted):
+        unwanted = tuple(
+            (match, presence.moved(row, amount) if match.matches(pod) else presence)
+            for match, presence in unwanted
+        )
+    repelling = _repelling_moved(rules, nodes, pod, row, amount)
+    if near is rules.near and unwanted is rules.unwanted and repelling is rules.repelling:
+        return rules
+    return replace(rules, near=near, unwanted=unwanted, repelling=repelling)
+
+
+def _repelling_moved(
+    rules: Rules, nodes: Nodes, pod: Pod, row: int, amount: int
+) -> Mapping[str, Presence]:
+    repelling = rules.repelling
+    for term in pod.terms.anti_affinity:
+        if term.matches(rules.pod.namespace, rules.pod.labels, rules.namespace_labels):
+            key = term.topology_key
+            known = repelling.get(key) or presence_of(None, key, nodes)
+            repelling = {**repelling, key: known.moved(row, amount)}
+    return repelling
+
+
+def _unwanted(terms: Iterable[Term], nodes: Nodes) -> Iterator[tuple[PodMatch, Presence]]:
+    for term in terms:
+        match = match_of((term,), nodes.workloads)
+        if match is not None:
+            yield match, presence_of(match, term.topology_key, nodes)
+
+
+def _weighed(term: Term, weight: int, nodes: Nodes) -> Iterator[tuple[DomainCounts, int]]:
+    match = match_of((term,), nodes.workloads)
+    if match is not None:
+        yield nodes.tally(match).in_domains(nodes.label(term.topology_key)), weight

@@ -1,0 +1,168 @@
+"""NodeAffinity: pods choose nodes by label and name, strictly or as a preference."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Change, Mask, Nodes, Rows, Scope
+from mooring.config.problems import child, item
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import (
+    Filter,
+    Narrowed,
+    PreFilter,
+    PreScore,
+    Score,
+    Scores,
+    Sign,
+    normalized,
+)
+from mooring.framework.status import Code, PluginError, Reason, Rejected, unresolvable
+from mooring.framework.verdict import Verdict
+from mooring.objects.meta import Wire
+from mooring.objects.node import Node
+from mooring.objects.node_selector import (
+    Malformed,
+    NodeTerm,
+    Preferences,
+    compile_preferences,
+    compile_term,
+)
+from mooring.objects.node_selector import NodeAffinity as WrittenAffinity
+from mooring.objects.pod import Pod, PodSpec
+
+_ENFORCED = Reason("node(s) didn't match scheduler-enforced node affinity", Code.UNRESOLVABLE)
+_CHOSEN = Reason("node(s) didn't match Pod's node affinity/selector", Code.UNRESOLVABLE)
+
+Terms = tuple[NodeTerm | Malformed | None, ...]
+
+
+class NodeAffinityArgs(Wire, frozen=True):
+    """Node affinity that every pod of the profile gets on top of its own."""
+
+    added_affinity: WrittenAffinity | None = None
+
+    @property
+    def required(self) -> Terms | None:
+        rule = self.added_affinity and self.added_affinity.required
+        return tuple(compile_term(each) for each in rule.node_selector_terms) if rule else None
+
+    @property
+    def preferred(self) -> Preferences | Malformed:
+        return compile_preferences(self.added_affinity.preferred if self.added_affinity else ())
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        for at, term in enumerate(self.required or ()):
+            if isinstance(term, Malformed):
+                yield from _located(child(_REQUIRED, item("nodeSelectorTerms", at)), term)
+        if isinstance(self.preferred, Malformed):
+            yield from _located(_PREFERRED, self.preferred)
+
+
+_REQUIRED = "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def _located(path: str, malformed: Malformed) -> Iterator[tuple[str, str]]:
+    for problem in malformed.problems:
+        where, _, message = problem.partition(": ")
+        yield child(path, where), message
+
+
+class NodeAffinity(
+    PreFilter[PodSpec], Filter[PodSpec], PreScore[Preferences], Score[Preferences], Sign
+):
+    """Matches node selectors and node affinity, the profile's own first."""
+
+    name = "NodeAffinity"
+    Args = NodeAffinityArgs
+    reads = Change.LABELS
+    scope = Scope.ROW
+
+    def __init__(self, args: NodeAffinityArgs | None = None) -> None:
+        args = args or NodeAffinityArgs()
+        self._added = args.required
+        self._added_preferences = _usable(args.preferred)
+
+    def sign(self, pod: Pod) -> Hashable:
+        spec = pod.spec
+        return (
+            None if spec.node_selector is None else frozenset(spec.node_selector.items()),
+            None if spec.node_terms is None else frozenset(spec.node_terms),
+            spec.named_nodes,
+            spec.node_preferences,
+        )
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> PodSpec | Narrowed[PodSpec] | Rejected | None:
+        spec = pod.spec
+        if spec.node_terms is None and spec.node_selector is None and self._added is None:
+            return None
+        if spec.named_nodes is None:
+            return spec
+        if not spec.named_nodes:
+            return unresolvable("pod affinity terms conflict")
+        return Narrowed(spec, spec.named_nodes)
+
+    def filter(self, prepared: PodSpec, nodes: Nodes, rows: Rows) -> Verdict:
+        unchosen = ~_chosen(prepared, nodes, rows)
+        if self._added is None:
+            return Verdict.rejecting(unchosen, _CHOSEN)
+        allowed = nodes.satisfying_any(self._added, rows)
+        return Verdict((_ENFORCED, _CHOSEN), np.stack((~allowed, unchosen & allowed)))
+
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Preferences | None:
+        preferences = pod.spec.node_preferences
+        if preferences is None and not self._added_preferences:
+            return None
+        return self._added_preferences + _usable(preferences or ())
+
+    def score(self, prepared: Preferences, nodes: Nodes, rows: Rows) -> Scores:
+        scores: Scores = np.zeros(nodes.count(rows), np.int64)
+        for term, weight in prepared:
+            scores += nodes.satisfying(term, rows) * weight
+        return scores
+
+    def normalize(self, prepared: Preferences, scores: Scores) -> Scores:
+        return normalized(scores)
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (
+            on(
+                Resource.NODE,
+                Action.ADD | Action.UPDATE_NODE_LABEL,
+                self._after_node_change,
+            ),
+        )
+
+    def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:
+        return self._suits(pod.spec, new) and (old is None or not self._suits(pod.spec, old))
+
+    def _suits(self, spec: PodSpec, node: Node) -> bool:
+        return (
+            _any_matches(self._added, node)
+            and _any_matches(spec.node_terms, node)
+            and (spec.node_selector or {}).items() <= node.labels.items()
+        )
+
+
+def _chosen(spec: PodSpec, nodes: Nodes, rows: Rows) -> Mask:
+    chosen = nodes.selected(spec.node_selector or {}, rows)
+    if spec.node_terms is not None:
+        chosen &= nodes.satisfying_any(spec.node_terms, rows)
+    return chosen
+
+
+def _any_matches(terms: Terms | None, node: Node) -> bool:
+    if terms is None:
+        return True
+    compiled = (term for term in terms if isinstance(term, NodeTerm))
+    return any(term.matches(node.labels, node.name) for term in compiled)
+
+
+def _usable(preferences: Preferences | Malformed) -> Preferences:
+    if isinstance(preferences, Malformed):
+        raise PluginError(str(preferences))
+    return preferences

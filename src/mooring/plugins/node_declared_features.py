@@ -1,0 +1,81 @@
+"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet goes where it is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import Filter, PreFilter, Sign
+from mooring.framework.status import Code, Reason
+from mooring.framework.verdict import Verdict
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+
+RESTART_ALL = "RestartAllContainersOnContainerExits"
+USER_NAMESPACES_ON_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
+
+_RESTART_ALL_ACTION = "RestartAllContainers"
+
+_UNDECLARED = Reason("node(s) didn't match Pod's required features", Code.UNRESOLVABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Undeclared:
+    """Counts the needed features that a node does not declare."""
+
+    needed: frozenset[str]
+
+    def __call__(self, declared: frozenset[str]) -> int:
+        return len(self.needed - declared)
+
+
+class NodeDeclaredFeatures(PreFilter[Undeclared], Filter[Undeclared], Sign):
+    """Rejects nodes that do not declare every feature that the pod needs."""
+
+    name = "NodeDeclaredFeatures"
+    reads = Change.FEATURES
+    scope = Scope.ROW
+
+    def sign(self, pod: Pod) -> Hashable:
+        return needed_features(pod)
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Undeclared | None:
+        needed = needed_features(pod)
+        return Undeclared(needed) if needed else None
+
+    def filter(self, prepared: Undeclared, nodes: Nodes, rows: Rows) -> Verdict:
+        missing = nodes.features.judged(prepared).take(nodes.feature_sets[rows])
+        return Verdict.rejecting(missing > 0, _UNDECLARED)
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (
+            on(
+                Resource.NODE,
+                Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE,
+                self._after_node_change,
+            ),
+            on(Resource.POD, Action.UPDATE, self._after_pod_change),
+        )
+
+    def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:
+        return old is None or old.declared_features != new.declared_features
+
+    def _after_pod_change(self, pod: Pod, old: Pod, new: Pod) -> bool:
+        return new.uid == pod.uid and needed_features(old) != needed_features(new)
+
+
+def needed_features(pod: Pod) -> frozenset[str]:
+    """The features that a pod cannot do without."""
+    spec = pod.spec
+    needed = set()
+    if any(
+        rule.action == _RESTART_ALL_ACTION
+        for container in spec.all_containers
+        for rule in container.restart_policy_rules or ()
+    ):
+        needed.add(RESTART_ALL)
+    if spec.host_network and spec.host_users is False:
+        needed.add(USER_NAMESPACES_ON_HOST_NETWORK)
+    return frozenset(needed)

@@ -1,0 +1,34 @@
+"""NodeName: a pod that asks for one node by name gets that one or none."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import Filter, Sign
+from mooring.framework.status import Code, Reason
+from mooring.framework.verdict import Verdict
+from mooring.objects.pod import Pod
+
+_OTHER_NAME = Reason("node(s) didn't match the requested node name", Code.UNRESOLVABLE)
+
+
+class NodeName(Filter[Pod], Sign):
+    """Compares the node's name with the one that the pod asks for, if it does."""
+
+    name = "NodeName"
+    # A row has another name only when it has another node.
+    reads = Change.MEMBERSHIP
+    scope = Scope.ROW
+
+    def sign(self, pod: Pod) -> Hashable:
+        return pod.node_name
+
+    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+        if not prepared.node_name:
+            return Verdict.accepting(nodes.count(rows))
+        return Verdict.rejecting(~nodes.named(prepared.node_name, rows), _OTHER_NAME)
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (on(Resource.NODE, Action.ADD),)

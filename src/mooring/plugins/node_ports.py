@@ -1,0 +1,46 @@
+"""NodePorts: two pods on one node cannot listen on the same port of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import Filter, PreFilter, Sign
+from mooring.framework.status import Reason
+from mooring.framework.verdict import Verdict
+from mooring.objects.pod import HostPort, Pod, ports_conflict
+
+_TAKEN = Reason("node(s) didn't have free ports for the requested pod ports")
+
+Ports = tuple[HostPort, ...]
+
+
+class NodePorts(PreFilter[Ports], Filter[Ports], Sign):
+    """Rejects nodes on which a host port of the pod is taken."""
+
+    name = "NodePorts"
+    reads = Change.PORTS
+    scope = Scope.ROW
+
+    def sign(self, pod: Pod) -> Hashable:
+        return pod.spec.host_ports
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Ports | None:
+        return pod.spec.host_ports or None
+
+    def filter(self, prepared: Ports, nodes: Nodes, rows: Rows) -> Verdict:
+        return Verdict.rejecting(nodes.port_conflicts(prepared, rows), _TAKEN)
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (
+            on(Resource.POD, Action.DELETE, self._after_pod_is_gone),
+            on(Resource.NODE, Action.ADD),
+        )
+
+    def _after_pod_is_gone(self, pod: Pod, old: Pod, new: None) -> bool:
+        return old.has_place and any(
+            ports_conflict(wanted, freed)
+            for wanted in pod.spec.host_ports
+            for freed in old.spec.host_ports
+        )

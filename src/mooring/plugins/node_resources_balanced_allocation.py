@@ -1,0 +1,103 @@
+"""NodeResourcesBalancedAllocation: better a node whose resources the pod evens out."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.config.problems import child, item, shown
+from mooring.framework.plugin import MAX_SCORE, PreScore, Score, Scores, Sign
+from mooring.objects.meta import Wire
+from mooring.objects.pod import Pod
+
+from .allocation import CPU_AND_MEMORY, Fractions, Load, ResourceSpec, counted
+
+_HALF = MAX_SCORE // 2
+# What a pod scores that neither improves nor worsens the balance.
+_UNCHANGED = _HALF + _HALF // 2
+
+Requests = Mapping[str, int]
+
+
+class NodeResourcesBalancedAllocationArgs(Wire, frozen=True):
+    """The resources that are to be used evenly."""
+
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        names = [resource.name for resource in self.resources]
+        for at, resource in enumerate(self.resources):
+            if resource.name in names[:at]:
+                where = child(item("resources", at), "name")
+                yield where, f"{shown(resource.name)} is given twice"
+            if resource.weight not in (0, 1):
+                where = child(item("resources", at), "weight")
+                yield where, f"must be 1, got {shown(resource.weight)}"
+
+
+class NodeResourcesBalancedAllocation(PreScore[Requests], Score[Requests], Sign):
+    """Scores how much closer together the used shares of a node's resources come."""
+
+    name = "NodeResourcesBalancedAllocation"
+    Args = NodeResourcesBalancedAllocationArgs
+    reads = Change.ALLOCATABLE | Change.REQUESTED
+    scope = Scope.ROW
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs | None = None) -> None:
+        self._resources = (args and args.resources) or CPU_AND_MEMORY
+
+    def sign(self, pod: Pod) -> Hashable:
+        return pod.held.requests
+
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Requests | None:
+        requests = dict(pod.held.requests)
+        if not any(requests.get(resource.name) for resource in self._resources):
+            return None
+        return requests
+
+    def score(self, prepared: Requests, nodes: Nodes, rows: Rows) -> Scores:
+        loads, amounts = [], []
+        for _, at, amount in counted(self._resources, prepared, nodes):
+            loads.append(Load(nodes.requested[at][rows], nodes.allocatable[at][rows]))
+            amounts.append(amount)
+        if len(loads) < 2:
+            return np.full(nodes.count(rows), _UNCHANGED, np.int64)
+        gain = _balance(loads, amounts) - _balance(loads, [0] * len(loads))
+        return _HALF + (_HALF + gain) // 2
+
+
+def _balance(loads: Sequence[Load], more: Sequence[int]) -> Scores:
+    """100 where all resources are used alike; less, the farther apart they are."""
+    fractions = [
+        load.fraction(load.requested + amount) for load, amount in zip(loads, more, strict=True)
+    ]
+    deviation = _deviation_of_two if len(fractions) == 2 else _deviation
+    return ((1 - deviation(loads, fractions)) * MAX_SCORE).astype(np.int64)
+
+
+def _deviation_of_two(loads: Sequence[Load], fractions: Sequence[Fractions]) -> Fractions:
+    deviation: Fractions = np.abs(fractions[0] - fractions[1]) / 2
+    if not all(load.everywhere for load in loads):
+        deviation *= loads[0].present & loads[1].present
+    return deviation
+
+
+def _deviation(loads: Sequence[Load], fractions: Sequence[Fractions]) -> Fractions:
+    """The standard deviation over the resources that a row has, summed in their order."""
+    present = np.stack([load.present for load in loads])
+    counts = present.sum(axis=0)
+    divisor = np.maximum(counts, 1)
+    used = fractions * present
+    mean = _total(used) / divisor
+    deviation = np.sqrt(_total((used - mean) ** 2 * present) / divisor)
+    # Of two it is half the distance, which the root does not always hit exactly.
+    distance = used.max(axis=0) - np.where(present, used, 1.0).min(axis=0)
+    return np.where(counts == 2, distance / 2, deviation)
+
+
+def _total(terms: Fractions) -> Fractions:
+    """The sum over the first axis, from the first to the last: NumPy may choose another order."""
+    return np.add.accumulate(terms, axis=0)[-1]

@@ -1,0 +1,55 @@
+"""NodeUnschedulable: a cordoned node takes only pods that tolerate being unschedulable."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import Filter, Sign
+from mooring.framework.status import Code, Reason
+from mooring.framework.verdict import Verdict
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.taint import Taint, tolerated
+
+CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+_UNSCHEDULABLE = Reason("node(s) were unschedulable", Code.UNRESOLVABLE)
+
+
+class NodeUnschedulable(Filter[Pod], Sign):
+    """Keeps pods off cordoned nodes."""
+
+    name = "NodeUnschedulable"
+    reads = Change.UNSCHEDULABLE
+    scope = Scope.ROW
+
+    def sign(self, pod: Pod) -> Hashable:
+        return _tolerates(pod)
+
+    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+        cordoned = nodes.unschedulable[rows]
+        if not cordoned.any() or _tolerates(prepared):
+            return Verdict.accepting(len(cordoned))
+        return Verdict.rejecting(cordoned, _UNSCHEDULABLE)
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (
+            on(
+                Resource.NODE,
+                Action.ADD | Action.UPDATE_NODE_TAINT,
+                self._after_node_change,
+            ),
+            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._after_pod_change),
+        )
+
+    def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:
+        return (old is None or old.unschedulable) and not new.unschedulable
+
+    def _after_pod_change(self, pod: Pod, old: Pod | None, new: Pod) -> bool:
+        return new.uid == pod.uid and _tolerates(new)
+
+
+def _tolerates(pod: Pod) -> bool:
+    return tolerated(CORDONED, pod.spec.tolerations or ())

@@ -1,0 +1,85 @@
+"""Where the pods are that the affinity terms of a pod speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Mask, Nodes, PodMatch, Rows
+from mooring.cluster.labels import LabelColumn
+from mooring.cluster.tally import DomainCounts
+from mooring.cluster.vocabulary import ABSENT
+from mooring.cluster.workloads import Workloads
+from mooring.objects.affinity import Term
+from mooring.objects.selector import Labels
+
+_NO_LABELS: Labels = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """A number per domain of a topology key: of pods, or of what they add up to."""
+
+    column: LabelColumn
+    #: int64 per code; the last place is 0, so that ABSENT finds nothing.
+    counts: NDArray[np.int64]
+
+    def on(self, rows: Rows) -> NDArray[np.int64]:
+        return self.counts[self.column.codes[rows]]
+
+    def anywhere(self, rows: Rows) -> Mask:
+        """Where there is any such pod in the domain."""
+        return (self.counts > 0)[self.column.codes[rows]]
+
+    def moved(self, row: int, amount: int) -> Presence:
+        """This presence with more or fewer pods on a row."""
+        code = int(self.column.codes[row])
+        if code == ABSENT:
+            return self
+        counts = self.counts.copy()
+        counts[code] += amount
+        return Presence(self.column, counts)
+
+
+def presence_of(match: PodMatch | None, key: str, nodes: Nodes) -> Presence:
+    column = nodes.label(key)
+    if match is None:
+        return Presence(column, np.zeros(len(column.vocabulary) + 1, np.int64))
+    return Presence(column, nodes.tally(match).in_domains(column).counts())
+
+
+def added_up(parts: Iterable[tuple[DomainCounts, int]]) -> dict[str, Presence]:
+    """The weighted sum of counts, per topology key."""
+    sums: dict[str, Presence] = {}
+    for domains, weight in parts:
+        if domains.total == 0:
+            continue
+        key = domains.column.key
+        counts = domains.counts() if weight == 1 else domains.counts() * weight
+        known = sums.get(key)
+        sums[key] = Presence(domains.column, counts if known is None else known.counts + counts)
+    return sums
+
+
+def match_of(terms: tuple[Term, ...], workloads: Workloads) -> PodMatch | None:
+    """Who matches all of the terms of a pod that comes; None if nobody can."""
+    pairs = []
+    for term in terms:
+        if term.selector is None:
+            return None
+        pairs.append((_namespaces(term, workloads), term.selector))
+    return PodMatch(tuple(pairs)) if pairs else None
+
+
+def _namespaces(term: Term, workloads: Workloads) -> frozenset[str] | None:
+    wanted = term.namespace_selector
+    if wanted is None:
+        return term.namespaces
+    # kube-scheduler matches the selector a second time, then with no labels at all: one that
+    # accepts these selects every namespace.
+    if wanted.matches(_NO_LABELS):
+        return None
+    return term.namespaces | workloads.namespaces_matching(wanted)

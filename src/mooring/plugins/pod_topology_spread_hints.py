@@ -1,0 +1,69 @@
+"""When a pod that PodTopologySpread rejected is worth another try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.selector import SelectorError
+from mooring.objects.spread import TopologySpreadConstraint
+
+from .spread_constraints import HARD, own_constraints
+
+
+def pod_helps(waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
+    if not all(_involved(each, waiting) for each in (old, new) if each is not None):
+        return False
+    if old is not None and new is not None:
+        return _update_helps(waiting, old, new)
+    changed = new if old is None else old
+    if not waiting.spec.topology_spread_constraints:
+        # Whom default constraints count is for services to say, which are not at hand here.
+        return True
+    try:
+        constraints = own_constraints(waiting, HARD)
+    except SelectorError:
+        return True
+    return changed is not None and any(each.selects(changed.labels) for each in constraints)
+
+
+def _update_helps(waiting: Pod, old: Pod, new: Pod) -> bool:
+    try:
+        constraints = own_constraints(waiting, HARD)
+    except SelectorError:
+        return True
+    honored = any(each.honors_taints for each in constraints)
+    if honored and new.uid == waiting.uid and _tolerations(old) != _tolerations(new):
+        return True
+    if old.labels == new.labels:
+        return False
+    return not waiting.spec.topology_spread_constraints or any(
+        each.selects(old.labels) != each.selects(new.labels) for each in constraints
+    )
+
+
+def node_helps(
+    defaults: Iterable[TopologySpreadConstraint],
+    waiting: Pod,
+    old: Node | None,
+    new: Node | None,
+) -> bool:
+    written = waiting.spec.topology_spread_constraints or defaults
+    keys = {each.topology_key for each in written if each.when_unsatisfiable == HARD}
+    complete_before = old is not None and keys <= old.labels.keys()
+    complete_now = new is not None and keys <= new.labels.keys()
+    if old is None or new is None or complete_before != complete_now:
+        return complete_before or complete_now
+    moved = any(old.labels.get(key) != new.labels.get(key) for key in keys)
+    return complete_now and (moved or old.taints != new.taints)
+
+
+def _involved(pod: Pod, waiting: Pod) -> bool:
+    if pod.uid == waiting.uid:
+        return True
+    return pod.namespace == waiting.namespace and bool(pod.node_name or pod.nominated_node_name)
+
+
+def _tolerations(pod: Pod) -> tuple[object, ...]:
+    return pod.spec.tolerations or ()

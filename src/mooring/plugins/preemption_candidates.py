@@ -1,0 +1,109 @@
+"""Nodes on which evicting pods would make room, as columns, and which of them is best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster.ledger import started
+from mooring.objects.pod import Pod
+
+# Makes every priority positive, so that more victims always weigh more than fewer.
+PRIORITY_SHIFT = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """One place per node. Victims are told the most important first."""
+
+    rows: NDArray[np.intp]
+    violations: NDArray[np.int64]
+    highest_priority: NDArray[np.int64]
+    priority_sum: NDArray[np.int64]
+    victim_count: NDArray[np.int64]
+    #: When the longest-running of the most important victims started.
+    earliest_start: NDArray[np.float64]
+    victims: Sequence[Callable[[], tuple[Pod, ...]]]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @classmethod
+    def of(cls, found: Sequence[tuple[int, tuple[Pod, ...], int]]) -> Candidates:
+        """From rows with their victims and the number of budgets that these break."""
+        columns = [(row, broken, *weigh(victims)) for row, victims, broken in found]
+        rows, violations, highest, sums, counts, starts = (
+            zip(*columns, strict=True) if columns else ((),) * 6
+        )
+        return cls(
+            np.array(rows, np.intp),
+            np.array(violations, np.int64),
+            np.array(highest, np.int64),
+            np.array(sums, np.int64),
+            np.array(counts, np.int64),
+            np.array(starts, np.float64),
+            [_telling(victims) for _, victims, _ in found],
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Candidates]) -> Candidates:
+        return cls(
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.violations for part in parts]),
+            np.concatenate([part.highest_priority for part in parts]),
+            np.concatenate([part.priority_sum for part in parts]),
+            np.concatenate([part.victim_count for part in parts]),
+            np.concatenate([part.earliest_start for part in parts]),
+            [victims for part in parts for victims in part.victims],
+        )
+
+    def first(self, count: int) -> Candidates:
+        """The first so many."""
+        return Candidates(
+            self.rows[:count],
+            self.violations[:count],
+            self.highest_priority[:count],
+            self.priority_sum[:count],
+            self.victim_count[:count],
+            self.earliest_start[:count],
+            self.victims[:count],
+        )
+
+    def enough(self, wanted: int) -> int | None:
+        """How many were needed to have so many, one without a broken budget among them."""
+        harmless = np.flatnonzero(self.violations == 0)
+        if len(self) < wanted or not len(harmless):
+            return None
+        return max(wanted, int(harmless[0]) + 1)
+
+    def best(self) -> int:
+        """The place of the best: each criterion decides among those equal by all before it."""
+        order = np.lexsort(
+            (
+                np.arange(len(self)),
+                -self.earliest_start,
+                self.victim_count,
+                self.priority_sum,
+                self.highest_priority,
+                self.violations,
+            )
+        )
+        return int(order[0])
+
+
+def weigh(victims: Sequence[Pod]) -> tuple[int, int, int, float]:
+    """Highest priority, sum of shifted priorities, number, earliest start of the highest."""
+    highest = victims[0].priority
+    return (
+        highest,
+        sum(pod.priority + PRIORITY_SHIFT for pod in victims),
+        len(victims),
+        min(started(pod) for pod in victims if pod.priority == highest),
+    )
+
+
+def _telling(victims: tuple[Pod, ...]) -> Callable[[], tuple[Pod, ...]]:
+    return lambda: victims

@@ -1,0 +1,30 @@
+"""SchedulingGates: a pod waits until all of its gates are taken off."""
+
+from __future__ import annotations
+
+from mooring.cluster import Change, Scope
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import PreEnqueue
+from mooring.framework.status import Rejected, unresolvable
+from mooring.objects.pod import Pod
+
+
+class SchedulingGates(PreEnqueue):
+    """Holds back pods that name a scheduling gate."""
+
+    name = "SchedulingGates"
+    reads = Change.NONE
+    scope = Scope.ROW
+
+    def pre_enqueue(self, pod: Pod) -> Rejected | None:
+        gates = pod.spec.scheduling_gates
+        if not gates:
+            return None
+        names = " ".join(gate.name for gate in gates)
+        return unresolvable(f"waiting for scheduling gates: [{names}]")
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (on(Resource.POD, Action.UPDATE_POD_GATES_ELIMINATED, self._after_pod_change),)
+
+    def _after_pod_change(self, pod: Pod, old: Pod | None, new: Pod) -> bool:
+        return new.uid == pod.uid

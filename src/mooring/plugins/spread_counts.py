@@ -1,0 +1,121 @@
+"""How the pods that hard spread constraints count are spread, now or with a pod more or fewer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Mask, Nodes
+from mooring.cluster.labels import LabelColumn
+from mooring.cluster.vocabulary import ABSENT
+from mooring.objects.pod import Pod
+
+from .spread_constraints import Constraint, domains_among, pods_per_domain
+
+# The fewest pods of any domain, when there is no domain: nothing is ever too skewed.
+_NO_DOMAIN = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lowest:
+    """The domain with the fewest pods, and a runner-up.
+
+    Two are enough for as long as pods come and go in one domain; of the others nothing is known.
+    """
+
+    code: int
+    count: int
+    next_code: int
+    next_count: int
+
+    @classmethod
+    def of(cls, counts: NDArray[np.int64], domains: Mask) -> Lowest:
+        left = np.where(domains, counts, _NO_DOMAIN)
+        code = int(left.argmin())
+        count = int(left[code])
+        left[code] = _NO_DOMAIN
+        next_code = int(left.argmin())
+        return cls(code, count, next_code, int(left[next_code]))
+
+    def updated(self, code: int, count: int) -> Lowest:
+        """What is known after the count of a domain has changed."""
+        if code == self.code:
+            if count <= self.next_count:
+                return replace(self, count=count)
+            return Lowest(self.next_code, self.next_count, code, count)
+        if count < self.count:
+            return Lowest(code, count, self.code, self.count)
+        if code == self.next_code or count < self.next_count:
+            return replace(self, next_code=code, next_count=count)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A hard constraint, and how the pods that it counts are spread."""
+
+    constraint: Constraint
+    column: LabelColumn
+    #: The rows that count; None is every node.
+    included: Mask | None
+    #: int64 per code, and a last place for ABSENT.
+    counts: NDArray[np.int64]
+    domain_count: int
+    lowest: Lowest
+    #: 1 if the pod itself would count, else 0.
+    own: int
+
+    def skewed(self) -> Mask:
+        """Per code, whether one more pod there is one too many."""
+        enough = self.domain_count >= self.constraint.min_domains
+        fewest = self.lowest.count if enough else 0
+        skewed = self.counts > self.constraint.max_skew + fewest - self.own
+        skewed[-1] = False
+        return skewed
+
+    def moved(self, pod: Pod, row: int, amount: int) -> Spread:
+        """This spread with one pod more or fewer; whether it terminates is not asked."""
+        if not self.constraint.selects(pod.labels):
+            return self
+        if self.included is not None and not self.included[row]:
+            return self
+        counts = self.counts.copy()
+        code = int(self.column.codes[row])
+        counts[code] += amount
+        return replace(self, counts=counts, lowest=self.lowest.updated(code, int(counts[code])))
+
+
+@dataclass(frozen=True, slots=True)
+class Spreads:
+    """All hard constraints of a pod."""
+
+    namespace: str
+    each: tuple[Spread, ...]
+
+    def moved(self, pod: Pod, row: int, amount: int) -> Spreads:
+        """These with one pod more or fewer; the same value if no constraint concerns the pod."""
+        if pod.namespace != self.namespace:
+            return self
+        if any(spread.column.codes[row] == ABSENT for spread in self.each):
+            return self
+        moved = tuple(spread.moved(pod, row, amount) for spread in self.each)
+        if all(after is before for after, before in zip(moved, self.each, strict=True)):
+            return self
+        return replace(self, each=moved)
+
+
+def spread_of(constraint: Constraint, pod: Pod, nodes: Nodes, included: Mask | None) -> Spread:
+    """How the pods that a constraint of a pod counts are spread over the included rows."""
+    counts = pods_per_domain(constraint, pod.namespace, nodes, included)
+    domains = domains_among(constraint, nodes, included)
+    return Spread(
+        constraint,
+        nodes.label(constraint.topology_key),
+        included,
+        counts,
+        int(np.count_nonzero(domains)),
+        Lowest.of(counts, domains),
+        int(constraint.selects(pod.labels)),
+    )

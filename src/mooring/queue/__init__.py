@@ -1,0 +1,11 @@
+"""Pods that wait: in which order they are tried, how long they back off, what wakes them.
+
+Time comes in with each call. What a plugin decides, what is nominated where and what is written
+to the API is not known here.
+"""
+
+from .backoff import Backoff
+from .queue import Queue
+from .queued_pod import Place, QueuedPod
+
+__all__ = ["Backoff", "Place", "Queue", "QueuedPod"]

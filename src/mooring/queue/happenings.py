@@ -1,0 +1,114 @@
+"""What a change of an object amounts to, as the events that plugins listen to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from mooring.framework.events import Action, ClusterEvent, Resource
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+
+_LABELS = {
+    Action.ADD: "Add",
+    Action.DELETE: "Delete",
+    Action.UPDATE: "Update",
+    Action.UPDATE_NODE_ALLOCATABLE: "UpdateNodeAllocatable",
+    Action.UPDATE_NODE_LABEL: "UpdateNodeLabel",
+    Action.UPDATE_NODE_TAINT: "UpdateNodeTaint",
+    Action.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
+    Action.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
+    Action.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
+    Action.UPDATE_POD_LABEL: "UpdatePodLabel",
+    Action.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
+    Action.UPDATE_POD_TOLERATION: "UpdatePodToleration",
+    Action.UPDATE_POD_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
+    Action.UPDATE_POD_GENERATED_CLAIM: "UpdatePodGeneratedResourceClaim",
+}
+
+
+def event(resource: Resource, action: Action) -> ClusterEvent:
+    """An event with kube-scheduler's label for it."""
+    return ClusterEvent(resource, action, f"{resource}{_LABELS[action]}")
+
+
+def added(resource: Resource) -> ClusterEvent:
+    return event(resource, Action.ADD)
+
+
+def updated(resource: Resource) -> ClusterEvent:
+    """An update of a kind whose changes are not told apart."""
+    return event(resource, Action.UPDATE)
+
+
+def deleted(resource: Resource) -> ClusterEvent:
+    return event(resource, Action.DELETE)
+
+
+NODE_ADD = added(Resource.NODE)
+NODE_DELETE = deleted(Resource.NODE)
+ASSIGNED_POD_ADD = added(Resource.ASSIGNED_POD)
+ASSIGNED_POD_DELETE = deleted(Resource.ASSIGNED_POD)
+UNSCHEDULED_POD_ADD = added(Resource.UNSCHEDULED_POD)
+UNSCHEDULED_POD_UPDATE = updated(Resource.UNSCHEDULED_POD)
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.ANYTHING, Action.ALL, "UnschedulableTimeout")
+FORCE_ACTIVATE = ClusterEvent(Resource.ANYTHING, Action.ALL, "ForceActivate")
+
+# Labels of moves that no event causes.
+SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE = "BackoffComplete"
+POP_FROM_BACKOFF = "PopFromBackoffQ"
+
+
+def pod_events(old: Pod, new: Pod, assigned: bool) -> tuple[ClusterEvent, ...]:
+    """What changed of a pod; a generic update if it is nothing that has an event of its own."""
+    resource = Resource.ASSIGNED_POD if assigned else Resource.UNSCHEDULED_POD
+    actions = [action for action, changed in _POD_CHANGES if changed(old, new)]
+    return tuple(event(resource, action) for action in actions or (Action.UPDATE,))
+
+
+def node_events(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
+    """What changed of a node; nothing if it is nothing that scheduling reads."""
+    return tuple(event(Resource.NODE, action) for action in _node_actions(old, new))
+
+
+def _scaled_down(old: Pod, new: Pod) -> bool:
+    now_held = dict(new.held.requests)
+    return any(now_held.get(name, -1) < amount for name, amount in old.held.requests)
+
+
+def _gates_eliminated(old: Pod, new: Pod) -> bool:
+    return bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates
+
+
+def _tolerations_changed(old: Pod, new: Pod) -> bool:
+    # Tolerations can be added but not changed, so that their number tells.
+    return len(old.spec.tolerations or ()) != len(new.spec.tolerations or ())
+
+
+_POD_CHANGES: tuple[tuple[Action, Callable[[Pod, Pod], bool]], ...] = (
+    (Action.UPDATE_POD_LABEL, lambda old, new: old.labels != new.labels),
+    (Action.UPDATE_POD_SCALE_DOWN, _scaled_down),
+    (Action.UPDATE_POD_GATES_ELIMINATED, _gates_eliminated),
+    (Action.UPDATE_POD_TOLERATION, _tolerations_changed),
+)
+
+
+def _node_actions(old: Node, new: Node) -> Iterator[Action]:
+    if old.unschedulable and not new.unschedulable:
+        yield Action.UPDATE_NODE_TAINT
+    if old.allocatable != new.allocatable:
+        yield Action.UPDATE_NODE_ALLOCATABLE
+    if old.labels != new.labels:
+        yield Action.UPDATE_NODE_LABEL
+    if old.taints != new.taints:
+        yield Action.UPDATE_NODE_TAINT
+    if _conditions(old) != _conditions(new):
+        yield Action.UPDATE_NODE_CONDITION
+    if old.annotations != new.annotations:
+        yield Action.UPDATE_NODE_ANNOTATION
+    if old.declared_features != new.declared_features:
+        yield Action.UPDATE_NODE_DECLARED_FEATURE
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {each.type: each.status for each in node.conditions}

@@ -1,0 +1,67 @@
+"""A heap of waiting pods from which any pod can be taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Any
+
+from .queued_pod import QueuedPod
+
+# A heap this small is not worth tidying.
+_SLACK = 64
+
+_Item = tuple[Any, int, int, QueuedPod]
+
+
+class PodHeap:
+    """Pods by key, ties by arrival. Removed pods leave an item behind that is skipped later."""
+
+    __slots__ = ("_items", "_live", "_serials")
+
+    def __init__(self) -> None:
+        self._items: list[_Item] = []
+        self._live: dict[str, _Item] = {}
+        # Unique, so that comparing two items never reaches the pods.
+        self._serials = count()
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._live
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return (item[3] for item in self._live.values())
+
+    def push(self, queued: QueuedPod, key: Any) -> None:
+        """Puts in a pod that is not in the heap."""
+        item = (key, queued.arrival, next(self._serials), queued)
+        self._live[queued.pod.uid] = item
+        heappush(self._items, item)
+
+    def remove(self, uid: str) -> None:
+        """Takes out a pod that is in the heap."""
+        del self._live[uid]
+        if len(self._items) > 2 * len(self._live) + _SLACK:
+            self._items = list(self._live.values())
+            heapify(self._items)
+
+    def head(self) -> QueuedPod | None:
+        """The pod with the smallest key, which stays in."""
+        item = self._first()
+        return item[3] if item else None
+
+    def head_key(self) -> Any:
+        """The smallest key, or None."""
+        item = self._first()
+        return item[0] if item else None
+
+    def _first(self) -> _Item | None:
+        while self._items:
+            item = self._items[0]
+            if self._live.get(item[3].pod.uid) is item:
+                return item
+            heappop(self._items)
+        return None

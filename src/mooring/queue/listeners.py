@@ -1,0 +1,119 @@
+"""Who listens to an event, and whether it concerns a waiting pod."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+from mooring.framework.events import Action, ClusterEvent, Hint, Resource, Wakeup, on
+from mooring.objects.pod import Pod
+
+from .queued_pod import QueuedPod
+
+Wakeups = Mapping[str, Mapping[str, tuple[Wakeup, ...]]]
+#: Is told the plugin, the pod, the event and the error of a hint that failed.
+HintFailed = Callable[[str, Pod, ClusterEvent, Exception], None]
+#: By profile, each plugin that listens to an event, and its hints for it.
+Heard = Mapping[str, Mapping[str, tuple[Hint, ...]]]
+
+
+class Answer(Enum):
+    """What an event means for a waiting pod."""
+
+    STAY = auto()
+    AFTER_BACKOFF = auto()
+    AT_ONCE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """An event, the object before and after it, and who listens."""
+
+    event: ClusterEvent
+    old: Any
+    new: Any
+    heard: Heard = field(repr=False)
+
+    @property
+    def is_heard(self) -> bool:
+        return bool(self.heard) or self.event.is_wildcard
+
+    def names(self, pod: Pod) -> bool:
+        """Whether a wildcard is meant for this pod: one that carries an object is for that only."""
+        return self.new is None or (isinstance(self.new, Pod) and self.new.uid == pod.uid)
+
+
+class Listeners:
+    """The registrations of all profiles."""
+
+    __slots__ = ("_heard", "_hint_failed", "_wakeups")
+
+    def __init__(self, wakeups: Wakeups, hint_failed: HintFailed) -> None:
+        self._wakeups = {
+            profile: {name: _with_taints(registered) for name, registered in plugins.items()}
+            for profile, plugins in wakeups.items()
+        }
+        self._hint_failed = hint_failed
+        self._heard: dict[tuple[Resource, Action], Heard] = {}
+
+    def happening(self, event: ClusterEvent, old: Any, new: Any) -> Happening:
+        """The event together with who listens to it."""
+        kind = (event.resource, event.action)
+        heard = self._heard.get(kind)
+        if heard is None:
+            heard = self._heard[kind] = self._hearing(event)
+        return Happening(event, old, new, heard)
+
+    def answer(self, queued: QueuedPod, happening: Happening) -> Answer:
+        """Whether the pod is worth another try, as the plugins that rejected it see it."""
+        if happening.event.is_wildcard:
+            return Answer.AFTER_BACKOFF if happening.names(queued.pod) else Answer.STAY
+        best = Answer.STAY
+        for plugin, hints in happening.heard.get(queued.pod.spec.scheduler_name, {}).items():
+            is_pending = plugin in queued.pending
+            if not is_pending and (best is not Answer.STAY or plugin not in queued.rejectors):
+                continue
+            if self._agrees(plugin, hints, queued.pod, happening):
+                if is_pending:
+                    return Answer.AT_ONCE
+                best = Answer.AFTER_BACKOFF
+        return best
+
+    def _hearing(self, event: ClusterEvent) -> Heard:
+        found: dict[str, dict[str, tuple[Hint, ...]]] = {}
+        for profile, plugins in self._wakeups.items():
+            for name, registered in plugins.items():
+                hints = tuple(
+                    each.hint or _always for each in registered if each.event.hears(event)
+                )
+                if hints:
+                    found.setdefault(profile, {})[name] = hints
+        return found
+
+    def _agrees(self, plugin: str, hints: tuple[Hint, ...], pod: Pod, happening: Happening) -> bool:
+        try:
+            for hint in hints:
+                if hint(pod, happening.old, happening.new):
+                    return True
+        except Exception as error:  # noqa: BLE001
+            # A try for nothing is better than a pod that a broken hint keeps waiting.
+            self._hint_failed(plugin, pod, happening.event, error)
+            return True
+        return False
+
+
+def _always(pod: Pod, old: Any, new: Any) -> bool:
+    return True
+
+
+def _with_taints(registered: tuple[Wakeup, ...]) -> tuple[Wakeup, ...]:
+    # A new node usually carries taints at first, so who waits for nodes must hear when they go.
+    heard = Action(0)
+    for each in registered:
+        if each.event.resource is Resource.NODE:
+            heard |= each.event.action
+    if Action.ADD in heard and Action.UPDATE_NODE_TAINT not in heard:
+        return (*registered, on(Resource.NODE, Action.UPDATE_NODE_TAINT))
+    return registered

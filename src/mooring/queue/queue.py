@@ -1,0 +1,309 @@
+"""The scheduling queue: what is tried next, and when what failed is tried again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from typing import Any
+
+from mooring.framework.events import ClusterEvent
+from mooring.framework.status import Rejected
+from mooring.objects.pod import Pod
+
+from .backoff import Backoff
+from .happenings import (
+    BACKOFF_COMPLETE,
+    FORCE_ACTIVATE,
+    POP_FROM_BACKOFF,
+    SCHEDULE_ATTEMPT_FAILURE,
+    UNSCHEDULABLE_TIMEOUT,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_UPDATE,
+    pod_events,
+)
+from .in_flight import InFlight
+from .listeners import Answer, Happening, HintFailed, Listeners, Wakeups
+from .places import Places, SortKey
+from .queued_pod import BACKING_OFF, PARKED, QUEUES, Place, QueuedPod
+
+#: Asks whether a pod may be queued, first of all the plugin that held it back last ("" if none):
+#: None, or the plugin that says no and why.
+Admit = Callable[[Pod, str], tuple[str, Rejected] | None]
+
+#: How long a pod waits for an event before it is tried again without one, in seconds.
+MAX_IN_UNSCHEDULABLE = 300.0
+
+
+def _unreported(plugin: str, pod: Pod, event: ClusterEvent, error: Exception) -> None:
+    pass
+
+
+class Queue:
+    """Pods that wait, pods in flight, and the rules by which they move."""
+
+    __slots__ = (
+        "_admit",
+        "_arrivals",
+        "_in_flight",
+        "_listeners",
+        "_places",
+        "backoff",
+        "incoming",
+    )
+
+    def __init__(
+        self,
+        *,
+        sort_key: SortKey,
+        admit: Admit,
+        wakeups: Wakeups,
+        backoff: Backoff,
+        max_in_unschedulable: float = MAX_IN_UNSCHEDULABLE,
+        hint_failed: HintFailed = _unreported,
+    ) -> None:
+        self.backoff = backoff
+        #: How many pods came into each queue of kube-scheduler's metrics, by event label.
+        self.incoming: Counter[tuple[str, str]] = Counter()
+        self._admit = admit
+        self._listeners = Listeners(wakeups, hint_failed)
+        self._places = Places(sort_key, max_in_unschedulable)
+        self._in_flight = InFlight()
+        self._arrivals = count()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._places
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        """The waiting pods, which tell their place and who rejected them."""
+        return iter(self._places)
+
+    def get(self, uid: str) -> QueuedPod | None:
+        """The waiting pod of this uid."""
+        return self._places.get(uid)
+
+    @property
+    def in_flight(self) -> tuple[QueuedPod, ...]:
+        """The pods that were popped and are not done, in the order of their pop."""
+        return tuple(self._in_flight)
+
+    def sizes(self) -> dict[str, int]:
+        """How many pods wait, as kube-scheduler's metrics tell them apart."""
+        size = self._places.size
+        return {
+            "active": size(Place.ACTIVE),
+            "backoff": size(Place.BACKOFF) + size(Place.ERROR_BACKOFF),
+            "unschedulable": size(Place.UNSCHEDULABLE),
+            "gated": size(Place.GATED),
+        }
+
+    def rejections(self) -> Counter[tuple[str, str]]:
+        """How many waiting pods a plugin of a profile rejected, by plugin and profile."""
+        return Counter(
+            (plugin, queued.pod.spec.scheduler_name) for queued in self for plugin in queued.blamed
+        )
+
+    def add(self, pod: Pod, now: float) -> None:
+        """Takes in a new pod; it replaces an older pod of the same name."""
+        known = self._places.get(pod.uid) or self._in_flight.get(pod.uid)
+        if known is None:
+            self._enter(pod, UNSCHEDULED_POD_ADD.label, now)
+        else:
+            self.update(known.pod, pod, now)
+
+    def update(self, old: Pod, new: Pod, now: float) -> None:
+        """Takes note of a change of a pod that has no node; an unknown pod is taken in."""
+        if new.uid in self._in_flight:
+            for event in pod_events(old, new, assigned=False):
+                self._record(self._listeners.happening(event, old, new))
+        elif (queued := self._places.get(new.uid)) is None:
+            self._enter(new, UNSCHEDULED_POD_UPDATE.label, now)
+        else:
+            self._places.replace(queued, new)
+            if queued.place in PARKED:
+                self._reconsider(queued, old, now)
+
+    def delete(self, pod: Pod) -> None:
+        """Forgets a pod that waits; one in flight leaves with `done`."""
+        queued = self._places.get(pod.uid)
+        if queued is not None:
+            self._places.take(queued)
+
+    def pop(self, now: float) -> QueuedPod | None:
+        """The pod to try next, which is in flight until `done` or `give_back`."""
+        self.flush(now)
+        queued = self._places.head(Place.ACTIVE)
+        if queued is None and self.backoff.pops_early:
+            queued = self._places.head(Place.BACKOFF)
+            if queued is not None:
+                self.incoming[QUEUES[Place.ACTIVE], POP_FROM_BACKOFF] += 1
+        if queued is None:
+            return None
+        self._places.take(queued)
+        queued.start()
+        queued.place = Place.IN_FLIGHT
+        self._in_flight.start(queued)
+        return queued
+
+    def done(self, uid: str) -> None:
+        """Ends the attempt: from here on, what happens does not concern the pod."""
+        queued = self._in_flight.get(uid)
+        if queued is not None:
+            queued.place = Place.NOWHERE
+            self._in_flight.end(uid)
+
+    def give_back(
+        self,
+        queued: QueuedPod,
+        *,
+        pod: Pod,
+        rejectors: frozenset[str],
+        pending: frozenset[str],
+        now: float,
+    ) -> None:
+        """Returns a popped pod, as it is now, that was rejected or (without a rejector) failed."""
+        missed = self._in_flight.missed_by(pod.uid)
+        self.done(pod.uid)
+        if self._places.named(pod.key) is not None:
+            return
+        queued.pod = pod
+        queued.timestamp, queued.arrival = now, next(self._arrivals)
+        queued.failed(rejectors, pending)
+        queued.expiry = self.backoff.expiry(now, queued.failures)
+        self._settle(queued, self._verdict(queued, missed), SCHEDULE_ATTEMPT_FAILURE, now)
+
+    def happened(
+        self,
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        now: float,
+        concerns: Callable[[Pod], bool] | None = None,
+    ) -> None:
+        """Wakes the pods that the event, as the plugins which rejected them see it, may help."""
+        happening = self._listeners.happening(event, old, new)
+        for queued in self._listening(happening):
+            if concerns is None or concerns(queued.pod):
+                answer = self._listeners.answer(queued, happening)
+                if answer is not Answer.STAY:
+                    self._settle(queued, answer, event.label, now)
+        self._record(happening)
+
+    def activate(self, pods: Iterable[Pod], now: float) -> None:
+        """Makes pods active whatever they wait for; those in flight are tried again on return."""
+        for pod in pods:
+            queued = self._places.get(pod.uid)
+            if queued is None:
+                if pod.uid in self._in_flight:
+                    self._record(self._listeners.happening(FORCE_ACTIVATE, None, pod))
+            elif queued.place is not Place.ACTIVE:
+                self._make_active(queued, FORCE_ACTIVATE.label, now)
+
+    def flush(self, now: float) -> None:
+        """Makes pods active whose backoff is over, and wakes those that have waited too long."""
+        for place in BACKING_OFF:
+            while queued := self._places.backed_off(place, now):
+                self._make_active(queued, BACKOFF_COMPLETE, now)
+        if self._places.parked.overdue(now) is None:
+            return
+        while queued := self._places.parked.overdue(now):
+            queued.flushed = now
+            self._settle(queued, Answer.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
+        self._record(self._listeners.happening(UNSCHEDULABLE_TIMEOUT, None, None))
+
+    def next_flush(self, now: float) -> float | None:
+        """The earliest time at which `flush` or `pop` has something to do; None if never."""
+        size = self._places.size
+        if size(Place.ACTIVE) or (self.backoff.pops_early and size(Place.BACKOFF)):
+            return now
+        ends = [self._places.backoff_end(place) for place in BACKING_OFF]
+        moments = [end for end in (*ends, self._places.parked.next_sweep()) if end is not None]
+        return max(now, min(moments)) if moments else None
+
+    def check(self) -> None:
+        """Raises AssertionError unless each pod is in exactly one place."""
+        self._places.check()
+        for queued in self._in_flight:
+            uid = queued.pod.uid
+            assert queued.place is Place.IN_FLIGHT, f"{uid} is in flight, not {queued.place}"
+            assert uid not in self._places, f"{uid} is in flight and waits"
+
+    def _enter(self, pod: Pod, label: str, now: float) -> None:
+        older = self._places.named(pod.key)
+        if older is not None:
+            self._places.take(older)
+        self._make_active(QueuedPod(pod, now, next(self._arrivals)), label, now)
+
+    def _reconsider(self, queued: QueuedPod, old: Pod, now: float) -> None:
+        """A change of the pod itself may be what it waits for."""
+        for event in pod_events(old, queued.pod, assigned=False):
+            happening = self._listeners.happening(event, old, queued.pod)
+            answer = self._listeners.answer(queued, happening)
+            if answer is not Answer.STAY:
+                self._settle(queued, answer, event.label, now)
+            if queued.place not in PARKED:
+                return
+
+    def _listening(self, happening: Happening) -> Iterable[QueuedPod]:
+        parked = self._places.parked
+        if happening.event.is_wildcard:
+            return list(parked)
+        return [
+            queued
+            for profile, plugins in happening.heard.items()
+            for queued in parked.filed_under(profile, plugins)
+        ]
+
+    def _verdict(self, queued: QueuedPod, missed: tuple[Happening, ...] | None) -> Answer:
+        """What the events that a failed pod missed mean for it."""
+        if missed is None or not queued.blamed:
+            return Answer.AFTER_BACKOFF
+        best = Answer.STAY
+        for happening in missed:
+            answer = self._listeners.answer(queued, happening)
+            if answer is Answer.AT_ONCE:
+                return answer
+            if answer is Answer.AFTER_BACKOFF:
+                best = answer
+                if not queued.pending:
+                    break
+        return best
+
+    def _settle(self, queued: QueuedPod, answer: Answer, label: str, now: float) -> None:
+        if answer is Answer.STAY:
+            self._move(queued, Place.UNSCHEDULABLE, label)
+        elif answer is Answer.AFTER_BACKOFF and queued.backs_off(now):
+            if not self.backoff.pops_early or self._is_admitted(queued, label):
+                self._move(queued, Place.BACKOFF if queued.blamed else Place.ERROR_BACKOFF, label)
+        else:
+            self._make_active(queued, label, now)
+
+    def _make_active(self, queued: QueuedPod, label: str, now: float) -> None:
+        # What may be popped out of its backoff was asked when it went there.
+        asked = self.backoff.pops_early and queued.place in BACKING_OFF
+        if asked or self._is_admitted(queued, label):
+            if queued.initial_attempt is None:
+                queued.initial_attempt = now
+            self._move(queued, Place.ACTIVE, label)
+
+    def _is_admitted(self, queued: QueuedPod, label: str) -> bool:
+        """Asks whether the pod may be queued; one that may not is gated."""
+        answer = self._admit(queued.pod, queued.gated_by)
+        if answer is None:
+            queued.gated_by, queued.refusal = "", None
+            return True
+        queued.gated_by, queued.refusal = answer
+        queued.rejectors |= {queued.gated_by}
+        self._move(queued, Place.GATED, label)
+        return False
+
+    def _move(self, queued: QueuedPod, place: Place, label: str) -> None:
+        self._places.move(queued, place)
+        self.incoming[QUEUES[place], label] += 1
+
+    def _record(self, happening: Happening) -> None:
+        if happening.is_heard:
+            self._in_flight.record(happening)

@@ -1,0 +1,96 @@
+"""A pod that waits to be scheduled, and what the queue remembers of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mooring.framework.status import Rejected
+from mooring.objects.pod import Pod
+
+
+class Place(StrEnum):
+    """Where a pod is. It is always in exactly one place."""
+
+    ACTIVE = "active"
+    #: Rejected by a plugin, and waiting until it may be tried again.
+    BACKOFF = "backoff"
+    #: The same, after a failure that is no plugin's verdict.
+    ERROR_BACKOFF = "error backoff"
+    #: Waiting for something to happen in the cluster.
+    UNSCHEDULABLE = "unschedulable"
+    #: Held back before it may be queued.
+    GATED = "gated"
+    #: Popped, and being scheduled.
+    IN_FLIGHT = "in flight"
+    NOWHERE = "nowhere"
+
+
+#: The queue of kube-scheduler's metrics that a place belongs to.
+QUEUES = {
+    Place.ACTIVE: "active",
+    Place.BACKOFF: "backoff",
+    Place.ERROR_BACKOFF: "backoff",
+    Place.UNSCHEDULABLE: "unschedulable",
+    Place.GATED: "unschedulable",
+}
+BACKING_OFF = (Place.BACKOFF, Place.ERROR_BACKOFF)
+PARKED = frozenset({Place.UNSCHEDULABLE, Place.GATED})
+
+#: A backoff expiry that is always over.
+NEVER_FAILED = -1
+
+
+@dataclass(slots=True, eq=False)
+class QueuedPod:
+    """A pod in the queue or in flight; only the queue changes it."""
+
+    pod: Pod
+    #: When it entered, or returned after its last failure.
+    timestamp: float
+    #: Grows with every entry and return, so that equal sort keys keep their order of arrival.
+    arrival: int
+    place: Place = Place.NOWHERE
+    attempts: int = 0
+    #: When it was first let into the active queue.
+    initial_attempt: float | None = None
+    unschedulable_count: int = 0
+    consecutive_errors: int = 0
+    #: The whole second in which its backoff ends.
+    expiry: int = NEVER_FAILED
+    #: The plugins that rejected it, and those that wait for something else to happen first.
+    rejectors: frozenset[str] = frozenset()
+    pending: frozenset[str] = frozenset()
+    gated_by: str = ""
+    refusal: Rejected | None = None
+    #: When it was last woken only because it had waited for too long.
+    flushed: float = 0.0
+
+    @property
+    def blamed(self) -> frozenset[str]:
+        """All plugins whose events can wake it."""
+        return self.rejectors | self.pending if self.pending else self.rejectors
+
+    @property
+    def failures(self) -> int:
+        """How many failures its backoff counts."""
+        return self.consecutive_errors or self.unschedulable_count
+
+    def backs_off(self, now: float) -> bool:
+        """Whether it is to be left alone: until the second of its expiry is over."""
+        return self.expiry >= math.floor(now)
+
+    def failed(self, rejectors: frozenset[str], pending: frozenset[str]) -> None:
+        """Takes note of an attempt that came to nothing."""
+        self.rejectors, self.pending = rejectors, pending
+        if self.blamed:
+            self.unschedulable_count += 1
+            self.consecutive_errors = 0
+        else:
+            self.consecutive_errors += 1
+
+    def start(self) -> None:
+        """Begins an attempt, for which old verdicts do not count."""
+        self.attempts += 1
+        self.rejectors = self.pending = frozenset()

@@ -1,0 +1,60 @@
+"""What the API server would refuse although every type is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mooring.objects.decode import Object
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod, Resources
+
+from .defaulting import PriorityClass
+from .fields import path_of
+
+#: A field and what is wrong with it.
+Fault = tuple[str, str]
+
+
+def faults(item: Object | PriorityClass) -> Iterator[Fault]:
+    """What is wrong with an object, the most telling first."""
+    name = item.metadata.name if isinstance(item, PriorityClass) else item.name
+    if not name:
+        yield "metadata.name", "is required"
+    if isinstance(item, Pod):
+        yield from _pod(item)
+    elif isinstance(item, Node):
+        for resource, amount in item.allocatable:
+            if amount < 0:
+                yield path_of(["status", "allocatable", resource]), "must not be negative"
+
+
+def _pod(pod: Pod) -> Iterator[Fault]:
+    spec = pod.spec
+    if not spec.containers:
+        yield "spec.containers", "is required"
+    for field, containers in (
+        ("containers", spec.containers),
+        ("initContainers", spec.init_containers or ()),
+    ):
+        for index, container in enumerate(containers):
+            yield from _resources(["spec", field, index, "resources"], container.resources)
+    yield from _resources(["spec", "resources"], spec.resources)
+    yield from _negative(["spec", "overhead"], spec.overhead or {})
+
+
+def _resources(steps: list[str | int], resources: Resources | None) -> Iterator[Fault]:
+    if resources is None:
+        return
+    requests, limits = resources.requests or {}, resources.limits or {}
+    # Limits first: a request that was not written comes from its limit.
+    yield from _negative([*steps, "limits"], limits)
+    yield from _negative([*steps, "requests"], requests)
+    for name, amount in requests.items():
+        if name in limits and amount > limits[name]:
+            yield path_of([*steps, "requests", name]), "must not be more than the limit"
+
+
+def _negative(steps: list[str | int], amounts: Mapping[str, int]) -> Iterator[Fault]:
+    for name, amount in amounts.items():
+        if amount < 0:
+            yield path_of([*steps, name]), "must not be negative"

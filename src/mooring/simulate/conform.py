@@ -1,0 +1,186 @@
+"""Replaying recorded verdicts: does Mooring find what kube-scheduler found?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from mooring.config import Configuration, FeatureGates, default, load_mapping
+from mooring.engine import Engine
+from mooring.engine.events import Applied
+from mooring.framework.plugin import Registry
+from mooring.framework.profile import known_plugins
+from mooring.objects.decode import KINDS, from_builtins
+from mooring.objects.pod import Pod
+from mooring.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
+
+from .findings import Candidate, Finding, Refused, find
+from .golden import RecordedRefusal, Recording, Scenario, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that was found otherwise than recorded."""
+
+    scenario: str
+    pod: str
+    what: str
+    recorded: Any
+    found: Any
+
+
+@dataclass(slots=True)
+class Tally:
+    """The outcome of one category."""
+
+    scenarios: int = 0
+    steps: int = 0
+    differences: list[Difference] = field(default_factory=list)
+
+
+def conform(recordings: Iterable[Recording], registry: Registry) -> dict[str, Tally]:
+    """Replays recordings; returns the outcome per category."""
+    tallies: dict[str, Tally] = {}
+    for recording in recordings:
+        tally = tallies.setdefault(recording.scenario.category, Tally())
+        tally.scenarios += 1
+        for differences in replay(recording, registry):
+            tally.steps += 1
+            tally.differences += differences
+    return tallies
+
+
+def replay(recording: Recording, registry: Registry) -> Iterator[list[Difference]]:
+    """Evaluates every pod and applies the recorded outcome, so that differences do not spread."""
+    scenario = recording.scenario
+    engine = _engine(scenario, registry)
+    pending = {pod.key: pod for pod in _load(engine, scenario)}
+    for step in recording.golden.steps:
+        pod = pending[step.pod]
+        found = find(engine, pod, step.start)
+        yield [
+            Difference(scenario.name, step.pod, what, recorded, ours)
+            for what, recorded, ours in _compare(step, found)
+            if recorded != ours
+        ]
+        _apply(engine, pod, step)
+
+
+def _engine(scenario: Scenario, registry: Registry) -> Engine:
+    known = known_plugins(registry)
+    gates = FeatureGates.parse(scenario.feature_gates)
+    if scenario.config is None:
+        return Engine(_thorough(default(known, gates)), registry)
+    configuration = load_mapping(scenario.config, known=known, gates=gates, source=scenario.name)
+    return Engine(_thorough(configuration), registry)
+
+
+def _thorough(configuration: Configuration) -> Configuration:
+    """The recorder tried preemption on every node, however many candidates there were."""
+    everywhere = DefaultPreemptionArgs(min_candidate_nodes_absolute=2**31)
+    profiles = tuple(
+        msgspec.structs.replace(each, args={**each.args, DefaultPreemption.name: everywhere})
+        for each in configuration.profiles
+    )
+    return msgspec.structs.replace(configuration, profiles=profiles)
+
+
+def _load(engine: Engine, scenario: Scenario) -> list[Pod]:
+    for raw in scenario.objects:
+        if raw["kind"] in KINDS:
+            engine.handle(Applied(from_builtins(raw["kind"], raw)), now=0.0)
+    pods = [pod for raw in scenario.pending if isinstance(pod := from_builtins("Pod", raw), Pod)]
+    for pod in pods:
+        engine.cluster.nominate(pod, pod.nominated_node_name)
+    return pods
+
+
+def _compare(step: Step, found: Finding) -> Iterator[tuple[str, Any, Any]]:
+    """Triples of what is compared, as recorded and as found."""
+    if step.pre_enqueue is not None or found.pre_enqueue is not None:
+        yield "preEnqueue", _refused(step.pre_enqueue), found.pre_enqueue
+        return
+    yield "error", step.error, found.error
+    yield "message", step.message, found.message
+    if step.error or found.error:
+        return
+    yield from _compare_nodes(step, found)
+    yield from _compare_remedy(step, found)
+
+
+def _compare_nodes(step: Step, found: Finding) -> Iterator[tuple[str, Any, Any]]:
+    recorded = step.prefilter
+    rejected_by = None if recorded is None else recorded.rejected_by
+    if recorded is not None and rejected_by is not None:
+        refused = Refused(rejected_by, recorded.code, frozenset(recorded.reasons))
+        yield "prefilter", refused, found.rejected
+        return
+    yield "prefilter", None, found.rejected
+    nodes = None if recorded is None or recorded.nodes is None else tuple(sorted(recorded.nodes))
+    yield "prefilter nodes", nodes, found.nodes
+    refusals = {name: _refused(refusal) for name, refusal in (step.filter or {}).items()}
+    yield from _each("filter", refusals, found.filter or {})
+    yield from _compare_scores(step, found)
+
+
+def _compare_scores(step: Step, found: Finding) -> Iterator[tuple[str, Any, Any]]:
+    recorded, ours = step.scores or {}, found.scores or {}
+    for plugin in sorted(recorded.keys() | ours.keys()):
+        yield from _each(f"score {plugin}", recorded.get(plugin, {}), ours.get(plugin, {}))
+    yield from _each("total", step.total or {}, found.total or {})
+    yield "best", tuple(step.best or ()), found.best
+    # Ties go to the first node in our own visit order, so any of the best is right.
+    if step.chosen is None or step.nominated_path or found.chosen not in (step.best or ()):
+        yield "chosen", step.chosen, found.chosen
+
+
+def _compare_remedy(step: Step, found: Finding) -> Iterator[tuple[str, Any, Any]]:
+    if found.nominated is None or found.nominated not in step.nominated_any:
+        yield "nominated", step.nominated, found.nominated
+        yield "victims", tuple(step.victims or ()), found.victims
+    recorded = {
+        name: Candidate(each.victims, each.pdb_violations)
+        for name, each in (step.candidates or {}).items()
+    }
+    yield from _each("candidate", recorded, found.candidates or {})
+    if step.nomination:
+        yield "nomination", step.nomination == "cleared", found.clears_nomination
+
+
+def _each(
+    what: str, recorded: Mapping[str, Any], ours: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    for name in sorted(recorded.keys() | ours.keys()):
+        yield f"{what} {name}", recorded.get(name), ours.get(name)
+
+
+def _refused(recorded: RecordedRefusal | None) -> Refused | None:
+    if recorded is None:
+        return None
+    return Refused(recorded.plugin, recorded.code, frozenset(recorded.reasons))
+
+
+def _apply(engine: Engine, pod: Pod, step: Step) -> None:
+    """Makes the recorded outcome come true."""
+    cluster = engine.cluster
+    if step.nomination == "cleared":
+        cluster.nominate(pod, "")
+    victims = [placed for placed in cluster.pods.values() if placed.key in (step.victims or ())]
+    for victim in victims:
+        cluster.remove_pod(victim.uid)
+    if step.nominated is not None and not all(victim.terminating for victim in victims):
+        _outrank(engine, pod, step.nominated)
+    node_name = step.chosen or step.nominated
+    if node_name is not None:
+        cluster.nominate(pod, "")
+        cluster.assume(pod, node_name)
+
+
+def _outrank(engine: Engine, pod: Pod, node_name: str) -> None:
+    """Pods of lower priority lose their nomination to the node."""
+    for other in list(engine.cluster.nodes.nominations.on(node_name).values()):
+        if other.priority < pod.priority:
+            engine.cluster.nominate(other, "")

@@ -1,0 +1,140 @@
+"""Reading a whole input: decoded, defaulted, checked, in the order it is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from mooring.config.problems import shown
+from mooring.objects.decode import DecodeError, Object, from_builtins
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+
+from .checks import faults
+from .defaulting import Defaults, PriorityClass, UnknownPriorityClass, without_nulls
+from .fields import Decode, explain
+from .manifests import PRIORITY_CLASS, Manifest, read
+from .problems import InputError, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """The objects to start from, and what the user should know about the rest."""
+
+    objects: tuple[Object, ...]
+    notes: tuple[str, ...] = ()
+
+
+def load(paths: Sequence[str]) -> Input:
+    """Reads manifests; raises InputError with the first thing that is wrong."""
+    manifests: list[Manifest] = []
+    unread: Counter[tuple[str, str]] = Counter()
+    for manifest in read(paths):
+        if manifest.is_read:
+            manifests.append(manifest)
+        else:
+            unread[manifest.kind, manifest.unread_reason] += 1
+    objects = tuple(_objects(manifests))
+    if not any(isinstance(each, Node | Pod) for each in objects):
+        raise InputError(", ".join(paths), "nothing to schedule: neither nodes nor pods")
+    notes = (f"ignored {count} {kind}: {why}" for (kind, why), count in unread.items())
+    return Input(objects, tuple(notes))
+
+
+def _objects(manifests: list[Manifest]) -> Iterator[Object]:
+    """Decodes what was read, and compares the objects with each other."""
+    register = _Register()
+    classes = {each: _priority_class(each) for each in manifests if each.kind == PRIORITY_CLASS}
+    for manifest, defined in classes.items():
+        register.add(manifest, "", defined.metadata.name)
+    defaults = Defaults.given(classes.values())
+    decoded = [(each, _decoded(each, defaults)) for each in manifests if each not in classes]
+    for manifest, item in decoded:
+        register.add(manifest, getattr(item, "namespace", ""), item.name)
+        if isinstance(item, Pod):
+            register.add_uid(manifest, item.uid)
+    for manifest, item in decoded:
+        if isinstance(item, Pod) and not item.is_finished:
+            register.find_node(manifest, item.node_name)
+        yield item
+
+
+def _decoded(manifest: Manifest, defaults: Defaults) -> Object:
+    def decode(raw: Any) -> Object:
+        return from_builtins(manifest.kind, raw)
+
+    def fill_and_decode(raw: Any) -> Object:
+        return decode(defaults.fill(manifest.kind, raw))
+
+    try:
+        item = _reading(manifest, fill_and_decode, decode)
+    except UnknownPriorityClass as error:
+        told = f'there is no PriorityClass "{error}"'
+        raise manifest.error("spec.priorityClassName", told) from None
+    for field, told in faults(item):
+        raise manifest.error(field, told)
+    return item
+
+
+def _priority_class(manifest: Manifest) -> PriorityClass:
+    def decode(raw: Any) -> PriorityClass:
+        try:
+            return msgspec.convert(raw, PriorityClass)
+        except msgspec.ValidationError as error:
+            raise DecodeError(str(error)) from error
+
+    item = _reading(manifest, decode, decode)
+    for field, told in faults(item):
+        raise manifest.error(field, told)
+    return item
+
+
+def _reading(manifest: Manifest, fill_and_decode: Decode, decode: Decode) -> Any:
+    try:
+        try:
+            return fill_and_decode(manifest.raw)
+        except DecodeError:
+            raw = without_nulls(manifest.raw)
+            try:
+                return fill_and_decode(raw)
+            except DecodeError as error:
+                raise manifest.error(*_explained(decode, raw, str(error))) from None
+    except (RecursionError, TypeError) as error:
+        raise manifest.error(f"cannot be read: {error}") from None
+
+
+def _explained(decode: Decode, raw: Any, error: str) -> tuple[str, str]:
+    """What is wrong as it is written, rather than as it was filled in."""
+    try:
+        decode(raw)
+    except DecodeError as original:
+        return explain(decode, raw, str(original))
+    return "", error
+
+
+class _Register:
+    """Which names and uids are taken, and where."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str, str], Place] = {}
+        self._uids: dict[str, Manifest] = {}
+
+    def add(self, manifest: Manifest, namespace: str, name: str) -> None:
+        key = manifest.kind, namespace, name
+        first = self._names.setdefault(key, manifest.place)
+        if first is not manifest.place:
+            raise manifest.error("metadata.name", f"duplicate: also in {first}")
+
+    def add_uid(self, manifest: Manifest, uid: str) -> None:
+        first = self._uids.setdefault(uid, manifest)
+        if first is not manifest:
+            told = f"duplicate: {first.title} in {first.place} has it too"
+            raise manifest.error("metadata.uid", told)
+
+    def find_node(self, manifest: Manifest, name: str) -> None:
+        if name and ("Node", "", name) not in self._names:
+            raise manifest.error("spec.nodeName", f"there is no node {shown(name)}")

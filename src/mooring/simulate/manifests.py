@@ -1,0 +1,132 @@
+"""From text to the objects that are written there, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mooring.config.problems import shown
+
+from . import json_text, yaml_text
+from .problems import InputError, Place
+from .sources import sources
+
+PRIORITY_CLASS = "PriorityClass"
+
+#: The kinds that are read, with the one API version in which they are.
+VERSIONS: Mapping[str, str] = {
+    "Namespace": "v1",
+    "Node": "v1",
+    "Pod": "v1",
+    PRIORITY_CLASS: "scheduling.k8s.io/v1",
+    "ReplicaSet": "apps/v1",
+    "ReplicationController": "v1",
+    "Service": "v1",
+    "StatefulSet": "apps/v1",
+}
+
+_CREATORS = "only pods are scheduled, and nothing here creates them"
+_VOLUMES = "volumes are not supported yet"
+_DEVICES = "resource claims are not supported yet"
+
+#: Why a kind is not read, where more can be said than that scheduling has no use for it.
+_UNREAD: Mapping[str, str] = {
+    "CronJob": _CREATORS,
+    "DaemonSet": _CREATORS,
+    "Deployment": _CREATORS,
+    "Job": _CREATORS,
+    "PodTemplate": _CREATORS,
+    "CSIDriver": _VOLUMES,
+    "CSINode": _VOLUMES,
+    "CSIStorageCapacity": _VOLUMES,
+    "PersistentVolume": _VOLUMES,
+    "PersistentVolumeClaim": _VOLUMES,
+    "StorageClass": _VOLUMES,
+    "VolumeAttachment": _VOLUMES,
+    "DeviceClass": _DEVICES,
+    "ResourceClaim": _DEVICES,
+    "ResourceClaimTemplate": _DEVICES,
+    "ResourceSlice": _DEVICES,
+    "PodDisruptionBudget": "preemption is not supported yet",
+    "KubeSchedulerConfiguration": "a configuration is given with --config",
+}
+_NO_USE = "scheduling has no use for it"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Manifest:
+    """An object as it is written."""
+
+    place: Place
+    kind: str
+    raw: Mapping[str, Any]
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it is of a kind that is read; another group may have a kind of that name."""
+        version = VERSIONS.get(self.kind)
+        return version is not None and _group(self.raw["apiVersion"]) == _group(version)
+
+    @property
+    def unread_reason(self) -> str:
+        """Why such an object is not read."""
+        return _UNREAD.get(self.kind, _NO_USE)
+
+    @property
+    def title(self) -> str:
+        """Kind and name, as far as there is one."""
+        metadata = self.raw.get("metadata")
+        if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
+            return self.kind
+        name, namespace = metadata["name"], metadata.get("namespace")
+        if isinstance(namespace, str) and namespace:
+            return f"{self.kind} {namespace}/{name}"
+        return f"{self.kind} default/{name}" if self.kind == "Pod" else f"{self.kind} {name}"
+
+    def error(self, *parts: object) -> InputError:
+        """What is wrong with this object: field and message."""
+        return InputError(self.place, self.title, *parts)
+
+
+def read(paths: Iterable[str]) -> Iterator[Manifest]:
+    """Every object in the files, directories and standard input that the paths name."""
+    for source in sources(paths):
+        documents = json_text.documents if source.is_json else yaml_text.documents
+        for place, raw in documents(source.text, source.name):
+            yield from _objects(place, raw, {})
+
+
+def _objects(place: Place, raw: Any, inherited: Mapping[str, str]) -> Iterator[Manifest]:
+    """The object in a document, or those in its list; what they leave out the list has said."""
+    if not isinstance(raw, Mapping):
+        raise InputError(place, f"must be a mapping, got {shown(raw)}")
+    told = {**inherited, **raw}
+    for field in ("apiVersion", "kind"):
+        if not isinstance(told.get(field), str) or not told[field]:
+            wrong = f"must be a string, got {shown(told[field])}" if field in told else None
+            raise InputError(place, field, wrong or "is required")
+    kind: str = told["kind"]
+    if not kind.endswith("List") or "items" not in raw:
+        yield _checked(Manifest(place, kind, told))
+        return
+    items = raw["items"] or []
+    if not isinstance(items, list):
+        raise InputError(place, "items", f"must be a list, got {shown(items)}")
+    element = kind.removesuffix("List")
+    inherited = {"apiVersion": told["apiVersion"], "kind": element} if element else {}
+    for index, item in enumerate(items):
+        yield from _objects(place.item(index), item, inherited)
+
+
+def _checked(manifest: Manifest) -> Manifest:
+    version = manifest.raw["apiVersion"]
+    if manifest.is_read and version != VERSIONS[manifest.kind]:
+        expected = shown(VERSIONS[manifest.kind])
+        raise manifest.error("apiVersion", f"must be {expected}, got {shown(version)}")
+    return manifest
+
+
+def _group(version: str) -> str:
+    group, slash, _ = version.partition("/")
+    return group if slash else ""

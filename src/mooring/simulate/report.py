@@ -1,0 +1,69 @@
+"""A transcript as plain values, for JSON and YAML.
+
+    placements: [{namespace, pod, node, profile, priority, attempts}]   in the order of decision
+    pending: [{namespace, pod, reason, message, scheduler, priority, attempts}]   as given
+    summary: {nodes, placed, pending, resources: {NAME: {unit, allocatable, before, after}}}
+
+Amounts are integers: cpu in millicores, memory and storage in bytes, everything else counted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+
+from .transcript import Pending, Placed, Transcript
+
+
+def structure(transcript: Transcript) -> dict[str, Any]:
+    """The transcript as mappings, lists, strings and numbers."""
+    return {
+        "placements": [_placement(each) for each in transcript.placed],
+        "pending": [_pending(each) for each in transcript.pending],
+        "summary": {
+            "nodes": transcript.nodes,
+            "placed": len(transcript.placed),
+            "pending": len(transcript.pending),
+            "resources": {
+                name: {
+                    "unit": unit(name),
+                    "allocatable": use.allocatable,
+                    "before": use.before,
+                    "after": use.after,
+                }
+                for name, use in transcript.use.items()
+            },
+        },
+    }
+
+
+def unit(resource: str) -> str:
+    """The unit in which a resource is counted."""
+    if resource == CPU:
+        return "millicores"
+    is_size = resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-")
+    return "bytes" if is_size else "count"
+
+
+def _placement(placed: Placed) -> dict[str, Any]:
+    return {
+        "namespace": placed.pod.namespace,
+        "pod": placed.pod.name,
+        "node": placed.node,
+        "profile": placed.profile,
+        "priority": placed.pod.priority,
+        "attempts": placed.attempts,
+    }
+
+
+def _pending(pending: Pending) -> dict[str, Any]:
+    return {
+        "namespace": pending.pod.namespace,
+        "pod": pending.pod.name,
+        "reason": pending.reason,
+        "message": pending.message,
+        "scheduler": pending.pod.spec.scheduler_name,
+        "priority": pending.pod.priority,
+        "attempts": pending.attempts,
+    }

@@ -1,0 +1,134 @@
+"""Feature gates: defaults, switching, and what cannot be switched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.config import ConfigError, FeatureGates
+
+
+@pytest.mark.parametrize(
+    ("gate", "enabled"),
+    [
+        ("SchedulerQueueingHints", True),
+        ("SchedulerAsyncPreemption", True),
+        ("SchedulerPopFromBackoffQ", True),
+        ("OpportunisticBatching", True),
+        ("SchedulerOpportunisticBatching", True),
+        ("EquivalenceCache", True),
+        ("CoexistPolicy", True),
+        ("NodeDeclaredFeatures", True),
+        ("DynamicResourceAllocation", True),
+        ("SchedulerAsyncAPICalls", False),
+        ("StorageCapacityScoring", False),
+        ("TaintTolerationComparisonOperators", False),
+        ("GangScheduling", False),
+    ],
+)
+def test_defaults(gate: str, enabled: bool) -> None:
+    gates = FeatureGates()
+
+    assert gates.enabled(gate) is enabled
+    assert gates[gate] is enabled
+    assert dict(gates)[gate] is enabled
+
+
+def test_a_mapping_switches_gates() -> None:
+    gates = FeatureGates.parse({"StorageCapacityScoring": True, "EquivalenceCache": False})
+
+    assert gates["StorageCapacityScoring"]
+    assert not gates["EquivalenceCache"]
+    assert gates["CoexistPolicy"]
+    assert gates == FeatureGates(StorageCapacityScoring=True, EquivalenceCache=False)
+    assert gates != FeatureGates()
+    assert len(gates) == len(list(gates))
+
+
+@pytest.mark.parametrize(
+    "given", ["OpportunisticBatching", "SchedulerOpportunisticBatching"], ids=str
+)
+@pytest.mark.parametrize(
+    "asked", ["OpportunisticBatching", "SchedulerOpportunisticBatching"], ids=str
+)
+def test_both_names_of_batching_are_one_gate(given: str, asked: str) -> None:
+    assert not FeatureGates.parse({given: False})[asked]
+
+
+@pytest.mark.parametrize(
+    ("text", "switched"),
+    [
+        pytest.param("", {}, id="nothing"),
+        pytest.param("EquivalenceCache=false", {"EquivalenceCache": False}, id="one"),
+        pytest.param(
+            " EquivalenceCache = False , StorageCapacityScoring=1,",
+            {"EquivalenceCache": False, "StorageCapacityScoring": True},
+            id="blanks and other booleans",
+        ),
+        pytest.param("kube:EquivalenceCache=f", {"EquivalenceCache": False}, id="component"),
+        pytest.param("SchedulerQueueingHints=true", {}, id="locked, to what it is"),
+        pytest.param("GangScheduling=false", {}, id="not supported, switched off"),
+    ],
+)
+def test_text(text: str, switched: dict[str, bool]) -> None:
+    assert FeatureGates.from_text(text) == FeatureGates(**switched)
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        pytest.param({"Nope": True}, "Nope: unknown feature gate", id="unknown"),
+        pytest.param(
+            {"CoexistPolicy": 1}, "CoexistPolicy: must be true or false, got 1", id="no boolean"
+        ),
+        pytest.param(
+            {"SchedulerQueueingHints": False},
+            "SchedulerQueueingHints: is locked to true",
+            id="locked",
+        ),
+        *(
+            pytest.param({gate: True}, f"{gate}: not supported by Mooring yet", id=gate)
+            for gate in (
+                "GenericWorkload",
+                "GangScheduling",
+                "TopologyAwareWorkloadScheduling",
+                "WorkloadAwarePreemption",
+                "DRADeviceTaintRules",
+                "DRAListTypeAttributes",
+                "DRANodeAllocatableResources",
+                "DRAWorkloadResourceClaims",
+                "VolumeLimitScaling",
+                "CoordinatedLeaderElection",
+            )
+        ),
+        pytest.param(
+            {"OpportunisticBatching": True, "SchedulerOpportunisticBatching": False},
+            "SchedulerOpportunisticBatching: "
+            "contradicts OpportunisticBatching, which is the same gate",
+            id="contradiction",
+        ),
+    ],
+)
+def test_refusals(raw: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        FeatureGates.parse(raw)
+
+    assert str(caught.value) == f"--feature-gates: {problem}"
+
+
+def test_all_problems_are_told_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        FeatureGates.from_text("Nope=true,CoexistPolicy,GangScheduling=true,EquivalenceCache=no")
+
+    assert [str(problem) for problem in caught.value.problems] == [
+        "Nope: unknown feature gate",
+        'CoexistPolicy: must be true or false, got ""',
+        "GangScheduling: not supported by Mooring yet",
+        'EquivalenceCache: must be true or false, got "no"',
+    ]
+
+
+def test_asking_for_a_gate_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        FeatureGates().enabled("Nope")

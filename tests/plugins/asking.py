@@ -1,0 +1,84 @@
+"""Asking a plugin about a cluster, answers by node name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mooring.cluster import Cluster
+from mooring.framework.events import Action, ClusterEvent, Resource
+from mooring.framework.plugin import Filter, Narrowed, Plugin, PreFilter, PreScore, Score
+from mooring.framework.status import Code, Rejected
+from mooring.framework.verdict import Verdict
+from mooring.objects.pod import Pod
+
+#: Node names with why they are rejected.
+Rejections = dict[str, tuple[str, ...]]
+
+
+def verdict(plugin: Filter[Any], pod: Pod, cluster: Cluster) -> Verdict | None:
+    """The plugin's answer for all rows; None when it skips the pod."""
+    prepared: Any = pod
+    if isinstance(plugin, PreFilter):
+        prepared = plugin.pre_filter(pod, cluster.nodes)
+        assert not isinstance(prepared, Rejected)
+        if isinstance(prepared, Narrowed):
+            prepared = prepared.prepared
+    if prepared is None:
+        return None
+    return plugin.filter(prepared, cluster.nodes, cluster.nodes.everything)
+
+
+def rejections(plugin: Filter[Any], pod: Pod, cluster: Cluster) -> Rejections | None:
+    """Which nodes the plugin rejects and why; None when it skips the pod."""
+    answer = verdict(plugin, pod, cluster)
+    if answer is None:
+        return None
+    rows = cluster.nodes.rows.tolist()
+    return {cluster.nodes.name(row): answer.told(row) for row in rows if answer.rejected[row]}
+
+
+def codes(plugin: Filter[Any], pod: Pod, cluster: Cluster) -> dict[str, Code]:
+    """What kind of no each rejected node gets."""
+    answer = verdict(plugin, pod, cluster)
+    assert answer is not None
+    rows = cluster.nodes.rows.tolist()
+    return {cluster.nodes.name(row): answer.code(row) for row in rows if answer.rejected[row]}
+
+
+def scores(plugin: Score[Any], pod: Pod, cluster: Cluster) -> dict[str, int] | None:
+    """The normalised scores of all nodes; None when the plugin skips the pod."""
+    nodes = cluster.nodes
+    prepared: Any = pod
+    if isinstance(plugin, PreScore):
+        prepared = plugin.pre_score(pod, nodes, nodes.rows)
+        if prepared is None:
+            return None
+    raw = plugin.score(prepared, nodes, nodes.rows)
+    np.testing.assert_array_equal(raw, plugin.score(prepared, nodes, nodes.everything)[nodes.rows])
+    answer = plugin.normalize(prepared, raw)
+    return dict(zip(nodes.names(nodes.rows.tolist()), answer.tolist(), strict=True))
+
+
+def listens(plugin: Plugin) -> set[tuple[Resource, Action]]:
+    """The events that the plugin asks to be told of."""
+    return {(wakeup.event.resource, wakeup.event.action) for wakeup in plugin.wakeups()}
+
+
+def wakes(
+    plugin: Plugin,
+    resource: Resource,
+    action: Action,
+    *,
+    pod: Pod,
+    old: Any = None,
+    new: Any = None,
+) -> bool:
+    """Whether a pod that the plugin rejected is tried again after an event."""
+    happened = ClusterEvent(resource, action)
+    return any(
+        wakeup.hint is None or wakeup.hint(pod, old, new)
+        for wakeup in plugin.wakeups()
+        if wakeup.event.hears(happened)
+    )

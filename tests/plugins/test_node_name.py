@@ -1,0 +1,45 @@
+"""NodeName."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.framework.events import Action, Resource
+from mooring.framework.status import Code
+from mooring.objects.pod import Pod
+from mooring.plugins.node_name import NodeName
+from tests.builders import cluster, node, pod
+from tests.plugins.asking import codes, listens, rejections, wakes
+
+PLUGIN = NodeName()
+REASON = ("node(s) didn't match the requested node name",)
+
+
+@pytest.mark.parametrize(
+    ("asks", "rejected"),
+    [
+        pytest.param(pod(), {}, id="any node will do"),
+        pytest.param(pod(node="a"), {"b": REASON}, id="that one only"),
+        pytest.param(pod(node="c"), {"a": REASON, "b": REASON}, id="a node that is not there"),
+    ],
+)
+def test_filter(asks: Pod, rejected: dict[str, Any]) -> None:
+    assert rejections(PLUGIN, asks, cluster(node("a"), node("b"))) == rejected
+
+
+def test_evicting_pods_does_not_help() -> None:
+    asked = codes(PLUGIN, pod(node="a"), cluster(node("a"), node("b")))
+
+    assert asked == {"b": Code.UNRESOLVABLE}
+
+
+def test_the_name_is_signed() -> None:
+    assert PLUGIN.sign(pod()) == PLUGIN.sign(pod("other"))
+    assert PLUGIN.sign(pod()) != PLUGIN.sign(pod(node="a"))
+
+
+def test_every_new_node_wakes() -> None:
+    assert listens(PLUGIN) == {(Resource.NODE, Action.ADD)}
+    assert wakes(PLUGIN, Resource.NODE, Action.ADD, pod=pod(node="a"), new=node("b"))

@@ -1,0 +1,123 @@
+"""What becomes of a failed pod: it hears what happened while it was in flight."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.framework.events import ClusterEvent
+from mooring.queue.in_flight import InFlight
+from mooring.queue.listeners import Happening
+from mooring.queue.queued_pod import QueuedPod
+from tests.builders import pod
+from tests.queue.driver import (
+    BOTH,
+    NONE,
+    PORTS_ONLY,
+    UNHEARD,
+    give_back,
+    make_queue,
+    places,
+    popped,
+)
+
+FIT, PORTS = frozenset({"Fit"}), frozenset({"Ports"})
+
+
+@pytest.mark.parametrize(
+    ("events", "rejectors", "pending", "place"),
+    [
+        pytest.param([], NONE, NONE, "error backoff", id="no rejector: after backoff"),
+        pytest.param([], FIT, NONE, "unschedulable", id="nothing happened"),
+        pytest.param([BOTH], FIT, NONE, "backoff", id="its event happened"),
+        pytest.param([PORTS_ONLY], FIT, NONE, "unschedulable", id="another's event happened"),
+        pytest.param([UNHEARD], FIT, NONE, "unschedulable", id="an event without listeners"),
+        pytest.param([BOTH], NONE, FIT, "active", id="a pending plugin agrees: at once"),
+        pytest.param([BOTH], FIT, PORTS, "active", id="at once beats after backoff"),
+        pytest.param([BOTH, PORTS_ONLY], FIT | PORTS, NONE, "backoff", id="two events"),
+        pytest.param([PORTS_ONLY], PORTS, FIT, "backoff", id="only the one not pending agrees"),
+    ],
+)
+def test_a_failed_pod_hears_what_it_missed(
+    events: list[ClusterEvent], rejectors: frozenset[str], pending: frozenset[str], place: str
+) -> None:
+    queue = make_queue()
+    queue.add(pod("a"), 0.0)
+    queue.happened(BOTH, None, None, 0.0)
+    queued = popped(queue, 0.0)
+    for event in events:
+        queue.happened(event, None, None, 0.5)
+
+    give_back(queue, queued, *rejectors, pending=pending, now=1.0)
+
+    assert places(queue) == {"a": place}
+
+
+def test_later_events_are_heard_when_a_pending_plugin_may_still_agree() -> None:
+    queue = make_queue()
+    queue.add(pod("a"), 0.0)
+    queued = popped(queue, 0.0)
+    queue.happened(PORTS_ONLY, None, None, 0.5)
+    queue.happened(BOTH, None, None, 0.5)
+
+    give_back(queue, queued, "Ports", pending=FIT, now=1.0)
+
+    assert places(queue) == {"a": "active"}
+
+
+def test_a_pod_hears_only_what_happened_since_its_own_pop() -> None:
+    queue = make_queue()
+    for name in ("first", "second"):
+        queue.add(pod(name), 0.0)
+    first = popped(queue, 0.0)
+    queue.happened(BOTH, None, None, 0.0)
+    second = popped(queue, 0.0)
+
+    give_back(queue, second, "Fit", now=1.0)
+    give_back(queue, first, "Fit", now=1.0)
+
+    assert places(queue) == {"first": "backoff", "second": "unschedulable"}
+
+
+def test_a_pod_that_is_done_comes_back_after_backoff() -> None:
+    queue = make_queue()
+    queue.add(pod("a"), 0.0)
+    queued = popped(queue, 0.0)
+    queue.done(queued.pod.uid)
+    assert places(queue) == {}
+
+    give_back(queue, queued, "Fit", now=1.0)
+
+    assert places(queue) == {"a": "backoff"}
+
+
+def test_the_fresh_object_is_queued() -> None:
+    queue = make_queue()
+    queue.add(pod("a"), 0.0)
+    queued = popped(queue, 0.0)
+    fresh = pod("a", labels={"fresh": "yes"})
+    queue.give_back(queued, pod=fresh, rejectors=FIT, pending=NONE, now=1.0)
+
+    assert [each.pod for each in queue] == [fresh]
+
+
+def test_what_no_pod_in_flight_needs_is_forgotten() -> None:
+    flight = InFlight()
+    first, second = (QueuedPod(pod(name), 0.0, 0) for name in ("first", "second"))
+    one, two = (Happening(event, None, None, {}) for event in (BOTH, PORTS_ONLY))
+    remembered = []
+
+    flight.record(one)
+    remembered.append(flight.remembered)
+    flight.start(first)
+    flight.record(one)
+    flight.start(second)
+    flight.record(two)
+    remembered.append(flight.remembered)
+    flight.end(first.pod.uid)
+    remembered.append(flight.remembered)
+    assert flight.missed_by(second.pod.uid) == (two,)
+    flight.end(second.pod.uid)
+    remembered.append(flight.remembered)
+
+    assert remembered == [(), (one, two), (two,), ()]
+    assert flight.missed_by(second.pod.uid) is None

@@ -1,0 +1,238 @@
+"""Which events wake which pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.framework.events import Action, ClusterEvent, Hint, Resource, Wakeup, on
+from mooring.objects.pod import Pod
+from mooring.queue.happenings import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
+from tests.builders import pod
+from tests.queue.driver import (
+    BOTH,
+    PORTS_ONLY,
+    PROFILE,
+    UNHEARD,
+    fail,
+    give_back,
+    make_queue,
+    places,
+    popped,
+)
+
+NODE, CSI = Resource.NODE, Resource.CSI_NODE
+TAINT = Action.UPDATE_NODE_TAINT
+
+
+def refuse(of: Pod, old: Any, new: Any) -> bool:
+    return False
+
+
+def explode(of: Pod, old: Any, new: Any) -> bool:
+    raise ValueError("broken hint")
+
+
+def wakes(
+    registered: tuple[Wakeup, ...],
+    event: ClusterEvent,
+    *,
+    now: float = 9.0,
+    pending: bool = False,
+    new: Any = None,
+) -> str:
+    """Where a pod is after the event that was rejected by a plugin with these registrations."""
+    queue = make_queue(wakeups={PROFILE: {"Plugin": registered}})
+    queue.add(pod("a"), 0.0)
+    plugin = frozenset({"Plugin"})
+    fail(queue, *(() if pending else plugin), now=0.0, pending=plugin if pending else frozenset())
+    queue.happened(event, None, new, now)
+    return places(queue)["a"]
+
+
+@pytest.mark.parametrize(
+    ("registered", "resource", "action", "woken"),
+    [
+        pytest.param((NODE, Action.ADD), NODE, Action.ADD, True, id="the same"),
+        pytest.param((NODE, Action.ADD), NODE, Action.DELETE, False, id="another action"),
+        pytest.param((NODE, Action.ADD), CSI, Action.ADD, False, id="another resource"),
+        pytest.param(
+            (NODE, Action.ADD | Action.DELETE), NODE, Action.DELETE, True, id="one of two"
+        ),
+        pytest.param(
+            (Resource.POD, Action.ADD), Resource.ASSIGNED_POD, Action.ADD, True, id="assigned pods"
+        ),
+        pytest.param(
+            (Resource.POD, Action.ADD), Resource.UNSCHEDULED_POD, Action.ADD, True, id="other pods"
+        ),
+        pytest.param((CSI, Action.UPDATE), CSI, Action.UPDATE, True, id="a generic update"),
+        pytest.param((CSI, Action.ALL), CSI, Action.UPDATE, True, id="all hears a generic update"),
+        pytest.param(
+            (Resource.POD, Action.UPDATE_POD_LABEL),
+            Resource.ASSIGNED_POD,
+            Action.UPDATE,
+            False,
+            id="a specific one does not",
+        ),
+        pytest.param(
+            (Resource.ANYTHING, Action.ALL), CSI, Action.DELETE, True, id="a wildcard hears all"
+        ),
+        pytest.param((NODE, Action.ADD), NODE, TAINT, True, id="taints come with added nodes"),
+        pytest.param((NODE, Action.DELETE), NODE, TAINT, False, id="but not with others"),
+        pytest.param((CSI, Action.ADD), NODE, TAINT, False, id="nor with other things added"),
+    ],
+)
+def test_matching(
+    registered: tuple[Resource, Action], resource: Resource, action: Action, woken: bool
+) -> None:
+    found = wakes((on(*registered),), ClusterEvent(resource, action, "it"))
+
+    assert found == ("active" if woken else "unschedulable")
+
+
+@pytest.mark.parametrize(
+    ("registered", "place"),
+    [
+        pytest.param((on(NODE, Action.ADD, refuse),), "active", id="added without a hint"),
+        pytest.param(
+            (on(NODE, Action.ADD), on(NODE, TAINT, refuse)),
+            "unschedulable",
+            id="not where taints are registered",
+        ),
+    ],
+)
+def test_taints_added_to_a_registration_always_wake(
+    registered: tuple[Wakeup, ...], place: str
+) -> None:
+    assert wakes(registered, ClusterEvent(NODE, TAINT, "it")) == place
+
+
+@pytest.mark.parametrize(
+    ("hints", "pending", "now", "place"),
+    [
+        pytest.param([None], False, 9.0, "active", id="no hint wakes"),
+        pytest.param([refuse], False, 9.0, "unschedulable", id="a hint can refuse"),
+        pytest.param([explode], False, 9.0, "active", id="a broken hint wakes"),
+        pytest.param([refuse, explode], False, 9.0, "active", id="also as the second"),
+        pytest.param([refuse, None], False, 9.0, "active", id="one of two hints is enough"),
+        pytest.param([None], False, 1.9, "backoff", id="after backoff"),
+        pytest.param([None], True, 1.0, "active", id="at once if the plugin was pending"),
+        pytest.param([refuse], True, 1.0, "unschedulable", id="a pending plugin can refuse"),
+    ],
+)
+def test_hints(hints: list[Hint | None], pending: bool, now: float, place: str) -> None:
+    registered = tuple(on(CSI, Action.ADD, hint) for hint in hints)
+
+    assert wakes(registered, UNHEARD, pending=pending, now=now) == place
+
+
+@pytest.mark.parametrize(
+    ("event", "new", "place"),
+    [
+        pytest.param(UNSCHEDULABLE_TIMEOUT, None, "backoff", id="wakes all, after backoff"),
+        pytest.param(FORCE_ACTIVATE, pod("a"), "backoff", id="wakes the pod that it names"),
+        pytest.param(FORCE_ACTIVATE, pod("b"), "unschedulable", id="and no other"),
+    ],
+)
+def test_a_wildcard(event: ClusterEvent, new: Any, place: str) -> None:
+    assert wakes((), event, new=new, now=1.0) == place
+
+
+def test_a_broken_hint_is_reported() -> None:
+    told: list[tuple[str, str, str, str]] = []
+    queue = make_queue(
+        wakeups={PROFILE: {"Plugin": (on(CSI, Action.ADD, explode),)}},
+        hint_failed=lambda plugin, of, event, error: told.append(
+            (plugin, of.name, event.label, str(error))
+        ),
+    )
+    queue.add(pod("a"), 0.0)
+    fail(queue, "Plugin", now=0.0)
+    queue.happened(UNHEARD, None, None, 1.0)
+
+    assert told == [("Plugin", "a", UNHEARD.label, "broken hint")]
+
+
+def test_hints_see_the_waiting_pod_and_both_objects() -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    def look(of: Pod, old: Any, new: Any) -> bool:
+        seen.append((of, old, new))
+        return False
+
+    queue = make_queue(wakeups={PROFILE: {"Plugin": (on(CSI, Action.ADD, look),)}})
+    queue.add(pod("a"), 0.0)
+    fail(queue, "Plugin", now=0.0)
+    queue.happened(UNHEARD, "old", "new", 1.0)
+
+    assert seen == [(pod("a"), "old", "new")]
+
+
+def test_only_plugins_that_rejected_the_pod_are_asked() -> None:
+    queue = make_queue()
+    for name in ("fit", "ports", "both"):
+        queue.add(pod(name), 0.0)
+    fail(queue, "Fit", now=0.0)
+    fail(queue, "Ports", now=0.0)
+    fail(queue, "Fit", "Ports", now=0.0)
+    queue.happened(PORTS_ONLY, None, None, 9.0)
+
+    assert places(queue) == {"fit": "unschedulable", "ports": "active", "both": "active"}
+
+
+def test_profiles_do_not_hear_each_other() -> None:
+    other = {"spec": {"schedulerName": "other"}}
+    queue = make_queue(
+        wakeups={
+            PROFILE: {"Plugin": (on(CSI, Action.ADD),)},
+            "other": {"Plugin": (on(CSI, Action.ADD, refuse),)},
+        }
+    )
+    for each in (pod("default"), pod("other", **other)):
+        queue.add(each, 0.0)
+        fail(queue, "Plugin", now=0.0)
+    queue.happened(UNHEARD, None, None, 9.0)
+
+    assert places(queue) == {"default": "active", "other": "unschedulable"}
+
+
+def test_events_without_listeners_are_dropped() -> None:
+    queue = make_queue()
+    queue.add(pod("a"), 0.0)
+    popped(queue, 0.0)
+    queue.happened(UNHEARD, None, None, 1.0)
+    queue.happened(BOTH, None, None, 1.0)
+
+    assert [missed.event for missed in queue._in_flight.remembered] == [BOTH]
+
+
+def test_an_event_can_be_limited_to_some_pods() -> None:
+    queue = make_queue()
+    for name in ("meant", "other", "flying"):
+        queue.add(pod(name), 0.0)
+    for _ in range(2):
+        fail(queue, "Fit", now=0.0)
+    flying = popped(queue, 0.0)
+    queue.happened(BOTH, None, None, 9.0, concerns=lambda each: each.name == "meant")
+
+    assert places(queue) == {"meant": "active", "other": "unschedulable", "flying": "in flight"}
+    give_back(queue, flying, "Fit", now=9.0)
+    assert places(queue)["flying"] == "backoff"
+
+
+def test_pods_whose_rejectors_do_not_listen_are_not_looked_at() -> None:
+    queue = make_queue()
+    for name in ("fit", "ports"):
+        queue.add(pod(name), 0.0)
+    fail(queue, "Fit", now=0.0)
+    fail(queue, "Ports", now=0.0)
+    looked_at: list[str] = []
+
+    def look(of: Pod) -> bool:
+        looked_at.append(of.name)
+        return True
+
+    queue.happened(PORTS_ONLY, None, None, 9.0, concerns=look)
+
+    assert looked_at == ["ports"]
