@@ -14,6 +14,9 @@ _NAMES = {"gpu": "example.com/gpu", "ephemeral": "ephemeral-storage"}
 
 Manifest = dict[str, Any]
 
+#: The clusters of the running test: the invariant is checked on each of them when it ends.
+made: list[Cluster] = []
+
 
 def pod_manifest(
     name: str = "pod",
@@ -83,10 +86,11 @@ def node(name: str = "node", **given: Any) -> Node:
 
 def cluster(*items: Node | Pod) -> Cluster:
     """A cluster with these nodes, and pods on the nodes that they name."""
-    made = Cluster()
+    new = Cluster()
+    made.append(new)
     for item in items:
         if isinstance(item, Node):
-            made.put_node(item)
+            new.put_node(item)
         else:
-            made.put_pod(item)
-    return made
+            new.put_pod(item)
+    return new

@@ -329,6 +329,12 @@ def test_the_weight_of_required_affinity_is_configured() -> None:
         assert scores(made, asks, plugin) == {"a1": 100, "a2": 100, "b1": expected, "bare": 0}
 
 
+def test_required_affinity_without_weight_is_not_scored() -> None:
+    plugin = InterPodAffinity(InterPodAffinityArgs(hard_pod_affinity_weight=0))
+    made = zones(pod("db", node="b1", spec=terms(near=[term()])))
+    assert scores(made, pod(labels={"app": "web"}), plugin) is None
+
+
 def test_preferences_of_running_pods_can_be_ignored_for_pods_without_any() -> None:
     args = InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True)
     plugin = InterPodAffinity(args)

@@ -17,6 +17,8 @@ from tests.builders import cluster, node, pod
 from tests.plugins.asking import scores
 
 PLUGIN = NodeResourcesBalancedAllocation()
+GPU = "example.com/gpu"
+HUGE = "hugepages-2Mi"
 TENTHS = {"cpu": 10, "memory": 1000}
 
 
@@ -57,6 +59,10 @@ def test_two_resources(asks: dict[str, Any], there: dict[str, Any], expected: in
     assert score(PLUGIN, pod(**asks), node("n", **TENTHS), other) == expected
 
 
+def test_a_resource_that_nobody_has_changes_nothing() -> None:
+    assert score(over(GPU), pod(gpu=1), node("n")) == 75
+
+
 def test_silent_pods_count_nothing() -> None:
     silent = pod("silent", node="n")
 
@@ -69,19 +75,15 @@ def test_requests_of_the_pod_as_a_whole_count() -> None:
     assert score(PLUGIN, asks, node("n", **TENTHS)) == balanced(80, 100)
 
 
-GPU = "example.com/gpu"
-HUGE = "hugepages-2Mi"
-
-
 @pytest.mark.parametrize(
     ("names", "asks", "has", "expected"),
     [
         pytest.param(["cpu"], {"cpu": 4}, {}, 75, id="one resource is always balanced"),
         pytest.param(
             ["cpu", "memory", GPU],
-            {"cpu": 3, "gpu": 3},
+            {"cpu": 7, "gpu": 7},
             {"gpu": 10},
-            balanced(85, 100),  # 0.3, 0, 0.3: a deviation of 0.1414
+            balanced(67, 100),  # 0.7, 0, 0.7: a deviation of 0.33
             id="three resources",
         ),
         pytest.param(
@@ -93,10 +95,24 @@ HUGE = "hugepages-2Mi"
         ),
         pytest.param(
             ["cpu", "memory", GPU],
-            {"cpu": 4, "gpu": 4},
+            {"cpu": 4, "memory": 200, "gpu": 4},
             {"gpu": 0},
-            balanced(80, 100),
+            balanced(90, 100),
             id="what is not there is left out",
+        ),
+        pytest.param(
+            ["cpu", "memory", GPU],
+            {"cpu": "7200m", "memory": 40},
+            {"gpu": 10},
+            balanced(66, 100),
+            id="of two it is half the distance",
+        ),
+        pytest.param(
+            ["cpu", "memory", GPU],
+            {"cpu": "7200m", "memory": 40, "gpu": 1},
+            {"gpu": 0},
+            balanced(66, 100),
+            id="also where the third is missing",
         ),
         pytest.param(
             ["cpu", "memory", GPU, HUGE],

@@ -126,6 +126,9 @@ def test_a_pod_is_never_skipped() -> None:
 def test_both_kinds_of_requests_are_signed() -> None:
     assert PLUGIN.sign(pod(cpu=1)) == PLUGIN.sign(pod("other", cpu="1000m"))
     assert PLUGIN.sign(pod(cpu=1)) != PLUGIN.sign(pod(cpu=2))
+    # Only filtering looks at what is requested for the pod as a whole.
+    whole = containers({}, resources={"requests": {"cpu": "1"}})
+    assert PLUGIN.sign(containers({})) != PLUGIN.sign(whole)
     # The same in all, and yet one more container without a request counts in scoring.
     assert PLUGIN.sign(containers({"cpu": "1"})) != PLUGIN.sign(containers({"cpu": "1"}, {}))
 
@@ -154,13 +157,19 @@ def test_waking_after_a_pod_is_gone(gone: Pod, woken: bool) -> None:
             False,
             id="a resource that is not asked for",
         ),
+        pytest.param(
+            pod("o", node="n", gpu=2),
+            pod("o", node="n", gpu=1),
+            False,
+            id="one of which none is asked for",
+        ),
     ],
 )
 def test_waking_after_a_pod_shrank(old: Pod, new: Pod, woken: bool) -> None:
     resource = Resource.ASSIGNED_POD if new.node_name else Resource.UNSCHEDULED_POD
     action = Action.UPDATE_POD_SCALE_DOWN
 
-    assert woken == wakes(PLUGIN, resource, action, pod=pod(cpu=1), old=old, new=new)
+    assert woken == wakes(PLUGIN, resource, action, pod=pod(cpu=1, gpu=0), old=old, new=new)
 
 
 @pytest.mark.parametrize(

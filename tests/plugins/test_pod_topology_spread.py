@@ -240,6 +240,25 @@ def test_filter(running: list[Pod], pending: Pod, expected: dict[str, str] | Non
     assert rejected(zones(*running), pending) == expected
 
 
+@pytest.mark.parametrize(
+    ("effect", "included"),
+    [("NoSchedule", False), ("NoExecute", False), ("PreferNoSchedule", True)],
+)
+def test_soft_taints_exclude_no_node(effect: str, included: bool) -> None:
+    taints = {"taints": [{"key": "gpu", "effect": effect}]}
+    made = cluster(node("n1", labels={ZONE: "a"}), node("n2", labels={ZONE: "b"}, spec=taints))
+    made.put_pod(web("1", "n1"))
+    pending = asks(constraint(nodeTaintsPolicy="Honor"))
+    assert rejected(made, pending) == ({"n1": SKEWED} if included else {})
+
+
+def test_a_domain_without_nodes_does_not_hold_the_minimum_down() -> None:
+    made = cluster(*(node(name, labels={ZONE: name}) for name in "abc"), *webs(a=1, b=1))
+    assert rejected(made, asks(constraint())) == {"a": SKEWED, "b": SKEWED}
+    made.remove_node("c")
+    assert rejected(made, asks(constraint())) == {}
+
+
 @pytest.mark.parametrize(("keys", "reason"), [((ZONE, "rack"), SKEWED), (("rack", ZONE), NO_LABEL)])
 def test_the_first_constraint_that_fails_is_told(keys: tuple[str, str], reason: str) -> None:
     made = cluster(
@@ -404,6 +423,23 @@ def test_system_defaults_compare_nodes_without_a_zone_too() -> None:
     assert scores(made, asks()) == normal(costs)
     assert scores(zones(*webs(a1=1)), asks()) is None
     assert scores(made, asks(constraint())) is None
+
+
+def test_system_defaults_count_pods_on_the_nodes_that_the_pod_selects() -> None:
+    made = with_service(*webs(a1=1, b1=3, bare=2))
+    for name in ("a1", "bare"):
+        before = made.nodes.node(row_of(made, name))
+        labels = {**before.labels, "disk": "ssd"}
+        made.put_node(msgspec.structs.replace(before, labels=labels))
+    by_name, zone = math.log(7), math.log(6)
+    costs = {
+        "a1": by_name + 2 + zone + 4,
+        "a2": 2 + zone + 4,
+        "b1": 3 * by_name + 2 + 4,
+        "c1": 2 + 4,
+        "bare": 2 * by_name + 2,
+    }
+    assert scores(made, asks(spec={"nodeSelector": {"disk": "ssd"}})) == normal(costs)
 
 
 def test_defaults_from_the_configuration_want_every_key() -> None:
@@ -688,7 +724,7 @@ some_constraints = st.lists(
 some_specs = st.fixed_dictionaries(
     {},
     optional={
-        "nodeSelector": st.just({ZONE: "a"}),
+        "nodeSelector": st.sampled_from([{ZONE: "a"}, {"rack": ""}]),
         "tolerations": st.just([{"key": "gpu", "operator": "Exists"}]),
     },
 )

@@ -176,16 +176,18 @@ class QueueMachine(RuleBasedStateMachine):
             wakeups={PROFILE: {name: (on(RESOURCES[name], Action.ADD),) for name in PLUGINS}},
             backoff=Backoff(pops_early=pops_early),
         )
+        for name in "abcd":
+            self.add(name, priority=1)
 
     def admit(self, of: Pod, first: str) -> tuple[str, Rejected] | None:
         by = self.model.closed_by
         return (by, unresolvable("closed")) if by else None
 
-    @rule(seconds=st.sampled_from([0.0, 0.3, 1.0, 2.5, 15.0, 200.0]))
+    @rule(seconds=st.sampled_from([0.3, 0.3, 1.0, 1.0, 2.5, 15.0, 200.0]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
 
-    @rule(by=st.sampled_from(["", "Gate", "Fit"]))
+    @rule(by=st.sampled_from(["", "", "", "Gate", "Fit"]))
     def close(self, by: str) -> None:
         self.model.closed_by = by
 
@@ -214,7 +216,11 @@ class QueueMachine(RuleBasedStateMachine):
         if known.place != "in flight":
             del self.model.pods[known.pod.uid]
 
-    @rule()
+    @rule(times=st.integers(1, 4))
+    def pop_some(self, times: int) -> None:
+        for _ in range(times):
+            self.pop()
+
     def pop(self) -> None:
         queued, known = self.queue.pop(self.now), self.model.pop(self.now)
         assert (queued and queued.pod) == (known and known.pod)
@@ -238,6 +244,21 @@ class QueueMachine(RuleBasedStateMachine):
         self, data: st.DataObject, rejectors: frozenset[str], pending: frozenset[str]
     ) -> None:
         uid = data.draw(st.sampled_from(list(self.flying)))
+        self.return_of(uid, rejectors, pending)
+
+    @rule(
+        rejectors=st.frozensets(st.sampled_from(PLUGINS), max_size=1),
+        meanwhile=st.sampled_from(sorted(EVENTS)),
+        backwards=st.booleans(),
+    )
+    def fail_all(self, rejectors: frozenset[str], meanwhile: str, backwards: bool) -> None:
+        for _ in range(len(self.model.at("active"))):
+            self.pop()
+        self.happened(meanwhile)
+        for uid in sorted(self.flying, reverse=backwards):
+            self.return_of(uid, rejectors, frozenset())
+
+    def return_of(self, uid: str, rejectors: frozenset[str], pending: frozenset[str]) -> None:
         queued = self.flying.pop(uid)
         self.queue.give_back(
             queued, pod=queued.pod, rejectors=rejectors, pending=pending, now=self.now
@@ -296,10 +317,14 @@ class QueueMachine(RuleBasedStateMachine):
             ends += [self.swept_at(each) for each in self.model.at(*PARKED)]
             assert moment == min(ends)
 
+    def teardown(self) -> None:
+        for _ in range(len(self.queue)):
+            self.pop()
+
     def swept_at(self, known: Known) -> float:
         due = max(known.timestamp, known.flushed) + 300
         return float((due // 30 + 1) * 30)
 
 
 TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestQueueMachine.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)

@@ -8,12 +8,12 @@ from time import perf_counter
 
 from mooring.config import Configuration
 from mooring.engine import Engine
-from mooring.engine.actions import BindPod
-from mooring.engine.events import Applied, Bound
+from mooring.engine.actions import Action, BindPod, EvictPod
+from mooring.engine.events import Applied, Bound, Evicted, Removed
 from mooring.framework.plugin import Registry
 from mooring.objects.pod import Pod
 
-from .workloads import Workload
+from .workloads import HIGH_PRIORITY, LOW_PRIORITY, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +60,40 @@ def _place_all(engine: Engine, pods: Iterable[Pod]) -> float:
             engine.handle(Bound(pod.uid), now=0.0)
             engine.handle(Applied(pod.on(action.node)), now=0.0)
     return perf_counter() - started
+
+
+def measure_preemption(
+    nodes: int, pods: int, configuration: Configuration, registry: Registry
+) -> Measured:
+    """Times pods that must evict others: from the queue over the evictions to their place."""
+    engine = Engine(configuration, registry)
+    for node in LOW_PRIORITY.nodes(nodes):
+        engine.handle(Applied(node), now=0.0)
+    running = list(LOW_PRIORITY.pods(int(nodes * LOW_PRIORITY.running_per_node), "low"))
+    _place_all(engine, running)
+    waiting = {pod.uid: pod for pod in HIGH_PRIORITY.pods(pods, "high")}
+    started = perf_counter()
+    for pod in waiting.values():
+        engine.handle(Applied(pod), now=0.0)
+    now = 0.0
+    while waiting:
+        done = engine.step(now)
+        for action in done:
+            _perform(engine, action, waiting, now)
+        if not done:
+            # Nothing but backoff is left: let it pass.
+            now += 1.0
+    return Measured(HIGH_PRIORITY.name, nodes, pods, perf_counter() - started)
+
+
+def _perform(engine: Engine, action: Action, waiting: dict[str, Pod], now: float) -> None:
+    match action:
+        case BindPod(ref, node):
+            pod = waiting.pop(ref.uid)
+            engine.handle(Bound(pod.uid), now)
+            engine.handle(Applied(pod.on(node)), now)
+        case EvictPod(ref, preemptor):
+            engine.handle(Evicted(ref.uid, preemptor.uid), now)
+            victim = engine.cluster.pod(ref.uid)
+            if victim is not None:
+                engine.handle(Removed(victim), now)

@@ -24,6 +24,7 @@ class Workload:
     labels: Mapping[str, str] = field(default_factory=dict)
     #: How many pods of the same kind run already, per node.
     running_per_node: float = 0.2
+    cpu: str = "100m"
 
     def nodes(self, count: int) -> Iterator[Node]:
         for number in range(count):
@@ -39,15 +40,18 @@ class Workload:
             yield pod
 
     def _pod(self, name: str) -> Manifest:
-        container = {
-            "name": "pause",
-            "image": "registry.example.com/pause:3.10",
-            "resources": {"requests": {"cpu": "100m", "memory": "500Mi"}},
-        }
         return {
             "metadata": {"name": name, "namespace": "bench", "uid": name, "labels": self.labels},
-            "spec": {"containers": [container], **self.pod_spec},
+            "spec": {"containers": [_container(self.cpu)], **self.pod_spec},
         }
+
+
+def _container(cpu: str) -> Manifest:
+    return {
+        "name": "pause",
+        "image": "registry.example.com/pause:3.10",
+        "resources": {"requests": {"cpu": cpu, "memory": "500Mi"}},
+    }
 
 
 def _node(name: str, zone: str) -> Manifest:
@@ -102,3 +106,7 @@ WORKLOADS = _listed(
     Workload("hard topology spread", _spread("DoNotSchedule"), _BLUE),
     Workload("soft topology spread", _spread("ScheduleAnyway"), _BLUE),
 )
+
+#: Fills the nodes; what comes next must evict three of the four pods on a node.
+LOW_PRIORITY = Workload("low priority", {"priority": 0}, running_per_node=4, cpu="900m")
+HIGH_PRIORITY = Workload("preemption", {"priority": 1000}, cpu="3")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from mooring.bench.measure import Measured
 
 
 def bench(
@@ -19,8 +22,8 @@ def bench(
     Every pod must be placed, or the run fails.
     """
     # Here, so that the other commands start without NumPy.
-    from mooring.bench.measure import measure
-    from mooring.bench.workloads import WORKLOADS
+    from mooring.bench.measure import measure, measure_preemption
+    from mooring.bench.workloads import HIGH_PRIORITY, WORKLOADS
     from mooring.config import default
     from mooring.engine.registry import registry
     from mooring.framework.profile import known_plugins
@@ -30,6 +33,12 @@ def bench(
     print(f"{'workload':28} {'nodes':>7} {'pods':>7} {'decisions/s':>12}")
     for workload in WORKLOADS.values():
         if only in workload.name:
-            found = measure(workload, nodes, pods, configuration, plugins)
-            rate = f"{found.decisions_per_second:12,.0f}"
-            print(f"{workload.name:28} {nodes:7,} {pods:7,} {rate}", flush=True)
+            _tell(measure(workload, nodes, pods, configuration, plugins))
+    if only in HIGH_PRIORITY.name:
+        # Three evictions make room for each, and no more than one fits on a node.
+        _tell(measure_preemption(nodes, min(pods, nodes // 5), configuration, plugins))
+
+
+def _tell(found: Measured) -> None:
+    rate = f"{found.decisions_per_second:12,.0f}"
+    print(f"{found.workload:28} {found.nodes:7,} {found.pods:7,} {rate}", flush=True)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from mooring.objects.resources import CPU, MEMORY
 from mooring.simulate.report import unit
-from mooring.simulate.transcript import Pending, Placed, Transcript, Use
+from mooring.simulate.transcript import Pending, Placed, Preempted, Transcript, Use
 
 from .text import plain
 
@@ -33,12 +33,13 @@ def tables(transcript: Transcript, *, wide: bool = False) -> str:
     with console.capture() as captured:
         if transcript.placed:
             console.print(_placements(transcript.placed, wide=wide), "")
+        if transcript.preempted:
+            console.print(_preempted(transcript.preempted), "")
         if transcript.use:
             console.print(_uses(transcript.use), "")
         for message, pods in _grouped(transcript.pending).items():
             console.print(Text(f"{_count(pods)}: {message}\n    {_names(pods, wide=wide)}\n"))
-        told = f"{len(transcript.placed)} placed, {len(transcript.pending)} pending"
-        console.print(f"{told}, {transcript.nodes} nodes")
+        console.print(_totals(transcript))
     return re.sub(r" +$", "", captured.get(), flags=re.MULTILINE).rstrip()
 
 
@@ -72,6 +73,18 @@ def _placement(placed: Placed, *, wide: bool) -> tuple[str, ...]:
         cores(asked.get(CPU, 0)),
         gibibytes(asked.get(MEMORY, 0)),
     )
+
+
+def _preempted(preempted: Sequence[Preempted]) -> Table:
+    rows = [(each.pod.namespace, each.pod.name, each.node, each.by) for each in preempted]
+    return _table(("NAMESPACE", "PREEMPTED", "FROM", "BY"), rows)
+
+
+def _totals(transcript: Transcript) -> str:
+    told = [f"{len(transcript.placed)} placed", f"{len(transcript.pending)} pending"]
+    if transcript.preempted:
+        told.append(f"{len(transcript.preempted)} preempted")
+    return ", ".join((*told, f"{transcript.nodes} nodes"))
 
 
 def _uses(uses: dict[str, Use]) -> Table:

@@ -8,8 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from mooring.objects.pod import Pod
+from mooring.objects.resources import PODS
+
+from .check_storage import check_storage
 from .cluster import Cluster
 from .nodes import Nodes, State
+from .pod_table import LesserPods, started
 from .tally import DomainCounts
 
 
@@ -29,6 +34,7 @@ def check(cluster: Cluster) -> None:
     _same("ports", _ports(state), _ports(rebuilt._state))
     _check_images(state)
     _check_nominations(state)
+    check_storage(state, rebuilt._state)
 
 
 def _same(what: str, kept: Any, rebuilt: Any) -> None:
@@ -40,6 +46,8 @@ def _rebuild(cluster: Cluster) -> Cluster:
     for node in cluster._state.nodes:
         if node is not None:
             rebuilt.put_node(node)
+    for item in cluster._state.storage:
+        rebuilt.put_storage(item)
     for pod in cluster.pods.values():
         rebuilt.put_pod(pod)
     return rebuilt
@@ -98,6 +106,7 @@ def _check_labels(state: State) -> None:
             for row, node in enumerate(state.nodes)
         }
         _same(f"label {key}", kept, named)
+        _same(f"rows with label {key}", column.filled, len(named) - [*named.values()].count(None))
 
 
 def _check_tallies(state: State) -> None:
@@ -161,3 +170,41 @@ def _check_nominations(state: State) -> None:
     for node_name, pods in state.nominations:
         for pod in pods.values():
             _same(f"nomination of {pod.key}", state.nominations.node_of(pod), node_name)
+
+
+def _check_pod_table(state: State) -> None:
+    if state.pod_table is None:
+        return
+    rows = np.arange(len(state.nodes))
+    lesser = state.pod_table.below(2**40, rows, state.columns.capacity)
+    kept = {
+        int(row): [(pod.uid, held) for pod, held in _with_requests(state, lesser, at)]
+        for at, row in enumerate(lesser.rows)
+    }
+    by_row: dict[int, list[tuple[str, dict[str, int]]]] = {}
+    for row, pods in enumerate(state.pods):
+        ranked = sorted(pods.values(), key=lambda pod: (-pod.priority, started(pod)))
+        if ranked:
+            by_row[row] = [(pod.uid, {**_asked(pod), PODS: 1}) for pod in ranked]
+    _same(
+        "pod table",
+        {row: _unordered(pods) for row, pods in kept.items()},
+        {row: _unordered(pods) for row, pods in by_row.items()},
+    )
+
+
+def _with_requests(
+    state: State, lesser: LesserPods, at: int
+) -> Iterable[tuple[Pod, dict[str, int]]]:
+    begin = int(lesser.begins[at])
+    for offset, pod in enumerate(lesser.pods(at)):
+        column = lesser.requests[:, begin + offset].tolist()
+        yield pod, {name: column[i] for name, i in state.columns.resources.items() if column[i]}
+
+
+def _asked(pod: Pod) -> dict[str, int]:
+    return {name: amount for name, amount in pod.held.requests if amount}
+
+
+def _unordered(pods: Iterable[tuple[str, dict[str, int]]]) -> list[tuple[str, Any]]:
+    return sorted((uid, sorted(held.items())) for uid, held in pods)

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
+from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, Selecting
 
 from .changes import EVERYWHERE, Change, ChangeLog
 from .columns import NONZERO_CPU, NONZERO_MEMORY, Columns
+from .csi_nodes import CSINodeColumns
 from .images import Images
 from .labels import LabelColumns
 from .nodes import Nodes, State
@@ -22,8 +24,11 @@ from .nominations import Nominations
 from .order import VisitOrder
 from .ports import PortColumns
 from .standing_terms import StandingTerms
+from .storage import Storage
+from .storage_writer import StorageWriter
 from .tally import Tallies
 from .vocabulary import Vocabulary
+from .volume_use import VolumeUse
 from .workloads import Workloads
 
 T = TypeVar("T", bound=Hashable)
@@ -41,12 +46,13 @@ class Cluster:
     """Nodes and the pods on them. A pod on a node that is not known yet waits for it."""
 
     def __init__(self) -> None:
+        columns = Columns()
+        storage = Storage(lambda: self._note(EVERYWHERE, Change.VOLUMES))
         self._state = State(
-            columns=Columns(),
+            columns=columns,
             rows={},
             nodes=[],
             pods=[],
-            ledgers={},
             labels=LabelColumns(),
             taints=Vocabulary(),
             features=Vocabulary(),
@@ -56,6 +62,9 @@ class Cluster:
             standing=StandingTerms(),
             nominations=Nominations(),
             workloads=Workloads(),
+            storage=storage,
+            volume_use=VolumeUse(storage, columns.capacity),
+            csi_nodes=CSINodeColumns(columns.capacity),
             order=VisitOrder(),
         )
         # Code 0 is a node without taints and without features, for as long as the cluster lives:
@@ -67,6 +76,7 @@ class Cluster:
         self._assumed: set[str] = set()
         self._stranded: dict[str, dict[str, Pod]] = {}
         self.changes = ChangeLog()
+        self._storage = StorageWriter(self._state, self._note)
         self.nodes = Nodes(self._state)
 
     # Nodes
@@ -94,6 +104,7 @@ class Cluster:
             self._stranded[name] = pods
         for pod in self._state.nominations.on(name).values():
             self._count_nominated(pod, name, -1)
+        self._storage.leave(row, name)
         self._set_labels(row, {})
         self._state.images.take(row, node.images)
         self._state.taints.release(int(self._state.columns.taint_sets[row]))
@@ -119,6 +130,7 @@ class Cluster:
         self._set_labels(row, node.labels)
         self._state.images.put(row, node.images)
         self._state.order.add(row, node.zone)
+        self._storage.join(row, node.name)
         self._note_membership(row)
         for pod in self._stranded.pop(node.name, {}).values():
             self._attach(pod, row)
@@ -204,6 +216,7 @@ class Cluster:
         """A pod was seen on a node: new, confirmed, moved or changed. Returns what was known."""
         known = self._pods.get(pod.uid)
         self._assumed.discard(pod.uid)
+        self._state.storage.settle(pod.uid)
         if known is not None:
             if _counts_alike(known, pod):
                 self._replace(pod)
@@ -218,6 +231,7 @@ class Cluster:
         if pod is not None:
             self._displace(pod)
             self._assumed.discard(uid)
+            self._state.storage.settle(uid)
         return pod
 
     # Nominations
@@ -246,6 +260,15 @@ class Cluster:
         self._state.workloads.drop(item)
         self._note(EVERYWHERE, _workload_change(item))
 
+    # Storage
+
+    def put_storage(self, item: StorageObject) -> StorageObject | None:
+        """Adds or updates a volume, a claim or what surrounds them; returns what it was before."""
+        return self._storage.put(item)
+
+    def remove_storage(self, item: StorageObject) -> None:
+        self._storage.remove(item)
+
     # Bookkeeping
 
     def _place(self, pod: Pod) -> None:
@@ -271,8 +294,8 @@ class Cluster:
         row = self._state.rows.get(pod.node_name)
         holder = self._stranded[pod.node_name] if row is None else self._state.pods[row]
         holder[pod.uid] = pod
-        if row is not None:
-            self._state.ledgers.pop(row, None)
+        if row is not None and self._state.pod_table is not None:
+            self._state.pod_table.replace(pod)
 
     def _unstrand(self, pod: Pod) -> None:
         waiting = self._stranded[pod.node_name]
@@ -282,14 +305,16 @@ class Cluster:
 
     def _attach(self, pod: Pod, row: int) -> None:
         self._state.pods[row][pod.uid] = pod
-        self._state.ledgers.pop(row, None)
         self._count(pod, row, 1)
+        if self._state.pod_table is not None:
+            self._state.pod_table.add(pod, row)
 
     def _detach(self, pod: Pod, row: int) -> None:
         """Takes a pod off a row; it is still known."""
         del self._state.pods[row][pod.uid]
-        self._state.ledgers.pop(row, None)
         self._count(pod, row, -1)
+        if self._state.pod_table is not None:
+            self._state.pod_table.remove(pod)
 
     def _count(self, pod: Pod, row: int, amount: int) -> None:
         state = self._state
@@ -302,6 +327,8 @@ class Cluster:
         state.columns.nonzero_requested[NONZERO_MEMORY, row] += amount * held.nonzero_memory_bytes
         if pod.spec.host_ports:
             state.ports.count(pod.spec.host_ports, row, amount, state.columns.capacity)
+        if pod.spec.volumes:
+            state.volume_use.count(pod, row, amount)
         if pod.spec.affinity is not None:
             state.standing.count(pod, row, amount, self.nodes.label)
         state.tallies.count(pod, row, amount)
@@ -332,6 +359,8 @@ class Cluster:
             self._state.labels.grow(capacity)
             self._state.tallies.grow(capacity)
             self._state.ports.grow(capacity)
+            self._state.volume_use.grow(capacity)
+            self._state.csi_nodes.grow(capacity)
             self.nodes.refresh()
         return row
 

@@ -17,15 +17,18 @@ from mooring.objects.taint import Taint
 
 from .arrays import frozen
 from .columns import Columns
+from .csi_nodes import CSINodeColumns
 from .images import Image, Images
 from .labels import LabelColumn, LabelColumns
-from .ledger import Ledger
 from .nominations import Nominations
 from .order import VisitOrder
+from .pod_table import LesserPods, PodTable
 from .ports import PortColumns
 from .standing_terms import StandingTerm, StandingTerms, TermKind
+from .storage import Storage
 from .tally import PodMatch, Tallies, Tally
 from .vocabulary import ABSENT, Vocabulary
+from .volume_use import VolumeUse
 from .workloads import Workloads
 
 #: Rows to look at: a slice of all rows, or row numbers.
@@ -44,8 +47,6 @@ class State:
     rows: dict[str, int]
     nodes: list[Node | None]
     pods: list[dict[str, Pod]]
-    #: Made when asked for, dropped when the pods of the row change.
-    ledgers: dict[int, Ledger]
     labels: LabelColumns
     taints: Vocabulary[tuple[Taint, ...]]
     features: Vocabulary[frozenset[str]]
@@ -55,7 +56,12 @@ class State:
     standing: StandingTerms
     nominations: Nominations
     workloads: Workloads
+    storage: Storage
+    volume_use: VolumeUse
+    csi_nodes: CSINodeColumns
     order: VisitOrder
+    #: Made when first asked for, kept up to date from then on.
+    pod_table: PodTable | None = None
 
     @property
     def placed(self) -> Iterator[tuple[int, Pod]]:
@@ -85,6 +91,7 @@ class Nodes:
         #: int64[cpu or memory, row]
         self.nonzero_requested = frozen(columns.nonzero_requested)
         self.ports = self._state.ports
+        self.volume_use = self._state.volume_use
 
     # Rows and names
 
@@ -154,14 +161,12 @@ class Nodes:
         """The pods on a row, by uid."""
         return self._state.pods[row]
 
-    def ledger(self, row: int) -> Ledger:
-        """The pods on a row in order of importance."""
+    def lesser_pods(self, priority: int, rows: NDArray[np.intp]) -> LesserPods:
+        """The pods of a lower priority on some rows."""
         state = self._state
-        ledger = state.ledgers.get(row)
-        if ledger is None or len(ledger.requests) != len(state.columns.requested):
-            ledger = Ledger.of(state.pods[row].values(), state.columns)
-            state.ledgers[row] = ledger
-        return ledger
+        if state.pod_table is None:
+            state.pod_table = PodTable(state.columns, state.placed)
+        return state.pod_table.below(priority, rows, state.columns.capacity)
 
     def nominated_weight(self, pod: Pod) -> NDArray[np.int64] | None:
         """What other pods of at least its priority ask for where they are nominated.
@@ -191,6 +196,16 @@ class Nodes:
     def workloads(self) -> Workloads:
         """Namespaces, services and controllers."""
         return self._state.workloads
+
+    @property
+    def storage(self) -> Storage:
+        """Volumes, claims and what surrounds them."""
+        return self._state.storage
+
+    @property
+    def csi_nodes(self) -> CSINodeColumns:
+        """Attach limits, and the plugins that migrated to CSI drivers."""
+        return self._state.csi_nodes
 
     # Columns
 

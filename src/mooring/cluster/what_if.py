@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
 
+from .arrays import frozen
 from .columns import NONZERO_CPU, NONZERO_MEMORY
 from .nodes import Nodes
 from .ports import PortColumns
+from .volume_use import VolumeUse
 
 
 class WhatIf(Nodes):
@@ -18,10 +20,13 @@ class WhatIf(Nodes):
 
     def __init__(self, nodes: Nodes) -> None:
         super().__init__(nodes._state)
+        # A what-if of a what-if starts from the rows as they would be there.
         self.requested = nodes.requested.copy()
-        self.nonzero_requested = nodes.nonzero_requested.copy()
+        self.nonzero_requested = frozen(nodes.nonzero_requested)
         self.ports = nodes.ports
         self._own_ports = False
+        self.volume_use = nodes.volume_use
+        self._own_volume_use = False
 
     def add_pod(self, pod: Pod, row: int) -> None:
         self._count(pod, row, 1)
@@ -35,7 +40,10 @@ class WhatIf(Nodes):
             self._writable_ports().vacate(pod.spec.host_ports, row)
 
     def shift(self, rows: NDArray[np.intp], requests: NDArray[np.int64]) -> None:
-        """Changes what is requested on many rows at once: int64[resource, place in rows]."""
+        """Changes what is requested on many rows at once: int64[resource, place in rows].
+
+        That is the room that pods take; what they count for in scoring stays as it is.
+        """
         self.requested[:, rows] += requests
 
     def _count(self, pod: Pod, row: int, amount: int) -> None:
@@ -43,11 +51,21 @@ class WhatIf(Nodes):
         for name, request in held.requests:
             self.requested[self.resources[name], row] += amount * request
         self.requested[self.resources[PODS], row] += amount
+        if not self.nonzero_requested.flags.writeable:
+            self.nonzero_requested = self.nonzero_requested.copy()
         self.nonzero_requested[NONZERO_CPU, row] += amount * held.nonzero_cpu_milli
         self.nonzero_requested[NONZERO_MEMORY, row] += amount * held.nonzero_memory_bytes
+        if pod.spec.volumes:
+            self._writable_volume_use().count(pod, row, amount)
 
     def _writable_ports(self) -> PortColumns:
         if not self._own_ports:
             self.ports = self.ports.copied()
             self._own_ports = True
         return self.ports
+
+    def _writable_volume_use(self) -> VolumeUse:
+        if not self._own_volume_use:
+            self.volume_use = self.volume_use.layer()
+            self._own_volume_use = True
+        return self.volume_use

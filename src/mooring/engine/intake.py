@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 
 from mooring.cluster import Cluster
+from mooring.framework.events import Action
 from mooring.objects.decode import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.storage import StorageObject
 from mooring.queue import Queue
 from mooring.queue.happenings import (
     ASSIGNED_POD_ADD,
@@ -16,6 +18,7 @@ from mooring.queue.happenings import (
     NODE_DELETE,
     node_events,
     pod_events,
+    storage_event,
 )
 
 
@@ -42,6 +45,10 @@ class Intake:
             self._apply_pod(item, now)
         elif isinstance(item, Node):
             self._apply_node(item, now)
+        elif isinstance(item, StorageObject):
+            before = self._cluster.put_storage(item)
+            action = Action.ADD if before is None else Action.UPDATE
+            self._queue.happened(storage_event(item, action), before, item, now)
         else:
             self._cluster.put_workload(item)
 
@@ -52,6 +59,9 @@ class Intake:
             # Pods that wait hear of it before the node is gone, as in kube-scheduler.
             self._queue.happened(NODE_DELETE, item, None, now)
             self._cluster.remove_node(item.name)
+        elif isinstance(item, StorageObject):
+            self._cluster.remove_storage(item)
+            self._queue.happened(storage_event(item, Action.DELETE), item, None, now)
         else:
             self._cluster.remove_workload(item)
 

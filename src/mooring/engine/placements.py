@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from mooring.cluster import Cluster
-from mooring.framework.plugin import PreBind, Preparation, Wait
+from mooring.framework.plugin import Plugin, PreBind, Preparation, Wait
 from mooring.framework.profile import Profile
-from mooring.framework.run import running
+from mooring.framework.run import broken
 from mooring.framework.status import Code, PluginError, Rejected
 from mooring.objects.pod import Pod
 from mooring.queue import Queue, QueuedPod
@@ -141,10 +141,9 @@ class Placements:
         for plugin, until in list(placement.preparing.items()):
             answer: bool | Rejected = False
             try:
-                with running(f'running PreBind plugin "{plugin.name}"'):
-                    answer = plugin.is_prepared(placement.pod, nodes, placement.node_name)
-            except PluginError as error:
-                answer = Rejected(Code.ERROR, (str(error),))
+                answer = plugin.is_prepared(placement.pod, nodes, placement.node_name)
+            except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
+                answer = Rejected(Code.ERROR, (str(_broken("PreBind", plugin, error)),))
             if isinstance(answer, Rejected):
                 self._give_up(placement, Failure(SCHEDULER_ERROR, answer.message), now)
                 return
@@ -164,10 +163,9 @@ class Placements:
         assert row is not None, "a pod is assumed on a node that is not there"
         for plugin in placement.profile.reserve:
             try:
-                with running(f'running Reserve plugin "{plugin.name}"'):
-                    answer = plugin.reserve(placement.pod, nodes, row)
-            except PluginError as error:
-                return Failure(SCHEDULER_ERROR, str(error))
+                answer = plugin.reserve(placement.pod, nodes, row)
+            except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
+                return Failure(SCHEDULER_ERROR, str(_broken("Reserve", plugin, error)))
             if answer is not None:
                 return refusal(plugin.name, answer)
         return None
@@ -175,10 +173,9 @@ class Placements:
     def _ask_permits(self, placement: Placement, now: float) -> Failure | None:
         for plugin in placement.profile.permit:
             try:
-                with running(f'running Permit plugin "{plugin.name}"'):
-                    answer = plugin.permit(placement.pod, placement.node_name)
-            except PluginError as error:
-                return Failure(SCHEDULER_ERROR, str(error))
+                answer = plugin.permit(placement.pod, placement.node_name)
+            except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
+                return Failure(SCHEDULER_ERROR, str(_broken("Permit", plugin, error)))
             if isinstance(answer, Wait):
                 seconds = min(answer.seconds, _LONGEST_PERMIT_WAIT)
                 placement.permits[plugin.name] = now + seconds, seconds
@@ -233,3 +230,7 @@ class Placements:
         self._queue.happened(
             ASSIGNED_POD_DELETE, placement.pod, None, now, lambda other: other.uid != uid
         )
+
+
+def _broken(point: str, plugin: Plugin, error: Exception) -> PluginError:
+    return broken(f'running {point} plugin "{plugin.name}"', error)

@@ -8,8 +8,8 @@ from mooring.cluster import Nodes
 from mooring.framework.attempt import Failed
 from mooring.framework.plugin import NoRemedy, Remedy
 from mooring.framework.profile import Profile
-from mooring.framework.run import running
-from mooring.framework.status import Code, PluginError
+from mooring.framework.run import broken
+from mooring.framework.status import Code
 from mooring.objects.pod import Pod
 
 
@@ -28,10 +28,9 @@ def seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Rem
     nominate: str | None = None
     for plugin in profile.post_filter:
         try:
-            with running(f'running PostFilter plugin "{plugin.name}"'):
-                answer = plugin.post_filter(pod, failed, nodes, profile)
-        except PluginError as error:
-            return Remedied(str(error))
+            answer = plugin.post_filter(pod, failed, nodes, profile)
+        except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
+            return Remedied(str(broken(f'running PostFilter plugin "{plugin.name}"', error)))
         match answer:
             case Remedy(node_name):
                 return Remedied("", node_name, answer)

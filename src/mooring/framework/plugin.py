@@ -20,7 +20,7 @@ from mooring.cluster import Change, Nodes, NodeView, Rows, Scope
 from mooring.objects.pod import Pod
 
 from .attempt import Failed
-from .events import Wakeup
+from .events import Action, Resource, Wakeup, on
 from .status import Code, Reason, Rejected
 from .verdict import Verdict
 
@@ -51,8 +51,8 @@ class Plugin(ABC):
         return cls() if cls.Args is None else cls(args)  # type: ignore[call-arg]
 
     def wakeups(self) -> tuple[Wakeup, ...]:
-        """The events after which a pod it rejected is worth another try."""
-        return ()
+        """The events after which a pod it rejected is worth another try: all, unless it says."""
+        return (on(Resource.ANYTHING, Action.ALL),)
 
 
 class QueueSort(Plugin):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,16 +19,11 @@ from .status import Code, PluginError, Rejected, unresolvable
 _REJECTIONS = (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
 
 
-@contextmanager
-def running(what: str) -> Iterator[None]:
-    """Names the plugin and the point in whatever goes wrong inside."""
-    try:
-        yield
-    except PluginError as error:
-        raise PluginError(f"{what}: {error}") from error
-    # A plugin that breaks fails one pod, not the scheduler.
-    except Exception as error:
-        raise PluginError(f"{what}: {type(error).__name__}: {error}") from error
+def broken(what: str, error: Exception) -> PluginError:
+    """Names the plugin and the point in what went wrong: it fails one pod, not the scheduler."""
+    if isinstance(error, PluginError):
+        return PluginError(f"{what}: {error}")
+    return PluginError(f"{what}: {type(error).__name__}: {error}")
 
 
 def pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
@@ -41,8 +35,10 @@ def pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
     rejected: tuple[str, Rejected] | None = None
 
     for plugin in profile.pre_filter:
-        with running(f'running PreFilter plugin "{plugin.name}"'):
+        try:
             answer = plugin.pre_filter(pod, nodes)
+        except Exception as error:
+            raise broken(f'running PreFilter plugin "{plugin.name}"', error) from error
         if answer is None:
             skipped.add(plugin.name)
         elif isinstance(answer, Rejected):
@@ -88,13 +84,16 @@ def filter_rows(
     feasible = nodes.alive[rows]
     layers: list[Layer] = []
     for plugin in active_filters(profile, pre_filtered) if only is None else only:
-        with running(f'running "{plugin.name}" filter plugin'):
+        try:
             verdict = plugin.filter(_prepared(plugin, pod, pre_filtered.prepared), nodes, rows)
+        except Exception as error:
+            raise broken(f'running "{plugin.name}" filter plugin', error) from error
         if verdict.reasons:
-            decided = feasible & verdict.rejected
+            rejected = verdict.rejected
+            decided = feasible & rejected
             if decided.any():
                 layers.append(Layer(plugin.name, verdict, decided))
-                feasible = feasible & verdict.ok
+                feasible = feasible & ~rejected
                 if not feasible.any():
                     break
     return Filtered(numbers, feasible, tuple(layers))
@@ -121,9 +120,11 @@ def score_rows(profile: Profile, pod: Pod, nodes: Nodes, feasible: NDArray[np.in
         if isinstance(plugin, PreScore) and plugin.name not in prepared:
             continue
         value = prepared.get(plugin.name, pod)
-        with running(f'running Score plugin "{plugin.name}"'):
+        try:
             scores = plugin.normalize(value, plugin.score(value, nodes, rows))
             _check_range(plugin, scores)
+        except Exception as error:
+            raise broken(f'running Score plugin "{plugin.name}"', error) from error
         by_plugin[plugin.name] = scores * weight if weight != 1 else scores
         totals += by_plugin[plugin.name]
     return Scored(feasible, by_plugin, totals)
@@ -134,8 +135,10 @@ def _pre_score(
 ) -> dict[str, Any]:
     prepared: dict[str, Any] = {}
     for plugin in profile.pre_score:
-        with running(f'running PreScore plugin "{plugin.name}"'):
+        try:
             answer = plugin.pre_score(pod, nodes, feasible)
+        except Exception as error:
+            raise broken(f'running PreScore plugin "{plugin.name}"', error) from error
         if answer is not None:
             prepared[plugin.name] = answer
     return prepared

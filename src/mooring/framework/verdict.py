@@ -31,13 +31,13 @@ class Verdict:
         """A verdict with a single reason."""
         return cls((reason,), rejected[np.newaxis])
 
-    @cached_property
+    @property
     def rejected(self) -> Mask:
         if len(self.reasons) == 1:
             return self.failed[0]
         return np.logical_or.reduce(self.failed, axis=0)
 
-    @cached_property
+    @property
     def ok(self) -> Mask:
         return ~self.rejected
 

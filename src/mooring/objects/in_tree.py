@@ -1,4 +1,4 @@
-"""Volume plugins that once were part of Kubernetes: what their volumes are to the CSI drivers now."""
+"""Volume plugins that were once part of Kubernetes: what CSI drivers make of their volumes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from .volume import (
 #: Separates the zones of a volume in one label.
 ZONE_DELIMITER = "__"
 
+#: Driver and handle.
+VolumeKey = tuple[str, str]
 Terms = tuple[NodeTerm | Malformed | None, ...]
 
 
@@ -30,6 +32,11 @@ class Attachable:
     driver: str
     handle: str
     plugin: str = ""
+
+    @property
+    def key(self) -> VolumeKey:
+        """What tells one volume from another, whichever way it is written."""
+        return self.driver, self.handle
 
 
 @dataclass(frozen=True, slots=True)

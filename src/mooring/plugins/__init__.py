@@ -7,6 +7,7 @@ They decide and nothing else: no I/O, no clock, and no knowledge of the engine t
 from mooring.framework.plugin import Plugin, Registry
 
 from .default_binder import DefaultBinder
+from .default_preemption import DefaultPreemption
 from .dynamic_resources import DynamicResources
 from .image_locality import ImageLocality
 from .inter_pod_affinity import InterPodAffinity
@@ -17,10 +18,14 @@ from .node_ports import NodePorts
 from .node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from .node_resources_fit import NodeResourcesFit
 from .node_unschedulable import NodeUnschedulable
+from .node_volume_limits import NodeVolumeLimits
 from .pod_topology_spread import PodTopologySpread
 from .priority_sort import PrioritySort
 from .scheduling_gates import SchedulingGates
 from .taint_toleration import TaintToleration
+from .volume_binding import VolumeBinding
+from .volume_restrictions import VolumeRestrictions
+from .volume_zone import VolumeZone
 
 #: In the order in which the default profile runs them.
 BUILTIN: tuple[type[Plugin], ...] = (
@@ -32,9 +37,14 @@ BUILTIN: tuple[type[Plugin], ...] = (
     NodeAffinity,
     NodePorts,
     NodeResourcesFit,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
     DynamicResources,
+    DefaultPreemption,
     NodeResourcesBalancedAllocation,
     ImageLocality,
     DefaultBinder,

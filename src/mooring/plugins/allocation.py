@@ -170,9 +170,7 @@ class RequestedToCapacityRatio:
     """The share that is taken, put through a shape; rounded, over the resources that score."""
 
     def __init__(self, shape: Sequence[ShapePoint]) -> None:
-        scale = MAX_SCORE // _MOST_SHAPE_SCORE
-        points = [(point.utilization, point.score * scale) for point in shape]
-        self._curve = np.array([_interpolated(points, x) for x in range(_FULL + 1)], np.int64)
+        self._curve = curve(shape)
 
     def __call__(self, loads: Sequence[Load], count: int) -> Scores:
         totals: Scores = np.zeros(count, np.int64)
@@ -183,6 +181,13 @@ class RequestedToCapacityRatio:
             weights += (scores > 0) * load.weight
         # A half is rounded up; nothing here is negative.
         return np.floor(totals / np.maximum(weights, 1) + 0.5).astype(np.int64)
+
+
+def curve(shape: Sequence[ShapePoint]) -> Scores:
+    """The score of every utilization from 0 to 100."""
+    scale = MAX_SCORE // _MOST_SHAPE_SCORE
+    points = [(point.utilization, point.score * scale) for point in shape]
+    return np.array([_interpolated(points, x) for x in range(_FULL + 1)], np.int64)
 
 
 def _interpolated(points: Sequence[tuple[int, int]], x: int) -> int:

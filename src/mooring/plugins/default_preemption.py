@@ -67,7 +67,7 @@ class DefaultPreemption(PostFilter):
         found = self.candidates(pod, failed, nodes, profile, reasons)
         if len(found):
             best = found.best()
-            return Remedy(nodes.name(int(found.rows[best])), found.victims[best]())
+            return Remedy(nodes.name(int(found.rows[best])), found.victims(best))
         return NoRemedy(
             Code.UNSCHEDULABLE,
             (f"preemption: {_told(reasons, failed.node_count)}",),

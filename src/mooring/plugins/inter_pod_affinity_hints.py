@@ -11,6 +11,7 @@ _NO_LABELS: Labels = {}
 
 
 def pod_helps(waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
+    """Whether a pod that came, changed or went may let the waiting pod in."""
     if old is not None and new is not None and new.uid == waiting.uid:
         return True
     if not all(each.node_name or each.nominated_node_name for each in (old, new) if each):
@@ -42,6 +43,7 @@ def _matches_all(terms: tuple[Term, ...], pod: Pod) -> bool:
 
 
 def node_helps(waiting: Pod, old: Node | None, new: Node) -> bool:
+    """Whether a node that came or changed its labels may take the waiting pod."""
     terms = waiting.terms
     if terms.problem:
         return True

@@ -151,7 +151,7 @@ class NodeResourcesFit(PreFilter[Need], Filter[Need], PreScore[Scoring], Score[S
         if any(has.get(name, 0) < amount for name, amount in needs.items()):
             return False
         had = dict(old.allocatable) if old else {}
-        return old is None or any(has[name] > had.get(name, 0) for name in needs)
+        return any(has[name] > had.get(name, 0) for name in needs)
 
     def _need(self, pod: Pod) -> Need:
         asked = {

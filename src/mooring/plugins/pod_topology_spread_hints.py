@@ -13,6 +13,7 @@ from .spread_constraints import HARD, own_constraints
 
 
 def pod_helps(waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
+    """Whether a pod that came, changed or went may let the waiting pod in."""
     if not all(_involved(each, waiting) for each in (old, new) if each is not None):
         return False
     if old is not None and new is not None:
@@ -49,6 +50,7 @@ def node_helps(
     old: Node | None,
     new: Node | None,
 ) -> bool:
+    """Whether a node that came, changed or went may let the waiting pod in."""
     written = waiting.spec.topology_spread_constraints or defaults
     keys = {each.topology_key for each in written if each.when_unsatisfiable == HARD}
     complete_before = old is not None and keys <= old.labels.keys()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.ledger import started
+from mooring.cluster.pod_table import started
 from mooring.objects.pod import Pod
 
 # Makes every priority positive, so that more victims always weigh more than fewer.
@@ -26,7 +26,8 @@ class Candidates:
     victim_count: NDArray[np.int64]
     #: When the longest-running of the most important victims started.
     earliest_start: NDArray[np.float64]
-    victims: Sequence[Callable[[], tuple[Pod, ...]]]
+    #: Names the victims of the node at a place.
+    victims: Callable[[int], tuple[Pod, ...]]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -45,19 +46,20 @@ class Candidates:
             np.array(sums, np.int64),
             np.array(counts, np.int64),
             np.array(starts, np.float64),
-            [_telling(victims) for _, victims, _ in found],
+            lambda at: found[at][1],
         )
 
-    @classmethod
-    def joined(cls, parts: Sequence[Candidates]) -> Candidates:
-        return cls(
-            np.concatenate([part.rows for part in parts]),
-            np.concatenate([part.violations for part in parts]),
-            np.concatenate([part.highest_priority for part in parts]),
-            np.concatenate([part.priority_sum for part in parts]),
-            np.concatenate([part.victim_count for part in parts]),
-            np.concatenate([part.earliest_start for part in parts]),
-            [victims for part in parts for victims in part.victims],
+    def followed_by(self, other: Candidates) -> Candidates:
+        """These, then the others."""
+        own = len(self)
+        return Candidates(
+            np.concatenate((self.rows, other.rows)),
+            np.concatenate((self.violations, other.violations)),
+            np.concatenate((self.highest_priority, other.highest_priority)),
+            np.concatenate((self.priority_sum, other.priority_sum)),
+            np.concatenate((self.victim_count, other.victim_count)),
+            np.concatenate((self.earliest_start, other.earliest_start)),
+            lambda at: self.victims(at) if at < own else other.victims(at - own),
         )
 
     def first(self, count: int) -> Candidates:
@@ -69,7 +71,7 @@ class Candidates:
             self.priority_sum[:count],
             self.victim_count[:count],
             self.earliest_start[:count],
-            self.victims[:count],
+            self.victims,
         )
 
     def enough(self, wanted: int) -> int | None:
@@ -103,7 +105,3 @@ def weigh(victims: Sequence[Pod]) -> tuple[int, int, int, float]:
         len(victims),
         min(started(pod) for pod in victims if pod.priority == highest),
     )
-
-
-def _telling(victims: tuple[Pod, ...]) -> Callable[[], tuple[Pod, ...]]:
-    return lambda: victims

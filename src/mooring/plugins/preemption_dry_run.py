@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, WhatIf
-from mooring.cluster.ledger import Ledger
+from mooring.cluster.pod_table import LesserPods
 from mooring.framework.attempt import PreFiltered
 from mooring.framework.nominated import (
     filter_with_nominated,
@@ -28,6 +28,9 @@ from mooring.objects.workload import PodDisruptionBudget
 
 from .preemption_budgets import breaking
 from .preemption_candidates import PRIORITY_SHIFT, Candidates
+
+# Rows that are looked at together, at the least: fewer save nothing.
+_AT_ONCE = 64
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 
@@ -49,75 +52,53 @@ class DryRun:
 
     def candidates(self, rows: NDArray[np.intp], wanted: int) -> Candidates:
         """Looks at rows in order until there are enough candidates."""
-        parts = [Candidates.of(())]
-        size = max(wanted, 64)
-        for at in range(0, len(rows), size):
-            parts.append(self._look_at(rows[at : at + size]))
-            found = Candidates.joined(parts)
+        found = Candidates.of(())
+        at = 0
+        while at < len(rows):
+            # Mostly nearly every row is a candidate, and a second look costs as much as many rows.
+            missing = wanted - len(found)
+            size = max(missing + missing // 4, _AT_ONCE)
+            found = found.followed_by(self._look_at(rows[at : at + size]))
             enough = found.enough(wanted)
             if enough is not None:
                 return found.first(enough)
-        return Candidates.joined(parts)
+            at += size
+        return found
 
     def _look_at(self, rows: NDArray[np.intp]) -> Candidates:
-        ledgers = [self.nodes.ledger(row) for row in rows.tolist()]
-        firsts = [ledger.below(self.pod.priority) for ledger in ledgers]
-        evictable = [len(ledger.pods) > at for ledger, at in zip(ledgers, firsts, strict=True)]
-        without = len(rows) - sum(evictable)
+        lesser = self.nodes.lesser_pods(self.pod.priority, rows)
+        without = len(rows) - len(lesser.rows)
         if without:
             self.reasons[NO_VICTIMS] += without
-        lesser = [
-            Lesser(int(row), ledger, at)
-            for row, ledger, at, any_ in zip(rows, ledgers, firsts, evictable, strict=True)
-            if any_
-        ]
-        if not lesser:
+        if not len(lesser.rows):
             return Candidates.of(())
         if reads_only_room(self.profile, self.pre_filtered):
             return RoomDryRun(self, lesser).candidates()
-        return Candidates.of([found for each in lesser if (found := self._on_row(each))])
+        by_row = (self._on_row(row, lesser.pods(at)) for at, row in enumerate(lesser.rows.tolist()))
+        return Candidates.of([found for found in by_row if found is not None])
 
-    # Row by row: exact for whatever the filters read
-
-    def _on_row(self, lesser: Lesser) -> tuple[int, tuple[Pod, ...], int] | None:
-        what_if = WhatIf(self.nodes)
-        state = RowState(self, what_if, lesser.row, self.pre_filtered)
-        for pod in lesser.pods:
+    def _on_row(self, row: int, lesser: Sequence[Pod]) -> tuple[int, tuple[Pod, ...], int] | None:
+        """Who must go on one row: exact for whatever the filters read."""
+        state = RowState(self, WhatIf(self.nodes), row, self.pre_filtered)
+        for pod in lesser:
             state = state.without(pod)
         refused = state.refused()
         if refused:
             self.reasons.update(refused)
             return None
-        broken = breaking(lesser.pods, self.budgets)
+        broken = breaking(lesser, self.budgets)
         victims: list[int] = []
         for at in _harmful_first(broken):
-            reprieved = state.with_(lesser.pods[at])
+            reprieved = state.with_(lesser[at])
             if reprieved.refused():
                 victims.append(at)
-                reprieved.undo(lesser.pods[at])
+                reprieved.undo(lesser[at])
             else:
                 state = reprieved
         if not victims:
             return None
-        chosen = tuple(lesser.pods[at] for at in sorted(victims))
-        return lesser.row, chosen, sum(broken[at] for at in victims)
-
-
-@dataclass(frozen=True, slots=True)
-class Lesser:
-    """The pods on a row of a lower priority than the pod that is to be placed."""
-
-    row: int
-    ledger: Ledger
-    first: int
-
-    @property
-    def pods(self) -> tuple[Pod, ...]:
-        return self.ledger.pods[self.first :]
-
-    def telling(self, gone: Mask) -> Callable[[], tuple[Pod, ...]]:
-        pods = self.pods
-        return lambda: tuple(pods[at] for at in np.flatnonzero(gone).tolist())
+        chosen = tuple(lesser[at] for at in sorted(victims))
+        return row, chosen, sum(broken[at] for at in victims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,16 +137,9 @@ class RowState:
 class RoomDryRun:
     """Many rows at once, for a pod whose filters see others only by the room that they take."""
 
-    def __init__(self, run: DryRun, lesser: Sequence[Lesser]) -> None:
+    def __init__(self, run: DryRun, lesser: LesserPods) -> None:
         self._run = run
         self._lesser = lesser
-        self._rows = np.array([each.row for each in lesser], np.intp)
-        self._counts = np.array([len(each.ledger.pods) - each.first for each in lesser], np.intp)
-        #: Where each row's pods begin in the flat arrays, which hold the pods of all rows.
-        self._begins = np.cumsum(self._counts) - self._counts
-        self._requests = np.concatenate(
-            [each.ledger.requests[:, each.first :] for each in lesser], axis=1
-        )
         self._what_if = WhatIf(run.nodes)
         self._room = [
             plugin
@@ -175,10 +149,10 @@ class RoomDryRun:
 
     def candidates(self) -> Candidates:
         run = self._run
-        sums = np.add.reduceat(self._requests, self._begins, axis=1)
-        self._what_if.shift(self._rows, -sums)
+        sums = np.add.reduceat(self._lesser.requests, self._lesser.begins, axis=1)
+        self._what_if.shift(self._lesser.rows, -sums)
         outcome = filter_with_nominated(
-            run.profile, run.pod, run.pre_filtered, self._what_if, self._rows
+            run.profile, run.pod, run.pre_filtered, self._what_if, self._lesser.rows
         )
         for reason, count in outcome.reason_counts():
             if count:
@@ -192,44 +166,48 @@ class RoomDryRun:
         """Per pod of the flat arrays whether evicting it breaks a budget."""
         budgets = self._run.budgets
         if not budgets:
-            return np.zeros(self._requests.shape[1], np.bool_)
-        broken = [flag for each in self._lesser for flag in breaking(each.pods, budgets)]
-        return np.array(broken, np.bool_)
+            return np.zeros(self._lesser.requests.shape[1], np.bool_)
+        by_row = (self._lesser.pods(at) for at in range(len(self._lesser.rows)))
+        return np.array([flag for pods in by_row for flag in breaking(pods, budgets)], np.bool_)
 
     def _order(self, broken: Mask) -> NDArray[np.intp]:
         """The pods of each row in the order in which they are spared: budget breakers first."""
         if not broken.any():
             return np.arange(len(broken))
-        owner = np.repeat(np.arange(len(self._rows)), self._counts)
+        owner = np.repeat(np.arange(len(self._lesser.rows)), self._lesser.counts)
         return np.lexsort((np.arange(len(broken)), ~broken, owner))
 
     def _reprieve(self, fitting: NDArray[np.intp], order: NDArray[np.intp]) -> Mask:
         """Per pod of the flat arrays whether it must go: all at first, then one by one less."""
-        gone = np.zeros(self._requests.shape[1], np.bool_)
+        gone = np.zeros(self._lesser.requests.shape[1], np.bool_)
         crowd = self._crowd()
-        for turn in range(int(self._counts[fitting].max(initial=0))):
-            places = fitting[self._counts[fitting] > turn]
-            pods = order[self._begins[places] + turn]
-            rows = self._rows[places]
-            self._what_if.shift(rows, self._requests[:, pods])
+        for turn in range(int(self._lesser.counts[fitting].max(initial=0))):
+            places = fitting[self._lesser.counts[fitting] > turn]
+            pods = order[self._lesser.begins[places] + turn]
+            rows = self._lesser.rows[places]
+            self._what_if.shift(rows, self._lesser.requests[:, pods])
             spared = self._fits(rows, crowd)
             gone[pods[~spared]] = True
-            self._what_if.shift(rows[~spared], -self._requests[:, pods[~spared]])
+            self._what_if.shift(rows[~spared], -self._lesser.requests[:, pods[~spared]])
         return gone
 
     def _crowd(self) -> NDArray[np.int64] | None:
         """What nominated pods take on the rows that have some."""
         weight = self._run.nodes.nominated_weight(self._run.pod)
-        if weight is None or not weight[self._run.nodes.resources[PODS], self._rows].any():
+        if weight is None or not weight[self._run.nodes.resources[PODS], self._lesser.rows].any():
             return None
         return weight
 
     def _fits(self, rows: NDArray[np.intp], crowd: NDArray[np.int64] | None) -> Mask:
         fits = self._has_room(rows)
-        if crowd is not None:
-            self._what_if.shift(rows, crowd[:, rows])
-            fits = fits & self._has_room(rows)
-            self._what_if.shift(rows, -crowd[:, rows])
+        if crowd is None:
+            return fits
+        crowded = np.flatnonzero(crowd[self._run.nodes.resources[PODS], rows])
+        if len(crowded):
+            there = rows[crowded]
+            self._what_if.shift(there, crowd[:, there])
+            fits[crowded] &= self._has_room(there)
+            self._what_if.shift(there, -crowd[:, there])
         return fits
 
     def _has_room(self, rows: NDArray[np.intp]) -> Mask:
@@ -240,38 +218,31 @@ class RoomDryRun:
         ).feasible
 
     def _weighed(self, fitting: NDArray[np.intp], gone: Mask, broken: Mask) -> Candidates:
-        counts = self._per_row(gone.astype(np.int64))[fitting]
+        lesser = self._lesser
+        counts = self._per_row(gone.astype(np.int64))
         # A row on which everybody could be spared is none on which evicting helps.
-        fitting = fitting[counts > 0]
-        priorities = -np.concatenate(
-            [np.array(each.ledger.priorities[each.first :], np.int64) for each in self._lesser]
-        )
-        starts = np.concatenate([each.ledger.starts[each.first :] for each in self._lesser])
+        fitting = fitting[counts[fitting] > 0]
         lowest = np.iinfo(np.int64).min
-        highest = np.maximum.reduceat(np.where(gone, priorities, lowest), self._begins)
-        owner = np.repeat(np.arange(len(self._rows)), self._counts)
-        most_important = gone & (priorities == highest[owner])
-        earliest = np.minimum.reduceat(np.where(most_important, starts, np.inf), self._begins)
-        shifted = np.where(gone, priorities + PRIORITY_SHIFT, 0)
+        highest = np.maximum.reduceat(np.where(gone, lesser.priorities, lowest), lesser.begins)
+        most_important = gone & (lesser.priorities == np.repeat(highest, lesser.counts))
+        starts = np.where(most_important, lesser.starts, np.inf)
         return Candidates(
-            self._rows[fitting],
+            lesser.rows[fitting],
             self._per_row((gone & broken).astype(np.int64))[fitting],
             highest[fitting],
-            self._per_row(shifted)[fitting],
-            counts[counts > 0],
-            earliest[fitting],
-            list(self._telling(fitting, gone)),
+            self._per_row(np.where(gone, lesser.priorities + PRIORITY_SHIFT, 0))[fitting],
+            counts[fitting],
+            np.minimum.reduceat(starts, lesser.begins)[fitting],
+            lambda at: self._victims(int(fitting[at]), gone),
         )
 
     def _per_row(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.add.reduceat(values, self._begins)
+        return np.add.reduceat(values, self._lesser.begins)
 
-    def _telling(
-        self, fitting: NDArray[np.intp], gone: Mask
-    ) -> Iterator[Callable[[], tuple[Pod, ...]]]:
-        for at in fitting.tolist():
-            begin = self._begins[at]
-            yield self._lesser[at].telling(gone[begin : begin + self._counts[at]])
+    def _victims(self, at: int, gone: Mask) -> tuple[Pod, ...]:
+        begin = int(self._lesser.begins[at])
+        pods = slice(begin, begin + int(self._lesser.counts[at]))
+        return self._lesser.named(self._lesser.slots[pods][gone[pods]])
 
 
 def _harmful_first(broken: Sequence[bool]) -> list[int]:

@@ -146,9 +146,10 @@ def both(one: Mask | None, other: Mask | None) -> Mask | None:
 def pods_per_domain(
     constraint: Constraint, namespace: str, nodes: Nodes, among: Mask | None
 ) -> NDArray[np.int64]:
-    """The pods that count on some rows, per code of the topology key and a place of 0 for ABSENT.
+    """The pods that count on some rows, per code of the topology key.
 
-    `among` None is every node: these counts are kept anyway.
+    The last place is ABSENT's and means nothing. `among` None is every node: these counts are
+    kept anyway.
     """
     column = nodes.label(constraint.topology_key)
     match = constraint.counted(namespace)
@@ -160,9 +161,7 @@ def pods_per_domain(
         return tally.in_domains(column).counts()
     codes = np.where(among, column.codes[nodes.everything], absent)
     codes[codes < 0] = absent
-    counts = np.bincount(codes, tally.by_row[nodes.everything], absent + 1).astype(np.int64)
-    counts[absent] = 0
-    return counts
+    return np.bincount(codes, tally.by_row[nodes.everything], absent + 1).astype(np.int64)
 
 
 def domains_among(constraint: Constraint, nodes: Nodes, among: Mask | None) -> Mask:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Mask, Nodes
 from mooring.cluster.labels import LabelColumn
-from mooring.cluster.vocabulary import ABSENT
 from mooring.objects.pod import Pod
 
 from .spread_constraints import Constraint, domains_among, pods_per_domain
@@ -58,9 +57,9 @@ class Spread:
 
     constraint: Constraint
     column: LabelColumn
-    #: The rows that count; None is every node.
+    #: The rows that count, all with every key; None is every node.
     included: Mask | None
-    #: int64 per code, and a last place for ABSENT.
+    #: int64 per code; the last place is ABSENT's and means nothing.
     counts: NDArray[np.int64]
     domain_count: int
     lowest: Lowest
@@ -71,9 +70,7 @@ class Spread:
         """Per code, whether one more pod there is one too many."""
         enough = self.domain_count >= self.constraint.min_domains
         fewest = self.lowest.count if enough else 0
-        skewed = self.counts > self.constraint.max_skew + fewest - self.own
-        skewed[-1] = False
-        return skewed
+        return self.counts > self.constraint.max_skew + fewest - self.own
 
     def moved(self, pod: Pod, row: int, amount: int) -> Spread:
         """This spread with one pod more or fewer; whether it terminates is not asked."""
@@ -97,8 +94,6 @@ class Spreads:
     def moved(self, pod: Pod, row: int, amount: int) -> Spreads:
         """These with one pod more or fewer; the same value if no constraint concerns the pod."""
         if pod.namespace != self.namespace:
-            return self
-        if any(spread.column.codes[row] == ABSENT for spread in self.each):
             return self
         moved = tuple(spread.moved(pod, row, amount) for spread in self.each)
         if all(after is before for after, before in zip(moved, self.each, strict=True)):

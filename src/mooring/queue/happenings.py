@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from mooring.framework.events import Action, ClusterEvent, Resource
+from mooring.objects.csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    StorageObject,
+)
 
 _LABELS = {
     Action.ADD: "Add",
@@ -57,6 +64,22 @@ FORCE_ACTIVATE = ClusterEvent(Resource.ANYTHING, Action.ALL, "ForceActivate")
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
+
+
+_STORAGE: dict[type[StorageObject], Resource] = {
+    PersistentVolume: Resource.PERSISTENT_VOLUME,
+    PersistentVolumeClaim: Resource.PERSISTENT_VOLUME_CLAIM,
+    StorageClass: Resource.STORAGE_CLASS,
+    CSINode: Resource.CSI_NODE,
+    CSIDriver: Resource.CSI_DRIVER,
+    CSIStorageCapacity: Resource.CSI_STORAGE_CAPACITY,
+    VolumeAttachment: Resource.VOLUME_ATTACHMENT,
+}
+
+
+def storage_event(item: StorageObject, action: Action) -> ClusterEvent:
+    """What happened to a storage object; changes of it are not told apart."""
+    return event(_STORAGE[type(item)], action)
 
 
 def pod_events(old: Pod, new: Pod, assigned: bool) -> tuple[ClusterEvent, ...]:

@@ -176,7 +176,11 @@ def _apply(engine: Engine, pod: Pod, step: Step) -> None:
     node_name = step.chosen or step.nominated
     if node_name is not None:
         cluster.nominate(pod, "")
-        cluster.assume(pod, node_name)
+        placed = cluster.assume(pod, node_name)
+        row = cluster.nodes.row(node_name)
+        assert row is not None, "a pod was assumed there"
+        for plugin in engine.profiles[pod.spec.scheduler_name].reserve:
+            plugin.reserve(placed, cluster.nodes, row)
 
 
 def _outrank(engine: Engine, pod: Pod, node_name: str) -> None:

@@ -115,15 +115,14 @@ def _failed(profile: Profile, pod: Pod, nodes: Nodes, failed: Failed) -> Finding
 
 
 def _candidates(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> dict[str, Candidate]:
-    return {
-        nodes.name(row): Candidate(tuple(victim.key for victim in victims()), violations)
-        for plugin in profile.post_filter
-        if isinstance(plugin, DefaultPreemption)
-        for found in [plugin.candidates(pod, failed, nodes, profile, Counter())]
-        for row, victims, violations in zip(
-            found.rows.tolist(), found.victims, found.violations.tolist(), strict=True
-        )
-    }
+    named: dict[str, Candidate] = {}
+    for plugin in profile.post_filter:
+        if isinstance(plugin, DefaultPreemption):
+            found = plugin.candidates(pod, failed, nodes, profile, Counter())
+            for at, row in enumerate(found.rows.tolist()):
+                victims = tuple(victim.key for victim in found.victims(at))
+                named[nodes.name(row)] = Candidate(victims, int(found.violations[at]))
+    return named
 
 
 def _narrowed(names: frozenset[str] | None) -> Names | None:

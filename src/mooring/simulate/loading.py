@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -19,6 +19,8 @@ from .defaulting import Defaults, PriorityClass, UnknownPriorityClass, without_n
 from .fields import Decode, explain
 from .manifests import PRIORITY_CLASS, Manifest, read
 from .problems import InputError, Place
+
+T = TypeVar("T", bound=Object | PriorityClass)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +69,14 @@ def _decoded(manifest: Manifest, defaults: Defaults) -> Object:
     def decode(raw: Any) -> Object:
         return from_builtins(manifest.kind, raw)
 
-    def fill_and_decode(raw: Any) -> Object:
-        return decode(defaults.fill(manifest.kind, raw))
+    def fill(raw: Any) -> Any:
+        return defaults.fill(manifest.kind, raw)
 
     try:
-        item = _reading(manifest, fill_and_decode, decode)
+        return _read(manifest, fill, decode)
     except UnknownPriorityClass as error:
         told = f'there is no PriorityClass "{error}"'
         raise manifest.error("spec.priorityClassName", told) from None
-    for field, told in faults(item):
-        raise manifest.error(field, told)
-    return item
 
 
 def _priority_class(manifest: Manifest) -> PriorityClass:
@@ -87,33 +86,48 @@ def _priority_class(manifest: Manifest) -> PriorityClass:
         except msgspec.ValidationError as error:
             raise DecodeError(str(error)) from error
 
-    item = _reading(manifest, decode, decode)
+    return _read(manifest, lambda raw: raw, decode)
+
+
+def _read(manifest: Manifest, fill: Callable[[Any], Any], decode: Callable[[Any], T]) -> T:
+    try:
+        item = _decoded_with_nulls(manifest, fill, decode)
+    except RecursionError:
+        raise manifest.error("nested too deeply") from None
     for field, told in faults(item):
-        raise manifest.error(field, told)
+        raise _error(manifest, field, told)
     return item
 
 
-def _reading(manifest: Manifest, fill_and_decode: Decode, decode: Decode) -> Any:
+def _decoded_with_nulls(
+    manifest: Manifest, fill: Callable[[Any], Any], decode: Callable[[Any], T]
+) -> T:
     try:
-        try:
-            return fill_and_decode(manifest.raw)
-        except DecodeError:
-            raw = without_nulls(manifest.raw)
-            try:
-                return fill_and_decode(raw)
-            except DecodeError as error:
-                raise manifest.error(*_explained(decode, raw, str(error))) from None
-    except (RecursionError, TypeError) as error:
-        raise manifest.error(f"cannot be read: {error}") from None
+        return decode(fill(manifest.raw))
+    except DecodeError:
+        # Fields that are null are rare, so that nobody else pays for looking for them.
+        raw = without_nulls(manifest.raw)
+    try:
+        return decode(fill(raw))
+    except DecodeError as error:
+        raise _error(manifest, *_explained(decode, raw, fill(raw), str(error))) from None
 
 
-def _explained(decode: Decode, raw: Any, error: str) -> tuple[str, str]:
-    """What is wrong as it is written, rather than as it was filled in."""
+def _explained(decode: Decode, written: Any, filled: Any, error: str) -> tuple[str, str]:
+    """What is wrong: as it is written if possible, else as it was filled in."""
     try:
-        decode(raw)
+        decode(written)
     except DecodeError as original:
-        return explain(decode, raw, str(original))
-    return "", error
+        return explain(decode, written, str(original))
+    return explain(decode, filled, error)
+
+
+def _error(manifest: Manifest, field: str, told: str) -> InputError:
+    """The error, in terms of what is written where that was filled in from another field."""
+    status = manifest.raw.get("status")
+    if manifest.kind == "Node" and isinstance(status, Mapping) and not status.get("allocatable"):
+        field = field.replace("status.allocatable", "status.capacity", 1)
+    return manifest.error(field, told)
 
 
 class _Register:

@@ -2,7 +2,9 @@
 
     placements: [{namespace, pod, node, profile, priority, attempts}]   in the order of decision
     pending: [{namespace, pod, reason, message, scheduler, priority, attempts}]   as given
-    summary: {nodes, placed, pending, resources: {NAME: {unit, allocatable, before, after}}}
+    preempted: [{namespace, pod, node, by}]   in the order of decision; by is namespace/name
+    summary: {nodes, placed, pending, preempted,
+              resources: {NAME: {unit, allocatable, before, after}}}
 
 Amounts are integers: cpu in millicores, memory and storage in bytes, everything else counted.
 """
@@ -13,7 +15,7 @@ from typing import Any
 
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 
-from .transcript import Pending, Placed, Transcript
+from .transcript import Pending, Placed, Preempted, Transcript
 
 
 def structure(transcript: Transcript) -> dict[str, Any]:
@@ -21,10 +23,12 @@ def structure(transcript: Transcript) -> dict[str, Any]:
     return {
         "placements": [_placement(each) for each in transcript.placed],
         "pending": [_pending(each) for each in transcript.pending],
+        "preempted": [_preempted(each) for each in transcript.preempted],
         "summary": {
             "nodes": transcript.nodes,
             "placed": len(transcript.placed),
             "pending": len(transcript.pending),
+            "preempted": len(transcript.preempted),
             "resources": {
                 name: {
                     "unit": unit(name),
@@ -66,4 +70,13 @@ def _pending(pending: Pending) -> dict[str, Any]:
         "scheduler": pending.pod.spec.scheduler_name,
         "priority": pending.pod.priority,
         "attempts": pending.attempts,
+    }
+
+
+def _preempted(preempted: Preempted) -> dict[str, Any]:
+    return {
+        "namespace": preempted.pod.namespace,
+        "pod": preempted.pod.name,
+        "node": preempted.node,
+        "by": preempted.by,
     }

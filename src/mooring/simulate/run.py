@@ -9,8 +9,8 @@ import msgspec
 
 from mooring.cluster import Nodes
 from mooring.engine import Engine
-from mooring.engine.actions import Action, BindPod, PatchPodStatus, RecordEvent
-from mooring.engine.events import Applied, Bound
+from mooring.engine.actions import Action, BindPod, EvictPod, PatchPodStatus, PodRef, RecordEvent
+from mooring.engine.events import Applied, Bound, Evicted, Removed
 from mooring.engine.failures import UNSCHEDULABLE
 from mooring.objects.decode import Object
 from mooring.objects.node import Node
@@ -18,9 +18,10 @@ from mooring.objects.pod import Pod
 from mooring.objects.workload import Namespace
 from mooring.queue.queued_pod import Place, QueuedPod
 
-from .transcript import Pending, Placed, Transcript, Use
+from .transcript import Pending, Placed, Preempted, Transcript, Use
 
 GATED, TERMINATING, OTHER_SCHEDULER = "SchedulingGated", "Terminating", "OtherScheduler"
+PREEMPTED = "Preempted"
 
 #: Told after each decision how many pods are placed.
 Watch = Callable[[int], None]
@@ -29,7 +30,7 @@ Watch = Callable[[int], None]
 def simulate(
     engine: Engine, objects: Iterable[Object], watch: Watch = lambda placed: None
 ) -> Transcript:
-    """Schedules what is pending among the objects. Every binding succeeds at once."""
+    """Schedules what is pending among the objects. Bindings and evictions succeed at once."""
     given = _Given.sorted(objects)
     for item in (*given.namespaces, *given.workloads, *given.nodes, *given.running):
         engine.handle(Applied(item), 0.0)
@@ -43,6 +44,7 @@ def simulate(
     return Transcript(
         placed=tuple(run.placed.values()),
         pending=tuple(run.why(pod) for pod in given.waiting if pod.uid not in run.placed),
+        preempted=tuple(run.preempted),
         use=_use(engine.cluster.nodes, before),
         nodes=len(engine.cluster.nodes),
         story=tuple(run.story),
@@ -88,15 +90,16 @@ class _Given:
 class _Run:
     """One run of the engine.
 
-    It ends when every pod that waits has failed since the last placement: the cluster is as it
-    was when they failed, so they would fail again. Each round between two placements is finite,
-    and there are no more placements than pods.
+    It ends when every pod that waits has failed since the last placement or eviction: the cluster
+    is as it was when they failed, so they would fail again. Each round between two changes is
+    finite, and a pod is placed and evicted at most once.
     """
 
     engine: Engine
     waiting: dict[str, Pod]
     now: float = 0.0
     placed: dict[str, Placed] = field(default_factory=dict)
+    preempted: list[Preempted] = field(default_factory=list)
     story: list[tuple[float, Action]] = field(default_factory=list)
     _failed: set[str] = field(default_factory=set)
     _messages: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -116,15 +119,20 @@ class _Run:
 
     def advance(self) -> None:
         """Makes one decision and performs it, so that the next one is made in its light."""
-        for action in self.engine.step(self.now, budget=1):
+        actions = self.engine.step(self.now, budget=1)
+        for action in actions:
             self.story.append((self.now, action))
             match action:
                 case BindPod(pod, node, profile):
                     self._bind(self.waiting[pod.uid], node, profile)
+                case EvictPod(pod, preemptor):
+                    self._evict(pod, preemptor)
                 case PatchPodStatus(pod, condition) if condition is not None:
                     self._messages[pod.uid] = condition.reason, condition.message
-                case RecordEvent(pod, "Warning", note=note):
+                case RecordEvent(pod, reason="FailedScheduling", note=note):
                     self._fail(pod.uid, note)
+        if any(isinstance(action, BindPod | EvictPod) for action in actions):
+            self._failed.clear()
 
     def why(self, pod: Pod) -> Pending:
         """Why a pod has no node."""
@@ -132,19 +140,30 @@ class _Run:
         if pod.spec.scheduler_name not in self.engine.profiles:
             text = f'no profile serves the scheduler name "{pod.spec.scheduler_name}"'
             return Pending(pod, OTHER_SCHEDULER, text, 0)
-        if queued is None:
+        if pod.terminating:
             return Pending(pod, TERMINATING, "the pod is being deleted", 0)
-        if queued.place is Place.GATED:
-            return Pending(pod, GATED, _gate(queued), queued.attempts)
+        attempts = self._attempts.get(pod.uid, 0)
+        if queued is not None and queued.place is Place.GATED:
+            return Pending(pod, GATED, _gate(queued), attempts)
         reason, message = self._messages[pod.uid]
-        return Pending(pod, reason, message, queued.attempts)
+        return Pending(pod, reason, message, attempts)
 
     def _bind(self, pod: Pod, node: str, profile: str) -> None:
-        self._failed.clear()
         attempts = self._attempts.pop(pod.uid, 0) + 1
         self.placed[pod.uid] = Placed(pod, node, profile, attempts)
         self.engine.handle(Applied(pod.on(node)), self.now)
         self.engine.handle(Bound(pod.uid), self.now)
+
+    def _evict(self, ref: PodRef, preemptor: PodRef) -> None:
+        self.engine.handle(Evicted(ref.uid, preemptor.uid), self.now)
+        victim = self.engine.cluster.pod(ref.uid)
+        if victim is None:
+            return
+        by = f"{preemptor.namespace}/{preemptor.name}"
+        self.preempted.append(Preempted(victim, victim.node_name, by))
+        self.placed.pop(ref.uid, None)
+        self._messages[ref.uid] = PREEMPTED, f"placed on {victim.node_name}, preempted by {by}"
+        self.engine.handle(Removed(victim), self.now)
 
     def _fail(self, uid: str, note: str) -> None:
         self._failed.add(uid)

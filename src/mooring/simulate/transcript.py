@@ -29,6 +29,15 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
+class Preempted:
+    """A pod that had to leave its node, and the namespace and name of the pod it made way for."""
+
+    pod: Pod
+    node: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Use:
     """How much of a resource there is and is asked for, in all nodes, in native units."""
 
@@ -43,6 +52,7 @@ class Transcript:
 
     placed: tuple[Placed, ...]
     pending: tuple[Pending, ...]
+    preempted: tuple[Preempted, ...]
     #: By resource; only those of which there is any or any is asked for.
     use: dict[str, Use]
     nodes: int

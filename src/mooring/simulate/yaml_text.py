@@ -41,24 +41,34 @@ _NO_KEY: Any = object()
 
 def documents(text: str, file: str) -> Iterator[tuple[Place, Any]]:
     """The documents that are not empty; each is a mapping."""
-    number = empty = 0
-    builder = _Builder()
+    number = 1
     try:
-        for event in yaml.parse(text, Loader):
-            if isinstance(event, yaml.DocumentStartEvent):
-                number += 1
-                builder = _Builder(event.start_mark)
-            elif isinstance(event, yaml.DocumentEndEvent):
-                if builder.root is not None:
-                    yield Place(file, number), builder.root
-                elif (empty := empty + 1) > _MOST_EMPTY:
-                    raise InputError(file, f"more than {_MOST_EMPTY:,} empty documents")
-            elif not isinstance(event, yaml.StreamStartEvent | yaml.StreamEndEvent):
-                builder.take(event)
+        for number, root in _roots(text):
+            if root is not None:
+                yield Place(file, number), root
+            # From here on, an error is about the next one.
+            number += 1
     except _BadYAML as error:
         raise InputError(Place(file, number), error) from None
     except yaml.YAMLError as error:
-        raise InputError(Place(file, max(number, 1)), f"broken YAML: {_told(error)}") from None
+        raise InputError(Place(file, number), f"broken YAML: {_told(error)}") from None
+
+
+def _roots(text: str) -> Iterator[tuple[int, Any]]:
+    """The number and the value of each document."""
+    number = empty = 0
+    builder = _Builder()
+    for event in yaml.parse(text, Loader):
+        if isinstance(event, yaml.DocumentStartEvent):
+            number += 1
+            builder = _Builder(event.start_mark)
+        elif isinstance(event, yaml.DocumentEndEvent):
+            empty += builder.root is None
+            if empty > _MOST_EMPTY:
+                raise _BadYAML(f"more than {_MOST_EMPTY:,} empty documents", event)
+            yield number, builder.root
+        elif not isinstance(event, yaml.StreamStartEvent | yaml.StreamEndEvent):
+            builder.take(event)
 
 
 class _BadYAML(ValueError):

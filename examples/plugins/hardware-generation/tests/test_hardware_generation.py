@@ -1,0 +1,150 @@
+"""HardwareGeneration on small clusters, and against the same rule in plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from mooring_hardware_generation import (
+    MIN_GENERATION,
+    HardwareGeneration,
+    HardwareGenerationArgs,
+)
+
+from mooring.cluster import Cluster
+from mooring.framework.status import Code, Rejected
+from mooring.objects.decode import from_builtins
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+
+LABEL = "hardware.example.com/generation"
+UNKNOWN = "node(s) have no hardware generation"
+OLDER = "node(s) are of an older hardware generation"
+GENERATIONS = {"new": "4", "old": "2", "plain": None, "odd": "next"}
+
+PLUGIN = HardwareGeneration()
+
+
+def node(name: str, generation: str | None) -> Node:
+    labels = {} if generation is None else {LABEL: generation}
+    made = from_builtins("Node", {"metadata": {"name": name, "labels": labels}})
+    assert isinstance(made, Node)
+    return made
+
+
+def pod(**labels: Any) -> Pod:
+    made = from_builtins("Pod", {"metadata": {"name": "pod", "labels": labels}})
+    assert isinstance(made, Pod)
+    return made
+
+
+def cluster(generations: dict[str, str | None]) -> Cluster:
+    made = Cluster()
+    for name, generation in generations.items():
+        made.put_node(node(name, generation))
+    return made
+
+
+def asking(generation: str) -> Pod:
+    return pod(**{MIN_GENERATION: generation})
+
+
+@pytest.mark.parametrize(
+    ("least", "rejected"),
+    [
+        pytest.param("1", {"plain": UNKNOWN, "odd": UNKNOWN}, id="only unknown ones"),
+        pytest.param("2", {"plain": UNKNOWN, "odd": UNKNOWN}, id="just new enough"),
+        pytest.param("3", {"old": OLDER, "plain": UNKNOWN, "odd": UNKNOWN}, id="older"),
+    ],
+)
+def test_rejects_nodes_that_are_older_or_unknown(least: str, rejected: dict[str, str]) -> None:
+    nodes = cluster(GENERATIONS).nodes
+    prepared = PLUGIN.pre_filter(asking(least), nodes)
+    assert isinstance(prepared, int)
+
+    verdict = PLUGIN.filter(prepared, nodes, nodes.rows)
+
+    refused = np.flatnonzero(verdict.rejected).tolist()
+    told = {nodes.name(row): verdict.told(row) for row in refused}
+    assert told == {name: (reason,) for name, reason in rejected.items()}
+    assert {verdict.code(row) for row in refused} == {Code.UNRESOLVABLE}
+
+
+def test_a_pod_that_asks_for_nothing_is_not_filtered() -> None:
+    assert PLUGIN.pre_filter(pod(), cluster(GENERATIONS).nodes) is None
+
+
+def test_a_wish_that_is_no_number_is_explained() -> None:
+    answer = PLUGIN.pre_filter(asking("newest"), cluster(GENERATIONS).nodes)
+
+    assert isinstance(answer, Rejected)
+    assert answer.message == f'label {MIN_GENERATION} must be a number, got "newest"'
+
+
+def test_scores_the_newest_highest() -> None:
+    nodes = cluster(GENERATIONS).nodes
+
+    scores = PLUGIN.normalize(pod(), PLUGIN.score(pod(), nodes, nodes.rows))
+
+    assert scores.tolist() == [100, 50, 0, 0]
+
+
+def test_does_not_score_when_no_node_has_the_label() -> None:
+    nodes = cluster({"plain": None}).nodes
+    assert PLUGIN.pre_score(pod(), nodes, nodes.rows) is None
+
+
+@pytest.mark.parametrize("generation", ["-5", "9223372036854775807"])
+def test_no_label_leads_to_an_invalid_score(generation: str) -> None:
+    nodes = cluster({"strange": generation, "new": "4"}).nodes
+
+    scores = PLUGIN.normalize(pod(), PLUGIN.score(pod(), nodes, nodes.rows))
+
+    assert 0 <= scores.min() <= scores.max() <= 100
+
+
+def test_reads_the_label_that_its_args_name() -> None:
+    plugin = HardwareGeneration(HardwareGenerationArgs(node_label="generation"))
+    made = from_builtins("Node", {"metadata": {"name": "new", "labels": {"generation": "7"}}})
+    assert isinstance(made, Node)
+    named = Cluster()
+    named.put_node(made)
+
+    assert plugin.score(pod(), named.nodes, named.nodes.rows).tolist() == [7]
+
+
+def test_some_rows_get_the_same_answers_as_all_rows() -> None:
+    nodes = cluster(GENERATIONS).nodes
+    some = np.array([2, 0], np.intp)
+
+    verdict = PLUGIN.filter(3, nodes, some)
+
+    assert verdict.ok.tolist() == PLUGIN.filter(3, nodes, nodes.everything).ok[some].tolist()
+    scores = PLUGIN.score(pod(), nodes, nodes.everything)
+    assert PLUGIN.score(pod(), nodes, some).tolist() == scores[some].tolist()
+
+
+def test_columns_say_what_the_nodes_say_one_by_one() -> None:
+    values = [None, "", "0", "3", "3", "12", "x", "-1"]
+    nodes = cluster({f"node-{at}": value for at, value in enumerate(values)}).nodes
+
+    verdict = PLUGIN.filter(3, nodes, nodes.everything)
+
+    assert verdict.ok.tolist() == [_is_at_least(value, 3) for value in values]
+
+
+def _is_at_least(value: str | None, least: int) -> bool:
+    return value is not None and value.lstrip("-").isdigit() and int(value) >= least
+
+
+@pytest.mark.parametrize(
+    ("generation", "woken"), [("2", False), ("3", True), ("5", True), (None, False)]
+)
+def test_a_rejected_pod_waits_for_a_node_that_is_new_enough(
+    generation: str | None, woken: bool
+) -> None:
+    (after_node, _) = PLUGIN.wakeups()
+
+    assert after_node.hint is not None
+    assert after_node.hint(asking("3"), None, node("late", generation)) is woken

@@ -1,0 +1,63 @@
+"""TeamNodes: nodes that belong to teams take only pods of those teams.
+
+A node belongs to a team when it has the label `team.example.com/<team>`, whatever its value; it
+may belong to several. A pod's team is its label `team`. Nodes of nobody are there for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from mooring.cluster import Change, NodeView, Scope
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import MAX_SCORE, NodeFilter, NodeScore, Sign
+from mooring.framework.status import Code, Reason
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.selector import Labels
+
+OWNER_PREFIX = "team.example.com/"
+
+
+class TeamNodes(NodeFilter, NodeScore, Sign):
+    """Asks node by node: whose is it, and does the pod belong to them?"""
+
+    name = "TeamNodes"
+    reads = Change.LABELS
+    scope = Scope.ROW
+
+    def sign(self, pod: Pod) -> Hashable:
+        return team_of(pod)
+
+    def filter_node(self, pod: Pod, node: NodeView) -> Reason | None:
+        teams = owners(node.labels)
+        if not teams or team_of(pod) in teams:
+            return None
+        # Evicting pods does not make the node ours, so preemption need not try it.
+        return Reason(f"node(s) belong to {', '.join(teams)}", Code.UNRESOLVABLE)
+
+    def score_node(self, pod: Pod, node: NodeView) -> int:
+        # A team's own nodes first, so that the shared ones are left to those who have none.
+        return MAX_SCORE if team_of(pod) in owners(node.labels) else 0
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._after_node_change),
+            on(Resource.POD, Action.UPDATE_POD_LABEL, self._after_pod_change),
+        )
+
+    def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:
+        teams = owners(new.labels)
+        return not teams or team_of(pod) in teams
+
+    def _after_pod_change(self, pod: Pod, old: Pod | None, new: Pod) -> bool:
+        return new.uid == pod.uid
+
+
+def owners(labels: Labels) -> list[str]:
+    """The teams that a node belongs to."""
+    return sorted(key.removeprefix(OWNER_PREFIX) for key in labels if key.startswith(OWNER_PREFIX))
+
+
+def team_of(pod: Pod) -> str | None:
+    return pod.labels.get("team")

@@ -1,0 +1,89 @@
+"""TeamNodes, asked about one node and about a whole cluster."""
+
+from __future__ import annotations
+
+import pytest
+from mooring_team_nodes import TeamNodes
+
+from mooring.cluster import Cluster, NodeView
+from mooring.framework.status import Code
+from mooring.objects.decode import from_builtins
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+
+PLUGIN = TeamNodes()
+
+
+def node(name: str, *teams: str) -> Node:
+    labels = {f"team.example.com/{team}": "" for team in teams}
+    made = from_builtins("Node", {"metadata": {"name": name, "labels": labels}})
+    assert isinstance(made, Node)
+    return made
+
+
+def pod(team: str | None) -> Pod:
+    labels = {} if team is None else {"team": team}
+    made = from_builtins("Pod", {"metadata": {"name": "pod", "labels": labels}})
+    assert isinstance(made, Pod)
+    return made
+
+
+def cluster(*nodes: Node) -> Cluster:
+    made = Cluster()
+    for each in nodes:
+        made.put_node(each)
+    return made
+
+
+def view(*teams: str) -> NodeView:
+    return cluster(node("node", *teams)).nodes.view(0)
+
+
+@pytest.mark.parametrize(
+    ("team", "owners"),
+    [
+        pytest.param(None, (), id="nobody's pod on nobody's node"),
+        pytest.param("search", (), id="a team's pod on nobody's node"),
+        pytest.param("search", ("search",), id="its own node"),
+        pytest.param("search", ("payments", "search"), id="a node of two teams"),
+    ],
+)
+def test_accepts(team: str | None, owners: tuple[str, ...]) -> None:
+    assert PLUGIN.filter_node(pod(team), view(*owners)) is None
+
+
+@pytest.mark.parametrize("team", [None, "ads"])
+def test_rejects_and_names_the_owners(team: str | None) -> None:
+    reason = PLUGIN.filter_node(pod(team), view("search", "payments"))
+
+    assert reason is not None
+    assert reason.text == "node(s) belong to payments, search"
+    assert reason.code is Code.UNRESOLVABLE
+
+
+def test_answers_for_all_nodes_at_once() -> None:
+    nodes = cluster(node("ours", "search"), node("shared"), node("theirs", "payments")).nodes
+
+    verdict = PLUGIN.filter(pod("search"), nodes, nodes.everything)
+
+    assert verdict.ok.tolist() == [True, True, False]
+    assert verdict.told(2) == ("node(s) belong to payments",)
+
+
+def test_prefers_the_nodes_of_its_own_team() -> None:
+    nodes = cluster(node("ours", "search"), node("shared")).nodes
+
+    assert PLUGIN.score(pod("search"), nodes, nodes.rows).tolist() == [100, 0]
+    assert PLUGIN.score(pod(None), nodes, nodes.rows).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("owners", "woken"), [((), True), (("search",), True), (("payments",), False)]
+)
+def test_a_rejected_pod_waits_for_a_node_that_would_take_it(
+    owners: tuple[str, ...], woken: bool
+) -> None:
+    (after_node, _) = PLUGIN.wakeups()
+
+    assert after_node.hint is not None
+    assert after_node.hint(pod("search"), None, node("late", *owners)) is woken

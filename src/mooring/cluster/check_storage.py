@@ -1,0 +1,72 @@
+"""Rebuilding what is counted of storage, and comparing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .nodes import State
+from .storage import Storage
+from .volume_index import VolumeIndex
+
+
+def check_storage(state: State, rebuilt: State) -> None:
+    """Raises AssertionError naming the first thing that does not follow from the objects."""
+    for name, row in state.rows.items():
+        kept = _row(state, row)
+        other = _row(rebuilt, rebuilt.rows[name])
+        assert kept == other, f"volumes of node {name}: kept {kept}, from objects {other}"
+    _check_dead_rows(state)
+    _check_users(state)
+    _check_objects(state.storage)
+
+
+def _row(state: State, row: int) -> dict[str, Any]:
+    use = state.volume_use
+    attached = {driver: use.attached(driver) for driver in use.drivers}
+    return {
+        "disks": {disk: rows[row] for disk, rows in use.disks if row in rows},
+        "volumes": {key: rows[row] for key, rows in use.volumes if row in rows},
+        "attachments": {key: rows[row] for key, rows in use.attachments if row in rows},
+        "attached": {
+            driver: int(column[row])
+            for driver, column in attached.items()
+            if column is not None and column[row]
+        },
+        "CSINode": state.csi_nodes.told(row),
+    }
+
+
+def _check_dead_rows(state: State) -> None:
+    for row, node in enumerate(state.nodes):
+        if node is None:
+            limits, migrated = (left := _row(state, row)).pop("CSINode")
+            assert not any((limits, migrated, *left.values())), f"row {row} without node: {left}"
+
+
+def _check_users(state: State) -> None:
+    expected: dict[str, dict[str, int]] = {}
+    for row, pod in state.placed:
+        for use in pod.claims:
+            expected.setdefault(f"{pod.namespace}/{use.name}", {})[pod.uid] = row
+    kept = {
+        key: {uid: row for uid, (_, row) in users.items()}
+        for key, users in state.volume_use.users.items()
+    }
+    assert kept == expected, f"users of claims: kept {kept}, from objects {expected}"
+
+
+def _check_objects(storage: Storage) -> None:
+    index = VolumeIndex()
+    claims_on: dict[str, set[str]] = {}
+    for volume in storage._volumes:
+        index.add(storage._volumes.get(volume.name) or volume)
+    for claim in storage._claims:
+        if claim.volume_name:
+            claims_on.setdefault(claim.volume_name, set()).add(claim.key)
+    assert storage._index == index, "the volumes by class or claim are not those there are"
+    kept = {name: set(keys) for name, keys in storage._claims_on.items()}
+    assert kept == claims_on, f"claims by volume: kept {kept}, from objects {claims_on}"
+    for objects in (storage._volumes, storage._claims):
+        names = objects.assumed.keys()
+        assert names == objects.owners.keys(), "an assumption that nobody relies on"
+        assert all(objects.known(name) is not None for name in names), "assumed but not known"

@@ -1,0 +1,146 @@
+"""The placed pods as columns, for questions about many pods at once: who could make way?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.objects.pod import Pod
+from mooring.objects.resources import PODS
+
+from .arrays import grown
+from .columns import Columns
+
+
+@dataclass(frozen=True, slots=True)
+class LesserPods:
+    """Pods of some rows that are less important than another, the most important first per row.
+
+    Rows without any are left out. Flat arrays hold the pods of all rows, one row after the other.
+    """
+
+    rows: NDArray[np.intp]
+    #: Where each row's pods begin in the flat arrays, and how many they are.
+    begins: NDArray[np.intp]
+    counts: NDArray[np.intp]
+    slots: NDArray[np.intp]
+    priorities: NDArray[np.int64]
+    starts: NDArray[np.float64]
+    #: int64[resource, pod]
+    requests: NDArray[np.int64]
+    table: PodTable
+
+    def pods(self, at: int) -> tuple[Pod, ...]:
+        """The pods of the row at a place."""
+        begin = int(self.begins[at])
+        return self.named(self.slots[begin : begin + int(self.counts[at])])
+
+    def named(self, slots: NDArray[np.intp]) -> tuple[Pod, ...]:
+        return tuple(self.table.pod(slot) for slot in slots.tolist())
+
+
+class PodTable:
+    """One slot per placed pod; slots of pods that are gone are reused."""
+
+    def __init__(self, columns: Columns, placed: Iterable[tuple[int, Pod]]) -> None:
+        self._columns = columns
+        self._slots: dict[str, int] = {}
+        self._pods: list[Pod | None] = []
+        self._free: list[int] = []
+        self._arrivals = 0
+        self._rows: NDArray[np.intp] = np.full(64, -1, np.intp)
+        self._priorities: NDArray[np.int64] = np.zeros(64, np.int64)
+        self._starts: NDArray[np.float64] = np.zeros(64, np.float64)
+        #: Tells equally important pods apart: who came first stays first.
+        self._order: NDArray[np.int64] = np.zeros(64, np.int64)
+        self._requests: NDArray[np.int64] = np.zeros((len(columns.requested), 64), np.int64)
+        for row, pod in placed:
+            self.add(pod, row)
+
+    def pod(self, slot: int) -> Pod:
+        pod = self._pods[slot]
+        assert pod is not None, f"slot {slot} has no pod"
+        return pod
+
+    def add(self, pod: Pod, row: int) -> None:
+        slot = self._new_slot(pod)
+        self._rows[slot] = row
+        self._order[slot] = self._arrivals
+        self._arrivals += 1
+        self._requests[:, slot] = 0
+        for name, request in pod.held.requests:
+            self._requests[self._columns.resources[name], slot] = request
+        self._requests[self._columns.resources[PODS], slot] = 1
+        self._describe(pod, slot)
+
+    def remove(self, pod: Pod) -> None:
+        slot = self._slots.pop(pod.uid)
+        self._pods[slot] = None
+        self._rows[slot] = -1
+        self._free.append(slot)
+
+    def replace(self, pod: Pod) -> None:
+        """A newer form of a pod that counts for the same."""
+        self._describe(pod, self._slots[pod.uid])
+
+    def below(self, priority: int, rows: NDArray[np.intp], capacity: int) -> LesserPods:
+        """The pods of a lower priority on some rows, in the order of the rows."""
+        place = np.full(capacity + 1, -1, np.intp)
+        place[rows] = np.arange(len(rows))
+        used = len(self._pods)
+        # A slot without a pod has row -1 and so finds the last place, which is no row's.
+        places = place[self._rows[:used]]
+        slots = np.flatnonzero((places >= 0) & (self._priorities[:used] < priority))
+        keys = self._order[slots], self._starts[slots], -self._priorities[slots], places[slots]
+        slots = slots[np.lexsort(keys)]
+        found, begins, counts = np.unique(places[slots], return_index=True, return_counts=True)
+        return LesserPods(
+            rows[found],
+            begins.astype(np.intp),
+            counts.astype(np.intp),
+            slots,
+            self._priorities[slots],
+            self._starts[slots],
+            self._requests[:, slots],
+            self,
+        )
+
+    def _describe(self, pod: Pod, slot: int) -> None:
+        self._pods[slot] = pod
+        self._priorities[slot] = pod.priority
+        self._starts[slot] = started(pod)
+
+    def _new_slot(self, pod: Pod) -> int:
+        if self._free:
+            slot = self._free.pop()
+        else:
+            slot = len(self._pods)
+            self._pods.append(None)
+            self._grow(slot + 1)
+        if len(self._requests) < len(self._columns.requested):
+            wider = np.zeros((len(self._columns.requested), self._requests.shape[1]), np.int64)
+            wider[: len(self._requests)] = self._requests
+            self._requests = wider
+        self._slots[pod.uid] = slot
+        return slot
+
+    def _grow(self, length: int) -> None:
+        if length > len(self._rows):
+            self._rows = grown(self._rows, length, -1)
+            self._priorities = grown(self._priorities, length)
+            self._starts = grown(self._starts, length)
+            self._order = grown(self._order, length)
+            self._requests = grown(self._requests, length)
+
+    def __iter__(self) -> Iterable[tuple[int, Pod]]:
+        """Every pod with its row."""
+        return ((int(self._rows[slot]), self.pod(slot)) for slot in self._slots.values())
+
+
+def started(pod: Pod) -> float:
+    """When a pod started; one that has not is younger than all others."""
+    return math.inf if pod.started is None else pod.started

@@ -1,0 +1,290 @@
+"""Volumes, claims and what surrounds them, with the decisions that are not written yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.objects.csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
+from mooring.objects.in_tree import IN_TREE, Attachable, Sources, VolumeKey
+from mooring.objects.pod import Pod
+from mooring.objects.storage import (
+    ClaimRef,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    StorageObject,
+)
+
+from .assumed import AssumedObjects
+from .attachments import Attachments
+from .volume_index import VolumeIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A volume that is to be bound to a claim."""
+
+    volume_name: str
+    claim: ClaimRef
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What was decided about the claims of a pod: which volumes they get, which are provisioned."""
+
+    node_name: str
+    bindings: tuple[Binding, ...] = ()
+    provisions: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.bindings or self.provisions)
+
+
+class Storage:
+    """The storage objects by name. Claims and volumes show what is assumed of them."""
+
+    def __init__(self, noted: Callable[[], None]) -> None:
+        #: Called when a reservation has changed what claims and volumes show.
+        self._noted = noted
+        self._volumes: AssumedObjects[PersistentVolume] = AssumedObjects(_upheld_volume)
+        self._claims: AssumedObjects[PersistentVolumeClaim] = AssumedObjects(_upheld_claim)
+        self._others: dict[type[Any], dict[str, Any]] = {
+            kind: {} for kind in (StorageClass, CSINode, CSIDriver, CSIStorageCapacity)
+        }
+        self.attachments = Attachments()
+        self._index = VolumeIndex()
+        self._claims_on: dict[str, dict[str, None]] = {}
+        self._capacities: dict[str, tuple[CSIStorageCapacity, ...]] = {}
+        self._reservations: dict[str, Reservation] = {}
+
+    # Claims and volumes
+
+    def claim(self, key: str) -> PersistentVolumeClaim | None:
+        """A claim, with the node that was selected for it."""
+        return self._claims.get(key)
+
+    def known_claim(self, key: str) -> PersistentVolumeClaim | None:
+        """A claim as it was last seen."""
+        return self._claims.known(key)
+
+    def volume(self, name: str) -> PersistentVolume | None:
+        """A volume, with the claim that it was given to."""
+        return self._volumes.get(name)
+
+    def known_volume(self, name: str) -> PersistentVolume | None:
+        """A volume as it was last seen."""
+        return self._volumes.known(name)
+
+    def is_written(self, binding: Binding) -> bool:
+        """Whether the volume has been seen since its claimRef was decided."""
+        return binding.volume_name not in self._volumes.assumed
+
+    def is_selected(self, claim_key: str) -> bool:
+        """Whether the claim has been seen since its node was decided."""
+        return claim_key not in self._claims.assumed
+
+    def free_volumes(self, claim: PersistentVolumeClaim) -> Iterator[PersistentVolume]:
+        """The volumes of a claim's class that nobody has and that are large enough."""
+        for name in self._index.free(claim.class_name, claim.request or 0):
+            volume = self.volume(name)
+            if volume is not None:
+                yield volume
+
+    def volumes_for(self, claim: PersistentVolumeClaim) -> Iterator[PersistentVolume]:
+        """The volumes that are kept for a claim."""
+        for name in self._index.taken_by(claim.key):
+            volume = self.volume(name)
+            if volume is not None and volume.is_for(claim):
+                yield volume
+
+    def claims_on(self, volume_name: str) -> tuple[str, ...]:
+        """The claims that name a volume."""
+        return tuple(self._claims_on.get(volume_name, ()))
+
+    # What surrounds them
+
+    def storage_class(self, name: str) -> StorageClass | None:
+        return self._others[StorageClass].get(name)
+
+    def driver(self, name: str) -> CSIDriver | None:
+        return self._others[CSIDriver].get(name)
+
+    def csi_node(self, name: str) -> CSINode | None:
+        return self._others[CSINode].get(name)
+
+    def capacities(self, class_name: str) -> tuple[CSIStorageCapacity, ...]:
+        """What is known about the storage left for a class, in the order of names."""
+        known = self._capacities.get(class_name)
+        if known is None:
+            everything: dict[str, CSIStorageCapacity] = self._others[CSIStorageCapacity]
+            found = (each for each in everything.values() if each.class_name == class_name)
+            known = tuple(sorted(found, key=lambda each: each.key))
+            self._capacities[class_name] = known
+        return known
+
+    # Volumes as drivers know them
+
+    def attachable(self, claim: PersistentVolumeClaim) -> Attachable | None:
+        """The volume behind a claim; for an unbound one its driver, with a handle of its own."""
+        volume = self.known_volume(claim.volume_name)
+        if volume is not None:
+            source = volume.source
+            return source if source and source.driver and source.handle else None
+        by_class = self.storage_class(claim.class_name)
+        if by_class is None or not by_class.provisioner:
+            return None
+        plugin = IN_TREE.get(by_class.provisioner)
+        driver = by_class.provisioner if plugin is None else plugin.driver
+        # No driver has such a handle, so that it equals no volume but this one.
+        return Attachable(driver, f"\0{claim.key}")
+
+    def volumes_of(self, pod: Pod) -> set[VolumeKey]:
+        """The volumes that a pod on a node has attached there."""
+        found = [Sources.inline(volume).attachable() for volume in pod.spec.migratable]
+        for use in pod.claims:
+            claim = self.known_claim(f"{pod.namespace}/{use.name}")
+            if claim is not None and (not use.ephemeral or claim.is_made_for(pod.uid)):
+                found.append(self.attachable(claim))
+        return {each.key for each in found if each is not None}
+
+    def attached_volume(self, attachment: VolumeAttachment) -> VolumeKey | None:
+        """The volume that an attachment is about; None when that is not known."""
+        volume = self.known_volume(attachment.volume_name)
+        if not attachment.attacher or volume is None or volume.source is None:
+            return None
+        return None if volume.source.plugin else (attachment.attacher, volume.source.handle)
+
+    # Reservations
+
+    def reservation(self, uid: str) -> Reservation | None:
+        """What was decided for a pod that is on its way to its node."""
+        return self._reservations.get(uid)
+
+    def reserve(self, uid: str, reservation: Reservation) -> None:
+        """Shows claims and volumes as they will be when what was decided is written."""
+        for binding in reservation.bindings:
+            volume = self._volumes.get(binding.volume_name)
+            assert volume is not None, f"volume {binding.volume_name} is not known"
+            with self._reindexed(volume.name):
+                self._volumes.assume(volume.name, replace(volume, claim_ref=binding.claim), uid)
+        for key in reservation.provisions:
+            claim = self._claims.get(key)
+            assert claim is not None, f"claim {key} is not known"
+            self._claims.assume(key, replace(claim, selected_node=reservation.node_name), uid)
+        self._reservations[uid] = reservation
+        self._noted()
+
+    def release(self, uid: str) -> None:
+        """Takes back what was decided for a pod, as far as it is not written."""
+        reservation = self._reservations.pop(uid, None)
+        if reservation is None:
+            return
+        for binding in reservation.bindings:
+            with self._reindexed(binding.volume_name):
+                self._volumes.restore(binding.volume_name, uid)
+        for key in reservation.provisions:
+            self._claims.restore(key, uid)
+        self._noted()
+
+    def settle(self, uid: str) -> None:
+        """The pod is on its node or gone; what was decided for it stays."""
+        self._reservations.pop(uid, None)
+
+    # Objects
+
+    def find(self, item: StorageObject) -> StorageObject | None:
+        """What was last seen under the same name as the given object."""
+        if isinstance(item, PersistentVolume):
+            return self._volumes.known(item.name)
+        if isinstance(item, PersistentVolumeClaim):
+            return self._claims.known(item.key)
+        if isinstance(item, VolumeAttachment):
+            return self.attachments.get(item.name)
+        return self._others[type(item)].get(_key(item))
+
+    def put(self, item: StorageObject) -> None:
+        if isinstance(item, PersistentVolume):
+            with self._reindexed(item.name):
+                self._volumes.put(item.name, item)
+        elif isinstance(item, PersistentVolumeClaim):
+            self._unlink(item.key)
+            self._claims.put(item.key, item)
+            self._link(item)
+        elif isinstance(item, VolumeAttachment):
+            self.attachments.put(item)
+        else:
+            self._others[type(item)][_key(item)] = item
+            self._capacities.clear()
+
+    def drop(self, item: StorageObject) -> None:
+        if isinstance(item, PersistentVolume):
+            with self._reindexed(item.name):
+                self._volumes.drop(item.name)
+        elif isinstance(item, PersistentVolumeClaim):
+            self._unlink(item.key)
+            self._claims.drop(item.key)
+        elif isinstance(item, VolumeAttachment):
+            self.attachments.drop(item.name)
+        else:
+            self._others[type(item)].pop(_key(item), None)
+            self._capacities.clear()
+
+    def __iter__(self) -> Iterator[StorageObject]:
+        """All objects, as they were last seen."""
+        yield from self._volumes
+        yield from self._claims
+        yield from self.attachments
+        for others in self._others.values():
+            yield from others.values()
+
+    # Indexes
+
+    @contextmanager
+    def _reindexed(self, name: str) -> Iterator[None]:
+        """Moves a volume in the index to where it belongs after what is done inside."""
+        before = self._volumes.get(name)
+        yield
+        after = self._volumes.get(name)
+        if before is not after:
+            if before is not None:
+                self._index.discard(before)
+            if after is not None:
+                self._index.add(after)
+
+    def _link(self, claim: PersistentVolumeClaim) -> None:
+        if claim.volume_name:
+            self._claims_on.setdefault(claim.volume_name, {})[claim.key] = None
+
+    def _unlink(self, key: str) -> None:
+        known = self._claims.known(key)
+        if known is not None and known.volume_name:
+            keys = self._claims_on[known.volume_name]
+            del keys[key]
+            if not keys:
+                del self._claims_on[known.volume_name]
+
+
+def _key(item: StorageObject) -> str:
+    return item.key if isinstance(item, CSIStorageCapacity) else item.name
+
+
+def _upheld_volume(seen: PersistentVolume, assumed: PersistentVolume) -> PersistentVolume | None:
+    ref, decided = seen.claim_ref, assumed.claim_ref
+    if decided is None or ref == decided:
+        return None
+    if ref is None or (ref.key == decided.key and not ref.uid):
+        return replace(seen, claim_ref=decided)
+    return None
+
+
+def _upheld_claim(
+    seen: PersistentVolumeClaim, assumed: PersistentVolumeClaim
+) -> PersistentVolumeClaim | None:
+    if seen.selected_node is not None:
+        return None
+    return replace(seen, selected_node=assumed.selected_node)

@@ -1,0 +1,166 @@
+"""Which disks and volumes are in use on which rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.objects.in_tree import VolumeKey
+from mooring.objects.pod import Pod
+from mooring.objects.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    StorageObject,
+)
+from mooring.objects.volume import Disk
+
+from .arrays import grown
+from .storage import Storage
+
+K = TypeVar("K")
+
+_NOWHERE: Mapping[int, int] = {}
+
+Counts = NDArray[np.int32]
+
+
+class RowCounts(Generic[K]):
+    """How many users each key has on each row. A layer changes nothing of what is under it."""
+
+    def __init__(self, under: RowCounts[K] | None = None) -> None:
+        self._under = under
+        self._rows: dict[K, dict[int, int]] = {}
+
+    def of(self, key: K) -> Mapping[int, int]:
+        """The rows with users of a key, and how many."""
+        own = self._rows.get(key)
+        if own is not None:
+            return own
+        return _NOWHERE if self._under is None else self._under.of(key)
+
+    def add(self, key: K, row: int, amount: int) -> int:
+        """Counts users; tells how many there are now."""
+        rows = self._rows.get(key)
+        if rows is None:
+            rows = self._rows[key] = dict(self.of(key))
+        now = rows[row] = rows.get(row, 0) + amount
+        if now == 0:
+            del rows[row]
+            if not rows and self._under is None:
+                del self._rows[key]
+        return now
+
+    def __iter__(self) -> Iterator[tuple[K, Mapping[int, int]]]:
+        return iter(self._rows.items())
+
+
+class VolumeUse:
+    """Counts the volumes of pods on rows, and those that attachments tell of."""
+
+    def __init__(self, storage: Storage, capacity: int, under: VolumeUse | None = None) -> None:
+        self._storage = storage
+        self._under = under
+        self._capacity = capacity
+        self.disks: RowCounts[Disk] = RowCounts(under.disks if under else None)
+        #: Users among pods.
+        self.volumes: RowCounts[VolumeKey] = RowCounts(under.volumes if under else None)
+        self.attachments: RowCounts[VolumeKey] = under.attachments if under else RowCounts()
+        self._attached: dict[str, Counts] = {}
+        #: By claim, the pods on rows that use it.
+        self._users: dict[str, dict[str, tuple[Pod, int]]] = {}
+
+    def layer(self) -> VolumeUse:
+        """The same counts, to be changed without touching these."""
+        return VolumeUse(self._storage, self._capacity, self)
+
+    # Reading
+
+    def attached(self, driver: str) -> Counts | None:
+        """int32 per row: the distinct volumes of a driver; None when there are none anywhere."""
+        own = self._attached.get(driver)
+        if own is not None or self._under is None:
+            return own
+        return self._under.attached(driver)
+
+    def conflicting_rows(self, disk: Disk) -> set[int]:
+        """The rows on which a pod has the disk in a way that allows no second user like this."""
+        rows = set(self.disks.of(Disk(disk.kind, disk.identity)))
+        if not disk.read_only:
+            rows.update(self.disks.of(Disk(disk.kind, disk.identity, read_only=True)))
+        return rows
+
+    def is_used(self, claim_key: str) -> bool:
+        """Whether a pod on some row names the claim."""
+        name = claim_key.partition("/")[2]
+        users = self._users.get(claim_key, {}).values()
+        return any(use == (name, False) for pod, _ in users for use in pod.claims)
+
+    # Writing
+
+    def count(self, pod: Pod, row: int, amount: int) -> None:
+        """A pod came to (1) or left (-1) a row, with its volumes."""
+        for disk in pod.spec.disks:
+            self.disks.add(disk, row, amount)
+        self.count_volumes(pod, row, amount)
+        if self._under is None:
+            self._note_claims(pod, row, amount)
+
+    def count_volumes(self, pod: Pod, row: int, amount: int) -> None:
+        """The part of it that depends on claims and volumes."""
+        for key in self._storage.volumes_of(pod):
+            before = self.volumes.add(key, row, amount) - amount
+            if (before == 0 or before + amount == 0) and row not in self.attachments.of(key):
+                self._column(key[0])[row] += amount
+
+    def count_attachment(self, key: VolumeKey, row: int, amount: int) -> None:
+        """A volume was attached to (1) or detached from (-1) a row."""
+        before = self.attachments.add(key, row, amount) - amount
+        if (before == 0 or before + amount == 0) and row not in self.volumes.of(key):
+            self._column(key[0])[row] += amount
+
+    def touched_by(self, item: StorageObject) -> list[tuple[Pod, int]]:
+        """The pods on rows whose volumes may be others once an object is."""
+        users: list[Mapping[str, tuple[Pod, int]]] = []
+        if isinstance(item, PersistentVolumeClaim):
+            users = [self._users.get(item.key, {})]
+        elif isinstance(item, PersistentVolume):
+            users = [self._users.get(key, {}) for key in self._storage.claims_on(item.name)]
+        elif isinstance(item, StorageClass):
+            users = list(self._users.values())
+        return list({pod.uid: (pod, row) for each in users for pod, row in each.values()}.values())
+
+    def grow(self, capacity: int) -> None:
+        self._capacity = capacity
+        for driver, column in self._attached.items():
+            self._attached[driver] = grown(column, capacity)
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        return tuple(self._attached)
+
+    @property
+    def users(self) -> Mapping[str, Mapping[str, tuple[Pod, int]]]:
+        return self._users
+
+    def _column(self, driver: str) -> Counts:
+        own = self._attached.get(driver)
+        if own is None:
+            below = None if self._under is None else self._under.attached(driver)
+            own = np.zeros(self._capacity, np.int32) if below is None else below.copy()
+            self._attached[driver] = own
+        return own
+
+    def _note_claims(self, pod: Pod, row: int, amount: int) -> None:
+        for use in set(pod.claims):
+            key = f"{pod.namespace}/{use.name}"
+            if amount > 0:
+                self._users.setdefault(key, {})[pod.uid] = pod, row
+            else:
+                users = self._users.get(key, {})
+                users.pop(pod.uid, None)
+                if not users:
+                    self._users.pop(key, None)

@@ -1,0 +1,104 @@
+"""NodeVolumeLimits: a CSI driver attaches only so many volumes to a node."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mooring.cluster import Change, Mask, Nodes, Rows, Scope
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import Filter, PreFilter, Sign
+from mooring.framework.status import Code, PluginError, Reason
+from mooring.framework.verdict import Verdict
+from mooring.objects.csi import CSINode, VolumeAttachment
+from mooring.objects.in_tree import Sources, VolumeKey
+from mooring.objects.pod import Pod
+
+from .pod_claims import claim_key, claim_not_found, not_made_for, signature, uses_claim
+
+_EXCEEDED = Reason("node(s) exceed max volume count")
+
+
+@dataclass(frozen=True, slots=True)
+class Volumes:
+    """The volumes of a pod by driver, and why they cannot be told, if so."""
+
+    by_driver: tuple[tuple[str, tuple[VolumeKey, ...]], ...] = ()
+    missing: str = ""
+    problem: str = ""
+
+
+class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign):
+    """Rejects nodes to which the volumes of the pod cannot be attached any more."""
+
+    name = "NodeVolumeLimits"
+    reads = Change.VOLUMES | Change.ATTACH_LIMITS
+    scope = Scope.CLUSTER
+
+    def sign(self, pod: Pod) -> Hashable:
+        return signature(pod)
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Volumes | None:
+        if not pod.spec.claiming and not pod.spec.migratable:
+            return None
+        for use in pod.claims:
+            if not use.name:
+                return Volumes(problem="PersistentVolumeClaim had no name")
+            key = claim_key(pod, use)
+            claim = nodes.storage.known_claim(key)
+            if claim is None:
+                return Volumes(missing=f"looking up PVC {key}: {claim_not_found(use.name)}")
+            if use.ephemeral and not claim.is_made_for(pod.uid):
+                return Volumes(problem=not_made_for(pod, claim))
+        by_driver: dict[str, list[VolumeKey]] = {}
+        for volume in nodes.storage.volumes_of(pod):
+            by_driver.setdefault(volume[0], []).append(volume)
+        return Volumes(tuple((driver, tuple(keys)) for driver, keys in by_driver.items()))
+
+    def filter(self, prepared: Volumes, nodes: Nodes, rows: Rows) -> Verdict:
+        if prepared.problem:
+            raise PluginError(prepared.problem)
+        if prepared.missing:
+            reason = Reason(prepared.missing, Code.UNRESOLVABLE)
+            return Verdict.rejecting(~nodes.nothing(rows), reason)
+        exceeded = nodes.nothing(rows)
+        for driver, volumes in prepared.by_driver:
+            exceeded |= _exceeded(driver, volumes, nodes, rows)
+        return Verdict.rejecting(exceeded, _EXCEEDED)
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (
+            on(Resource.CSI_NODE, Action.ADD),
+            on(Resource.CSI_NODE, Action.UPDATE, self._after_limits_change),
+            on(Resource.POD, Action.DELETE, self._after_pod_is_gone),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, uses_claim),
+            on(Resource.VOLUME_ATTACHMENT, Action.DELETE, self._after_detach),
+        )
+
+    def _after_limits_change(self, pod: Pod, old: CSINode, new: CSINode) -> bool:
+        return any(limit > old.limits.get(driver, 0) for driver, limit in new.limits.items())
+
+    def _after_pod_is_gone(self, pod: Pod, old: Pod, new: None) -> bool:
+        return old.has_place and bool(old.spec.claiming or old.spec.migratable)
+
+    def _after_detach(self, pod: Pod, old: VolumeAttachment, new: None) -> bool:
+        if any(not use.ephemeral for use in pod.claims):
+            return True
+        inline = (Sources.inline(volume).attachable() for volume in pod.spec.migratable)
+        return any(each is not None and each.driver == old.attacher for each in inline)
+
+
+def _exceeded(driver: str, volumes: tuple[VolumeKey, ...], nodes: Nodes, rows: Rows) -> Mask:
+    """Where a driver cannot attach its volumes of the pod beside those that are there."""
+    limits = nodes.csi_nodes.limits(driver)
+    if limits is None:
+        return nodes.nothing(rows)
+    new = np.full(len(nodes.alive), len(volumes), np.int64)
+    for volume in volumes:
+        # What a pod there uses already needs no place. An attachment alone does not spare one.
+        new[list(nodes.volume_use.volumes.of(volume))] -= 1
+    attached = nodes.volume_use.attached(driver)
+    after = new[rows] if attached is None else new[rows] + attached[rows]
+    return (new[rows] > 0) & (after > limits[rows])

@@ -1,0 +1,202 @@
+"""VolumeBinding: a pod goes where its volumes are, can be bound, or can be made."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Change, Mask, Nodes, Rows, Scope
+from mooring.config.problems import shown
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import (
+    ClaimWrite,
+    Filter,
+    PreBind,
+    PreFilter,
+    Preparation,
+    PreScore,
+    Reserve,
+    Score,
+    Scores,
+    Sign,
+    VolumeWrite,
+)
+from mooring.framework.status import Code, Reason, Rejected
+from mooring.framework.verdict import Verdict
+from mooring.objects.csi import CSIDriver, CSINode, CSIStorageCapacity
+from mooring.objects.meta import Wire
+from mooring.objects.pod import Pod
+from mooring.objects.storage import PersistentVolumeClaim, StorageClass
+
+from .allocation import Ratio, ShapePoint
+from .pod_claims import signature, uses_claim
+from .volume_capacity_score import CapacityScore
+from .volume_claims import Claims, claims_of
+from .volume_matching import usable
+from .volume_progress import progress
+from .volume_search import search
+
+_UNUSABLE = Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE)
+_NO_VOLUME = Reason("node(s) didn't find available persistent volumes to bind", Code.UNRESOLVABLE)
+_NO_SPACE = Reason("node(s) did not have enough free storage", Code.UNRESOLVABLE)
+_NO_SUCH_VOLUME = Reason(
+    "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+    Code.UNRESOLVABLE,
+)
+
+# By default, the less of its storage a node has to give, the better.
+_SHAPE = (ShapePoint(utilization=0, score=10), ShapePoint(utilization=100, score=0))
+
+
+class VolumeBindingArgs(Wire, frozen=True):
+    """How long bindings are waited for, and how nodes are scored by the storage they use."""
+
+    bind_timeout_seconds: int = 600
+    shape: tuple[ShapePoint, ...] | None = None
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if self.bind_timeout_seconds < 0:
+            got = shown(self.bind_timeout_seconds)
+            yield "bindTimeoutSeconds", f"must not be negative, got {got}"
+        if self.shape is not None:
+            yield from Ratio(shape=self.shape).problems()
+
+
+class VolumeBinding(
+    PreFilter[Claims], Filter[Claims], PreScore[Claims], Score[Claims], Reserve, PreBind, Sign
+):
+    """Checks bound volumes, finds volumes for unbound claims, and has them bound."""
+
+    name = "VolumeBinding"
+    Args = VolumeBindingArgs
+    reads = Change.LABELS | Change.VOLUMES
+    scope = Scope.CLUSTER
+
+    def __init__(self, args: VolumeBindingArgs | None = None, *, scores: bool = False) -> None:
+        self._args = args or VolumeBindingArgs()
+        self._scoring = CapacityScore(self._args.shape or _SHAPE) if scores else None
+
+    @classmethod
+    def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:
+        return cls(args, scores=gates["StorageCapacityScoring"])
+
+    def sign(self, pod: Pod) -> Hashable:
+        return signature(pod)
+
+    # Filtering
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Claims | Rejected | None:
+        return claims_of(pod, nodes.storage)
+
+    def filter(self, prepared: Claims, nodes: Nodes, rows: Rows) -> Verdict:
+        unusable, missing = _bound_failures(prepared.bound, nodes, rows)
+        if not prepared.unbound:
+            return Verdict((_UNUSABLE, _NO_SUCH_VOLUME), np.stack((unusable, missing)))
+        found = search(prepared.unbound, nodes, rows)
+        return Verdict(
+            (_UNUSABLE, _NO_VOLUME, _NO_SPACE, _NO_SUCH_VOLUME),
+            np.stack((unusable, found.no_volume, found.no_space, missing)),
+        )
+
+    # Scoring
+
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Claims | None:
+        if self._scoring is None:
+            return None
+        claims = claims_of(pod, nodes.storage)
+        return claims if isinstance(claims, Claims) else Claims()
+
+    def score(self, prepared: Claims, nodes: Nodes, rows: Rows) -> Scores:
+        if self._scoring is None or not prepared.unbound:
+            return np.zeros(nodes.count(rows), np.int64)
+        return self._scoring.score(search(prepared.unbound, nodes, rows), nodes.count(rows))
+
+    # Binding
+
+    def reserve(self, pod: Pod, nodes: Nodes, row: int) -> Rejected | None:
+        claims = claims_of(pod, nodes.storage)
+        if claims is None or isinstance(claims, Rejected):
+            return claims
+        if not claims.unbound:
+            return None
+        found = search(claims.unbound, nodes, np.array([row], np.intp))
+        for failed, reason in ((found.no_volume, _NO_VOLUME), (found.no_space, _NO_SPACE)):
+            if failed[0]:
+                return Rejected(reason.code, (reason.text,))
+        nodes.storage.reserve(pod.uid, found.reservation(nodes.name(row)))
+        return None
+
+    def unreserve(self, pod: Pod, nodes: Nodes, node_name: str) -> None:
+        nodes.storage.release(pod.uid)
+
+    def prepare(self, pod: Pod, nodes: Nodes, node_name: str) -> Preparation | None:
+        reserved = nodes.storage.reservation(pod.uid)
+        if not reserved:
+            return None
+        return Preparation(
+            tuple(
+                VolumeWrite(each.volume_name, each.claim.namespace, each.claim.name, each.claim.uid)
+                for each in reserved.bindings
+            ),
+            tuple(_claim_write(key, node_name) for key in reserved.provisions),
+            float(self._args.bind_timeout_seconds),
+        )
+
+    def is_prepared(self, pod: Pod, nodes: Nodes, node_name: str) -> bool | Rejected:
+        reserved = nodes.storage.reservation(pod.uid)
+        return progress(reserved, nodes) if reserved else True
+
+    # Waking up
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        add_or_update = Action.ADD | Action.UPDATE
+        return (
+            on(Resource.STORAGE_CLASS, add_or_update, self._after_class_change),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, add_or_update, uses_claim),
+            on(Resource.PERSISTENT_VOLUME, add_or_update),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            on(Resource.CSI_NODE, add_or_update, self._after_csi_node_change),
+            on(Resource.CSI_DRIVER, Action.UPDATE, self._after_driver_change),
+            on(Resource.CSI_STORAGE_CAPACITY, add_or_update, self._after_capacity_change),
+        )
+
+    def _after_class_change(self, pod: Pod, old: StorageClass | None, new: StorageClass) -> bool:
+        return old is None or old.allowed_topologies != new.allowed_topologies
+
+    def _after_csi_node_change(self, pod: Pod, old: CSINode | None, new: CSINode) -> bool:
+        return old is None or old.migrated_plugins != new.migrated_plugins
+
+    def _after_driver_change(self, pod: Pod, old: CSIDriver, new: CSIDriver) -> bool:
+        inline = (volume.csi for volume in pod.spec.volumes or () if volume.csi is not None)
+        opted_out = old.storage_capacity and not new.storage_capacity
+        return opted_out and any(source.driver == new.name for source in inline)
+
+    def _after_capacity_change(
+        self, pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity
+    ) -> bool:
+        if old is None:
+            return True
+        before, after = old.limit_bytes, new.limit_bytes
+        return after is not None and (before is None or after > before)
+
+
+def _bound_failures(
+    claims: Sequence[PersistentVolumeClaim], nodes: Nodes, rows: Rows
+) -> tuple[Mask, Mask]:
+    """Where a volume cannot be used, and where one is missing; the first claim to fail decides."""
+    unusable, missing = nodes.nothing(rows), nodes.nothing(rows)
+    for claim in claims:
+        volume = nodes.storage.volume(claim.volume_name)
+        if volume is None:
+            missing = ~unusable
+            break
+        unusable |= ~usable(volume, nodes, rows)
+    return unusable, missing
+
+
+def _claim_write(key: str, node_name: str) -> ClaimWrite:
+    namespace, _, name = key.partition("/")
+    return ClaimWrite(namespace, name, node_name)

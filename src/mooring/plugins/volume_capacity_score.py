@@ -1,0 +1,81 @@
+"""Scoring nodes by how much of their storage the claims of a pod would use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Mask
+from mooring.framework.plugin import Scores
+from mooring.objects.quantity import units
+
+from .allocation import ShapePoint, curve
+from .volume_search import Search
+
+_FULL = 100
+
+#: A class, where it counts, what is asked of it there, and of how much. Int64, one per row.
+Load = tuple[str, Mask, NDArray[np.int64], NDArray[np.int64]]
+
+
+class CapacityScore:
+    """The mean over classes of how full they get, put through a shape."""
+
+    def __init__(self, shape: Sequence[ShapePoint]) -> None:
+        self._curve = curve(shape)
+
+    def score(self, found: Search, count: int) -> Scores:
+        totals: Scores = np.zeros(count, np.int64)
+        classes = np.zeros(count, np.int64)
+        for present, requested, capacity in _by_class(found, count):
+            over = (capacity == 0) | (requested > capacity)
+            shares = np.where(over, _FULL, requested * _FULL // np.maximum(capacity, 1))
+            totals += np.where(present, self._curve[shares], 0)
+            classes += present
+        # A half is rounded up; nothing here is negative.
+        return np.floor(totals / np.maximum(classes, 1) + 0.5).astype(np.int64)
+
+
+def _by_class(
+    found: Search, count: int
+) -> Iterator[tuple[Mask, NDArray[np.int64], NDArray[np.int64]]]:
+    """Per class where it counts, what is asked of it in all, and of how much."""
+    bound = np.zeros(count, np.bool_)
+    for choice in found.choices:
+        bound |= choice.found
+    sums: dict[str, tuple[Mask, NDArray[np.int64], NDArray[np.int64]]] = {}
+    for name, present, requested, capacity in _static(found):
+        known = sums.get(name)
+        if known is not None:
+            present, requested, capacity = (
+                known[0] | present,
+                known[1] + requested,
+                known[2] + capacity,
+            )
+        sums[name] = present, requested, capacity
+    for name, present, requested, capacity in _dynamic(found, ~bound):
+        # All of a class comes from the same storage, of which there is only so much.
+        known = sums.get(name)
+        if known is not None:
+            capacity = np.where(present, capacity, known[2])
+            present, requested = known[0] | present, known[1] + requested
+        sums[name] = present, requested, capacity
+    yield from sums.values()
+
+
+def _static(found: Search) -> Iterator[Load]:
+    for choice in found.choices:
+        sizes = np.array([*(units(each.capacity) for each in choice.candidates), 0], np.int64)
+        requested = units(choice.claim.request or 0) * choice.found.astype(np.int64)
+        yield choice.claim.class_name, choice.found, requested, sizes[choice.places]
+
+
+def _dynamic(found: Search, where: Mask) -> Iterator[Load]:
+    """What is to be made from known capacities, on rows where nothing else is bound."""
+    for each in found.provisions:
+        present = each.needed & where & (each.places >= 0)
+        sizes = np.array([*(known.capacity_bytes or 0 for known in each.capacities), 0], np.int64)
+        requested = units(each.claim.request or 0) * present.astype(np.int64)
+        yield each.claim.class_name, present, requested, sizes[each.places] * present

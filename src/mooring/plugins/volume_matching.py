@@ -1,0 +1,174 @@
+"""Finding volumes for claims: for each row the smallest one that a node there can use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Mask, Nodes, Rows
+from mooring.cluster.storage import Storage
+from mooring.objects.in_tree import Terms
+from mooring.objects.node_selector import NodeRequirement, NodeTerm
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+
+#: The place of nothing in an array of places.
+NOTHING = -1
+# The place of a volume that is no candidate at all.
+_NO_CANDIDATE = -2
+
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The volume that a claim would get: per row its place among the candidates, or NOTHING."""
+
+    claim: PersistentVolumeClaim
+    candidates: tuple[PersistentVolume, ...]
+    places: Places
+
+    @property
+    def found(self) -> Mask:
+        return self.places != NOTHING
+
+
+def choose_volumes(
+    claims: Iterable[PersistentVolumeClaim], nodes: Nodes, rows: Rows
+) -> list[Choice]:
+    """Gives every claim, the smallest first, a volume that the ones before it have left."""
+    choices: list[Choice] = []
+    for claim in sorted(claims, key=lambda each: each.request or 0):
+        candidates = _candidates(claim, nodes.storage)
+        taken = [_places_in(candidates, earlier) for earlier in choices]
+        terms = [volume.node_terms for volume in candidates]
+        choices.append(Choice(claim, candidates, first_suiting(terms, nodes, rows, taken)))
+    return choices
+
+
+def usable(volume: PersistentVolume, nodes: Nodes, rows: Rows) -> Mask:
+    """Where a bound volume can be used, by the CSI driver in place of its plugin where it is."""
+    holds = _met(volume.node_terms, nodes, rows)
+    migrated = nodes.csi_nodes.migrated(volume.source.plugin) if volume.source else None
+    if migrated is None or volume.migrated_terms == volume.node_terms:
+        return holds
+    return np.where(migrated[rows], _met(volume.migrated_terms, nodes, rows), holds)
+
+
+def first_suiting(
+    terms: Sequence[Terms | None], nodes: Nodes, rows: Rows, taken: Sequence[Places] = ()
+) -> Places:
+    """Per row the first place whose terms hold there and that is not taken there, or NOTHING."""
+    none = len(terms)
+    first: Places = np.full(nodes.count(rows), none, np.intp)
+    pinned: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
+    loose: list[int] = []
+    for place, each in enumerate(terms):
+        pin = _pin(each)
+        if pin is None:
+            loose.append(place)
+        else:
+            pinned.setdefault(pin.key, []).append((place, pin.values))
+    for key, pins in pinned.items():
+        for places in _by_label(key, pins, len(taken) + 1, none, nodes, rows):
+            np.minimum(first, np.where(_free(places, taken), places, none), out=first)
+    for place, holds in _one_by_one(loose, terms, nodes, rows):
+        if not (first > place).any():
+            break
+        first[holds & (first > place) & _free(place, taken)] = place
+    first[first == none] = NOTHING
+    return first
+
+
+def _pin(terms: Terms | None) -> NodeRequirement | None:
+    """The one label that decides alone, as the host name does for a local volume."""
+    if terms is None or len(terms) != 1:
+        return None
+    term = terms[0]
+    if not isinstance(term, NodeTerm) or term.names or term.other_names:
+        return None
+    only = term.requirements[0] if len(term.requirements) == 1 else None
+    return only if only is not None and only.operator == "In" else None
+
+
+def _by_label(
+    key: str,
+    pins: Iterable[tuple[int, tuple[str, ...]]],
+    depth: int,
+    none: int,
+    nodes: Nodes,
+    rows: Rows,
+) -> Iterator[Places]:
+    """Per row the first place for its value of a label, then the second, as deep as is needed."""
+    column = nodes.label(key)
+    # One place more than there are codes, where a row without the label finds nothing.
+    tables = np.full((depth, len(column.vocabulary) + 1), none, np.intp)
+    filled: dict[int, int] = {}
+    for place, values in pins:
+        for value in values:
+            code = column.vocabulary.code(value)
+            level = filled.get(code, 0)
+            if code != NOTHING and level < depth:
+                tables[level, code] = place
+                filled[code] = level + 1
+    codes = column.codes[rows]
+    for table in tables:
+        yield table[codes]
+
+
+def _one_by_one(
+    places: Iterable[int], terms: Sequence[Terms | None], nodes: Nodes, rows: Rows
+) -> Iterator[tuple[int, Mask]]:
+    met: dict[Terms | None, Mask] = {}
+    for place in places:
+        each = terms[place]
+        if each not in met:
+            met[each] = _met(each, nodes, rows)
+        yield place, met[each]
+
+
+def _met(terms: Terms | None, nodes: Nodes, rows: Rows) -> Mask:
+    return ~nodes.nothing(rows) if terms is None else nodes.satisfying_any(terms, rows)
+
+
+def _free(places: Places | int, taken: Sequence[Places]) -> Mask | bool:
+    free: Mask | bool = True
+    for each in taken:
+        free = free & (each != places)
+    return free
+
+
+def _places_in(candidates: Sequence[PersistentVolume], earlier: Choice) -> Places:
+    """An earlier choice in places among other candidates."""
+    place_of = {volume.name: place for place, volume in enumerate(candidates)}
+    places = [place_of.get(volume.name, _NO_CANDIDATE) for volume in earlier.candidates]
+    return np.array([*places, _NO_CANDIDATE], np.intp)[earlier.places]
+
+
+def _candidates(claim: PersistentVolumeClaim, storage: Storage) -> tuple[PersistentVolume, ...]:
+    """The volumes that suit a claim, the smallest first; one that is kept for it is the only."""
+    for volume in storage.volumes_for(claim):
+        large_enough = volume.capacity >= (claim.request or 0)
+        if large_enough and volume.class_name == claim.class_name and _alike(volume, claim):
+            return (volume,)
+    return tuple(
+        volume
+        for volume in storage.free_volumes(claim)
+        if volume.phase == "Available" and _alike(volume, claim) and _suits(volume, claim)
+    )
+
+
+def _alike(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    return (
+        volume.volume_mode == claim.volume_mode
+        and volume.attributes_class == claim.attributes_class
+        and not volume.terminating
+    )
+
+
+def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    return claim.access_modes <= volume.access_modes and (
+        claim.selector is None or claim.selector.matches(volume.labels)
+    )

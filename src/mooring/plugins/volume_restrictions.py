@@ -1,0 +1,112 @@
+"""VolumeRestrictions: some disks and claims have room for one pod only."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mooring.cluster import Change, Mask, Nodes, Rows, Scope
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import Filter, PreFilter, Sign
+from mooring.framework.status import Reason, Rejected, unresolvable
+from mooring.framework.verdict import Verdict
+from mooring.objects.pod import Pod
+from mooring.objects.storage import READ_WRITE_ONCE_POD
+from mooring.objects.volume import ClaimUse, Disk
+
+from .pod_claims import claim_key, claim_not_found, names_claim, signature
+
+_DISK_TAKEN = Reason("node(s) had no available disk")
+_CLAIM_TAKEN = Reason(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusive:
+    """What a pod wants for itself: disks of a node, and claims, so many of which are in use."""
+
+    disks: tuple[Disk, ...]
+    claim_names: frozenset[str]
+    conflicts: int
+
+
+class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign):
+    """Rejects nodes whose pods have a disk of the pod, and all nodes while its claim is in use."""
+
+    name = "VolumeRestrictions"
+    reads = Change.VOLUMES
+    scope = Scope.CLUSTER
+
+    def sign(self, pod: Pod) -> Hashable:
+        return signature(pod)
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Exclusive | Rejected | None:
+        if not pod.spec.claiming and not pod.spec.disks:
+            return None
+        names: set[str] = set()
+        for use in pod.claims:
+            if use.ephemeral:
+                continue
+            claim = nodes.storage.known_claim(claim_key(pod, use))
+            if claim is None:
+                return unresolvable(claim_not_found(use.name))
+            if READ_WRITE_ONCE_POD in claim.access_modes:
+                names.add(use.name)
+        taken = sum(nodes.volume_use.is_used(f"{pod.namespace}/{name}") for name in names)
+        if not taken and not pod.spec.disks:
+            return None
+        return Exclusive(pod.spec.disks, frozenset(names), taken)
+
+    def add_pod(self, prepared: Exclusive, nodes: Nodes, pod: Pod, row: int) -> Exclusive:
+        return _moved(prepared, pod, 1)
+
+    def remove_pod(self, prepared: Exclusive, nodes: Nodes, pod: Pod, row: int) -> Exclusive:
+        return _moved(prepared, pod, -1)
+
+    def filter(self, prepared: Exclusive, nodes: Nodes, rows: Rows) -> Verdict:
+        disk_taken = _disk_taken(prepared.disks, nodes, rows)
+        if prepared.conflicts <= 0:
+            return Verdict.rejecting(disk_taken, _DISK_TAKEN)
+        return Verdict((_DISK_TAKEN, _CLAIM_TAKEN), np.stack((disk_taken, ~disk_taken)))
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (
+            on(Resource.POD, Action.DELETE, self._after_pod_is_gone),
+            on(Resource.NODE, Action.ADD),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, names_claim),
+        )
+
+    def _after_pod_is_gone(self, pod: Pod, old: Pod, new: None) -> bool:
+        if pod.namespace != old.namespace:
+            return False
+        return any(
+            _conflict(wanted, freed) for wanted in pod.spec.disks for freed in old.spec.disks
+        ) or bool(_named(pod) & _named(old))
+
+
+def _moved(prepared: Exclusive, pod: Pod, amount: int) -> Exclusive:
+    # By name alone, whichever namespace, as kube-scheduler does.
+    named = sum(use.name in prepared.claim_names for use in pod.claims if not use.ephemeral)
+    if not named:
+        return prepared
+    return replace(prepared, conflicts=prepared.conflicts + amount * named)
+
+
+def _disk_taken(disks: tuple[Disk, ...], nodes: Nodes, rows: Rows) -> Mask:
+    taken = np.zeros(len(nodes.alive), np.bool_)
+    for disk in disks:
+        taken[list(nodes.volume_use.conflicting_rows(disk))] = True
+    return taken[rows]
+
+
+def _conflict(one: Disk, other: Disk) -> bool:
+    same = (one.kind, one.identity) == (other.kind, other.identity)
+    return same and not (one.read_only and other.read_only)
+
+
+def _named(pod: Pod) -> set[ClaimUse]:
+    return {use for use in pod.claims if not use.ephemeral}

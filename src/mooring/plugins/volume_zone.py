@@ -1,0 +1,121 @@
+"""VolumeZone: a volume with zone labels can only be used by nodes of its zones."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from mooring.cluster import Change, Mask, Nodes, Rows, Scope
+from mooring.cluster.storage import Storage
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import Filter, PreFilter, Sign
+from mooring.framework.status import Code, Reason, Rejected, unresolvable
+from mooring.framework.verdict import Verdict
+from mooring.objects.in_tree import ZONE_DELIMITER
+from mooring.objects.node import BETA_REGION, BETA_ZONE, REGION, ZONE
+from mooring.objects.node_selector import NodeRequirement
+from mooring.objects.pod import Pod
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+
+from .pod_claims import claim_key, claim_not_found, names_claim, signature
+
+_WRONG_ZONE = Reason("node(s) had no available volume zone", Code.UNRESOLVABLE)
+
+# The older names have precedence; a node may have the newer one only.
+_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
+_NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
+
+#: Label keys with the values that suit; equal ones are told once.
+Topologies = tuple[NodeRequirement, ...]
+
+
+class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign):
+    """Compares zone and region labels of bound volumes with those of nodes."""
+
+    name = "VolumeZone"
+    reads = Change.LABELS | Change.VOLUMES
+    scope = Scope.CLUSTER
+
+    def sign(self, pod: Pod) -> Hashable:
+        return signature(pod)
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Topologies | Rejected | None:
+        found: dict[NodeRequirement, None] = {}
+        for use in pod.claims if pod.spec.claiming else ():
+            if use.ephemeral:
+                continue
+            if not use.name:
+                return unresolvable("PersistentVolumeClaim had no name")
+            claim = nodes.storage.known_claim(claim_key(pod, use))
+            if claim is None:
+                return unresolvable(claim_not_found(use.name))
+            volume = _volume(claim, nodes.storage)
+            if isinstance(volume, Rejected):
+                return volume
+            if volume is not None:
+                found.update(dict.fromkeys(_topologies(volume)))
+        return tuple(found) or None
+
+    def filter(self, prepared: Topologies, nodes: Nodes, rows: Rows) -> Verdict:
+        wrong = nodes.nothing(rows)
+        for topology in prepared:
+            wrong |= ~_within(topology, nodes, rows)
+        return Verdict.rejecting(wrong & _zoned(nodes, rows), _WRONG_ZONE)
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (
+            on(Resource.STORAGE_CLASS, Action.ADD, self._after_class_is_added),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, names_claim),
+            on(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, self._after_volume_change),
+        )
+
+    def _after_class_is_added(self, pod: Pod, old: None, new: StorageClass) -> bool:
+        return new.waits
+
+    def _after_volume_change(
+        self, pod: Pod, old: PersistentVolume | None, new: PersistentVolume
+    ) -> bool:
+        return old is None or tuple(_topologies(old)) != tuple(_topologies(new))
+
+
+def _volume(claim: PersistentVolumeClaim, storage: Storage) -> PersistentVolume | Rejected | None:
+    """The volume of a claim; None when it gets one only once its pod is placed."""
+    if claim.volume_name:
+        volume = storage.known_volume(claim.volume_name)
+        if volume is None:
+            return unresolvable(f'persistentvolume "{claim.volume_name}" not found')
+        return volume
+    name = claim.class_name
+    if not name:
+        return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+    by_class = storage.storage_class(name)
+    if by_class is None:
+        return unresolvable(f'storageclass.storage.k8s.io "{name}" not found')
+    if by_class.volume_binding_mode is None:
+        return unresolvable(f'VolumeBindingMode not set for StorageClass "{name}"')
+    return None if by_class.waits else unresolvable("PersistentVolume had no name")
+
+
+def _topologies(volume: PersistentVolume) -> Iterator[NodeRequirement]:
+    for key in _LABELS:
+        values = {each.strip() for each in volume.labels.get(key, "").split(ZONE_DELIMITER)}
+        # A label with an empty zone is no zone label.
+        if "" not in values:
+            yield NodeRequirement(key, "In", tuple(sorted(values)))
+
+
+def _within(topology: NodeRequirement, nodes: Nodes, rows: Rows) -> Mask:
+    within = nodes.matching(topology, rows)
+    newer = _NEWER.get(topology.key)
+    if newer is None:
+        return within
+    lacking = nodes.matching(NodeRequirement(topology.key, "DoesNotExist"), rows)
+    return within | (lacking & nodes.matching(NodeRequirement(newer, "In", topology.values), rows))
+
+
+def _zoned(nodes: Nodes, rows: Rows) -> Mask:
+    """Where a node has any of the labels; one without is taken to be in every zone."""
+    zoned = nodes.nothing(rows)
+    for key in _LABELS:
+        zoned |= nodes.matching(NodeRequirement(key, "Exists"), rows)
+    return zoned

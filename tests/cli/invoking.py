@@ -1,0 +1,31 @@
+"""Calling the command line in this process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from mooring.cli import main
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int | str | None
+    out: str
+    err: str
+
+
+class Mooring:
+    """`mooring` as a function."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str) -> Result:
+        self._monkeypatch.setattr("sys.argv", ["mooring", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = self._capsys.readouterr()
+        return Result(ended.value.code, out, err)

@@ -1,0 +1,42 @@
+"""Short ways to write input for the simulator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mooring.config import FeatureGates, default
+from mooring.engine import Engine
+from mooring.framework.profile import known_plugins
+from mooring.objects.decode import Object, from_builtins
+from mooring.plugins import REGISTRY
+from mooring.simulate.loading import Input, load
+from mooring.simulate.transcript import Transcript
+
+
+def engine(**gates: bool) -> Engine:
+    """An engine with the default configuration."""
+    return Engine(default(known_plugins(REGISTRY), FeatureGates(**gates)), REGISTRY)
+
+
+def objects(*manifests: dict[str, Any]) -> list[Object]:
+    """The objects that manifests describe."""
+    return [from_builtins(manifest["kind"], manifest) for manifest in manifests]
+
+
+def loaded(folder: Path, *manifests: dict[str, Any]) -> Input:
+    """What the simulator reads from a file with these manifests."""
+    path = folder / "input.json"
+    path.write_text("\n".join(json.dumps(manifest) for manifest in manifests))
+    return load([str(path)])
+
+
+def placements(transcript: Transcript) -> dict[str, str]:
+    """Which pod went where."""
+    return {each.pod.name: each.node for each in transcript.placed}
+
+
+def reasons(transcript: Transcript) -> dict[str, str]:
+    """Why pods are pending."""
+    return {each.pod.name: each.reason for each in transcript.pending}

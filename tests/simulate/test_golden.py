@@ -1,0 +1,39 @@
+"""Whole simulations, as a user sees them. `--update-golden` writes them anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mooring.cli.tables import tables
+from mooring.simulate.loading import load
+from mooring.simulate.run import simulate
+from tests.simulate.inputs import engine
+
+FOLDER = Path(__file__).parent / "golden"
+
+# More than this nobody reads in a review.
+_LONGEST = 60
+
+SCENARIOS = {
+    "demo": Path("examples/demo"),
+    **{path.stem: path for path in sorted(FOLDER.glob("*.yaml"))},
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_golden(name: str, update_golden: bool) -> None:
+    given = load([str(SCENARIOS[name])])
+    notes = "".join(f"note: {note}\n" for note in given.notes)
+    text = f"{notes}{tables(simulate(engine(), given.objects), wide=True)}\n"
+    path = FOLDER / f"{name}.txt"
+    if update_golden:
+        path.write_text(text)
+
+    assert text == path.read_text()
+    assert len(text.splitlines()) <= _LONGEST
+
+
+def test_every_transcript_has_its_scenario() -> None:
+    assert {path.stem for path in FOLDER.glob("*.txt")} == set(SCENARIOS)
