@@ -9,6 +9,7 @@ from mooring.cluster import Cluster
 from mooring.objects.decode import from_builtins
 from mooring.objects.node import HOSTNAME, Node
 from mooring.objects.pod import Pod
+from mooring.objects.storage import StorageObject
 
 _NAMES = {"gpu": "example.com/gpu", "ephemeral": "ephemeral-storage"}
 
@@ -84,13 +85,15 @@ def node(name: str = "node", **given: Any) -> Node:
     return built
 
 
-def cluster(*items: Node | Pod) -> Cluster:
-    """A cluster with these nodes, and pods on the nodes that they name."""
+def cluster(*items: Node | Pod | StorageObject) -> Cluster:
+    """A cluster with these nodes and storage objects, and pods on the nodes that they name."""
     new = Cluster()
     made.append(new)
     for item in items:
         if isinstance(item, Node):
             new.put_node(item)
-        else:
+        elif isinstance(item, Pod):
             new.put_pod(item)
+        else:
+            new.put_storage(item)
     return new

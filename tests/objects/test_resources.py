@@ -340,7 +340,7 @@ def test_scoring_does_not_look_at_pod_level_requests() -> None:
         ("example.com/-gpu", False, False),
         ("example.com/" + "g" * 63, True, True),
         ("example.com/" + "g" * 64, False, False),
-        ("a" * 200 + ".com/gpu", False, False),
+        ("a" * 250 + ".com/gpu", False, False),
         ("unknown", False, False),
     ],
 )

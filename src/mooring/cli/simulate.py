@@ -102,8 +102,10 @@ def _yaml(transcript: Transcript) -> str:
 
     from mooring.simulate.report import structure
 
+    # PyYAML may be built without libyaml, which is ten times as fast.
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     # All but ASCII is written as escapes, so that no name reaches the terminal raw.
-    return yaml.safe_dump(structure(transcript), sort_keys=False, width=100).rstrip()
+    return yaml.dump(structure(transcript), Dumper=dumper, sort_keys=False, width=100).rstrip()
 
 
 _WRITERS: dict[Output, Callable[[Transcript], str]] = {

@@ -89,6 +89,7 @@ class PodTable:
 
     def below(self, priority: int, rows: NDArray[np.intp], capacity: int) -> LesserPods:
         """The pods of a lower priority on some rows, in the order of the rows."""
+        self._widen()
         place = np.full(capacity + 1, -1, np.intp)
         place[rows] = np.arange(len(rows))
         used = len(self._pods)
@@ -121,12 +122,16 @@ class PodTable:
             slot = len(self._pods)
             self._pods.append(None)
             self._grow(slot + 1)
+        self._widen()
+        self._slots[pod.uid] = slot
+        return slot
+
+    def _widen(self) -> None:
+        """Makes room for resources that came after the table."""
         if len(self._requests) < len(self._columns.requested):
             wider = np.zeros((len(self._columns.requested), self._requests.shape[1]), np.int64)
             wider[: len(self._requests)] = self._requests
             self._requests = wider
-        self._slots[pod.uid] = slot
-        return slot
 
     def _grow(self, length: int) -> None:
         if length > len(self._rows):

@@ -61,7 +61,7 @@ class VolumeBindingArgs(Wire, frozen=True):
         if self.bind_timeout_seconds < 0:
             got = shown(self.bind_timeout_seconds)
             yield "bindTimeoutSeconds", f"must not be negative, got {got}"
-        if self.shape is not None:
+        if self.shape:
             yield from Ratio(shape=self.shape).problems()
 
 

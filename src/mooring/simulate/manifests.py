@@ -48,7 +48,7 @@ _UNREAD: Mapping[str, str] = {
     "ResourceClaim": _DEVICES,
     "ResourceClaimTemplate": _DEVICES,
     "ResourceSlice": _DEVICES,
-    "PodDisruptionBudget": "preemption is not supported yet",
+    "PodDisruptionBudget": "disruption budgets are not supported yet",
     "KubeSchedulerConfiguration": "a configuration is given with --config",
 }
 _NO_USE = "scheduling has no use for it"

@@ -1,0 +1,136 @@
+"""The change log: which rows changed since when, and how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from mooring.cluster import Change, ChangeLog
+from mooring.cluster.changes import EVERYWHERE
+from mooring.objects.workload import Namespace, Service
+from tests.builders import cluster, node, pod
+
+PORT: dict[str, Any] = {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}
+CLAIM = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]}
+
+
+@pytest.mark.parametrize(
+    ("update", "kinds"),
+    [
+        pytest.param({}, None, id="nothing"),
+        pytest.param({"cpu": 8}, Change.ALLOCATABLE, id="allocatable"),
+        pytest.param({"labels": {"a": "b"}}, Change.LABELS, id="labels"),
+        pytest.param({"spec": {"unschedulable": True}}, Change.UNSCHEDULABLE, id="cordoned"),
+        pytest.param(
+            {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}, Change.TAINTS, id="taints"
+        ),
+        pytest.param({"status": {"declaredFeatures": ["X"]}}, Change.FEATURES, id="features"),
+        pytest.param({"status": {"images": [{"names": ["a:1"]}]}}, Change.IMAGES, id="images"),
+        pytest.param(
+            {"cpu": 8, "labels": {"a": "b"}}, Change.ALLOCATABLE | Change.LABELS, id="two at once"
+        ),
+    ],
+)
+def test_updates_of_a_node(update: dict[str, Any], kinds: Change | None) -> None:
+    made = cluster(node("other"), node("one"))
+    before = made.changes.generation
+    made.put_node(node("one", **update))
+
+    assert made.changes.since(before) == ({} if kinds is None else {1: kinds})
+
+
+@pytest.mark.parametrize(
+    ("spec", "kinds"),
+    [
+        pytest.param({}, Change.REQUESTED | Change.PODS, id="plain"),
+        pytest.param(PORT, Change.REQUESTED | Change.PODS | Change.PORTS, id="ports"),
+        pytest.param(CLAIM, Change.REQUESTED | Change.PODS | Change.VOLUMES, id="volumes"),
+    ],
+)
+def test_pods_that_come_and_go(spec: dict[str, Any], kinds: Change) -> None:
+    made = cluster(node("one"), node("two"))
+    before = made.changes.generation
+    made.put_pod(pod("p", node="one", spec=spec))
+    come = made.changes.generation
+    made.put_pod(pod("p", node="two", spec=spec))
+    moved = made.changes.generation
+    made.remove_pod("default/p")
+
+    assert made.changes.since(before) == {0: kinds, 1: kinds}
+    assert made.changes.since(come) == {0: kinds, 1: kinds}
+    assert made.changes.since(moved) == {1: kinds}
+    assert made.changes.since(made.changes.generation) == {}
+
+
+def test_what_was_assumed_and_is_confirmed_changes_nothing() -> None:
+    made = cluster(node("one"))
+    waiting = pod("p", cpu=1)
+    made.assume(waiting, "one")
+    before = made.changes.generation
+    made.put_pod(waiting.on("one"))
+
+    assert made.changes.since(before) == {}
+
+
+def test_a_reused_row_has_changed_in_every_way() -> None:
+    made = cluster(node("one"))
+    before = made.changes.generation
+    made.remove_node("one")
+    gone = made.changes.generation
+    made.put_node(node("two"))
+
+    for generation in (before, gone):
+        assert made.changes.since(generation) == {0: Change.ALL, EVERYWHERE: Change.MEMBERSHIP}
+
+
+def test_what_is_not_on_a_row_changes_everywhere() -> None:
+    made = cluster(node("one"))
+    before = made.changes.generation
+    made.put_workload(Namespace(name="shop"))
+    made.put_workload(Namespace(name="shop"))
+    named = made.changes.generation
+    made.put_workload(Service(namespace="shop", name="web"))
+
+    assert named == before + 1
+    assert made.changes.since(before) == {EVERYWHERE: Change.NAMESPACES | Change.SERVICES}
+
+
+def test_a_trimmed_log_says_that_it_no_longer_knows() -> None:
+    log = ChangeLog()
+    for row in range(10):
+        log.note(row, Change.PODS)
+    log.trim(4)
+
+    assert log.generation == 10
+    assert log.since(5) is None
+    assert log.since(6) == {row: Change.PODS for row in range(6, 10)}
+    log.note(1, Change.PODS)
+    log.trim(4)
+    assert log.since(6) is not None
+
+
+@given(
+    st.lists(st.tuples(st.integers(-1, 3), st.sampled_from(list(Change))), max_size=30),
+    st.integers(0, 30),
+    st.integers(1, 8),
+)
+def test_since_adds_up_what_came_after(
+    notes: list[tuple[int, Change]], generation: int, keep: int
+) -> None:
+    log = ChangeLog()
+    for row, kinds in notes:
+        log.note(row, kinds)
+        log.trim(keep)
+
+    assert log.generation == len(notes)
+    found = log.since(min(generation, len(notes)))
+    if found is None:
+        assert len(notes) - generation > keep
+        return
+    expected: dict[int, Change] = {}
+    for row, kinds in notes[generation:]:
+        expected[row] = expected.get(row, Change.NONE) | kinds
+    assert found == expected
