@@ -111,7 +111,7 @@ def storage_class(
 
 
 def csi_node(name: str = "node", *, migrated: str = "", **limits: int) -> CSINode:
-    """A CSINode; keywords are limits, with `csi` for the example driver and `ebs` for that of AWS."""
+    """A CSINode; keywords are limits: `csi` means the example driver, `ebs` that of AWS."""
     drivers = {"csi": DRIVER, "ebs": "ebs.csi.aws.com"}
     annotations = {"storage.alpha.kubernetes.io/migrated-plugins": migrated} if migrated else {}
     manifest = {

@@ -20,6 +20,7 @@ from tests.builders import node_manifest, pod_manifest
 from tests.cli.invoking import Mooring
 
 DEMO = "examples/demo"
+VOLUMES = "examples/volumes"
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
@@ -103,7 +104,7 @@ def test_json_and_yaml_say_the_same(mooring: Mooring) -> None:
     as_yaml = yaml.safe_load(mooring("simulate", DEMO, "-o", "yaml").out)
 
     assert as_json == as_yaml
-    assert list(as_json) == ["placements", "pending", "preempted", "summary"]
+    assert list(as_json) == ["placements", "pending", "preempted", "volumes", "summary"]
 
 
 def test_the_structure(mooring: Mooring, write: Any) -> None:
@@ -140,6 +141,7 @@ def test_the_structure(mooring: Mooring, write: Any) -> None:
             }
         ],
         "preempted": [],
+        "volumes": [],
         "summary": {
             "nodes": 1,
             "placed": 1,
@@ -174,11 +176,30 @@ def test_preemption_is_told(mooring: Mooring, write: Any) -> None:
     assert told["preempted"] == [low]
 
 
-@pytest.mark.parametrize("output", ["table", "wide", "json", "yaml"])
-def test_the_same_input_gives_the_same_bytes(mooring: Mooring, output: str) -> None:
-    once = mooring("simulate", DEMO, "-o", output)
+def test_volumes_are_told(mooring: Mooring) -> None:
+    table = mooring("simulate", VOLUMES)
+    told = json.loads(mooring("simulate", VOLUMES, "-o", "json").out)
 
-    assert mooring("simulate", DEMO, "-o", output) == once
+    assert "shop        queue-0   pvc-shop/queue-0   provisioned   queue-0" in table.out
+    common = {"namespace": "shop"}
+    assert told["volumes"] == [
+        {**common, "claim": "db-0", "volume": "disk-a1", "provisioned": False, "pod": "db-0"},
+        {
+            **common,
+            "claim": "queue-0",
+            "volume": "pvc-shop/queue-0",
+            "provisioned": True,
+            "pod": "queue-0",
+        },
+    ]
+
+
+@pytest.mark.parametrize("folder", [DEMO, VOLUMES])
+@pytest.mark.parametrize("output", ["table", "wide", "json", "yaml"])
+def test_the_same_input_gives_the_same_bytes(mooring: Mooring, output: str, folder: str) -> None:
+    once = mooring("simulate", folder, "-o", output)
+
+    assert mooring("simulate", folder, "-o", output) == once
 
 
 def test_equal_messages_are_told_once(mooring: Mooring, write: Any) -> None:
@@ -258,6 +279,10 @@ def test_a_missing_configuration(mooring: Mooring, tmp_path: Path) -> None:
     [
         ("NoSuchGate=true", "--feature-gates: NoSuchGate: unknown feature gate\n"),
         ("GangScheduling=true", "--feature-gates: GangScheduling: not supported by Mooring yet\n"),
+        (
+            "PodLevelResources=false",
+            "--feature-gates: PodLevelResources: cannot be switched off in Mooring\n",
+        ),
     ],
 )
 def test_bad_feature_gates(mooring: Mooring, gates: str, told: str) -> None:

@@ -61,9 +61,7 @@ ZONES = (node("one", labels={"zone": "a"}), node("two", labels={"zone": "b"}), n
         ),
     ],
 )
-def test_kinds(
-    kind: TermKind, rule: str, when: str, written: dict[str, Any], weighs: int
-) -> None:
+def test_kinds(kind: TermKind, rule: str, when: str, written: dict[str, Any], weighs: int) -> None:
     made = cluster(*ZONES)
     for at, on in enumerate(("one", "one", "two", "none")):
         made.put_pod(carrying(f"p{at}", on, rule, when, written))

@@ -12,9 +12,7 @@ from tests.builders import cluster, node, pod
 WEB = equality({"app": "web"})
 
 
-def match(
-    selector: Selector = WEB, *namespaces: str, skip_terminating: bool = False
-) -> PodMatch:
+def match(selector: Selector = WEB, *namespaces: str, skip_terminating: bool = False) -> PodMatch:
     wanted = frozenset(namespaces) if namespaces else None
     return PodMatch(((wanted, selector),), skip_terminating)
 

@@ -69,6 +69,7 @@ def test_both_names_of_batching_are_one_gate(given: str, asked: str) -> None:
         pytest.param("kube:EquivalenceCache=f", {"EquivalenceCache": False}, id="component"),
         pytest.param("SchedulerQueueingHints=true", {}, id="locked, to what it is"),
         pytest.param("GangScheduling=false", {}, id="not supported, switched off"),
+        pytest.param("PodLevelResources=true", {}, id="cannot be switched off, switched on"),
     ],
 )
 def test_text(text: str, switched: dict[str, bool]) -> None:
@@ -102,6 +103,15 @@ def test_text(text: str, switched: dict[str, bool]) -> None:
                 "CoordinatedLeaderElection",
             )
         ),
+        *(
+            pytest.param({gate: False}, f"{gate}: cannot be switched off in Mooring", id=gate)
+            for gate in (
+                "InPlacePodLevelResourcesVerticalScaling",
+                "MatchLabelKeysInPodTopologySpread",
+                "NominatedNodeNameForExpectation",
+                "PodLevelResources",
+            )
+        ),
         pytest.param(
             {"OpportunisticBatching": True, "SchedulerOpportunisticBatching": False},
             "SchedulerOpportunisticBatching: "
@@ -127,6 +137,50 @@ def test_all_problems_are_told_at_once() -> None:
         "GangScheduling: not supported by Mooring yet",
         'EquivalenceCache: must be true or false, got "no"',
     ]
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [
+        pytest.param("NodeDeclaredFeatures", id="honoured: its plugin is not a default one"),
+        pytest.param("SchedulerPopFromBackoffQ", id="honoured by the queue"),
+        pytest.param("SchedulerAsyncPreemption", id="actions are never waited for"),
+        pytest.param("ClearingNominatedNodeNameAfterBinding", id="of the API server"),
+        pytest.param("MatchLabelKeysInPodTopologySpreadSelectorMerge", id="API server, too"),
+        pytest.param("MutableCSINodeAllocatableCount", id="of the API server and the kubelet"),
+        pytest.param("ComponentFlagz", id="an endpoint"),
+        pytest.param("WatchList", id="a way to list objects"),
+        pytest.param("DRAExtendedResource", id="without resource claims there is nothing to do"),
+    ],
+)
+def test_what_can_be_switched_off(gate: str) -> None:
+    assert not FeatureGates.parse({gate: False})[gate]
+
+
+def test_a_gate_is_switched_off_honestly_or_not_at_all() -> None:
+    """A new gate has to be put in one of these groups, by what the code does without it."""
+    fixed = {
+        name
+        for name, is_on in FeatureGates().items()
+        if is_on and _problem(name) == "cannot be switched off in Mooring"
+    }
+    refused = {name for name, is_on in FeatureGates().items() if is_on and _problem(name)}
+
+    assert fixed == {
+        "InPlacePodLevelResourcesVerticalScaling",
+        "MatchLabelKeysInPodTopologySpread",
+        "NominatedNodeNameForExpectation",
+        "PodLevelResources",
+    }
+    assert {_problem(name) for name in refused - fixed} == {"is locked to true"}
+
+
+def _problem(gate: str) -> str:
+    try:
+        FeatureGates.parse({gate: False})
+    except ConfigError as error:
+        return error.problems[0].message
+    return ""
 
 
 def test_asking_for_a_gate_that_does_not_exist_is_an_error() -> None:

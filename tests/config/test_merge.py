@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from mooring.config import POINTS, EnabledPlugin, FeatureGates, KnownPlugin, default
+from mooring.config import (
+    POINTS,
+    ConfigError,
+    EnabledPlugin,
+    FeatureGates,
+    KnownPlugin,
+    default,
+)
 from mooring.config.merge import PluginSet, expand, merge
 from tests.config.fakes import KNOWN, loaded, names, off, on, only, weights
 
@@ -229,6 +236,19 @@ def test_a_gate_that_is_off_takes_its_plugin_out_of_the_default_profile() -> Non
     gates = FeatureGates(NodeDeclaredFeatures=False)
 
     assert names(only(default(KNOWN, gates)), "filter") == without(FILTER, "NodeDeclaredFeatures")
+
+
+@pytest.mark.parametrize("point", ["filter", "multiPoint"])
+def test_a_plugin_whose_gate_is_off_is_not_enabled_by_name(point: str) -> None:
+    gates = FeatureGates(NodeDeclaredFeatures=False)
+
+    with pytest.raises(ConfigError) as caught:
+        loaded({"plugins": {point: on("NodeDeclaredFeatures")}}, gates=gates)
+
+    assert str(caught.value).endswith(
+        'profiles[0].plugins: plugin "NodeDeclaredFeatures" is enabled, '
+        "but the feature gate of that name is off"
+    )
 
 
 def test_a_custom_queue_sort_needs_the_default_one_disabled() -> None:

@@ -183,9 +183,7 @@ def test_zone_of_a_node(labels: dict[str, str], zone: tuple[str, str]) -> None:
 
 def test_namespaces_and_what_selects_pods() -> None:
     namespace = read("Namespace", {"metadata": {"name": "shop", "labels": {"team": "a"}}})
-    service = read(
-        "Service", {"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}}}
-    )
+    service = read("Service", {"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}}})
     headless = read("Service", {"metadata": {"name": "web"}, "spec": {}})
     everything = read("ReplicaSet", {"metadata": {"name": "r"}, "spec": {"selector": {}}})
     budget = read(

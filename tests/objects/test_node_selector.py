@@ -239,7 +239,7 @@ def test_named_nodes(terms: list[list[str]], names: set[str] | None) -> None:
         ("1.0", None),
         (" 1", None),
         ("1_0", None),
-        ("٣", None),  # noqa: RUF001
+        ("٣", None),
     ],
 )
 def test_parse_int64(text: str, number: int | None) -> None:

@@ -177,7 +177,9 @@ def test_requests(asks: Pod, requests: dict[str, int]) -> None:
         pytest.param(
             build(
                 container(cpu="1"),
-                status={"containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "4"}}]},
+                status={
+                    "containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "4"}}]
+                },
             ),
             1000,
             id="allocated alone does not count",
@@ -296,9 +298,7 @@ def test_held_cpu(runs: Pod, held: int) -> None:
             id="pod level: defaults only for what is missing altogether",
         ),
         pytest.param(
-            build(
-                container("a", memory="5"), container("b"), resources={"requests": {"cpu": "1"}}
-            ),
+            build(container("a", memory="5"), container("b"), resources={"requests": {"cpu": "1"}}),
             1000,
             5,
             id="pod level: nothing is missing",

@@ -106,7 +106,9 @@ def test_malformed(expression: dict[str, Any], told: str) -> None:
 
 
 @given(LABELS, LABELS)
-def test_equality_wants_exactly_these_values(wanted: dict[str, str], labels: dict[str, str]) -> None:
+def test_equality_wants_exactly_these_values(
+    wanted: dict[str, str], labels: dict[str, str]
+) -> None:
     assert equality(wanted).matches(labels) == (wanted.items() <= labels.items())
     assert set(equality(wanted).keys) == set(wanted)
 

@@ -26,9 +26,9 @@ from tests.storage_builders import (
 
 PLUGIN = NodeVolumeLimits()
 EXCEEDED = ("node(s) exceed max volume count",)
-EBS = {"csi": None, "awsElasticBlockStore": {"volumeID": "vol-1"}}
-NFS = {"csi": None, "nfs": {"server": "s", "path": "/"}}
-EPHEMERAL = {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+EBS: dict[str, Any] = {"csi": None, "awsElasticBlockStore": {"volumeID": "vol-1"}}
+NFS: dict[str, Any] = {"csi": None, "nfs": {"server": "s", "path": "/"}}
+EPHEMERAL: dict[str, Any] = {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
 
 
 def bound(*names: str) -> list[Any]:

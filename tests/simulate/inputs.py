@@ -13,11 +13,14 @@ from mooring.objects.decode import Object, from_builtins
 from mooring.plugins import REGISTRY
 from mooring.simulate.loading import Input, load
 from mooring.simulate.transcript import Transcript
+from tests.builders import made
 
 
 def engine(**gates: bool) -> Engine:
-    """An engine with the default configuration."""
-    return Engine(default(known_plugins(REGISTRY), FeatureGates(**gates)), REGISTRY)
+    """An engine with the default configuration, whose cluster is checked when the test ends."""
+    new = Engine(default(known_plugins(REGISTRY), FeatureGates(**gates)), REGISTRY)
+    made.append(new.cluster)
+    return new
 
 
 def objects(*manifests: dict[str, Any]) -> list[Object]:

@@ -18,6 +18,7 @@ _LONGEST = 60
 
 SCENARIOS = {
     "demo": Path("examples/demo"),
+    "volumes": Path("examples/volumes"),
     **{path.stem: path for path in sorted(FOLDER.glob("*.yaml"))},
 }
 

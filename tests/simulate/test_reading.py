@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from mooring.objects.decode import KINDS
 from mooring.objects.pod import Pod
 from mooring.simulate import yaml_text
 from mooring.simulate.loading import load
-from mooring.simulate.manifests import VERSIONS, Manifest, read
+from mooring.simulate.manifests import PRIORITY_CLASS, VERSIONS, Manifest, read
 from mooring.simulate.yaml_scalars import resolved
 from tests.builders import node_manifest, pod_manifest
 from tests.simulate.inputs import loaded
@@ -90,24 +91,47 @@ def test_what_is_not_read_is_told(tmp_path: Path) -> None:
         {"apiVersion": "apps/v1", "kind": "Deployment"},
         {"apiVersion": "v1", "kind": "ConfigMap"},
         {"apiVersion": "serving.knative.dev/v1", "kind": "Service"},
-        {"apiVersion": "v1", "kind": "PersistentVolumeClaim"},
+        {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"},
     )
 
     assert given.notes == (
         "ignored 2 Deployment: only pods are scheduled, and nothing here creates them",
         "ignored 1 ConfigMap: scheduling has no use for it",
         "ignored 1 Service: scheduling has no use for it",
-        "ignored 1 PersistentVolumeClaim: volumes are not supported yet",
+        "ignored 1 ResourceClaim: resource claims are not supported yet",
     )
     assert len(given.objects) == 1
 
 
+#: What the API server demands of a kind, beside a name.
+_LEAST: dict[str, dict[str, Any]] = {
+    "CSIStorageCapacity": {"storageClassName": "c"},
+    "PersistentVolume": {
+        "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+    },
+    "PersistentVolumeClaim": {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    },
+    "Pod": {"spec": {"containers": [{}]}},
+    "PriorityClass": {"value": 1},
+    "StorageClass": {"provisioner": "example.com"},
+    "VolumeAttachment": {"spec": {"attacher": "example.com", "nodeName": "n"}},
+}
+
+
 @pytest.mark.parametrize("kind", sorted(VERSIONS))
 def test_every_kind_can_be_read(tmp_path: Path, kind: str) -> None:
-    manifest = {"apiVersion": VERSIONS[kind], "kind": kind, "metadata": {"name": "x"}, "value": 1}
-    manifest["spec"] = {"containers": [{}]} if kind == "Pod" else {}
+    manifest = {"apiVersion": VERSIONS[kind], "kind": kind, "metadata": {"name": "x"}}
 
-    loaded(tmp_path, node_manifest(), manifest)
+    given = loaded(tmp_path, node_manifest(), {**manifest, **_LEAST.get(kind, {})})
+
+    assert given.notes == ()
+    # Classes of priority are dissolved into the pods that name them.
+    assert len(given.objects) == (1 if kind == PRIORITY_CLASS else 2)
+
+
+def test_every_kind_that_scheduling_knows_is_read() -> None:
+    assert set(VERSIONS) == KINDS | {PRIORITY_CLASS}
 
 
 def test_null_is_the_same_as_nothing(tmp_path: Path) -> None:

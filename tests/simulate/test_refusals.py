@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mooring.simulate.loading import load
+from mooring.simulate.manifests import VERSIONS
 from mooring.simulate.problems import InputError
 from tests.builders import node_manifest, pod_manifest
 
@@ -171,12 +172,79 @@ def test_pods_that_cannot_be(tmp_path: Path, spec: dict[str, Any], told: str) ->
         ({"kind": "ReplicaSet", "apiVersion": "apps/v1", "metadata": {"name": "x"},
           "spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}},
          "ReplicaSet x: values: Invalid value: []: for 'In' operator, values set can't be empty"),
+        ({"kind": "PodDisruptionBudget", "apiVersion": "policy/v1", "metadata": {"name": "x"},
+          "status": {"disruptionsAllowed": "all"}},
+         'PodDisruptionBudget x: status.disruptionsAllowed: must be an integer, got "all"'),
+        ({"kind": "PodDisruptionBudget", "apiVersion": "policy/v1", "metadata": {"name": "x"},
+          "status": {"disruptionsAllowed": -1}},
+         "PodDisruptionBudget x: status.disruptionsAllowed: must not be negative"),
+        ({"kind": "PodDisruptionBudget", "apiVersion": "policy/v1beta1", "metadata": {"name": "x"}},
+         'PodDisruptionBudget x: apiVersion: must be "policy/v1", got "policy/v1beta1"'),
     ],
 )  # fmt: skip
 def test_objects_that_cannot_be(tmp_path: Path, manifest: dict[str, Any], told: str) -> None:
     text = json.dumps({"apiVersion": "v1", **manifest})
 
     assert refusal(tmp_path, text) == f"in.yaml: document 1: {told}"
+
+
+_MODES = {"accessModes": ["ReadWriteOnce"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "told"),
+    [
+        ("PersistentVolume", {"spec": {**_MODES, "capacity": {"storage": "lots"}}},
+         'spec.capacity.storage: "lots" is not a quantity'),
+        ("PersistentVolume", {"spec": {**_MODES, "capacity": {"storage": "-1Gi"}}},
+         "spec.capacity.storage: must not be negative"),
+        ("PersistentVolume", {"spec": {"capacity": {"storage": "1Gi"}}},
+         "spec.accessModes: is required"),
+        ("PersistentVolume", {"spec": {"claimRef": "claim"}},
+         'spec.claimRef: must be a mapping, got "claim"'),
+        ("PersistentVolume", {"spec": {**_MODES, "volumeMode": "Disk"}},
+         'spec.volumeMode: must be one of Filesystem, Block, got "Disk"'),
+        ("PersistentVolume", {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "a", "operator": "Near"}]}]}}}},
+         "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].operator: "
+         'unknown operator "Near"'),
+        ("PersistentVolume", {"spec": 5}, "spec: must be a mapping, got 5"),
+        ("PersistentVolumeClaim", {"spec": _MODES},
+         "spec.resources.requests.storage: is required"),
+        ("PersistentVolumeClaim", {"spec": {**_MODES, "resources": {"requests": {"storage": 0}}}},
+         "spec.resources.requests.storage: must be greater than 0"),
+        ("PersistentVolumeClaim", {"spec": {"resources": {"requests": {"storage": "1GB"}}}},
+         'spec.resources.requests.storage: "1GB" is not a quantity'),
+        ("PersistentVolumeClaim", {"spec": {"resources": {"requests": {"storage": "1Gi"}},
+                                            "accessModes": ["ReadWriteOnce", "ReadTwice"]}},
+         "spec.accessModes: must be one of ReadWriteOnce, ReadOnlyMany, ReadWriteMany, "
+         'ReadWriteOncePod, got "ReadTwice"'),
+        ("PersistentVolumeClaim", {"spec": {"volumeName": 5}},
+         "spec.volumeName: must be a string, got 5"),
+        ("StorageClass", {}, "provisioner: is required"),
+        ("StorageClass", {"provisioner": "p", "volumeBindingMode": "Later"},
+         'volumeBindingMode: must be one of Immediate, WaitForFirstConsumer, got "Later"'),
+        ("CSINode", {"spec": {"drivers": [{"name": "d", "allocatable": {"count": "9"}}]}},
+         'spec.drivers[0].allocatable.count: must be an integer, got "9"'),
+        ("CSINode", {"spec": {"drivers": [{"name": "d", "allocatable": {"count": -9}}]}},
+         'spec.drivers: the count of "d" must not be negative'),
+        ("CSIDriver", {"spec": {"storageCapacity": "no"}},
+         'spec.storageCapacity: must be true or false, got "no"'),
+        ("CSIStorageCapacity", {}, "storageClassName: is required"),
+        ("CSIStorageCapacity", {"storageClassName": "c", "capacity": "-1"},
+         "capacity: must not be negative"),
+        ("CSIStorageCapacity", {"storageClassName": "c", "maximumVolumeSize": "-1"},
+         "maximumVolumeSize: must not be negative"),
+        ("VolumeAttachment", {"spec": {"nodeName": "n"}}, "spec.attacher: is required"),
+        ("VolumeAttachment", {"spec": {"attacher": "d"}}, "spec.nodeName: is required"),
+    ],
+)  # fmt: skip
+def test_storage_that_cannot_be(
+    tmp_path: Path, kind: str, given: dict[str, Any], told: str
+) -> None:
+    manifest = {"apiVersion": VERSIONS[kind], "kind": kind, "metadata": {"name": "x"}, **given}
+
+    assert refusal(tmp_path, json.dumps(manifest)) == f"in.yaml: document 1: {kind} x: {told}"
 
 
 def test_the_place_in_a_list_is_told(tmp_path: Path) -> None:
@@ -247,7 +315,9 @@ FIELDS = st.sampled_from(
     ["metadata", "name", "labels", "spec", "containers", "resources", "requests", "limits", "cpu",
      "affinity", "podAffinity", "podAntiAffinity", "ports", "hostNetwork", "priorityClassName",
      _IN, "labelSelector", "matchLabelKeys", "tolerations", "status", "capacity", "nodeName",
-     "overhead", "initContainers", "schedulingGroup"]
+     "overhead", "initContainers", "schedulingGroup", "storage", "accessModes", "claimRef",
+     "volumeName", "phase", "annotations", "provisioner", "volumeBindingMode", "drivers",
+     "selector", "allowedTopologies", "disruptionsAllowed", "creationTimestamp"]
 )  # fmt: skip
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -257,10 +327,10 @@ VALUES = st.recursive(
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from(["Pod", "Node"]), st.dictionaries(FIELDS, VALUES, max_size=4))
+@given(st.sampled_from(sorted(VERSIONS)), st.dictionaries(FIELDS, VALUES, max_size=4))
 def test_any_object_is_read_or_refused(tmp_path: Path, kind: str, raw: dict[str, Any]) -> None:
     path = tmp_path / "any.json"
-    manifest = {"metadata": {"name": "x"}, **raw, "apiVersion": "v1", "kind": kind}
+    manifest = {"metadata": {"name": "x"}, **raw, "apiVersion": VERSIONS[kind], "kind": kind}
     path.write_text(json.dumps(manifest))
 
     with suppress(InputError):

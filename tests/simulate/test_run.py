@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 import pytest
 
+from mooring.cluster import Nodes
 from mooring.config import FeatureGates, load_mapping
 from mooring.engine import Engine
 from mooring.engine.actions import BindPod
-from mooring.framework.plugin import Permit, Registry, Wait
+from mooring.framework.plugin import Permit, PreBind, Preparation, Registry, Wait
 from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
@@ -216,6 +217,36 @@ def test_permits_that_never_come_end_in_time() -> None:
 
     assert transcript.placed == ()
     assert reasons(transcript) == {"a": "Unschedulable", "b": "Unschedulable"}
+
+
+class _NeverReady(PreBind):
+    """Prepares every pod for something that never comes true."""
+
+    name: ClassVar[str] = "NeverReady"
+
+    def prepare(self, pod: Pod, nodes: Nodes, node_name: str) -> Preparation:
+        return Preparation(timeout_seconds=60.0)
+
+    def is_prepared(self, pod: Pod, nodes: Nodes, node_name: str) -> bool:
+        return False
+
+
+def test_preparations_that_never_come_true_end_in_time() -> None:
+    registry: Registry = {**REGISTRY, "NeverReady": _NeverReady}
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"preBind": {"enabled": [{"name": "NeverReady"}]}}}],
+    }
+    configuration = load_mapping(raw, known=known_plugins(registry), gates=FeatureGates())
+
+    transcript = simulate(
+        Engine(configuration, registry), objects(node_manifest(), pod_manifest("a"))
+    )
+
+    assert transcript.placed == ()
+    assert reasons(transcript) == {"a": "SchedulerError"}
+    assert "timed out" in transcript.pending[0].message
 
 
 def test_a_pod_of_higher_priority_takes_the_place_of_another() -> None:

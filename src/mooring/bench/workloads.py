@@ -25,6 +25,11 @@ class Workload:
     #: How many pods of the same kind run already, per node.
     running_per_node: float = 0.2
     cpu: str = "100m"
+    one_per_node: bool = False
+
+    def most(self, nodes: int) -> int:
+        """How many further pods find a place at the most."""
+        return nodes - int(nodes * self.running_per_node) if self.one_per_node else 2**31
 
     def nodes(self, count: int) -> Iterator[Node]:
         for number in range(count):
@@ -97,6 +102,7 @@ WORKLOADS = _listed(
         "required pod anti-affinity",
         _affinity("podAntiAffinity", "required", _term(HOSTNAME)),
         _BLUE,
+        one_per_node=True,
     ),
     Workload(
         "preferred pod affinity",

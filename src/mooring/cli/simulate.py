@@ -52,8 +52,8 @@ def simulate(
 ) -> None:
     """Schedule the pending pods of a cluster given as manifests, and show where they go.
 
-    Takes what `kubectl get nodes,pods -A -o yaml` prints. Exits with 0 when every pod was placed,
-    1 when a pod stays pending, 2 when the input cannot be used.
+    Takes what `kubectl get nodes,pods,pv,pvc,sc,pdb -A -o yaml` prints. Exits with 0 when every pod
+    was placed, 1 when a pod stays pending, 2 when the input cannot be used.
     """
     # Here, so that the other commands start without NumPy.
     from mooring.simulate.loading import load

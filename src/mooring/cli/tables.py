@@ -12,7 +12,7 @@ from rich.text import Text
 
 from mooring.objects.resources import CPU, MEMORY
 from mooring.simulate.report import unit
-from mooring.simulate.transcript import Pending, Placed, Preempted, Transcript, Use
+from mooring.simulate.transcript import Claimed, Pending, Placed, Preempted, Transcript, Use
 
 from .text import plain
 
@@ -26,7 +26,7 @@ _GIB = 2**30
 
 
 def tables(transcript: Transcript, *, wide: bool = False) -> str:
-    """Placements, use per resource, and what stays pending, one below the other."""
+    """Placements, volumes, use per resource, and what stays pending, one below the other."""
     console = Console(
         width=None if sys.stdout.isatty() else _NO_LIMIT, highlight=False, emoji=False, markup=False
     )
@@ -35,6 +35,8 @@ def tables(transcript: Transcript, *, wide: bool = False) -> str:
             console.print(_placements(transcript.placed, wide=wide), "")
         if transcript.preempted:
             console.print(_preempted(transcript.preempted), "")
+        if transcript.volumes:
+            console.print(_volumes(transcript.volumes), "")
         if transcript.use:
             console.print(_uses(transcript.use), "")
         for message, pods in _grouped(transcript.pending).items():
@@ -78,6 +80,20 @@ def _placement(placed: Placed, *, wide: bool) -> tuple[str, ...]:
 def _preempted(preempted: Sequence[Preempted]) -> Table:
     rows = [(each.pod.namespace, each.pod.name, each.node, each.by) for each in preempted]
     return _table(("NAMESPACE", "PREEMPTED", "FROM", "BY"), rows)
+
+
+def _volumes(volumes: Sequence[Claimed]) -> Table:
+    rows = [
+        (
+            each.claim.namespace,
+            each.claim.name,
+            each.volume.name,
+            "provisioned" if each.provisioned else "existing",
+            each.pod,
+        )
+        for each in volumes
+    ]
+    return _table(("NAMESPACE", "CLAIM", "VOLUME", "SOURCE", "POD"), rows)
 
 
 def _totals(transcript: Transcript) -> str:

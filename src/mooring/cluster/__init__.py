@@ -8,6 +8,7 @@ from .changes import Change, ChangeLog, Scope
 from .check import check
 from .cluster import Cluster, UnknownNode
 from .nodes import Mask, Nodes, NodeView, Rows
+from .row_facts import RowFacts
 from .tally import PodMatch, Tally
 from .what_if import WhatIf
 
@@ -19,6 +20,7 @@ __all__ = [
     "NodeView",
     "Nodes",
     "PodMatch",
+    "RowFacts",
     "Rows",
     "Scope",
     "Tally",

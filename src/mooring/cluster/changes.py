@@ -26,6 +26,9 @@ class Change(IntFlag):
     NAMESPACES = 1 << 12
     SERVICES = 1 << 13
     MEMBERSHIP = 1 << 14
+    #: A pod with affinity terms of its own came or went.
+    TERMS = 1 << 15
+    ANNOTATIONS = 1 << 16
 
     NONE = 0
     #: Also the kinds that extended resources will add.
@@ -45,22 +48,23 @@ class ChangeLog:
 
     def __init__(self) -> None:
         self._dropped = 0
-        self._entries: list[tuple[int, Change]] = []
+        self._entries: list[tuple[int, int]] = []
 
     @property
     def generation(self) -> int:
         return self._dropped + len(self._entries)
 
-    def note(self, row: int, kinds: Change) -> None:
-        self._entries.append((row, kinds))
+    def note(self, row: int, kinds: int) -> None:
+        # Plain integers: combining flags of an enum takes many times as long.
+        self._entries.append((row, int(kinds)))
 
-    def since(self, generation: int) -> dict[int, Change] | None:
+    def since(self, generation: int) -> dict[int, int] | None:
         """The rows that changed after a generation and how; None when that is no longer known."""
         if generation < self._dropped:
             return None
-        rows: dict[int, Change] = {}
+        rows: dict[int, int] = {}
         for row, kinds in self._entries[generation - self._dropped :]:
-            rows[row] = rows.get(row, Change.NONE) | kinds
+            rows[row] = rows.get(row, 0) | kinds
         return rows
 
     def trim(self, keep: int) -> None:

@@ -34,6 +34,7 @@ def check(cluster: Cluster) -> None:
     _same("ports", _ports(state), _ports(rebuilt._state))
     _check_images(state)
     _check_nominations(state)
+    _check_pod_table(state)
     check_storage(state, rebuilt._state)
 
 

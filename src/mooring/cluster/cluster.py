@@ -18,6 +18,7 @@ from .changes import EVERYWHERE, Change, ChangeLog
 from .columns import NONZERO_CPU, NONZERO_MEMORY, Columns
 from .csi_nodes import CSINodeColumns
 from .images import Images
+from .label_keys import LabelKeys
 from .labels import LabelColumns
 from .nodes import Nodes, State
 from .nominations import Nominations
@@ -48,6 +49,7 @@ class Cluster:
     def __init__(self) -> None:
         columns = Columns()
         storage = Storage(lambda: self._note(EVERYWHERE, Change.VOLUMES))
+        label_keys = LabelKeys()
         self._state = State(
             columns=columns,
             rows={},
@@ -59,9 +61,10 @@ class Cluster:
             ports=PortColumns(),
             images=Images(),
             tallies=Tallies(),
-            standing=StandingTerms(),
+            standing=StandingTerms(label_keys),
             nominations=Nominations(),
-            workloads=Workloads(),
+            workloads=Workloads(label_keys),
+            label_keys=label_keys,
             storage=storage,
             volume_use=VolumeUse(storage, columns.capacity),
             csi_nodes=CSINodeColumns(columns.capacity),
@@ -153,6 +156,8 @@ class Cluster:
             codes = self._state.columns.feature_sets
             _swap_code(self._state.features, codes, row, node.declared_features)
             kinds |= Change.FEATURES
+        if node.annotations != before.annotations:
+            kinds |= Change.ANNOTATIONS
         kinds |= self._update_images(row, before, node) | self._update_labels(row, before, node)
         if kinds:
             self._note(row, kinds)
@@ -337,6 +342,7 @@ class Cluster:
         at = self._state.columns.resources.get(name)
         if at is None:
             at = self._state.columns.resource(name)
+            self._state.facts.clear()
             self.nodes.refresh()
         return at
 
@@ -364,7 +370,8 @@ class Cluster:
             self.nodes.refresh()
         return row
 
-    def _note(self, row: int, kinds: Change) -> None:
+    def _note(self, row: int, kinds: int) -> None:
+        self._state.facts.pop(row, None)
         self.changes.note(row, kinds)
         self.changes.trim(max(_LOG_AT_LEAST, _LOG_PER_ROW * len(self._state.nodes)))
 
@@ -392,12 +399,22 @@ def _counts_alike(known: Pod, seen: Pod) -> bool:
     )
 
 
-def _pod_change(pod: Pod) -> Change:
+def _pod_change(pod: Pod) -> int:
+    known = pod.spec.__dict__.get("_change")
+    if known is None:
+        known = pod.spec.__dict__["_change"] = int(_spec_change(pod))
+    return known
+
+
+def _spec_change(pod: Pod) -> Change:
+    """What the coming or going of a pod of this template changes on its row."""
     kinds = Change.REQUESTED | Change.PODS
     if pod.spec.host_ports:
         kinds |= Change.PORTS
     if pod.spec.volumes:
         kinds |= Change.VOLUMES
+    if pod.terms:
+        kinds |= Change.TERMS
     return kinds
 
 

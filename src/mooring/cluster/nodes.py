@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,13 @@ from .arrays import frozen
 from .columns import Columns
 from .csi_nodes import CSINodeColumns
 from .images import Image, Images
+from .label_keys import LabelKeys
 from .labels import LabelColumn, LabelColumns
 from .nominations import Nominations
 from .order import VisitOrder
 from .pod_table import LesserPods, PodTable
 from .ports import PortColumns
+from .row_facts import RowFacts
 from .standing_terms import StandingTerm, StandingTerms, TermKind
 from .storage import Storage
 from .tally import PodMatch, Tallies, Tally
@@ -56,12 +58,15 @@ class State:
     standing: StandingTerms
     nominations: Nominations
     workloads: Workloads
+    label_keys: LabelKeys
     storage: Storage
     volume_use: VolumeUse
     csi_nodes: CSINodeColumns
     order: VisitOrder
     #: Made when first asked for, kept up to date from then on.
     pod_table: PodTable | None = None
+    #: Made when asked for, dropped when the row changes.
+    facts: dict[int, RowFacts] = field(default_factory=dict)
 
     @property
     def placed(self) -> Iterator[tuple[int, Pod]]:
@@ -160,6 +165,32 @@ class Nodes:
     def pods(self, row: int) -> Mapping[str, Pod]:
         """The pods on a row, by uid."""
         return self._state.pods[row]
+
+    def facts(self, row: int) -> RowFacts:
+        """A row in plain numbers."""
+        facts = self._state.facts.get(row)
+        if facts is None:
+            facts = self._state.facts[row] = RowFacts(
+                row,
+                self.allocatable[:, row].tolist(),
+                self.requested[:, row].tolist(),
+                self.nonzero_requested[:, row].tolist(),
+            )
+        return facts
+
+    def labels_that_matter(self, pod: Pod) -> tuple[tuple[str, str], ...]:
+        """The labels of a pod that a selector in use, or one of its own, reads."""
+        if not pod.labels:
+            return ()
+        keys, own = self._state.label_keys, pod.spec.own_label_keys
+        return tuple(
+            sorted(label for label in pod.labels.items() if label[0] in keys or label[0] in own)
+        )
+
+    @property
+    def epoch(self) -> tuple[int, int]:
+        """Changes when pods that were alike may no longer be, because something reads more."""
+        return self._state.label_keys.version, self._state.workloads.version
 
     def lesser_pods(self, priority: int, rows: NDArray[np.intp]) -> LesserPods:
         """The pods of a lower priority on some rows."""

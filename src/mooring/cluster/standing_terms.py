@@ -10,6 +10,7 @@ from mooring.objects.affinity import Term
 from mooring.objects.pod import Pod
 from mooring.objects.selector import Labels
 
+from .label_keys import LabelKeys
 from .labels import LabelColumn
 from .selector_index import SelectorIndex
 from .tally import DomainCounts
@@ -47,7 +48,8 @@ class StandingTerm:
 class StandingTerms:
     """All terms of running pods, found by the labels of the pod that they might concern."""
 
-    def __init__(self) -> None:
+    def __init__(self, label_keys: LabelKeys) -> None:
+        self._label_keys = label_keys
         self._terms: dict[StandingKey, StandingTerm] = {}
         self._index: dict[TermKind, SelectorIndex[StandingTerm]] = {
             kind: SelectorIndex() for kind in TermKind
@@ -77,12 +79,14 @@ class StandingTerms:
 
     def _new(self, key: StandingKey, column: LabelColumn) -> StandingTerm:
         standing = self._terms[key] = StandingTerm(key, column)
+        self._label_keys.add(key.term.selector)
         if key.term.selector is not None:
             self._index[key.kind].add(key.term.selector, standing)
         return standing
 
     def _drop(self, key: StandingKey, standing: StandingTerm) -> None:
         del self._terms[key]
+        self._label_keys.discard(key.term.selector)
         if key.term.selector is not None:
             self._index[key.kind].discard(key.term.selector, standing)
 

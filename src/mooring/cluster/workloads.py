@@ -17,6 +17,7 @@ from mooring.objects.workload import (
     owned_kind,
 )
 
+from .label_keys import LabelKeys
 from .selector_index import SelectorIndex
 
 _NO_LABELS: Labels = {}
@@ -25,7 +26,10 @@ _NO_LABELS: Labels = {}
 class Workloads:
     """The objects around pods that decisions look up."""
 
-    def __init__(self) -> None:
+    def __init__(self, label_keys: LabelKeys | None = None) -> None:
+        self._label_keys = label_keys or LabelKeys()
+        #: Grows with every change of a service or controller.
+        self.version = 0
         self._namespaces: dict[str, Namespace] = {}
         self._services: dict[str, dict[str, Service]] = {}
         self._serving: dict[str, SelectorIndex[Service]] = {}
@@ -80,10 +84,12 @@ class Workloads:
         elif isinstance(item, Service):
             self._drop_service(item)
             self._services.setdefault(item.namespace, {})[item.name] = item
+            self._label_keys.add(item.selector)
             if item.selector is not None:
                 serving = self._serving.setdefault(item.namespace, SelectorIndex())
                 serving.add(item.selector, item)
         else:
+            self._drop_selecting(item)
             self._selecting[type(item)][item.key] = item
 
     def drop(self, item: Namespace | Selecting) -> None:
@@ -93,7 +99,7 @@ class Workloads:
         elif isinstance(item, Service):
             self._drop_service(item)
         else:
-            self._selecting[type(item)].pop(item.key, None)
+            self._drop_selecting(item)
 
     def find(self, item: Namespace | Selecting) -> Namespace | Selecting | None:
         """What is known under the same name as the given object."""
@@ -115,9 +121,18 @@ class Workloads:
         return self._namespaces
 
     def _drop_service(self, item: Service) -> None:
+        self.version += 1
         known = self._services.get(item.namespace, {}).pop(item.name, None)
         if known is not None and known.selector is not None:
             self._serving[known.namespace].discard(known.selector, known)
+            self._label_keys.discard(known.selector)
+
+    def _drop_selecting(self, item: Selecting) -> None:
+        # A controller finds its pods by owner reference, so its selector reads no label of a pod
+        # that comes; what a budget selects matters only to who must go.
+        if not isinstance(item, PodDisruptionBudget):
+            self.version += 1
+        self._selecting[type(item)].pop(item.key, None)
 
     def _controller(self, pod: Pod) -> Selecting | None:
         kind = None if pod.owner is None else owned_kind(pod.owner)

@@ -29,6 +29,9 @@ _DEFAULT = (
     EnabledPlugin("NodeDeclaredFeatures"),
 )
 
+#: Plugins that are there only while the feature gate of the same name is on.
+GATED = frozenset({"NodeDeclaredFeatures"})
+
 #: The names that kube-scheduler itself knows, known to Mooring or not.
 IN_TREE = frozenset(plugin.name for plugin in _DEFAULT) | {
     "GangScheduling",
@@ -42,6 +45,5 @@ REMOVED = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimit
 
 def default_plugins(gates: FeatureGates) -> PluginSet:
     """The default plugins, for every point that they extend."""
-    if gates.enabled("NodeDeclaredFeatures"):
-        return PluginSet(_DEFAULT)
-    return PluginSet(tuple(each for each in _DEFAULT if each.name != "NodeDeclaredFeatures"))
+    off = {name for name in GATED if not gates.enabled(name)}
+    return PluginSet(tuple(each for each in _DEFAULT if each.name not in off))

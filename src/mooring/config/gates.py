@@ -12,15 +12,20 @@ from .problems import Problems, shown
 class _Stage(Enum):
     """What a gate is by default, and whether that can be changed."""
 
+    #: On, and honoured when it is switched off, or without effect on any decision here.
     ON = auto()
     OFF = auto()
     #: On for good: kube-scheduler refuses to switch it, and so do we.
     LOCKED = auto()
+    #: On, and Mooring cannot do without what it stands for, although kube-scheduler can.
+    FIXED = auto()
     #: Off, and what it would switch on is missing here.
     NOT_YET = auto()
 
 
-# Every gate that kube-scheduler 1.36 reads.
+# Every gate that kube-scheduler 1.36 reads. Those that only the API server obeys, or an endpoint or
+# a cache of the client, change no decision. Neither do those of DRA: pods with resource claims are
+# refused, and no extended resource is served by devices.
 _KUBERNETES = {
     "ClearingNominatedNodeNameAfterBinding": _Stage.ON,
     "ComponentFlagz": _Stage.ON,
@@ -43,19 +48,19 @@ _KUBERNETES = {
     "DynamicResourceAllocation": _Stage.LOCKED,
     "GangScheduling": _Stage.NOT_YET,
     "GenericWorkload": _Stage.NOT_YET,
-    "InPlacePodLevelResourcesVerticalScaling": _Stage.ON,
+    "InPlacePodLevelResourcesVerticalScaling": _Stage.FIXED,
     "InPlacePodVerticalScaling": _Stage.LOCKED,
     "MatchLabelKeysInPodAffinity": _Stage.LOCKED,
-    "MatchLabelKeysInPodTopologySpread": _Stage.ON,
+    "MatchLabelKeysInPodTopologySpread": _Stage.FIXED,
     "MatchLabelKeysInPodTopologySpreadSelectorMerge": _Stage.ON,
     "MutableCSINodeAllocatableCount": _Stage.ON,
     "NodeDeclaredFeatures": _Stage.ON,
     "NodeInclusionPolicyInPodTopologySpread": _Stage.LOCKED,
-    "NominatedNodeNameForExpectation": _Stage.ON,
+    "NominatedNodeNameForExpectation": _Stage.FIXED,
     "OpportunisticBatching": _Stage.ON,
-    "PodLevelResources": _Stage.ON,
+    "PodLevelResources": _Stage.FIXED,
     "PodObservedGenerationTracking": _Stage.LOCKED,
-    # API calls never hold up decisions here, so this is right either way.
+    # API calls never hold up decisions here, so these two are right either way.
     "SchedulerAsyncAPICalls": _Stage.OFF,
     "SchedulerAsyncPreemption": _Stage.ON,
     "SchedulerPopFromBackoffQ": _Stage.ON,
@@ -76,7 +81,7 @@ _OWN = {
 }
 
 _STAGES = _KUBERNETES | _OWN
-_DEFAULTS = {name: stage in (_Stage.ON, _Stage.LOCKED) for name, stage in _STAGES.items()}
+_DEFAULTS = {name: stage not in (_Stage.OFF, _Stage.NOT_YET) for name, stage in _STAGES.items()}
 
 # The name that the batching proposal uses.
 _ALIASES = {"SchedulerOpportunisticBatching": "OpportunisticBatching"}
@@ -153,6 +158,8 @@ def _refusal(gate: str, value: object) -> str | None:
         return f"must be true or false, got {shown(value)}"
     if stage is _Stage.LOCKED and not value:
         return "is locked to true"
+    if stage is _Stage.FIXED and not value:
+        return "cannot be switched off in Mooring"
     if stage is _Stage.NOT_YET and value:
         return "not supported by Mooring yet"
     return None

@@ -9,7 +9,7 @@ import msgspec
 
 from . import document, strict
 from .configuration import Configuration, ProfileConfiguration, Settings, filled
-from .defaults import default_plugins
+from .defaults import GATED, default_plugins
 from .gates import FeatureGates
 from .known import KnownPlugin
 from .problems import ConfigError, Problem, Problems, item, shown
@@ -98,6 +98,11 @@ def _profiles(
         for index, profile in enumerate(_named(written.profiles))
     )
     compare(profiles, "profiles", problems)
+    for index, profile in enumerate(profiles):
+        for name in profile.args.keys() & GATED:
+            if not gates.enabled(name):
+                told = f"plugin {shown(name)} is enabled, but the feature gate of that name is off"
+                problems.add(f"{item('profiles', index)}.plugins", told)
     return profiles
 
 

@@ -23,7 +23,8 @@ class Found:
 
     row: int
     pre_filtered: PreFiltered
-    filtered: Filtered
+    #: None where the answers for like pods were reused.
+    filtered: Filtered | None
     scored: Scored | None = None
     nominated_path: bool = False
     #: The answer for the nominated node, if there is one.
@@ -125,8 +126,10 @@ def first_best(scored: Scored, nodes: Nodes, start: int) -> int:
     return int(best[np.argmin(turns)])
 
 
-def looked_at(outcome: Found | Failed) -> int:
-    """How many nodes the search has passed; a nominated node that fits needs no search."""
+def looked_at(outcome: Found | Failed, window: Window, profile: Profile) -> int:
+    """By how many nodes the next search starts later: only where a search may stop early."""
     if outcome.filtered is None or (isinstance(outcome, Found) and outcome.nominated_path):
+        return 0
+    if _enough(window, profile, len(outcome.filtered.rows)) is None:
         return 0
     return int(np.count_nonzero(outcome.filtered.feasible)) + outcome.filtered.rejected_count

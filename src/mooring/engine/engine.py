@@ -17,7 +17,7 @@ from mooring.queue import Backoff, Queue, QueuedPod
 
 from . import actions, diagnosis
 from .actions import Action
-from .cycle import Found, Window, decide, looked_at
+from .cycle import Found, Window, looked_at
 from .events import (
     Applied,
     BindingFailed,
@@ -34,6 +34,7 @@ from .failures import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, patch
 from .intake import Intake
 from .placements import Placements
 from .remedies import seek_remedy
+from .reuse import Reuse, ReuseSettings
 
 # Who holds a pod back while its victims are being evicted, in kube-scheduler's words.
 _PREEMPTION = "DefaultPreemption"
@@ -42,12 +43,21 @@ _PREEMPTION = "DefaultPreemption"
 class Engine:
     """A scheduler without a clock or a connection: `handle` events, `step` for actions."""
 
-    def __init__(self, configuration: Configuration, registry: Registry) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        registry: Registry,
+        reuse: ReuseSettings | None = None,
+    ) -> None:
         self.configuration = configuration
         self.cluster = Cluster()
         self.profiles = {
             each.scheduler_name: Profile.build(each, registry, configuration.gates)
             for each in configuration.profiles
+        }
+        settings = reuse or _reuse_settings(configuration)
+        self.reuse = {
+            name: Reuse(profile, self.cluster, settings) for name, profile in self.profiles.items()
         }
         first = next(iter(self.profiles.values()))
         self.queue = Queue(
@@ -139,20 +149,27 @@ class Engine:
         if not len(nodes):
             return None
         window = Window(self._start % len(nodes), profile.percentage_of_nodes_to_score)
-        outcome = decide(profile, pod, nodes, window)
-        self._start += looked_at(outcome)
+        outcome = self.reuse[profile.name].decide(pod, window)
+        self._start += looked_at(outcome, window, profile)
         return outcome
 
     def _reject(self, queued: QueuedPod, profile: Profile, failed: Failed, now: float) -> None:
-        remedied = seek_remedy(profile, queued.pod, failed, self.cluster.nodes)
-        failure = Failure(
-            UNSCHEDULABLE,
-            diagnosis.message(failed, remedied.told),
-            diagnosis.rejectors(failed),
-            nominate=remedied.nominate,
-        )
-        if remedied.remedy is not None:
-            self._evictions.begin(queued.pod, remedied.remedy, profile, now)
+        pod = queued.pod
+        importance = pod.priority, pod.spec.preemption_policy
+        failure = failed.known.get(importance)
+        if failure is None:
+            remedied = seek_remedy(profile, pod, failed, self.cluster.nodes)
+            failure = Failure(
+                UNSCHEDULABLE,
+                diagnosis.message(failed, remedied.told),
+                diagnosis.rejectors(failed),
+                nominate=remedied.nominate,
+            )
+            if remedied.remedy is not None:
+                self._evictions.begin(pod, remedied.remedy, profile, now)
+            else:
+                # Where nobody can make way for one, nobody can for another like it.
+                failed.known[importance] = failure
         self._fail(queued, profile, failure, now)
 
     def _fail(self, queued: QueuedPod, profile: Profile, failure: Failure, now: float) -> None:
@@ -181,7 +198,9 @@ class Engine:
         if self._evictions.is_in_progress(pod.uid):
             return _PREEMPTION, unresolvable(IN_PROGRESS)
         plugins = self.profiles[pod.spec.scheduler_name].pre_enqueue
-        for plugin in sorted(plugins, key=lambda each: each.name != last):
+        if last:
+            plugins = tuple(sorted(plugins, key=lambda each: each.name != last))
+        for plugin in plugins:
             refused = plugin.pre_enqueue(pod)
             if refused is not None:
                 return plugin.name, refused
@@ -201,3 +220,8 @@ def _backoff(configuration: Configuration) -> Backoff:
         configuration.pod_max_backoff_seconds,
         configuration.gates["SchedulerPopFromBackoffQ"],
     )
+
+
+def _reuse_settings(configuration: Configuration) -> ReuseSettings:
+    gates = configuration.gates
+    return ReuseSettings(classes=gates["EquivalenceCache"], batches=gates["OpportunisticBatching"])

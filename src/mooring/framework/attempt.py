@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -159,3 +159,5 @@ class Failed:
     tried_first: Filtered | None = None
     #: How often the pod was tried before.
     attempt: int = 0
+    #: What came of it for like pods of the same importance, while nothing changes.
+    known: dict[Hashable, Any] = field(default_factory=dict, compare=False)

@@ -46,15 +46,38 @@ def filter_with_nominated(
     Where both passes fail, the one with the nominated pods gives the reasons.
     """
     outcome = filter_rows(profile, pod, pre_filtered, nodes, rows)
-    if not nodes.nominations:
-        return outcome
-    if reads_only_room(profile, pre_filtered):
-        crowded = _crowded_room(profile, pod, pre_filtered, nodes, outcome.rows)
-        return outcome if crowded is None else outcome.replacing(crowded)
-    weighing = _weighing(pod, nodes, outcome.rows)
-    for crowded in _crowded(profile, pod, pre_filtered, nodes, weighing):
+    for crowded in _with_nominated(profile, pod, pre_filtered, nodes, outcome.rows):
         outcome = outcome.replacing(crowded)
     return outcome
+
+
+def refused_by_nominated(
+    profile: Profile,
+    pod: Pod,
+    pre_filtered: PreFiltered,
+    nodes: Nodes,
+    rows: NDArray[np.intp],
+) -> NDArray[np.intp]:
+    """The rows that would take the pod, were it not for the pods nominated to them."""
+    answers = _with_nominated(profile, pod, pre_filtered, nodes, rows)
+    refused = [each.rows[~each.feasible] for each in answers]
+    return np.concatenate([np.zeros(0, np.intp), *refused])
+
+
+def _with_nominated(
+    profile: Profile,
+    pod: Pod,
+    pre_filtered: PreFiltered,
+    nodes: Nodes,
+    rows: NDArray[np.intp],
+) -> Sequence[Filtered]:
+    """The answers for those of the rows that pods are nominated to, with these on them."""
+    if not nodes.nominations:
+        return ()
+    if reads_only_room(profile, pre_filtered):
+        crowded = _crowded_room(profile, pod, pre_filtered, nodes, rows)
+        return () if crowded is None else (crowded,)
+    return _crowded(profile, pod, pre_filtered, nodes, _weighing(pod, nodes, rows))
 
 
 def _crowded_room(

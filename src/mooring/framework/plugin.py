@@ -10,13 +10,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Change, Nodes, NodeView, Rows, Scope
+from mooring.cluster import Change, Nodes, NodeView, RowFacts, Rows, Scope
 from mooring.objects.pod import Pod
 
 from .attempt import Failed
@@ -42,13 +43,18 @@ class Plugin(ABC):
     Args: ClassVar[type[msgspec.Struct] | None] = None
     #: The kinds of row change that can alter its answer for an unchanged pod.
     reads: ClassVar[Change] = Change.ALL
-    #: How far such a change reaches.
+    #: How far such a change reaches. ROW promises that a row's answer, and what is prepared,
+    #: depend on the pod and that row alone.
     scope: ClassVar[Scope] = Scope.CLUSTER
 
     @classmethod
     def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:
         """Builds the plugin for a profile."""
         return cls() if cls.Args is None else cls(args)  # type: ignore[call-arg]
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        """The changes that can alter its answer for such a pod: `reads`, or fewer of them."""
+        return self.reads
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         """The events after which a pod it rejected is worth another try: all, unless it says."""
@@ -95,12 +101,27 @@ class PreFilter(Plugin, Generic[F]):
         return prepared
 
 
+class Rescore(Enum):
+    """What a plugin can say of a row that changed, without looking at the others."""
+
+    #: The row does not take such a pod any more.
+    INFEASIBLE = "infeasible"
+    #: The row takes such a pod; its score is up to date.
+    UPDATED = "updated"
+    #: It has to be asked in the ordinary way.
+    UNKNOWN = "unknown"
+
+
 class Filter(Plugin, Generic[F]):
     """Says which nodes can take the pod. Without a `pre_filter`, `prepared` is the pod itself."""
 
     @abstractmethod
     def filter(self, prepared: F, nodes: Nodes, rows: Rows) -> Verdict:
         """One answer per row, in the order of `rows`."""
+
+    def recheck(self, prepared: F, nodes: Nodes, row: RowFacts) -> Rescore:
+        """The same for one row that changed, quickly: INFEASIBLE, UPDATED (it fits) or UNKNOWN."""
+        return Rescore.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +159,16 @@ class PreScore(Plugin, Generic[S]):
         """What `score` needs, given the feasible rows; None skips the plugin's score."""
 
 
+class Reduction(Enum):
+    """What normalising depends on besides the row's own number."""
+
+    NOTHING = "nothing"
+    #: The largest number among the feasible rows, as in `normalized`.
+    LARGEST = "largest"
+    #: Which rows are feasible, and all their numbers.
+    EVERYTHING = "everything"
+
+
 class Score(Plugin, Generic[S]):
     """Prefers nodes. Without a `pre_score`, `prepared` is the pod itself."""
 
@@ -149,13 +180,23 @@ class Score(Plugin, Generic[S]):
         """Brings the numbers of all feasible rows into 0 to 100."""
         return scores
 
+    #: What `normalize` looks at beyond the row itself.
+    reduces: ClassVar[Reduction] = Reduction.EVERYTHING
+
+    def rescore(self, prepared: S, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+        """Brings the place of one changed row in `scores`, before normalising, up to date."""
+        return Rescore.UNKNOWN
+
 
 class Sign(Plugin):
     """Says what it reads of a pod, so that like pods can share answers."""
 
+    #: Whether `sign` looks at labels other than those that some selector in use reads.
+    signs_any_label: ClassVar[bool] = True
+
     @abstractmethod
-    def sign(self, pod: Pod) -> Hashable:
-        """All that the plugin reads of a pod, or UNSIGNABLE."""
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        """All that the plugin reads of a pod, or UNSIGNABLE. Name, uid and times are not read."""
 
 
 UNSIGNABLE = object()
@@ -260,7 +301,10 @@ class NodeFilter(Filter[Pod]):
         """Why the node does not suit, or None when it does."""
 
     def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
-        answers = [self.filter_node(prepared, nodes.view(row)) for row in nodes.numbers(rows)]
+        answers = [
+            self.filter_node(prepared, nodes.view(row)) if nodes.alive[row] else None
+            for row in nodes.numbers(rows)
+        ]
         told = [Reason(each) if isinstance(each, str) else each for each in answers]
         reasons = tuple(dict.fromkeys(each for each in told if each is not None))
         failed = np.array([[each == reason for each in told] for reason in reasons], np.bool_)
@@ -275,8 +319,17 @@ class NodeScore(Score[Pod]):
         """The higher, the better; 0 to 100 unless `normalize` says otherwise."""
 
     def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
-        numbers = nodes.numbers(rows)
-        return np.array([self.score_node(prepared, nodes.view(row)) for row in numbers], np.int64)
+        scores = [
+            self.score_node(prepared, nodes.view(row)) if nodes.alive[row] else 0
+            for row in nodes.numbers(rows)
+        ]
+        return np.array(scores, np.int64)
+
+
+def rescored(plugin: Score[S], prepared: S, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+    """Rescoring by scoring the row anew, for plugins whose rows do not depend on each other."""
+    scores[row.number] = plugin.score(prepared, nodes, np.array([row.number]))[0]
+    return Rescore.UPDATED
 
 
 def normalized(scores: Scores, *, reverse: bool = False) -> Scores:

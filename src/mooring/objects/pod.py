@@ -195,6 +195,17 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
         return (self.affinity and self.affinity.node_affinity) or NodeAffinity()
 
     @cached_property
+    def own_label_keys(self) -> frozenset[str]:
+        """The label keys that its own affinity terms and spread constraints read."""
+        terms = self.terms_in("")
+        selectors = [term.selector for term in terms if term.selector is not None]
+        constraints = self.topology_spread_constraints or ()
+        return frozenset(
+            [key for selector in selectors for key in selector.keys]
+            + [key for each in constraints for key in each.label_keys]
+        )
+
+    @cached_property
     def _terms(self) -> dict[str, Terms]:
         return {}
 
@@ -246,9 +257,10 @@ class PodStatus(Wire, frozen=True):
     @property
     def sizes(self) -> bool:
         """Whether granted resources are reported, which then count beside the spec."""
-        return self.resources is not None or has_sizes(
-            (self.container_statuses or ()) + (self.init_container_statuses or ())
-        )
+        running, init = self.container_statuses, self.init_container_statuses
+        if self.resources is None and running is None and init is None:
+            return False
+        return self.resources is not None or has_sizes((running or ()) + (init or ()))
 
     def of(self, container: Container) -> ContainerStatus | None:
         """The status of a container or sidecar."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from .meta import Wire
@@ -21,3 +22,12 @@ class TopologySpreadConstraint(Wire, frozen=True):
     node_affinity_policy: InclusionPolicy | None = None
     node_taints_policy: InclusionPolicy | None = None
     match_label_keys: tuple[str, ...] | None = None
+
+    @property
+    def label_keys(self) -> Iterator[str]:
+        """The labels that the constraint reads of its own pod and of others."""
+        selector = self.label_selector
+        if selector is not None:
+            yield from selector.match_labels or ()
+            yield from (each.key for each in selector.match_expressions or ())
+        yield from self.match_label_keys or ()

@@ -166,6 +166,21 @@ def _average(loads: Sequence[Load], shares: Sequence[Scores], count: int) -> Sco
     return totals // np.maximum(weights, 1)
 
 
+def _share_left(capacity: int, requested: int) -> int:
+    return (capacity - requested) * 100 // capacity if requested < capacity else 0
+
+
+def _share_taken(capacity: int, requested: int) -> int:
+    return min(requested, capacity) * 100 // capacity
+
+
+#: The strategies whose score for one resource of one node is a plain division.
+SHARES: Mapping[str, Callable[[int, int], int]] = {
+    "LeastAllocated": _share_left,
+    "MostAllocated": _share_taken,
+}
+
+
 class RequestedToCapacityRatio:
     """The share that is taken, put through a shape; rounded, over the resources that score."""
 

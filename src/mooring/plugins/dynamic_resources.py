@@ -6,13 +6,15 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.attempt import Failed
 from mooring.framework.plugin import (
     UNSIGNABLE,
     NoRemedy,
     PostFilter,
     PreFilter,
+    Reduction,
+    Rescore,
     Score,
     Scores,
     Sign,
@@ -28,8 +30,10 @@ class DynamicResources(PreFilter[None], PostFilter, Score[Pod], Sign):
     name = "DynamicResources"
     reads = Change.NONE
     scope = Scope.ROW
+    signs_any_label = False
+    reduces = Reduction.NOTHING
 
-    def sign(self, pod: Pod) -> Hashable:
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return UNSIGNABLE if pod.spec.resource_claims else None
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Rejected | None:
@@ -46,3 +50,6 @@ class DynamicResources(PreFilter[None], PostFilter, Score[Pod], Sign):
 
     def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
         return np.zeros(nodes.count(rows), np.int64)
+
+    def rescore(self, prepared: Pod, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+        return Rescore.UPDATED

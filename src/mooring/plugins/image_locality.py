@@ -6,8 +6,16 @@ from collections.abc import Hashable, Iterator
 
 import numpy as np
 
-from mooring.cluster import Change, Nodes, Rows, Scope
-from mooring.framework.plugin import MAX_SCORE, Score, Scores, Sign
+from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
+from mooring.framework.plugin import (
+    MAX_SCORE,
+    Reduction,
+    Rescore,
+    Score,
+    Scores,
+    Sign,
+    rescored,
+)
 from mooring.objects.pod import Pod
 
 _MIB = 2**20
@@ -23,8 +31,10 @@ class ImageLocality(Score[Pod], Sign):
     name = "ImageLocality"
     reads = Change.IMAGES | Change.MEMBERSHIP
     scope = Scope.CLUSTER
+    signs_any_label = False
+    reduces = Reduction.NOTHING
 
-    def sign(self, pod: Pod) -> Hashable:
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return tuple(sorted(_images(pod))), len(pod.spec.all_containers)
 
     def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
@@ -39,6 +49,9 @@ class ImageLocality(Score[Pod], Sign):
         most_bytes = _MOST_BYTES_PER_CONTAINER * len(prepared.spec.all_containers)
         counted = np.clip(present_bytes, _LEAST_BYTES, most_bytes) - _LEAST_BYTES
         return counted * MAX_SCORE // (most_bytes - _LEAST_BYTES)
+
+    def rescore(self, prepared: Pod, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+        return rescored(self, prepared, nodes, row, scores)
 
 
 def _images(pod: Pod) -> Iterator[str]:

@@ -78,14 +78,19 @@ class InterPodAffinity(PreFilter[Rules], Filter[Rules], PreScore[Pull], Score[Pu
 
     name: ClassVar[str] = "InterPodAffinity"
     Args = InterPodAffinityArgs
-    reads = Change.PODS | Change.LABELS | Change.NAMESPACES | Change.MEMBERSHIP
+    reads = Change.PODS | Change.TERMS | Change.LABELS | Change.NAMESPACES | Change.MEMBERSHIP
     scope = Scope.DOMAIN
+    signs_any_label = False
 
     def __init__(self, args: InterPodAffinityArgs) -> None:
         self._args = args
 
-    def sign(self, pod: Pod) -> Hashable:
-        return pod.namespace, tuple(sorted(pod.labels.items())), pod.terms
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return pod.namespace, nodes.labels_that_matter(pod), pod.terms
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        # Without terms of its own, only pods that have some matter to it.
+        return self.reads if pod.terms else self.reads & ~Change.PODS
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Change, Mask, Nodes, Rows, Scope
+from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
 from mooring.config.problems import child, item
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
@@ -15,10 +15,13 @@ from mooring.framework.plugin import (
     Narrowed,
     PreFilter,
     PreScore,
+    Reduction,
+    Rescore,
     Score,
     Scores,
     Sign,
     normalized,
+    rescored,
 )
 from mooring.framework.status import Code, PluginError, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
@@ -81,13 +84,15 @@ class NodeAffinity(
     Args = NodeAffinityArgs
     reads = Change.LABELS
     scope = Scope.ROW
+    signs_any_label = False
+    reduces = Reduction.LARGEST
 
     def __init__(self, args: NodeAffinityArgs | None = None) -> None:
         args = args or NodeAffinityArgs()
         self._added = args.required
         self._added_preferences = _usable(args.preferred)
 
-    def sign(self, pod: Pod) -> Hashable:
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         spec = pod.spec
         return (
             None if spec.node_selector is None else frozenset(spec.node_selector.items()),
@@ -124,6 +129,11 @@ class NodeAffinity(
         for term, weight in prepared:
             scores += nodes.satisfying(term, rows) * weight
         return scores
+
+    def rescore(
+        self, prepared: Preferences, nodes: Nodes, row: RowFacts, scores: Scores
+    ) -> Rescore:
+        return rescored(self, prepared, nodes, row, scores)
 
     def normalize(self, prepared: Preferences, scores: Scores) -> Scores:
         return normalized(scores)

@@ -37,8 +37,9 @@ class NodeDeclaredFeatures(PreFilter[Undeclared], Filter[Undeclared], Sign):
     name = "NodeDeclaredFeatures"
     reads = Change.FEATURES
     scope = Scope.ROW
+    signs_any_label = False
 
-    def sign(self, pod: Pod) -> Hashable:
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return needed_features(pod)
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Undeclared | None:

@@ -21,8 +21,9 @@ class NodeName(Filter[Pod], Sign):
     # A row has another name only when it has another node.
     reads = Change.MEMBERSHIP
     scope = Scope.ROW
+    signs_any_label = False
 
-    def sign(self, pod: Pod) -> Hashable:
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.node_name
 
     def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.events import Action, Resource, Wakeup, on
-from mooring.framework.plugin import Filter, PreFilter, Sign
+from mooring.framework.plugin import (
+    Filter,
+    PreFilter,
+    Rescore,
+    Sign,
+)
 from mooring.framework.status import Reason
 from mooring.framework.verdict import Verdict
 from mooring.objects.pod import HostPort, Pod, ports_conflict
@@ -22,8 +27,9 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign):
     name = "NodePorts"
     reads = Change.PORTS
     scope = Scope.ROW
+    signs_any_label = False
 
-    def sign(self, pod: Pod) -> Hashable:
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.spec.host_ports
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Ports | None:
@@ -31,6 +37,13 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign):
 
     def filter(self, prepared: Ports, nodes: Nodes, rows: Rows) -> Verdict:
         return Verdict.rejecting(nodes.port_conflicts(prepared, rows), _TAKEN)
+
+    def recheck(self, prepared: Ports, nodes: Nodes, row: RowFacts) -> Rescore:
+        for port in prepared:
+            for users in nodes.ports.conflicting(port):
+                if users[row.number]:
+                    return Rescore.INFEASIBLE
+        return Rescore.UPDATED
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (

@@ -7,9 +7,18 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.config.problems import child, item, shown
-from mooring.framework.plugin import MAX_SCORE, PreScore, Score, Scores, Sign
+from mooring.framework.plugin import (
+    MAX_SCORE,
+    PreScore,
+    Reduction,
+    Rescore,
+    Score,
+    Scores,
+    Sign,
+    rescored,
+)
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
 
@@ -45,11 +54,13 @@ class NodeResourcesBalancedAllocation(PreScore[Requests], Score[Requests], Sign)
     Args = NodeResourcesBalancedAllocationArgs
     reads = Change.ALLOCATABLE | Change.REQUESTED
     scope = Scope.ROW
+    signs_any_label = False
+    reduces = Reduction.NOTHING
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None = None) -> None:
         self._resources = (args and args.resources) or CPU_AND_MEMORY
 
-    def sign(self, pod: Pod) -> Hashable:
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.held.requests
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Requests | None:
@@ -67,6 +78,28 @@ class NodeResourcesBalancedAllocation(PreScore[Requests], Score[Requests], Sign)
             return np.full(nodes.count(rows), _UNCHANGED, np.int64)
         gain = _balance(loads, amounts) - _balance(loads, [0] * len(loads))
         return _HALF + (_HALF + gain) // 2
+
+    def rescore(self, prepared: Requests, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+        asked = list(counted(self._resources, prepared, nodes))
+        if len(asked) != 2:
+            return rescored(self, prepared, nodes, row, scores)
+        (_, at, amount), (_, other, other_amount) = asked
+        capacity, other_capacity = row.allocatable[at], row.allocatable[other]
+        if not (capacity and other_capacity):
+            return rescored(self, prepared, nodes, row, scores)
+        used, other_used = row.requested[at], row.requested[other]
+        gain = _balance_of_two(
+            used + amount, capacity, other_used + other_amount, other_capacity
+        ) - _balance_of_two(used, capacity, other_used, other_capacity)
+        scores[row.number] = _HALF + (_HALF + gain) // 2
+        return Rescore.UPDATED
+
+
+def _balance_of_two(used: int, capacity: int, other_used: int, other_capacity: int) -> int:
+    """The same as `_balance`, step by step, for one row that has both resources."""
+    first, second = used / capacity, other_used / other_capacity
+    apart = (first if first < 1.0 else 1.0) - (second if second < 1.0 else 1.0)
+    return int((1 - abs(apart) / 2) * MAX_SCORE)
 
 
 def _balance(loads: Sequence[Load], more: Sequence[int]) -> Scores:

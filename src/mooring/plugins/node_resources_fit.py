@@ -9,11 +9,21 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.columns import NONZERO_CPU, NONZERO_MEMORY
 from mooring.config.problems import child, item
 from mooring.framework.events import Action, Resource, Wakeup, on
-from mooring.framework.plugin import Filter, PreFilter, PreScore, Score, Scores, Sign
+from mooring.framework.plugin import (
+    Filter,
+    PreFilter,
+    PreScore,
+    Reduction,
+    Rescore,
+    Score,
+    Scores,
+    Sign,
+    rescored,
+)
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.objects.meta import Wire
@@ -28,7 +38,14 @@ from mooring.objects.resources import (
     is_extended,
 )
 
-from .allocation import CPU_AND_MEMORY, Load, ScoringStrategy, counted, scorer
+from .allocation import (
+    CPU_AND_MEMORY,
+    SHARES,
+    Load,
+    ScoringStrategy,
+    counted,
+    scorer,
+)
 
 _TOO_MANY_PODS = Reason("Too many pods")
 
@@ -84,13 +101,16 @@ class NodeResourcesFit(PreFilter[Need], Filter[Need], PreScore[Scoring], Score[S
     Args = NodeResourcesFitArgs
     reads = Change.ALLOCATABLE | Change.REQUESTED
     scope = Scope.ROW
+    signs_any_label = False
+    reduces = Reduction.NOTHING
 
     def __init__(self, args: NodeResourcesFitArgs | None = None) -> None:
         self._args = args or NodeResourcesFitArgs()
         self._resources = self._args.scoring_strategy.resources or CPU_AND_MEMORY
         self._scorer = scorer(self._args.scoring_strategy)
+        self._share = SHARES.get(self._args.scoring_strategy.type)
 
-    def sign(self, pod: Pod) -> Hashable:
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.requests, tuple(pod.spec.scoring_requests.items())
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Need:
@@ -110,6 +130,16 @@ class NodeResourcesFit(PreFilter[Need], Filter[Need], PreScore[Scoring], Score[S
                 np.less(allocatable, amount, out=hopeless)
         return Verdict(prepared.reasons, failed)
 
+    def recheck(self, prepared: Need, nodes: Nodes, row: RowFacts) -> Rescore:
+        pods = nodes.resources[PODS]
+        if row.requested[pods] >= row.allocatable[pods]:
+            return Rescore.INFEASIBLE
+        for name, amount in prepared.amounts:
+            at = nodes.resource(name)
+            if at is None or row.allocatable[at] - row.requested[at] < amount:
+                return Rescore.INFEASIBLE
+        return Rescore.UPDATED
+
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Scoring:
         return pod.spec.scoring_requests
 
@@ -123,6 +153,20 @@ class NodeResourcesFit(PreFilter[Need], Filter[Need], PreScore[Scoring], Score[S
             for resource, at, amount in counted(self._resources, prepared, nodes)
         ]
         return self._scorer(loads, nodes.count(rows))
+
+    def rescore(self, prepared: Scoring, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+        if self._share is None:
+            return rescored(self, prepared, nodes, row, scores)
+        total = weights = 0
+        for resource, at, amount in counted(self._resources, prepared, nodes):
+            capacity = row.allocatable[at]
+            if capacity:
+                weight = resource.weight or 1
+                in_use = row.nonzero_requested[at] if at < 2 else row.requested[at]
+                total += self._share(capacity, in_use + amount) * weight
+                weights += weight
+        scores[row.number] = total // weights if weights else 0
+        return Rescore.UPDATED
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (

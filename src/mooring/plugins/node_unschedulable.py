@@ -24,8 +24,9 @@ class NodeUnschedulable(Filter[Pod], Sign):
     name = "NodeUnschedulable"
     reads = Change.UNSCHEDULABLE
     scope = Scope.ROW
+    signs_any_label = False
 
-    def sign(self, pod: Pod) -> Hashable:
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return _tolerates(pod)
 
     def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:

@@ -16,7 +16,7 @@ from mooring.objects.csi import CSINode, VolumeAttachment
 from mooring.objects.in_tree import Sources, VolumeKey
 from mooring.objects.pod import Pod
 
-from .pod_claims import claim_key, claim_not_found, not_made_for, signature, uses_claim
+from .pod_claims import claim_key, claim_not_found, not_made_for, uses_claim
 
 _EXCEEDED = Reason("node(s) exceed max volume count")
 
@@ -36,9 +36,22 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign):
     name = "NodeVolumeLimits"
     reads = Change.VOLUMES | Change.ATTACH_LIMITS
     scope = Scope.CLUSTER
+    signs_any_label = False
 
-    def sign(self, pod: Pod) -> Hashable:
-        return signature(pod)
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        volumes = self.pre_filter(pod, nodes)
+        if volumes is None:
+            return None
+        use = nodes.volume_use.volumes
+        # A volume that no pod has yet is as good as any other of its driver.
+        by_driver = {
+            (driver, len(keys), frozenset(key for key in keys if use.of(key)))
+            for driver, keys in volumes.by_driver
+        }
+        return frozenset(by_driver), volumes.missing, volumes.problem
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        return self.reads if pod.spec.claiming or pod.spec.migratable else Change.NONE
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Volumes | None:
         if not pod.spec.claiming and not pod.spec.migratable:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.objects.volume import ClaimUse
@@ -30,14 +28,3 @@ def names_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolu
 def uses_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
     """A hint: whether the pod names the claim, or has a volume that makes a claim of that name."""
     return pod.namespace == new.namespace and any(use.name == new.name for use in pod.claims)
-
-
-def signature(pod: Pod) -> Hashable:
-    """What the volume plugins read of a pod.
-
-    A claim stands for its name: what it is bound to is cluster state, as changes of it are.
-    """
-    spec = pod.spec
-    if not spec.volumes:
-        return None
-    return pod.namespace, pod.claims, spec.disks, spec.migratable

@@ -32,7 +32,6 @@ from mooring.objects.node import HOSTNAME
 from mooring.objects.pod import Pod
 from mooring.objects.selector import SelectorError
 from mooring.objects.spread import TopologySpreadConstraint
-from mooring.objects.workload import owned_kind
 
 from .pod_topology_spread_hints import node_helps, pod_helps
 from .spread_constraints import (
@@ -111,6 +110,7 @@ class PodTopologySpread(PreFilter[Spreads], Filter[Spreads], PreScore[Costs], Sc
     Args = PodTopologySpreadArgs
     reads = Change.PODS | Change.LABELS | Change.TAINTS | Change.SERVICES | Change.MEMBERSHIP
     scope = Scope.DOMAIN
+    signs_any_label = False
 
     def __init__(self, args: PodTopologySpreadArgs, *, compares: bool = False) -> None:
         self._by_system = args.defaulting_type == "System"
@@ -125,7 +125,7 @@ class PodTopologySpread(PreFilter[Spreads], Filter[Spreads], PreScore[Costs], Sc
     def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:
         return cls(args, compares=gates.get("TaintTolerationComparisonOperators", False))
 
-    def sign(self, pod: Pod) -> Hashable:
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         spec = pod.spec
         if not spec.topology_spread_constraints and not any(self._defaults.values()):
             return None
@@ -133,18 +133,25 @@ class PodTopologySpread(PreFilter[Spreads], Filter[Spreads], PreScore[Costs], Sc
             own = own_constraints(pod, HARD), own_constraints(pod, SOFT)
         except SelectorError:
             return UNSIGNABLE
-        owner = pod.owner if pod.owner is not None and owned_kind(pod.owner) else None
+        siblings = None if any(own) else nodes.workloads.siblings(pod)
+        if not any(own) and siblings is None:
+            return None
         return (
             pod.namespace,
-            tuple(sorted(pod.labels.items())),
+            nodes.labels_that_matter(pod),
             own,
-            # The services and the controller of a pod without its own constraints are found by
-            # its labels and its owner.
-            None if any(own) or owner is None else (owner.kind, owner.name),
+            siblings,
             tuple(sorted((spec.node_selector or {}).items())),
             spec.node_terms,
             spec.tolerations,
         )
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        # Without constraints of its own, and nothing that it belongs to, there is nothing to
+        # spread until a service or controller says otherwise.
+        if pod.spec.topology_spread_constraints or nodes.workloads.siblings(pod) is not None:
+            return self.reads
+        return Change.SERVICES
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         of_pod = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE

@@ -9,9 +9,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.events import Action, Resource, Wakeup, on
-from mooring.framework.plugin import Filter, PreScore, Score, Scores, Sign, normalized
+from mooring.framework.plugin import (
+    Filter,
+    PreScore,
+    Reduction,
+    Rescore,
+    Score,
+    Scores,
+    Sign,
+    normalized,
+    rescored,
+)
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.objects.node import Node
@@ -46,6 +56,8 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
     name = "TaintToleration"
     reads = Change.TAINTS
     scope = Scope.ROW
+    signs_any_label = False
+    reduces = Reduction.LARGEST
 
     def __init__(self, *, compares: bool = False) -> None:
         self._compares = compares
@@ -54,7 +66,7 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
     def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:
         return cls(compares=gates["TaintTolerationComparisonOperators"])
 
-    def sign(self, pod: Pod) -> Hashable:
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return frozenset(pod.spec.tolerations or ())
 
     def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
@@ -68,6 +80,11 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
 
     def score(self, prepared: Untolerated, nodes: Nodes, rows: Rows) -> Scores:
         return nodes.taints.judged(prepared).take(nodes.taint_sets[rows])
+
+    def rescore(
+        self, prepared: Untolerated, nodes: Nodes, row: RowFacts, scores: Scores
+    ) -> Rescore:
+        return rescored(self, prepared, nodes, row, scores)
 
     def normalize(self, prepared: Untolerated, scores: Scores) -> Scores:
         return normalized(scores, reverse=True)

@@ -12,27 +12,29 @@ from mooring.cluster import Change, Mask, Nodes, Rows, Scope
 from mooring.config.problems import shown
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
+    UNSIGNABLE,
     ClaimWrite,
     Filter,
     PreBind,
     PreFilter,
     Preparation,
     PreScore,
+    Reduction,
     Reserve,
     Score,
     Scores,
     Sign,
     VolumeWrite,
 )
-from mooring.framework.status import Code, Reason, Rejected
+from mooring.framework.status import Code, PluginError, Reason, Rejected
 from mooring.framework.verdict import Verdict
 from mooring.objects.csi import CSIDriver, CSINode, CSIStorageCapacity
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
-from mooring.objects.storage import PersistentVolumeClaim, StorageClass
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 from .allocation import Ratio, ShapePoint
-from .pod_claims import signature, uses_claim
+from .pod_claims import uses_claim
 from .volume_capacity_score import CapacityScore
 from .volume_claims import Claims, claims_of
 from .volume_matching import usable
@@ -74,6 +76,8 @@ class VolumeBinding(
     Args = VolumeBindingArgs
     reads = Change.LABELS | Change.VOLUMES
     scope = Scope.CLUSTER
+    signs_any_label = False
+    reduces = Reduction.NOTHING
 
     def __init__(self, args: VolumeBindingArgs | None = None, *, scores: bool = False) -> None:
         self._args = args or VolumeBindingArgs()
@@ -83,8 +87,21 @@ class VolumeBinding(
     def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:
         return cls(args, scores=gates["StorageCapacityScoring"])
 
-    def sign(self, pod: Pod) -> Hashable:
-        return signature(pod)
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        try:
+            claims = claims_of(pod, nodes.storage)
+        except PluginError:
+            return UNSIGNABLE
+        if not isinstance(claims, Claims):
+            return claims
+        # Each placement takes a volume, or the storage for one, away from the next.
+        if claims.unbound:
+            return UNSIGNABLE
+        volumes = (nodes.storage.volume(claim.volume_name) for claim in claims.bound)
+        return tuple(volume and _affinity(volume) for volume in volumes)
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        return self.reads if pod.spec.claiming else Change.NONE
 
     # Filtering
 
@@ -195,6 +212,12 @@ def _bound_failures(
             break
         unusable |= ~usable(volume, nodes, rows)
     return unusable, missing
+
+
+def _affinity(volume: PersistentVolume) -> Hashable:
+    """All that decides where a bound volume can be used."""
+    plugin = volume.source.plugin if volume.source else ""
+    return volume.node_terms, plugin, volume.migrated_terms
 
 
 def _claim_write(key: str, node_name: str) -> ClaimWrite:

@@ -16,7 +16,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.storage import READ_WRITE_ONCE_POD
 from mooring.objects.volume import ClaimUse, Disk
 
-from .pod_claims import claim_key, claim_not_found, names_claim, signature
+from .pod_claims import claim_key, claim_not_found, names_claim
 
 _DISK_TAKEN = Reason("node(s) had no available disk")
 _CLAIM_TAKEN = Reason(
@@ -40,26 +40,27 @@ class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign):
     name = "VolumeRestrictions"
     reads = Change.VOLUMES
     scope = Scope.CLUSTER
+    signs_any_label = False
 
-    def sign(self, pod: Pod) -> Hashable:
-        return signature(pod)
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        if not pod.spec.claiming and not pod.spec.disks:
+            return None
+        names = _exclusive_names(pod, nodes)
+        return pod.spec.disks, names and (pod.namespace, names)
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        return self.reads if pod.spec.claiming or pod.spec.disks else Change.NONE
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Exclusive | Rejected | None:
         if not pod.spec.claiming and not pod.spec.disks:
             return None
-        names: set[str] = set()
-        for use in pod.claims:
-            if use.ephemeral:
-                continue
-            claim = nodes.storage.known_claim(claim_key(pod, use))
-            if claim is None:
-                return unresolvable(claim_not_found(use.name))
-            if READ_WRITE_ONCE_POD in claim.access_modes:
-                names.add(use.name)
+        names = _exclusive_names(pod, nodes)
+        if isinstance(names, Rejected):
+            return names
         taken = sum(nodes.volume_use.is_used(f"{pod.namespace}/{name}") for name in names)
         if not taken and not pod.spec.disks:
             return None
-        return Exclusive(pod.spec.disks, frozenset(names), taken)
+        return Exclusive(pod.spec.disks, names, taken)
 
     def add_pod(self, prepared: Exclusive, nodes: Nodes, pod: Pod, row: int) -> Exclusive:
         return _moved(prepared, pod, 1)
@@ -86,6 +87,20 @@ class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign):
         return any(
             _conflict(wanted, freed) for wanted in pod.spec.disks for freed in old.spec.disks
         ) or bool(_named(pod) & _named(old))
+
+
+def _exclusive_names(pod: Pod, nodes: Nodes) -> frozenset[str] | Rejected:
+    """The claims of a pod that only one pod can use."""
+    names: set[str] = set()
+    for use in pod.claims:
+        if use.ephemeral:
+            continue
+        claim = nodes.storage.known_claim(claim_key(pod, use))
+        if claim is None:
+            return unresolvable(claim_not_found(use.name))
+        if READ_WRITE_ONCE_POD in claim.access_modes:
+            names.add(use.name)
+    return frozenset(names)
 
 
 def _moved(prepared: Exclusive, pod: Pod, amount: int) -> Exclusive:

@@ -16,7 +16,7 @@ from mooring.objects.node_selector import NodeRequirement
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
-from .pod_claims import claim_key, claim_not_found, names_claim, signature
+from .pod_claims import claim_key, claim_not_found, names_claim
 
 _WRONG_ZONE = Reason("node(s) had no available volume zone", Code.UNRESOLVABLE)
 
@@ -34,9 +34,13 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign):
     name = "VolumeZone"
     reads = Change.LABELS | Change.VOLUMES
     scope = Scope.CLUSTER
+    signs_any_label = False
 
-    def sign(self, pod: Pod) -> Hashable:
-        return signature(pod)
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return self.pre_filter(pod, nodes)
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        return self.reads if pod.spec.claiming else Change.NONE
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Topologies | Rejected | None:
         found: dict[NodeRequirement, None] = {}

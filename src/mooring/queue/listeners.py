@@ -70,16 +70,27 @@ class Listeners:
         """Whether the pod is worth another try, as the plugins that rejected it see it."""
         if happening.event.is_wildcard:
             return Answer.AFTER_BACKOFF if happening.names(queued.pod) else Answer.STAY
-        best = Answer.STAY
-        for plugin, hints in happening.heard.get(queued.pod.spec.scheduler_name, {}).items():
-            is_pending = plugin in queued.pending
-            if not is_pending and (best is not Answer.STAY or plugin not in queued.rejectors):
-                continue
-            if self._agrees(plugin, hints, queued.pod, happening):
-                if is_pending:
-                    return Answer.AT_ONCE
-                best = Answer.AFTER_BACKOFF
-        return best
+        heard = happening.heard.get(queued.pod.spec.scheduler_name)
+        if heard is None:
+            return Answer.STAY
+        if queued.pending and self._any_agrees(queued.pending, heard, queued.pod, happening):
+            return Answer.AT_ONCE
+        if self._any_agrees(queued.rejectors, heard, queued.pod, happening):
+            return Answer.AFTER_BACKOFF
+        return Answer.STAY
+
+    def _any_agrees(
+        self,
+        plugins: frozenset[str],
+        heard: Mapping[str, tuple[Hint, ...]],
+        pod: Pod,
+        happening: Happening,
+    ) -> bool:
+        for plugin in plugins:
+            hints = heard.get(plugin)
+            if hints is not None and self._agrees(plugin, hints, pod, happening):
+                return True
+        return False
 
     def _hearing(self, event: ClusterEvent) -> Heard:
         found: dict[str, dict[str, tuple[Hint, ...]]] = {}

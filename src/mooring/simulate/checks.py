@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from mooring.objects.decode import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, Resources
+from mooring.objects.storage import StorageObject
+from mooring.objects.workload import PodDisruptionBudget
 
 from .defaulting import PriorityClass
 from .fields import path_of
-
-#: A field and what is wrong with it.
-Fault = tuple[str, str]
+from .storage_checks import Fault, storage_faults
 
 
 def faults(item: Object | PriorityClass) -> Iterator[Fault]:
@@ -23,9 +23,12 @@ def faults(item: Object | PriorityClass) -> Iterator[Fault]:
     if isinstance(item, Pod):
         yield from _pod(item)
     elif isinstance(item, Node):
-        for resource, amount in item.allocatable:
-            if amount < 0:
-                yield path_of(["status", "allocatable", resource]), "must not be negative"
+        yield from _negative(["status", "allocatable"], dict(item.allocatable))
+    elif isinstance(item, PodDisruptionBudget):
+        if item.disruptions_allowed < 0:
+            yield "status.disruptionsAllowed", "must not be negative"
+    elif isinstance(item, StorageObject):
+        yield from storage_faults(item)
 
 
 def _pod(pod: Pod) -> Iterator[Fault]:

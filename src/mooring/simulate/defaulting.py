@@ -8,6 +8,8 @@ from typing import Any
 
 from mooring.objects.meta import ObjectMeta, Wire
 
+from .storage_defaults import filled_claim, filled_class, filled_volume
+
 Raw = Mapping[str, Any]
 
 
@@ -43,17 +45,30 @@ class Defaults:
     """Fills in objects. Whatever has a wrong type is left alone: decoding will refuse it."""
 
     classes: Mapping[str, PriorityClass]
+    #: The class of claims that name none.
+    storage_class: str = ""
 
     @classmethod
-    def given(cls, classes: Iterable[PriorityClass]) -> Defaults:
-        return cls({each.metadata.name: each for each in (*_SYSTEM, *classes)})
+    def given(cls, classes: Iterable[PriorityClass], storage_class: str = "") -> Defaults:
+        return cls({each.metadata.name: each for each in (*_SYSTEM, *classes)}, storage_class)
 
     def fill(self, kind: str, raw: Raw) -> Raw:
         """The object as the API server would keep it; the given one stays as it is."""
-        if kind == "Node":
-            return _with(raw, "status", _allocatable)
-        if kind != "Pod":
-            return raw
+        match kind:
+            case "Pod":
+                return self._pod(raw)
+            case "Node":
+                return _with(raw, "status", _allocatable)
+            case "PersistentVolume":
+                return filled_volume(raw)
+            case "PersistentVolumeClaim":
+                return filled_claim(raw, self.storage_class)
+            case "StorageClass":
+                return filled_class(raw)
+            case _:
+                return raw
+
+    def _pod(self, raw: Raw) -> Raw:
         labels = _mapping(_mapping(raw.get("metadata")).get("labels"))
         return _with(raw, "spec", lambda spec: self._spec(spec, labels), even_empty=True)
 

@@ -17,8 +17,9 @@ from mooring.objects.pod import Pod
 from .checks import faults
 from .defaulting import Defaults, PriorityClass, UnknownPriorityClass, without_nulls
 from .fields import Decode, explain
-from .manifests import PRIORITY_CLASS, Manifest, read
+from .manifests import PRIORITY_CLASS, STORAGE_CLASS, Manifest, read
 from .problems import InputError, Place
+from .storage_defaults import default_class
 
 T = TypeVar("T", bound=Object | PriorityClass)
 
@@ -53,7 +54,8 @@ def _objects(manifests: list[Manifest]) -> Iterator[Object]:
     classes = {each: _priority_class(each) for each in manifests if each.kind == PRIORITY_CLASS}
     for manifest, defined in classes.items():
         register.add(manifest, "", defined.metadata.name)
-    defaults = Defaults.given(classes.values())
+    storage_class = default_class(each.raw for each in manifests if each.kind == STORAGE_CLASS)
+    defaults = Defaults.given(classes.values(), storage_class)
     decoded = [(each, _decoded(each, defaults)) for each in manifests if each not in classes]
     for manifest, item in decoded:
         register.add(manifest, getattr(item, "namespace", ""), item.name)

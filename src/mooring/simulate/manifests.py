@@ -13,21 +13,29 @@ from .problems import InputError, Place
 from .sources import sources
 
 PRIORITY_CLASS = "PriorityClass"
+STORAGE_CLASS = "StorageClass"
 
 #: The kinds that are read, with the one API version in which they are.
 VERSIONS: Mapping[str, str] = {
+    "CSIDriver": "storage.k8s.io/v1",
+    "CSINode": "storage.k8s.io/v1",
+    "CSIStorageCapacity": "storage.k8s.io/v1",
     "Namespace": "v1",
     "Node": "v1",
+    "PersistentVolume": "v1",
+    "PersistentVolumeClaim": "v1",
     "Pod": "v1",
+    "PodDisruptionBudget": "policy/v1",
     PRIORITY_CLASS: "scheduling.k8s.io/v1",
     "ReplicaSet": "apps/v1",
     "ReplicationController": "v1",
     "Service": "v1",
     "StatefulSet": "apps/v1",
+    STORAGE_CLASS: "storage.k8s.io/v1",
+    "VolumeAttachment": "storage.k8s.io/v1",
 }
 
 _CREATORS = "only pods are scheduled, and nothing here creates them"
-_VOLUMES = "volumes are not supported yet"
 _DEVICES = "resource claims are not supported yet"
 
 #: Why a kind is not read, where more can be said than that scheduling has no use for it.
@@ -37,18 +45,10 @@ _UNREAD: Mapping[str, str] = {
     "Deployment": _CREATORS,
     "Job": _CREATORS,
     "PodTemplate": _CREATORS,
-    "CSIDriver": _VOLUMES,
-    "CSINode": _VOLUMES,
-    "CSIStorageCapacity": _VOLUMES,
-    "PersistentVolume": _VOLUMES,
-    "PersistentVolumeClaim": _VOLUMES,
-    "StorageClass": _VOLUMES,
-    "VolumeAttachment": _VOLUMES,
     "DeviceClass": _DEVICES,
     "ResourceClaim": _DEVICES,
     "ResourceClaimTemplate": _DEVICES,
     "ResourceSlice": _DEVICES,
-    "PodDisruptionBudget": "disruption budgets are not supported yet",
     "KubeSchedulerConfiguration": "a configuration is given with --config",
 }
 _NO_USE = "scheduling has no use for it"

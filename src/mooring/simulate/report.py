@@ -3,6 +3,7 @@
     placements: [{namespace, pod, node, profile, priority, attempts}]   in the order of decision
     pending: [{namespace, pod, reason, message, scheduler, priority, attempts}]   as given
     preempted: [{namespace, pod, node, by}]   in the order of decision; by is namespace/name
+    volumes: [{namespace, claim, volume, provisioned, pod}]   in the order of decision
     summary: {nodes, placed, pending, preempted,
               resources: {NAME: {unit, allocatable, before, after}}}
 
@@ -15,7 +16,7 @@ from typing import Any
 
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 
-from .transcript import Pending, Placed, Preempted, Transcript
+from .transcript import Claimed, Pending, Placed, Preempted, Transcript
 
 
 def structure(transcript: Transcript) -> dict[str, Any]:
@@ -24,6 +25,7 @@ def structure(transcript: Transcript) -> dict[str, Any]:
         "placements": [_placement(each) for each in transcript.placed],
         "pending": [_pending(each) for each in transcript.pending],
         "preempted": [_preempted(each) for each in transcript.preempted],
+        "volumes": [_claimed(each) for each in transcript.volumes],
         "summary": {
             "nodes": transcript.nodes,
             "placed": len(transcript.placed),
@@ -79,4 +81,14 @@ def _preempted(preempted: Preempted) -> dict[str, Any]:
         "pod": preempted.pod.name,
         "node": preempted.node,
         "by": preempted.by,
+    }
+
+
+def _claimed(claimed: Claimed) -> dict[str, Any]:
+    return {
+        "namespace": claimed.claim.namespace,
+        "claim": claimed.claim.name,
+        "volume": claimed.volume.name,
+        "provisioned": claimed.provisioned,
+        "pod": claimed.pod,
     }

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from mooring.cluster import Nodes
 from mooring.engine import Engine
-from mooring.engine.actions import Action, BindPod, EvictPod, PatchPodStatus, PodRef, RecordEvent
+from mooring.engine.actions import (
+    Action,
+    BindPod,
+    EvictPod,
+    PatchPodStatus,
+    PodRef,
+    RecordEvent,
+    WriteVolumes,
+)
 from mooring.engine.events import Applied, Bound, Evicted, Removed
 from mooring.engine.failures import UNSCHEDULABLE
 from mooring.objects.decode import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.objects.workload import Namespace
 from mooring.queue.queued_pod import Place, QueuedPod
 
-from .transcript import Pending, Placed, Preempted, Transcript, Use
+from .transcript import Claimed, Pending, Placed, Preempted, Transcript, Use
+from .volumes import written
 
 GATED, TERMINATING, OTHER_SCHEDULER = "SchedulingGated", "Terminating", "OtherScheduler"
 PREEMPTED = "Preempted"
@@ -30,9 +38,9 @@ Watch = Callable[[int], None]
 def simulate(
     engine: Engine, objects: Iterable[Object], watch: Watch = lambda placed: None
 ) -> Transcript:
-    """Schedules what is pending among the objects. Bindings and evictions succeed at once."""
+    """Schedules what is pending among the objects. All that is asked for succeeds at once."""
     given = _Given.sorted(objects)
-    for item in (*given.namespaces, *given.workloads, *given.nodes, *given.running):
+    for item in (*given.around, *given.nodes, *given.running):
         engine.handle(Applied(item), 0.0)
     before = _requested(engine.cluster.nodes)
     for pod in given.waiting:
@@ -45,6 +53,7 @@ def simulate(
         placed=tuple(run.placed.values()),
         pending=tuple(run.why(pod) for pod in given.waiting if pod.uid not in run.placed),
         preempted=tuple(run.preempted),
+        volumes=tuple(run.volumes),
         use=_use(engine.cluster.nodes, before),
         nodes=len(engine.cluster.nodes),
         story=tuple(run.story),
@@ -60,8 +69,8 @@ def pending(objects: Iterable[Object]) -> int:
 class _Given:
     """The objects in the order in which the engine hears of them."""
 
-    namespaces: list[Object] = field(default_factory=list)
-    workloads: list[Object] = field(default_factory=list)
+    #: Namespaces, volumes, budgets and the like: what pods and nodes are seen in the light of.
+    around: list[Object] = field(default_factory=list)
     nodes: list[Object] = field(default_factory=list)
     running: list[Pod] = field(default_factory=list)
     waiting: list[Pod] = field(default_factory=list)
@@ -79,10 +88,8 @@ class _Given:
                     given.waiting.append(_untried(item))
                 case Node():
                     given.nodes.append(item)
-                case Namespace():
-                    given.namespaces.append(item)
                 case _:
-                    given.workloads.append(item)
+                    given.around.append(item)
         return given
 
 
@@ -100,7 +107,10 @@ class _Run:
     now: float = 0.0
     placed: dict[str, Placed] = field(default_factory=dict)
     preempted: list[Preempted] = field(default_factory=list)
+    volumes: list[Claimed] = field(default_factory=list)
     story: list[tuple[float, Action]] = field(default_factory=list)
+    #: Who has left the queue, but is not bound: a plugin waits for something to come true.
+    _preparing: set[str] = field(default_factory=set)
     _failed: set[str] = field(default_factory=set)
     _messages: dict[str, tuple[str, str]] = field(default_factory=dict)
     _attempts: dict[str, int] = field(default_factory=dict)
@@ -109,7 +119,7 @@ class _Run:
         """Whether a further step may place a pod; moves on to the time of that step."""
         sizes = self.engine.queue.sizes()
         trying = len(self.engine.queue) - sizes["gated"]
-        if len(self._failed) >= trying and self._all_failed():
+        if not self._preparing and len(self._failed) >= trying and self._all_failed():
             return False
         moment = self.engine.next_step(self.now)
         if moment is None:
@@ -120,19 +130,10 @@ class _Run:
     def advance(self) -> None:
         """Makes one decision and performs it, so that the next one is made in its light."""
         actions = self.engine.step(self.now, budget=1)
-        for action in actions:
-            self.story.append((self.now, action))
-            match action:
-                case BindPod(pod, node, profile):
-                    self._bind(self.waiting[pod.uid], node, profile)
-                case EvictPod(pod, preemptor):
-                    self._evict(pod, preemptor)
-                case PatchPodStatus(pod, condition) if condition is not None:
-                    self._messages[pod.uid] = condition.reason, condition.message
-                case RecordEvent(pod, reason="FailedScheduling", note=note):
-                    self._fail(pod.uid, note)
-        if any(isinstance(action, BindPod | EvictPod) for action in actions):
-            self._failed.clear()
+        self._perform(actions)
+        if any(isinstance(action, WriteVolumes) for action in actions):
+            # The volumes are bound by now, so their pod goes on before others are looked at.
+            self._perform(self.engine.step(self.now, budget=0))
 
     def why(self, pod: Pod) -> Pending:
         """Why a pod has no node."""
@@ -148,7 +149,25 @@ class _Run:
         reason, message = self._messages[pod.uid]
         return Pending(pod, reason, message, attempts)
 
+    def _perform(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            self.story.append((self.now, action))
+            match action:
+                case BindPod(pod, node, profile):
+                    self._bind(self.waiting[pod.uid], node, profile)
+                case EvictPod(pod, preemptor):
+                    self._evict(pod, preemptor)
+                case WriteVolumes():
+                    self._write(action)
+                case PatchPodStatus(pod, condition) if condition is not None:
+                    self._messages[pod.uid] = condition.reason, condition.message
+                case RecordEvent(pod, reason="FailedScheduling", note=note):
+                    self._fail(pod.uid, note)
+        if any(isinstance(action, BindPod | EvictPod) for action in actions):
+            self._failed.clear()
+
     def _bind(self, pod: Pod, node: str, profile: str) -> None:
+        self._preparing.discard(pod.uid)
         attempts = self._attempts.pop(pod.uid, 0) + 1
         self.placed[pod.uid] = Placed(pod, node, profile, attempts)
         self.engine.handle(Applied(pod.on(node)), self.now)
@@ -164,8 +183,21 @@ class _Run:
         self.placed.pop(ref.uid, None)
         self._messages[ref.uid] = PREEMPTED, f"placed on {victim.node_name}, preempted by {by}"
         self.engine.handle(Removed(victim), self.now)
+        for budget in list(self.engine.cluster.nodes.workloads.budgets):
+            if budget.covers(victim):
+                left = max(0, budget.disruptions_allowed - 1)
+                changed = msgspec.structs.replace(budget, disruptions_allowed=left)
+                self.engine.handle(Applied(changed), self.now)
+
+    def _write(self, action: WriteVolumes) -> None:
+        self._preparing.add(action.pod.uid)
+        for each in written(action, self.engine.cluster.nodes):
+            self.engine.handle(Applied(each.volume), self.now)
+            self.engine.handle(Applied(each.claim), self.now)
+            self.volumes.append(each)
 
     def _fail(self, uid: str, note: str) -> None:
+        self._preparing.discard(uid)
         self._failed.add(uid)
         self._attempts[uid] = self._attempts.get(uid, 0) + 1
         # The condition comes after the event, in full, if it has changed.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mooring.engine.actions import Action
 from mooring.objects.pod import Pod
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,16 @@ class Preempted:
 
 
 @dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim and the volume that it got, there before or made for it, when its pod was placed."""
+
+    volume: PersistentVolume
+    claim: PersistentVolumeClaim
+    provisioned: bool
+    pod: str
+
+
+@dataclass(frozen=True, slots=True)
 class Use:
     """How much of a resource there is and is asked for, in all nodes, in native units."""
 
@@ -53,6 +64,7 @@ class Transcript:
     placed: tuple[Placed, ...]
     pending: tuple[Pending, ...]
     preempted: tuple[Preempted, ...]
+    volumes: tuple[Claimed, ...]
     #: By resource; only those of which there is any or any is asked for.
     use: dict[str, Use]
     nodes: int

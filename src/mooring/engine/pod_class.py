@@ -1,0 +1,401 @@
+"""A class of like pods: what every plugin answers for them, row by row, kept up to date.
+
+The generation says for which state of the cluster the answers are good. Whatever changed since is
+looked up in the change log: a plugin is asked again only about rows whose kinds of change it
+reads, and about all rows only where its answers reach beyond a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Cluster, Mask, RowFacts, Scope
+from mooring.cluster.changes import EVERYWHERE, Change
+from mooring.framework.attempt import PreFiltered, Scored
+from mooring.framework.plugin import (
+    Filter,
+    Narrowed,
+    PreFilter,
+    PreScore,
+    Reduction,
+    Rescore,
+    Score,
+    Scores,
+)
+from mooring.framework.profile import Profile
+from mooring.framework.run import pre_filter
+from mooring.framework.status import Rejected
+from mooring.objects.pod import Pod
+
+from .ranking import Ranking
+
+# More changed rows than this are asked about in columns: one by one would take longer.
+_ROW_BY_ROW = 24
+
+# A plain integer: combining flags of an enum takes many times as long.
+_MEMBERSHIP = int(Change.MEMBERSHIP)
+
+_DEAD = np.int64(1) << np.int64(62)
+
+
+@dataclass(slots=True)
+class RowFilter:
+    """A filter whose answer for a row depends on that row alone."""
+
+    plugin: Filter[Any]
+    prepared: Any
+    watch: int
+    bit: int
+
+
+@dataclass(slots=True)
+class WideFilter:
+    """A filter whose answer for a row depends on others too. Skipped while `prepared` is None."""
+
+    plugin: Filter[Any]
+    watch: int
+    prepared: Any = None
+    rejected: Mask | None = None
+
+
+@dataclass(slots=True)
+class ScoreColumn:
+    """The numbers that a score plugin gives, for all rows, before they are normalised."""
+
+    plugin: Score[Any]
+    prepared: Any
+    watch: int
+    weight: int
+    raw: Scores
+
+
+@dataclass(slots=True)
+class RelativeScore:
+    """A score plugin whose numbers depend on which rows are feasible: asked for every pod."""
+
+    plugin: Score[Any]
+    watch: int
+    weight: int
+    is_active: bool
+
+
+class Unserved(Exception):
+    """The answers for these pods cannot be kept; they are decided one by one."""
+
+
+class PodClass:
+    """The answers for one class. `bits` has one bit per row filter that rejects a row."""
+
+    def __init__(self, profile: Profile, pod: Pod, cluster: Cluster) -> None:
+        self.profile = profile
+        self.pod = pod
+        self._cluster = cluster
+        self._nodes = cluster.nodes
+        #: Where the last pod of the class went.
+        self.last_row: int | None = None
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Asks every plugin about every row."""
+        self.generation = self._cluster.changes.generation
+        self.pre_filtered = pre_filter(self.profile, self.pod, self._nodes)
+        if self.pre_filtered.rejected is not None or self.pre_filtered.node_names is not None:
+            raise Unserved
+        self.ranking: Ranking | None = None
+        self._start = -1
+        self._ask_filters()
+        self._ask_scores()
+        self._look_wide()
+        far = [column for column in self.columns if column.plugin.scope is not Scope.ROW]
+        self._far_watch = _united(column.watch for column in far)
+        self._near_watch = _united(
+            (*(each.watch for each in self.row_filters), *(each.watch for each in self.columns))
+        )
+        self._by_kinds: dict[int, tuple[list[RowFilter], list[ScoreColumn]]] = {}
+
+    # Asking about all rows
+
+    def _ask_filters(self) -> None:
+        nodes, rows = self._nodes, self._nodes.everything
+        self.row_filters: list[RowFilter] = []
+        self.wide_filters: list[WideFilter] = []
+        self.bits: NDArray[np.int64] = np.where(nodes.alive[rows], 0, _DEAD)
+        for plugin in self.profile.filter:
+            watch = int(plugin.watch(self.pod, nodes))
+            if plugin.scope is not Scope.ROW:
+                wide = WideFilter(plugin, watch)
+                self.wide_filters.append(wide)
+                self._ask_wide(wide)
+            elif plugin.name not in self.pre_filtered.skipped:
+                bit = 1 << len(self.row_filters)
+                narrow = RowFilter(plugin, self._prepared(plugin), watch, bit)
+                self.row_filters.append(narrow)
+                self.bits |= plugin.filter(narrow.prepared, nodes, rows).rejected * np.int64(bit)
+
+    def _prepared(self, plugin: Filter[Any]) -> Any:
+        prepared = self.pre_filtered.prepared
+        return prepared[plugin.name] if isinstance(plugin, PreFilter) else self.pod
+
+    def _ask_wide(self, wide: WideFilter) -> None:
+        plugin, nodes = wide.plugin, self._nodes
+        wide.prepared = self.pod
+        if isinstance(plugin, PreFilter):
+            wide.prepared = plugin.pre_filter(self.pod, nodes)
+            if isinstance(wide.prepared, Rejected | Narrowed):
+                raise Unserved
+        wide.rejected = None
+        if wide.prepared is not None:
+            wide.rejected = plugin.filter(wide.prepared, nodes, nodes.everything).rejected
+
+    def _ask_scores(self) -> None:
+        self.columns: list[ScoreColumn] = []
+        self.relative: list[RelativeScore] = []
+        for plugin, weight in self.profile.score:
+            watch = int(plugin.watch(self.pod, self._nodes))
+            if plugin.reduces is Reduction.EVERYTHING or (
+                plugin.reduces is Reduction.LARGEST and plugin.scope is not Scope.ROW
+            ):
+                active = self._pre_score(plugin) is not None
+                self.relative.append(RelativeScore(plugin, watch, weight, active))
+            else:
+                self._add_column(plugin, watch, weight)
+        self._normalized = [
+            column for column in self.columns if column.plugin.reduces is Reduction.LARGEST
+        ]
+        self._normalize()
+
+    def _add_column(self, plugin: Score[Any], watch: int, weight: int) -> None:
+        prepared = self._pre_score(plugin)
+        if prepared is not None:
+            raw = plugin.score(prepared, self._nodes, self._nodes.everything)
+            # Scores come as new arrays; a place of this one is written when its row changes.
+            self.columns.append(ScoreColumn(plugin, prepared, watch, weight, raw))
+
+    def _pre_score(self, plugin: Score[Any]) -> Any:
+        if not isinstance(plugin, PreScore):
+            return self.pod
+        return plugin.pre_score(self.pod, self._nodes, self._nodes.rows)
+
+    def _normalize(self) -> None:
+        """Brings totals up to date with the numbers of all rows."""
+        feasible = np.flatnonzero(self.bits == 0)
+        self.totals: Scores = np.zeros(len(self.bits), np.int64)
+        self._largest: dict[str, tuple[int, int]] = {}
+        for column in self.columns:
+            if column.plugin.reduces is Reduction.NOTHING:
+                self.totals += column.raw * column.weight
+            elif len(feasible):
+                among = column.raw[feasible]
+                largest = int(among.max())
+                count = int(np.count_nonzero(among == largest))
+                self._largest[column.plugin.name] = largest, count
+                normal = column.plugin.normalize(column.prepared, among)
+                self.totals[feasible] += normal * column.weight
+        self.ranking = None
+
+    # Catching up
+
+    def refresh(self) -> None:
+        """Brings every answer up to date with the cluster."""
+        log = self._cluster.changes
+        if self.generation == log.generation:
+            return
+        changed = log.since(self.generation)
+        if changed is None or changed.get(EVERYWHERE, 0) & _MEMBERSHIP:
+            self.rebuild()
+            return
+        self.generation = log.generation
+        union = _united(changed.values())
+        everywhere = changed.pop(EVERYWHERE, 0)
+        self._refresh_wide(union)
+        self._refresh_rows(changed, everywhere, union)
+
+    def _refresh_wide(self, union: int) -> None:
+        if not self._wide_watch & union:
+            return
+        for wide in self.wide_filters:
+            if wide.watch & union:
+                wide.watch = int(wide.plugin.watch(self.pod, self._nodes))
+                self._ask_wide(wide)
+        for score in self.relative:
+            if score.watch & union:
+                score.watch = int(score.plugin.watch(self.pod, self._nodes))
+                # One that is active is asked for every pod, and shows by itself when it is not.
+                score.is_active = score.is_active or self._pre_score(score.plugin) is not None
+        self._look_wide()
+
+    def _look_wide(self) -> None:
+        """Notes what the wide plugins watch, and whether any has a say."""
+        self._wide_watch = _united(
+            (*(each.watch for each in self.wide_filters), *(each.watch for each in self.relative))
+        )
+        #: Whether the best row can be taken from a ranking: nothing depends on other rows.
+        self.is_ranked = not any(each.is_active for each in self.relative) and all(
+            each.prepared is None for each in self.wide_filters
+        )
+
+    def _refresh_rows(self, changed: dict[int, int], everywhere: int, union: int) -> None:
+        if self._far_watch & union or self._near_watch & everywhere:
+            # A change that reaches everywhere is rare; asking about everything is exact.
+            self.rebuild()
+        elif len(changed) > _ROW_BY_ROW:
+            self._refresh_together(changed)
+        else:
+            for row, kinds in changed.items():
+                self._refresh_row(row, kinds)
+
+    def _refresh_together(self, changed: dict[int, int]) -> None:
+        """Asks about many rows at once, whatever changed there."""
+        rows = np.fromiter(changed, np.intp, len(changed))
+        filters, columns = self._asked(_united(changed.values()))
+        for each in filters:
+            rejected = each.plugin.filter(each.prepared, self._nodes, rows).rejected
+            kept = self.bits[rows] & ~np.int64(each.bit)
+            self.bits[rows] = kept | (rejected * np.int64(each.bit))
+        for column in columns:
+            column.raw[rows] = column.plugin.score(column.prepared, self._nodes, rows)
+        self._normalize()
+
+    def _refresh_row(self, row: int, kinds: int) -> None:
+        filters, columns = self._asked(kinds)
+        facts = self._nodes.facts(row)
+        bits = before = int(self.bits[row])
+        for each in filters:
+            bits = bits | each.bit if self._rejects(each, facts) else bits & ~each.bit
+        stale = False
+        if bits != before:
+            self.bits[row] = bits
+            stale = bool(before) != bool(bits) and self._moves_largest(row, left=bool(bits))
+        for column in columns:
+            stale |= self._rescore(column, facts)
+        if stale:
+            self._normalize()
+        elif self.ranking is not None:
+            self._rank(row, bits)
+
+    def _rank(self, row: int, bits: int) -> None:
+        assert self.ranking is not None
+        if bits:
+            self.ranking.drop(row)
+        else:
+            self.ranking.put(row, int(self.totals[row]))
+
+    def _asked(self, kinds: int) -> tuple[list[RowFilter], list[ScoreColumn]]:
+        """Who reads any of these kinds of change."""
+        asked = self._by_kinds.get(kinds)
+        if asked is None:
+            asked = self._by_kinds[kinds] = (
+                [each for each in self.row_filters if each.watch & kinds],
+                [column for column in self.columns if column.watch & kinds],
+            )
+        return asked
+
+    def _rejects(self, each: RowFilter, facts: RowFacts) -> bool:
+        answer = each.plugin.recheck(each.prepared, self._nodes, facts)
+        if answer is Rescore.UNKNOWN:
+            rows = np.array([facts.number])
+            return bool(each.plugin.filter(each.prepared, self._nodes, rows).rejected[0])
+        return answer is Rescore.INFEASIBLE
+
+    def _rescore(self, column: ScoreColumn, facts: RowFacts) -> bool:
+        """Brings one number up to date; tells whether all must be normalised anew."""
+        row, raw = facts.number, column.raw
+        before = raw[row]
+        answer = column.plugin.rescore(column.prepared, self._nodes, facts, raw)
+        if answer is not Rescore.UPDATED:
+            raw[row] = column.plugin.score(column.prepared, self._nodes, np.array([row]))[0]
+        if column.plugin.reduces is not Reduction.NOTHING:
+            return True
+        after = raw[row]
+        if after != before:
+            self.totals[row] += (after - before) * column.weight
+        return False
+
+    def _moves_largest(self, row: int, *, left: bool) -> bool:
+        """Whether a row's coming or leaving changes what others are normalised by."""
+        for column in self._normalized:
+            largest, count = self._largest.get(column.plugin.name, (0, 0))
+            if not left or not count:
+                return True
+            if column.raw[row] == largest:
+                if count == 1:
+                    return True
+                self._largest[column.plugin.name] = largest, count - 1
+        return False
+
+    # Choosing
+
+    def best_ranked(self, start: int) -> int | None:
+        """The best row by the ranking, which is made when there is none."""
+        if self.ranking is None or self._start != start or self.ranking.is_worn:
+            rows = np.flatnonzero(self.bits == 0)
+            turns = (self._nodes.ranks[: len(self.bits)] - start) % max(len(self._nodes), 1)
+            self.ranking = Ranking(rows, self.totals[rows], turns)
+            self._start = start
+        return self.ranking.best()
+
+    def feasible(self) -> Mask:
+        """Where such a pod fits, nominated pods left aside."""
+        fits: Mask = self.bits == 0
+        for wide in self.wide_filters:
+            if wide.rejected is not None:
+                fits &= ~wide.rejected
+        return fits
+
+    def scored(self, pod: Pod, feasible: NDArray[np.intp]) -> Scored:
+        """The totals of feasible rows; what depends on which these are is asked anew."""
+        totals = self._own_totals(feasible)
+        for score in self.relative:
+            if not score.is_active:
+                continue
+            plugin = score.plugin
+            prepared: Any = pod
+            if isinstance(plugin, PreScore):
+                prepared = plugin.pre_score(pod, self._nodes, feasible)
+            if prepared is None:
+                score.is_active = False
+                self._look_wide()
+            else:
+                raw = plugin.score(prepared, self._nodes, feasible)
+                totals += plugin.normalize(prepared, raw) * score.weight
+        return Scored(feasible, {}, totals)
+
+    def _own_totals(self, feasible: NDArray[np.intp]) -> Scores:
+        if not self._largest or len(feasible) == int(np.count_nonzero(self.bits == 0)):
+            return self.totals[feasible]
+        # Fewer rows than the filters by row leave: what is normalised may look different.
+        totals = np.zeros(len(feasible), np.int64)
+        for column in self.columns:
+            among = column.raw[feasible]
+            if column.plugin.reduces is Reduction.LARGEST:
+                among = column.plugin.normalize(column.prepared, among)
+            totals += among * column.weight
+        return totals
+
+    def plain_filtering(self) -> PreFiltered:
+        """What was prepared for the filters, with the newest of those that are asked anew."""
+        prepared = dict(self.pre_filtered.prepared)
+        skipped = set(self.pre_filtered.skipped)
+        for wide in self.wide_filters:
+            if isinstance(wide.plugin, PreFilter):
+                name = wide.plugin.name
+                prepared.pop(name, None)
+                skipped.discard(name)
+                if wide.prepared is None:
+                    skipped.add(name)
+                else:
+                    prepared[name] = wide.prepared
+        return PreFiltered(prepared, frozenset(skipped))
+
+
+def _united(kinds: Iterable[int]) -> int:
+    """All kinds of change in one."""
+    union = 0
+    for each in kinds:
+        union |= each
+    return union

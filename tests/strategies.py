@@ -1,0 +1,307 @@
+"""Random nodes, pods and clusters that use everything decisions read; and what a cluster says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Cluster, Nodes
+from mooring.objects.node import ZONE, Node
+from mooring.objects.pod import Pod
+from mooring.objects.selector import equality
+from mooring.objects.workload import Namespace, ReplicaSet, Selecting, Service
+from tests.builders import node, pod
+
+NAMES = tuple(f"n{at}" for at in range(6))
+NAMESPACES = ("default", "shop")
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+NOT_IN = {"key": "metadata.name", "operator": "NotIn"}
+MIB = 2**20
+
+Written = dict[str, Any]
+
+
+def _one_of(**fields: Sequence[Any]) -> st.SearchStrategy[Written]:
+    """All combinations of the fields' values, chosen in one draw; None leaves a field out."""
+    combinations = [
+        {key: value for key, value in zip(fields, values, strict=True) if value is not None}
+        for values in product(*fields.values())
+    ]
+    return st.sampled_from(combinations)
+
+
+def _some(of: st.SearchStrategy[Any], most: int = 2) -> st.SearchStrategy[list[Any]]:
+    return st.lists(of, min_size=1, max_size=most)
+
+
+# Nodes
+
+node_labels = _one_of(
+    **{ZONE: ["a", None, "b", "c"], "disk": [None, "ssd", "hdd"], "rank": [None, "1", "7", "x"]}
+)
+taint = _one_of(
+    key=["gpu", "spot"],
+    value=["", "3"],
+    effect=["NoSchedule", "PreferNoSchedule", "NoExecute"],
+)
+taints = st.just([]) | _some(taint)
+images = st.sampled_from(
+    [
+        [],
+        [{"names": ["app:latest"], "sizeBytes": 300 * MIB}],
+        [{"names": ["app:latest"], "sizeBytes": 900 * MIB}],
+        [{"names": ["db:v1", "db:v2"], "sizeBytes": 40 * MIB}],
+        [
+            {"names": ["db:v1"], "sizeBytes": 2000 * MIB},
+            {"names": ["app:latest"], "sizeBytes": 25 * MIB},
+        ],
+    ]
+)
+features = st.sampled_from(
+    [
+        [],
+        ["RestartAllContainersOnContainerExits"],
+        ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"],
+    ]
+)
+capacities = _one_of(
+    cpu=["4", "1", "2500m", "0"],
+    memory=["8Gi", "512Mi", "3Gi"],
+    pods=[110, 2, 0],
+    gpu=[None, 1, 2],
+    ephemeral=[None, "1Gi"],
+)
+
+
+@st.composite
+def nodes(draw: st.DrawFn, name: str = "") -> Node:
+    """A node; one of a few names unless told."""
+    return node(
+        name or draw(st.sampled_from(NAMES)),
+        labels=draw(node_labels),
+        spec={"unschedulable": draw(st.sampled_from([False, False, True])), "taints": draw(taints)},
+        status={"images": draw(images), "declaredFeatures": draw(features)},
+        **draw(capacities),
+    )
+
+
+# Pods
+
+pod_labels = _one_of(app=["web", "db", None], tier=[None, "x", "y"])
+SELECTORS = [
+    {"matchLabels": {"app": "web"}},
+    {"matchLabels": {"app": "db", "tier": "x"}},
+    {"matchExpressions": [{"key": "tier", "operator": "Exists"}]},
+    {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]},
+    {},
+    None,
+]
+TOPOLOGY_KEYS = [ZONE, "kubernetes.io/hostname", "disk"]
+affinity_terms = _one_of(
+    topologyKey=TOPOLOGY_KEYS,
+    labelSelector=SELECTORS,
+    namespaces=[None, ["shop"]],
+    namespaceSelector=[None, {}, {"matchLabels": {"team": "a"}}],
+)
+weighted_terms = st.builds(
+    lambda weight, term: {"weight": weight, "podAffinityTerm": term},
+    st.integers(1, 100),
+    affinity_terms,
+)
+node_expressions = st.sampled_from(
+    [
+        {"key": ZONE, "operator": "In", "values": ["a", "b"]},
+        {"key": "disk", "operator": "NotIn", "values": ["hdd"]},
+        {"key": "disk", "operator": "Exists"},
+        {"key": "rank", "operator": "DoesNotExist"},
+        {"key": "rank", "operator": "Gt", "values": ["3"]},
+    ]
+)
+not_a_name = st.sampled_from([[], *([{**NOT_IN, "values": [name]}] for name in NAMES)])
+node_terms = st.builds(
+    lambda expressions, fields: {"matchExpressions": expressions, "matchFields": fields},
+    _some(node_expressions),
+    not_a_name,
+)
+weighted_node_terms = st.builds(
+    lambda weight, term: {"weight": weight, "preference": term}, st.integers(1, 100), node_terms
+)
+spreads = _one_of(
+    maxSkew=[1, 2],
+    topologyKey=TOPOLOGY_KEYS,
+    whenUnsatisfiable=["DoNotSchedule", "ScheduleAnyway"],
+    labelSelector=SELECTORS,
+    minDomains=[None, 1, 3],
+    nodeAffinityPolicy=[None, "Ignore"],
+    nodeTaintsPolicy=[None, "Honor"],
+    matchLabelKeys=[None, ["tier"]],
+)
+tolerations = st.sampled_from(
+    [
+        {"operator": "Exists"},
+        {"key": "gpu", "operator": "Exists"},
+        {"key": "spot", "value": "3"},
+        {"key": "gpu", "operator": "Gt", "value": "1", "effect": "NoSchedule"},
+        {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"},
+    ]
+)
+ports = _one_of(
+    hostPort=[80, 443], hostIP=[None, "0.0.0.0", "10.0.0.1"], protocol=[None, "TCP", "UDP"]
+)
+requests = _one_of(
+    **{
+        "cpu": [None, "0", "100m", "1", "3"],
+        "memory": [None, "0", "64Mi", "2Gi"],
+        "example.com/gpu": [None, "1", "2"],
+    }
+)
+containers = st.builds(
+    lambda image, asked: {"name": "main", "image": image, "resources": {"requests": asked}},
+    st.sampled_from(["app", "db:v1", "none"]),
+    requests,
+)
+SIDECAR = {"name": "side", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}
+RESTARTING = {"name": "x", "restartPolicyRules": [{"action": "RestartAllContainers"}]}
+
+
+def _affinity(rule: str, when: str, written: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return written.map(lambda terms: {"affinity": {rule: {when: terms}}})
+
+
+def _field(name: str, written: st.SearchStrategy[Any]) -> st.SearchStrategy[Written]:
+    return written.map(lambda value: {name: value})
+
+
+#: What a pod may have besides its containers. A pod has few of them, so that each shows.
+extras: st.SearchStrategy[Written] = st.one_of(
+    _affinity("podAffinity", REQUIRED, _some(affinity_terms)),
+    _affinity("podAntiAffinity", REQUIRED, _some(affinity_terms)),
+    _affinity("podAffinity", PREFERRED, _some(weighted_terms)),
+    _affinity("podAntiAffinity", PREFERRED, _some(weighted_terms)),
+    _affinity(
+        "nodeAffinity", REQUIRED, _some(node_terms).map(lambda terms: {"nodeSelectorTerms": terms})
+    ),
+    _affinity("nodeAffinity", PREFERRED, _some(weighted_node_terms)),
+    _field("topologySpreadConstraints", _some(spreads)),
+    _field("tolerations", _some(tolerations)),
+    _field("nodeSelector", st.sampled_from([{"disk": "ssd"}, {ZONE: "a"}])),
+    _field("containers", _some(ports).map(lambda listed: [{"name": "main", "ports": listed}])),
+    st.sampled_from(
+        [
+            {"overhead": {"cpu": "50m"}},
+            {"initContainers": [SIDECAR]},
+            {"initContainers": [RESTARTING]},
+            {"hostNetwork": True, "hostUsers": False},
+            {"volumes": [{"name": "d", "gcePersistentDisk": {"pdName": "one"}}]},
+            {"volumes": [{"name": "d", "awsElasticBlockStore": {"volumeID": "two"}}]},
+            {"volumes": [{"name": "d", "image": {"reference": "app"}}]},
+        ]
+    ),
+)
+
+
+@st.composite
+def pod_specs(draw: st.DrawFn) -> Written:
+    spec: Written = {"containers": draw(_some(containers)), "priority": draw(st.integers(0, 3))}
+    affinity: Written = {}
+    for extra in draw(st.lists(extras, max_size=3)):
+        for rule, written in extra.get("affinity", {}).items():
+            affinity[rule] = {**affinity.get(rule, {}), **written}
+        spec.update(extra)
+    return {**spec, "affinity": affinity} if affinity else spec
+
+
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "controller": True}
+metadata = st.sampled_from([{}, {"ownerReferences": [OWNER]}])
+DYING = {"deletionTimestamp": "2024-01-01T00:00:00Z"}
+
+
+@st.composite
+def pods(draw: st.DrawFn, name: str = "pod", on: str = "", *, terminating: bool = False) -> Pod:
+    """A pod, perhaps on a node."""
+    leaving = DYING if terminating and draw(st.booleans()) else {}
+    return pod(
+        name,
+        namespace=draw(st.sampled_from(NAMESPACES)),
+        labels=draw(pod_labels),
+        node=on,
+        spec=draw(pod_specs()),
+        metadata={**draw(metadata), **leaving},
+    )
+
+
+@st.composite
+def placed_pods(draw: st.DrawFn, names: Sequence[str], most: int = 6) -> list[Pod]:
+    """Pods on some of the nodes."""
+    places = draw(st.lists(st.sampled_from(list(names)), max_size=most))
+    return [draw(pods(f"p{at}", on, terminating=True)) for at, on in enumerate(places)]
+
+
+workloads: st.SearchStrategy[Namespace | Selecting] = st.sampled_from(
+    [
+        Namespace(name="shop", labels={"team": "a"}),
+        Namespace(name="shop", labels={}),
+        Namespace(name="default", labels={"team": "a"}),
+        Service(namespace="default", name="web", selector=equality({"app": "web"})),
+        Service(namespace="shop", name="db", selector=equality({"app": "db"})),
+        ReplicaSet(namespace="default", name="set", selector=equality({"tier": "x"})),
+    ]
+)
+
+
+@st.composite
+def clusters(draw: st.DrawFn, least: int = 1) -> Cluster:
+    """A cluster with pods on its nodes, now and then with a row that has no node."""
+    count = draw(st.integers(least, len(NAMES)))
+    made = Cluster()
+    for name in NAMES[:count]:
+        made.put_node(draw(nodes(name)))
+    for item in draw(st.lists(workloads, max_size=3)):
+        made.put_workload(item)
+    for each in draw(placed_pods(NAMES[:count])):
+        made.put_pod(each)
+    if count > least and draw(st.booleans()):
+        made.remove_node(draw(st.sampled_from(NAMES[:count])))
+    return made
+
+
+# What a cluster says
+
+
+def columns_of(of: Nodes) -> dict[Any, Any]:
+    """Everything that the columns and counts hold, byte for byte where it is an array."""
+    state = of._state
+    said: dict[Any, Any] = {
+        name: getattr(of, name).tobytes()
+        for name in ("alive", "unschedulable", "taint_sets", "feature_sets", "nonzero_requested")
+    }
+    for name, at in of.resources.items():
+        said["allocatable", name] = _nonzero(of.allocatable[at])
+        said["requested", name] = _nonzero(of.requested[at])
+    for port, users in of.ports:
+        said["port", port] = _nonzero(users)
+    for key in state.labels.keys:
+        said["label", key] = of.label(key).codes.tobytes()
+    for tally in state.tallies:
+        said["tally", tally.match] = tally.by_row.tobytes()
+        for key, domains in tally.domains.items():
+            said["domains", tally.match, key] = _nonzero(domains.counts()), domains.total
+    for standing_key, standing in state.standing:
+        counts = _nonzero(standing.domains.counts())
+        said["standing", standing_key] = standing.pods, counts, standing.domains.total
+    for image_name, image in state.images:
+        said["image", image_name] = image.size_bytes, frozenset(image.rows)
+    said["nominations"] = {name: frozenset(held) for name, held in state.nominations}
+    # A column of zeros is as good as none: it appears with the first pod that asks for it.
+    return {key: value for key, value in said.items() if value}
+
+
+def _nonzero(column: NDArray[Any]) -> tuple[tuple[int, int], ...]:
+    return tuple((int(at), int(column[at])) for at in np.flatnonzero(column))
