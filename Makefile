@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint format bench lock clean
+.PHONY: help demo test lint format docs bench lock clean
 .SILENT:
 
 help:
@@ -10,6 +10,7 @@ help:
 	echo "make test    everything CI checks: format, lint, types, layers, tests"
 	echo "make lint    the same without the tests"
 	echo "make format  rewrite the code in house format"
+	echo "make docs    write the tables in the docs that are made from the code"
 	echo "make bench   measure throughput"
 	echo "make lock    refresh constraints.txt"
 	echo "make clean   remove everything that was generated"
@@ -35,6 +36,9 @@ lint: .venv/installed-test
 format: .venv/installed-test
 	$(BIN)/ruff check --fix --quiet
 	$(BIN)/ruff format
+
+docs: .venv/installed
+	$(BIN)/python -m tests.docs.tables
 
 bench: .venv/installed
 	$(BIN)/mooring bench

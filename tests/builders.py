@@ -97,3 +97,7 @@ def cluster(*items: Node | Pod | StorageObject) -> Cluster:
         else:
             new.put_storage(item)
     return new
+
+
+#: What there is to see in a cluster without anything.
+EMPTY = Cluster().nodes

@@ -5,7 +5,11 @@ from __future__ import annotations
 from mooring.framework.plugin import UNSIGNABLE
 from mooring.framework.status import unresolvable
 from mooring.plugins.dynamic_resources import DynamicResources
-from tests.builders import cluster, pod
+from tests.builders import (
+    EMPTY,
+    cluster,
+    pod,
+)
 
 PLUGIN = DynamicResources()
 CLAIMING = pod(spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu-1"}]})
@@ -22,5 +26,5 @@ def test_any_other_pod_is_skipped() -> None:
 
 
 def test_claims_cannot_be_signed() -> None:
-    assert PLUGIN.sign(CLAIMING) is UNSIGNABLE
-    assert PLUGIN.sign(pod()) == PLUGIN.sign(pod("other"))
+    assert PLUGIN.sign(CLAIMING, EMPTY) is UNSIGNABLE
+    assert PLUGIN.sign(pod(), EMPTY) == PLUGIN.sign(pod("other"), EMPTY)

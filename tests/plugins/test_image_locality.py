@@ -9,7 +9,12 @@ import pytest
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins.image_locality import ImageLocality
-from tests.builders import cluster, node, pod
+from tests.builders import (
+    EMPTY,
+    cluster,
+    node,
+    pod,
+)
 from tests.plugins.asking import scores
 
 PLUGIN = ImageLocality()
@@ -89,7 +94,9 @@ def test_names(written: str, reported: str) -> None:
 
 
 def test_images_and_containers_are_signed() -> None:
-    assert PLUGIN.sign(running("a", "b")) == PLUGIN.sign(running("b:latest", "a"))
-    assert PLUGIN.sign(running("a")) != PLUGIN.sign(running("b"))
+    assert PLUGIN.sign(running("a", "b"), EMPTY) == PLUGIN.sign(running("b:latest", "a"), EMPTY)
+    assert PLUGIN.sign(running("a"), EMPTY) != PLUGIN.sign(running("b"), EMPTY)
     volume = {"name": "v", "image": {"reference": "b"}}
-    assert PLUGIN.sign(running("a", "b")) != PLUGIN.sign(running("a", volumes=[volume]))
+    assert PLUGIN.sign(running("a", "b"), EMPTY) != PLUGIN.sign(
+        running("a", volumes=[volume]), EMPTY
+    )

@@ -19,7 +19,12 @@ from mooring.objects.node import HOSTNAME, ZONE, Node
 from mooring.objects.pod import Pod
 from mooring.objects.workload import Namespace
 from mooring.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs, Rules
-from tests.builders import cluster, node, pod
+from tests.builders import (
+    EMPTY,
+    cluster,
+    node,
+    pod,
+)
 
 PLUGIN = InterPodAffinity(InterPodAffinityArgs())
 
@@ -468,8 +473,16 @@ def test_node_hints(waiting: Pod, old: Node | None, new: Node, helps: bool) -> N
 
 def test_the_signature_tells_pods_apart_by_what_is_read() -> None:
     same = [pod("1", cpu=1, spec=AWAY_FROM_WEB), pod("2", cpu=2, spec=AWAY_FROM_WEB)]
-    others = [pod(), pod(labels={"app": "web"}), pod(namespace="prod")]
-    assert len({PLUGIN.sign(each) for each in (*same, *others)}) == 1 + len(others)
+    others = [pod(), pod(namespace="prod"), pod(spec=AWAY_FROM_WEB, labels={"app": "web"})]
+    assert len({PLUGIN.sign(each, EMPTY) for each in (*same, *others)}) == 1 + len(others)
+
+
+def test_a_label_is_signed_only_while_some_selector_reads_it() -> None:
+    labelled = pod(labels={"app": "web"})
+    assert PLUGIN.sign(labelled, EMPTY) == PLUGIN.sign(pod(), EMPTY)
+
+    reading = cluster(node("a"), pod("reader", node="a", spec=AWAY_FROM_WEB)).nodes
+    assert PLUGIN.sign(labelled, reading) != PLUGIN.sign(pod(), reading)
 
 
 @pytest.mark.parametrize(("weight", "valid"), [(-1, False), (0, True), (100, True), (101, False)])

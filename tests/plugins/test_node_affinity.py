@@ -13,7 +13,12 @@ from mooring.framework.status import Code, PluginError, unresolvable
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
-from tests.builders import cluster, node, pod
+from tests.builders import (
+    EMPTY,
+    cluster,
+    node,
+    pod,
+)
 from tests.plugins.asking import codes, listens, rejections, scores, wakes
 
 PLUGIN = NodeAffinity()
@@ -239,8 +244,8 @@ def test_malformed_preferences_are_an_error(asks: Pod, told: str) -> None:
     ],
 )
 def test_what_is_signed(one: Pod, other: Pod, equal: bool) -> None:
-    assert (PLUGIN.sign(one) == PLUGIN.sign(other)) is equal
-    assert (hash(PLUGIN.sign(one)) == hash(PLUGIN.sign(other))) is equal
+    assert (PLUGIN.sign(one, EMPTY) == PLUGIN.sign(other, EMPTY)) is equal
+    assert (hash(PLUGIN.sign(one, EMPTY)) == hash(PLUGIN.sign(other, EMPTY))) is equal
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,12 @@ from mooring.plugins.node_declared_features import (
     USER_NAMESPACES_ON_HOST_NETWORK,
     NodeDeclaredFeatures,
 )
-from tests.builders import cluster, node, pod
+from tests.builders import (
+    EMPTY,
+    cluster,
+    node,
+    pod,
+)
 from tests.plugins.asking import codes, listens, rejections, wakes
 
 PLUGIN = NodeDeclaredFeatures()
@@ -85,8 +90,10 @@ def test_evicting_pods_does_not_help() -> None:
 
 
 def test_needs_are_signed() -> None:
-    assert PLUGIN.sign(pod()) == PLUGIN.sign(needing(hostNetwork=True))
-    assert PLUGIN.sign(pod()) != PLUGIN.sign(needing(hostNetwork=True, hostUsers=False))
+    assert PLUGIN.sign(pod(), EMPTY) == PLUGIN.sign(needing(hostNetwork=True), EMPTY)
+    assert PLUGIN.sign(pod(), EMPTY) != PLUGIN.sign(
+        needing(hostNetwork=True, hostUsers=False), EMPTY
+    )
 
 
 @pytest.mark.parametrize(

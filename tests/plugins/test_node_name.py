@@ -10,7 +10,12 @@ from mooring.framework.events import Action, Resource
 from mooring.framework.status import Code
 from mooring.objects.pod import Pod
 from mooring.plugins.node_name import NodeName
-from tests.builders import cluster, node, pod
+from tests.builders import (
+    EMPTY,
+    cluster,
+    node,
+    pod,
+)
 from tests.plugins.asking import codes, listens, rejections, wakes
 
 PLUGIN = NodeName()
@@ -36,8 +41,8 @@ def test_evicting_pods_does_not_help() -> None:
 
 
 def test_the_name_is_signed() -> None:
-    assert PLUGIN.sign(pod()) == PLUGIN.sign(pod("other"))
-    assert PLUGIN.sign(pod()) != PLUGIN.sign(pod(node="a"))
+    assert PLUGIN.sign(pod(), EMPTY) == PLUGIN.sign(pod("other"), EMPTY)
+    assert PLUGIN.sign(pod(), EMPTY) != PLUGIN.sign(pod(node="a"), EMPTY)
 
 
 def test_every_new_node_wakes() -> None:

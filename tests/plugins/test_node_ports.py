@@ -10,7 +10,12 @@ from mooring.framework.events import Action, Resource
 from mooring.framework.status import Code
 from mooring.objects.pod import Pod
 from mooring.plugins.node_ports import NodePorts
-from tests.builders import cluster, node, pod
+from tests.builders import (
+    EMPTY,
+    cluster,
+    node,
+    pod,
+)
 from tests.plugins.asking import codes, listens, rejections, wakes
 
 PLUGIN = NodePorts()
@@ -103,9 +108,15 @@ def test_a_pod_without_host_ports_is_skipped() -> None:
 def test_addresses_and_protocols_are_signed() -> None:
     plain = {"hostPort": 80}
 
-    assert PLUGIN.sign(listening(plain)) == PLUGIN.sign(listening({**plain, "hostIP": "0.0.0.0"}))
-    assert PLUGIN.sign(listening(plain)) != PLUGIN.sign(listening({**plain, "protocol": "UDP"}))
-    assert PLUGIN.sign(listening(plain)) != PLUGIN.sign(listening({**plain, "hostIP": "10.0.0.1"}))
+    assert PLUGIN.sign(listening(plain), EMPTY) == PLUGIN.sign(
+        listening({**plain, "hostIP": "0.0.0.0"}), EMPTY
+    )
+    assert PLUGIN.sign(listening(plain), EMPTY) != PLUGIN.sign(
+        listening({**plain, "protocol": "UDP"}), EMPTY
+    )
+    assert PLUGIN.sign(listening(plain), EMPTY) != PLUGIN.sign(
+        listening({**plain, "hostIP": "10.0.0.1"}), EMPTY
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,12 @@ from mooring.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
     NodeResourcesBalancedAllocationArgs,
 )
-from tests.builders import cluster, node, pod
+from tests.builders import (
+    EMPTY,
+    cluster,
+    node,
+    pod,
+)
 from tests.plugins.asking import scores
 
 PLUGIN = NodeResourcesBalancedAllocation()
@@ -155,8 +160,8 @@ def test_rows_without_a_node_do_no_harm() -> None:
 
 
 def test_requests_are_signed() -> None:
-    assert PLUGIN.sign(pod(cpu=1)) == PLUGIN.sign(pod("other", cpu="1000m"))
-    assert PLUGIN.sign(pod(cpu=1)) != PLUGIN.sign(pod(cpu=2))
+    assert PLUGIN.sign(pod(cpu=1), EMPTY) == PLUGIN.sign(pod("other", cpu="1000m"), EMPTY)
+    assert PLUGIN.sign(pod(cpu=1), EMPTY) != PLUGIN.sign(pod(cpu=2), EMPTY)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,12 @@ from mooring.framework.status import Code
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
-from tests.builders import cluster, node, pod
+from tests.builders import (
+    EMPTY,
+    cluster,
+    node,
+    pod,
+)
 from tests.plugins.asking import codes, listens, rejections, verdict, wakes
 
 PLUGIN = NodeResourcesFit()
@@ -124,13 +129,15 @@ def test_a_pod_is_never_skipped() -> None:
 
 
 def test_both_kinds_of_requests_are_signed() -> None:
-    assert PLUGIN.sign(pod(cpu=1)) == PLUGIN.sign(pod("other", cpu="1000m"))
-    assert PLUGIN.sign(pod(cpu=1)) != PLUGIN.sign(pod(cpu=2))
+    assert PLUGIN.sign(pod(cpu=1), EMPTY) == PLUGIN.sign(pod("other", cpu="1000m"), EMPTY)
+    assert PLUGIN.sign(pod(cpu=1), EMPTY) != PLUGIN.sign(pod(cpu=2), EMPTY)
     # Only filtering looks at what is requested for the pod as a whole.
     whole = containers({}, resources={"requests": {"cpu": "1"}})
-    assert PLUGIN.sign(containers({})) != PLUGIN.sign(whole)
+    assert PLUGIN.sign(containers({}), EMPTY) != PLUGIN.sign(whole, EMPTY)
     # The same in all, and yet one more container without a request counts in scoring.
-    assert PLUGIN.sign(containers({"cpu": "1"})) != PLUGIN.sign(containers({"cpu": "1"}, {}))
+    assert PLUGIN.sign(containers({"cpu": "1"}), EMPTY) != PLUGIN.sign(
+        containers({"cpu": "1"}, {}), EMPTY
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,12 @@ from mooring.framework.status import Code
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins.node_unschedulable import NodeUnschedulable
-from tests.builders import cluster, node, pod
+from tests.builders import (
+    EMPTY,
+    cluster,
+    node,
+    pod,
+)
 from tests.plugins.asking import codes, listens, rejections, wakes
 
 PLUGIN = NodeUnschedulable()
@@ -56,8 +61,8 @@ def test_without_cordoned_nodes_there_is_nothing_to_reject() -> None:
 
 
 def test_only_what_is_asked_of_the_rule_is_signed() -> None:
-    assert PLUGIN.sign(pod()) == PLUGIN.sign(tolerating(key="gpu", operator="Exists"))
-    assert PLUGIN.sign(pod()) != PLUGIN.sign(tolerating(key=KEY, operator="Exists"))
+    assert PLUGIN.sign(pod(), EMPTY) == PLUGIN.sign(tolerating(key="gpu", operator="Exists"), EMPTY)
+    assert PLUGIN.sign(pod(), EMPTY) != PLUGIN.sign(tolerating(key=KEY, operator="Exists"), EMPTY)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,12 @@ from mooring.objects.workload import ReplicaSet, Service
 from mooring.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
 from mooring.plugins.spread_constraints import Constraint, own_constraints
 from mooring.plugins.spread_counts import Lowest, Spreads
-from tests.builders import cluster, node, pod
+from tests.builders import (
+    EMPTY,
+    cluster,
+    node,
+    pod,
+)
 
 PLUGIN = PodTopologySpread(PodTopologySpreadArgs())
 
@@ -633,7 +638,6 @@ def test_node_hints(old: Node | None, new: Node | None, helps: bool) -> None:
 
 def test_the_signature_tells_pods_apart_by_what_is_read() -> None:
     same = [asks(constraint(), cpu=1), web("2", "", constraint(), cpu=2)]
-    owner = {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "rs", "controller": True}
     others = [
         asks(),
         asks(constraint(), namespace="x"),
@@ -642,11 +646,21 @@ def test_the_signature_tells_pods_apart_by_what_is_read() -> None:
         asks(soft()),
         asks(constraint(), spec={"nodeSelector": {"a": "b"}}),
         asks(constraint(), spec={"tolerations": [{"operator": "Exists"}]}),
-        asks(metadata={"ownerReferences": [owner]}),
     ]
-    assert len({PLUGIN.sign(each) for each in (*same, *others)}) == 1 + len(others)
-    assert PLUGIN.sign(asks(constraint(selector=MALFORMED))) is UNSIGNABLE
-    assert defaults().sign(asks()) == defaults().sign(asks(labels={}))
+    assert len({PLUGIN.sign(each, EMPTY) for each in (*same, *others)}) == 1 + len(others)
+    assert PLUGIN.sign(asks(constraint(selector=MALFORMED)), EMPTY) is UNSIGNABLE
+    assert defaults().sign(asks(), EMPTY) == defaults().sign(asks(labels={}), EMPTY)
+
+
+def test_by_default_what_a_pod_belongs_to_is_signed() -> None:
+    owner = {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "rs", "controller": True}
+    owned = asks(metadata={"ownerReferences": [owner]})
+    assert PLUGIN.sign(owned, EMPTY) == PLUGIN.sign(asks(), EMPTY)
+
+    selector = equality({"app": "web"})
+    known = cluster(node("a"))
+    known.put_workload(ReplicaSet(namespace="default", name="rs", selector=selector))
+    assert PLUGIN.sign(owned, known.nodes) != PLUGIN.sign(asks(), known.nodes)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,12 @@ from mooring.framework.status import Code
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins.taint_toleration import TaintToleration
-from tests.builders import cluster, node, pod
+from tests.builders import (
+    EMPTY,
+    cluster,
+    node,
+    pod,
+)
 from tests.plugins.asking import codes, listens, rejections, scores, wakes
 
 PLUGIN = TaintToleration()
@@ -156,8 +161,8 @@ def test_score(tolerations: list[Any], expected: dict[str, int]) -> None:
 def test_the_order_of_tolerations_is_not_signed() -> None:
     one, other = {"key": "a", "value": "1"}, {"key": "b", "value": "1"}
 
-    assert PLUGIN.sign(tolerating(one, other)) == PLUGIN.sign(tolerating(other, one))
-    assert PLUGIN.sign(tolerating(one)) != PLUGIN.sign(tolerating(other))
+    assert PLUGIN.sign(tolerating(one, other), EMPTY) == PLUGIN.sign(tolerating(other, one), EMPTY)
+    assert PLUGIN.sign(tolerating(one), EMPTY) != PLUGIN.sign(tolerating(other), EMPTY)
 
 
 CLEAN, REPELLING = node("n"), tainted("n", taint("a"))

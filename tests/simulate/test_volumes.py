@@ -89,8 +89,11 @@ def test_a_volume_of_a_claim_without_uid_has_a_name_all_the_same() -> None:
     assert bound(scheduler)[0].name == "pvc-default/claim"
 
 
-def test_volumes_are_written_and_the_pod_is_bound_in_the_same_moment() -> None:
-    given: list[Object] = [node("a"), LATE, pvc(), claiming("claim"), pod("other")]
+@pytest.mark.parametrize("others", [(), ("other",)])
+def test_volumes_are_written_and_the_pod_is_bound_in_the_same_moment(
+    others: tuple[str, ...],
+) -> None:
+    given: list[Object] = [node("a"), LATE, pvc(), claiming("claim"), *map(pod, others)]
 
     transcript = simulate(engine(), given)
 
@@ -102,7 +105,7 @@ def test_volumes_are_written_and_the_pod_is_bound_in_the_same_moment() -> None:
     assert story == [
         (0.0, "WriteVolumes", "pod"),
         (0.0, "BindPod", "pod"),
-        (0.0, "BindPod", "other"),
+        *((0.0, "BindPod", name) for name in others),
     ]
 
 

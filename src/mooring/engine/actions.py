@@ -85,7 +85,14 @@ class WriteVolumes(_Action, frozen=True, tag="writeVolumes"):
     claims: tuple[ClaimWrite, ...] = ()
 
 
-Action = BindPod | PatchPodStatus | RecordEvent | EvictPod | WriteVolumes
+class Report(_Action, frozen=True, tag="report"):
+    """Tell whoever runs the scheduler something that they should know."""
+
+    profile: str
+    message: str
+
+
+Action = BindPod | PatchPodStatus | RecordEvent | EvictPod | WriteVolumes | Report
 
 _NOTE_LIMIT = 1024
 _CUT = " ..."

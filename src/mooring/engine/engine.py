@@ -55,9 +55,11 @@ class Engine:
             each.scheduler_name: Profile.build(each, registry, configuration.gates)
             for each in configuration.profiles
         }
+        self._outbox: list[Action] = []
         settings = reuse or _reuse_settings(configuration)
         self.reuse = {
-            name: Reuse(profile, self.cluster, settings) for name, profile in self.profiles.items()
+            name: Reuse(profile, self.cluster, settings, self._emit)
+            for name, profile in self.profiles.items()
         }
         first = next(iter(self.profiles.values()))
         self.queue = Queue(
@@ -66,7 +68,6 @@ class Engine:
             wakeups={name: _wakeups(profile) for name, profile in self.profiles.items()},
             backoff=_backoff(configuration),
         )
-        self._outbox: list[Action] = []
         self._placements = Placements(self.cluster, self.queue, self._emit, self._fail)
         self._evictions = Evictions(self.cluster, self.queue, self._placements, self._emit)
         self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)

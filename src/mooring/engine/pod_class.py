@@ -33,6 +33,7 @@ from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
 
 from .ranking import Ranking
+from .statistics import Flush, Statistics
 
 # More changed rows than this are asked about in columns: one by one would take longer.
 _ROW_BY_ROW = 24
@@ -91,7 +92,10 @@ class Unserved(Exception):
 class PodClass:
     """The answers for one class. `bits` has one bit per row filter that rejects a row."""
 
-    def __init__(self, profile: Profile, pod: Pod, cluster: Cluster) -> None:
+    def __init__(
+        self, profile: Profile, pod: Pod, cluster: Cluster, statistics: Statistics
+    ) -> None:
+        self._statistics = statistics
         self.profile = profile
         self.pod = pod
         self._cluster = cluster
@@ -207,13 +211,17 @@ class PodClass:
             return
         changed = log.since(self.generation)
         if changed is None or changed.get(EVERYWHERE, 0) & _MEMBERSHIP:
-            self.rebuild()
+            self._begin_anew(Flush.BEHIND if changed is None else Flush.MEMBERSHIP)
             return
         self.generation = log.generation
         union = _united(changed.values())
         everywhere = changed.pop(EVERYWHERE, 0)
         self._refresh_wide(union)
         self._refresh_rows(changed, everywhere, union)
+
+    def _begin_anew(self, why: Flush) -> None:
+        self._statistics.flushes[why] += 1
+        self.rebuild()
 
     def _refresh_wide(self, union: int) -> None:
         if not self._wide_watch & union:
@@ -242,7 +250,7 @@ class PodClass:
     def _refresh_rows(self, changed: dict[int, int], everywhere: int, union: int) -> None:
         if self._far_watch & union or self._near_watch & everywhere:
             # A change that reaches everywhere is rare; asking about everything is exact.
-            self.rebuild()
+            self._begin_anew(Flush.EVERYWHERE)
         elif len(changed) > _ROW_BY_ROW:
             self._refresh_together(changed)
         else:
@@ -377,7 +385,7 @@ class PodClass:
             totals += among * column.weight
         return totals
 
-    def plain_filtering(self) -> PreFiltered:
+    def newest_prepared(self) -> PreFiltered:
         """What was prepared for the filters, with the newest of those that are asked anew."""
         prepared = dict(self.pre_filtered.prepared)
         skipped = set(self.pre_filtered.skipped)

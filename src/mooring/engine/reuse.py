@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,71 +15,100 @@ from mooring.framework.nominated import refused_by_nominated
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod
 
+from . import diagnosis
+from .actions import Report
 from .cycle import Found, Window, decide, first_best
 from .pod_class import PodClass, Unserved
 from .signatures import Signer
+from .statistics import Flush, Statistics, Way
 
 
 @dataclass(frozen=True, slots=True)
 class ReuseSettings:
-    """What may be reused, and how many classes are kept."""
+    """What may be reused, how many classes are kept, and which share of decisions is verified."""
 
     classes: bool = True
     batches: bool = True
     most_classes: int = 512
-
-    @property
-    def any(self) -> bool:
-        return self.classes or self.batches
+    verify_share: float = 0.0
 
 
 class Reuse:
     """The classes of one profile, the least recently used forgotten first."""
 
-    def __init__(self, profile: Profile, cluster: Cluster, settings: ReuseSettings) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        cluster: Cluster,
+        settings: ReuseSettings,
+        report: Callable[[Report], None],
+    ) -> None:
         self._profile = profile
         self._cluster = cluster
         self._settings = settings
-        self.signer = Signer(profile)
+        self._report = report
+        self._signer = Signer(profile)
         self._classes: dict[int, PodClass] = {}
-        #: How decisions were made, by kind: for metrics and summaries.
-        self.counts: Counter[str] = Counter()
-        self.is_off = not settings.any or bool(self.signer.silent) or not profile.score
         self._failures: dict[int, tuple[int, Failed]] = {}
+        self.statistics = Statistics()
+        self.is_on = settings.classes or settings.batches
+        if self.is_on and self._signer.silent:
+            self._switch_off(f"plugin {self._signer.silent[0]} does not sign pods")
 
     def __len__(self) -> int:
         return len(self._classes)
 
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
         """The decision for a pod: the same as `cycle.decide` makes, mostly with less work."""
-        reason = self._unserved(pod, window)
-        if reason:
-            self.counts[reason] += 1
-            return decide(self._profile, pod, self._cluster.nodes, window)
-        signature = self.signer.sign(pod, self._cluster.nodes)
-        if signature is None:
-            self.counts["unsignable"] += 1
-            return decide(self._profile, pod, self._cluster.nodes, window)
-        failed = self._known_failure(signature)
-        if failed is not None:
-            self.counts["failure reused"] += 1
-            return failed
-        outcome = self._by_class(signature, pod, window)
-        if isinstance(outcome, Failed):
-            self._failures[signature] = self._cluster.changes.generation, outcome
+        signature = self._sign(pod)
+        self.statistics.saw(signature)
+        way, outcome = self._served(signature, pod, window)
+        if outcome is None or signature is None:
+            outcome = decide(self._profile, pod, self._cluster.nodes, window)
+            if signature is not None:
+                self.statistics.look_back(signature, outcome)
+        elif self._settings.verify_share and way.is_reuse:
+            outcome = self._verified(pod, window, outcome)
+        self.statistics.ways[way] += 1
+        if signature is not None:
+            self._remember(signature, outcome)
         return outcome
 
-    def _unserved(self, pod: Pod, window: Window) -> str:
-        """Why a pod is decided alone; empty if it is not."""
-        if self.is_off:
-            return "off"
-        if window.percentage and window.percentage < 100:
-            return "sampling"
+    def _served(
+        self, signature: int | None, pod: Pod, window: Window
+    ) -> tuple[Way, Found | Failed | None]:
+        """How the pod is decided, and the decision if it comes from its class."""
+        if not self.is_on:
+            return Way.OFF, None
+        if signature is None:
+            return Way.UNSIGNED, None
+        if (window.percentage and window.percentage < 100) or not self._profile.score:
+            return Way.SAMPLING, None
         if self._cluster.nodes.nominations.node_of(pod):
-            return "nominated"
-        return ""
+            return Way.NOMINATED, None
+        failed = self._known_failure(signature)
+        if failed is not None:
+            return Way.FAILURE, failed
+        try:
+            return self._by_class(signature, pod, window)
+        except Exception as error:  # noqa: BLE001 - whatever it is, deciding alone will tell it
+            self._classes.pop(signature, None)
+            return Way.NARROWED if isinstance(error, Unserved) else Way.BROKEN, None
+
+    def _sign(self, pod: Pod) -> int | None:
+        try:
+            return self._signer.sign(pod, self._cluster.nodes)
+        except Exception:  # noqa: BLE001 - a pod that cannot be signed is decided alone
+            return None
+
+    def _remember(self, signature: int, outcome: Found | Failed) -> None:
+        if isinstance(outcome, Found):
+            self.statistics.placed(signature, outcome.row)
+        elif self.is_on:
+            self._failures[signature] = self._cluster.changes.generation, outcome
 
     def _known_failure(self, signature: int) -> Failed | None:
+        """The failure of a like pod, if nothing at all has changed since."""
         known = self._failures.get(signature)
         if known is None:
             return None
@@ -88,64 +118,88 @@ class Reuse:
         del self._failures[signature]
         return None
 
-    def _by_class(self, signature: int, pod: Pod, window: Window) -> Found | Failed:
-        nodes = self._cluster.nodes
-        try:
-            kept = self._class(signature, pod)
-            row = self._choose(kept, pod, window)
-        except Exception as error:  # noqa: BLE001 - whatever it is, deciding alone will tell it
-            self._classes.pop(signature, None)
-            self.counts["narrowed" if isinstance(error, Unserved) else "broken"] += 1
-            return decide(self._profile, pod, nodes, window)
-        if row is None:
-            # The reasons are worth a full look: there is only one such look per class and state.
-            return decide(self._profile, pod, nodes, window)
-        kept.last_row = row
-        return Found(row, kept.pre_filtered, None)
+    # Classes
 
-    def _class(self, signature: int, pod: Pod) -> PodClass:
-        kept = self._classes.pop(signature, None)
-        if kept is None:
-            self.counts["class made"] += 1
-            self._make_room()
-            kept = PodClass(self._profile, pod, self._cluster)
-        elif self._settings.classes or self._explains(kept):
+    def _by_class(
+        self, signature: int, pod: Pod, window: Window
+    ) -> tuple[Way, Found | Failed | None]:
+        known = self._classes.pop(signature, None)
+        kept = self._made(pod) if known is None else self._refreshed(known)
+        self._classes[signature] = kept
+        way, row = self._choose(kept, pod, window)
+        if row is None:
+            # The reasons are worth a full look: there is one per class and state of the cluster.
+            return Way.FIRST, None
+        kept.last_row = row
+        return (Way.FIRST if known is None else way), Found(row, kept.pre_filtered, None)
+
+    def _made(self, pod: Pod) -> PodClass:
+        if len(self._classes) >= self._settings.most_classes:
+            del self._classes[next(iter(self._classes))]
+            self.statistics.flushes[Flush.FULL] += 1
+        if len(self._failures) >= self._settings.most_classes:
+            del self._failures[next(iter(self._failures))]
+        return PodClass(self._profile, pod, self._cluster, self.statistics)
+
+    def _refreshed(self, kept: PodClass) -> PodClass:
+        if self._settings.classes or self._is_explained(kept):
             kept.refresh()
         else:
-            self.counts["batch flushed"] += 1
+            self.statistics.flushes[Flush.INTERRUPTED] += 1
             kept.rebuild()
-        self._classes[signature] = kept
+        if kept.last_row is not None and kept.last_row < len(kept.bits):
+            self.statistics.looked_back(takes_another=not kept.bits[kept.last_row])
         return kept
 
-    def _explains(self, kept: PodClass) -> bool:
+    def _is_explained(self, kept: PodClass) -> bool:
         """Whether all that changed is where the class itself placed its last pod."""
         changed = self._cluster.changes.since(kept.generation)
         return changed is not None and changed.keys() <= {kept.last_row}
 
-    def _make_room(self) -> None:
-        if len(self._classes) >= self._settings.most_classes:
-            del self._classes[next(iter(self._classes))]
-        if len(self._failures) >= self._settings.most_classes:
-            del self._failures[next(iter(self._failures))]
-
-    def _choose(self, kept: PodClass, pod: Pod, window: Window) -> int | None:
+    def _choose(self, kept: PodClass, pod: Pod, window: Window) -> tuple[Way, int | None]:
         nodes = self._cluster.nodes
         if not nodes.nominations and kept.is_ranked and self._settings.batches:
-            self.counts["ranked"] += 1
-            return kept.best_ranked(window.start)
-        self.counts["columns"] += 1
+            return Way.RANKED, kept.best_ranked(window.start)
         feasible = np.flatnonzero(kept.feasible())
         if nodes.nominations:
             feasible = self._without_crowded(kept, pod, feasible)
         if len(feasible) <= 1:
-            return int(feasible[0]) if len(feasible) else None
-        return first_best(kept.scored(pod, feasible), nodes, window.start)
+            return Way.COLUMNS, int(feasible[0]) if len(feasible) else None
+        return Way.COLUMNS, first_best(kept.scored(pod, feasible), nodes, window.start)
 
     def _without_crowded(
         self, kept: PodClass, pod: Pod, feasible: NDArray[np.intp]
     ) -> NDArray[np.intp]:
         """The feasible rows that also have room beside the pods nominated to them."""
         crowded = refused_by_nominated(
-            self._profile, pod, kept.plain_filtering(), self._cluster.nodes, feasible
+            self._profile, pod, kept.newest_prepared(), self._cluster.nodes, feasible
         )
         return feasible[~np.isin(feasible, crowded)] if len(crowded) else feasible
+
+    # Trust
+
+    def _verified(self, pod: Pod, window: Window, outcome: Found | Failed) -> Found | Failed:
+        """Makes some decisions twice. A difference ends reuse, and the plain decision counts."""
+        if crc32(pod.uid.encode()) >= self._settings.verify_share * 2**32:
+            return outcome
+        plain = decide(self._profile, pod, self._cluster.nodes, window)
+        self.statistics.verified += 1
+        reused_told, plain_told = self._told(outcome), self._told(plain)
+        if reused_told == plain_told:
+            return outcome
+        self.statistics.differences += 1
+        self._switch_off(
+            f"pod {pod.key} was decided differently: {reused_told} with reuse, {plain_told} without"
+        )
+        return plain
+
+    def _told(self, outcome: Found | Failed) -> str:
+        if isinstance(outcome, Found):
+            return self._cluster.nodes.name(outcome.row)
+        return diagnosis.message(outcome)
+
+    def _switch_off(self, why: str) -> None:
+        self.is_on = False
+        self._classes.clear()
+        self._failures.clear()
+        self._report(Report(self._profile.name, f"reuse is switched off: {why}"))

@@ -60,7 +60,7 @@ class HardwareGeneration(PreFilter[int], Filter[int], PreScore[Pod], Score[Pod],
     def __init__(self, args: HardwareGenerationArgs | None = None) -> None:
         self._label = (args or HardwareGenerationArgs()).node_label
 
-    def sign(self, pod: Pod) -> Hashable:
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.labels.get(MIN_GENERATION)
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> int | Rejected | None:

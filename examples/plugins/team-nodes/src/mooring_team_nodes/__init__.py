@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from mooring.cluster import Change, NodeView, Scope
+from mooring.cluster import Change, Nodes, NodeView, Scope
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import MAX_SCORE, NodeFilter, NodeScore, Sign
 from mooring.framework.status import Code, Reason
@@ -26,7 +26,7 @@ class TeamNodes(NodeFilter, NodeScore, Sign):
     reads = Change.LABELS
     scope = Scope.ROW
 
-    def sign(self, pod: Pod) -> Hashable:
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return team_of(pod)
 
     def filter_node(self, pod: Pod, node: NodeView) -> Reason | None:

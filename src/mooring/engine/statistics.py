@@ -1,0 +1,121 @@
+"""How much like pods could share, how much they did, and why not more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from mooring.framework.attempt import Failed
+
+from .cycle import Found
+
+
+# Signatures whose last place is remembered; beyond it, counting begins anew.
+_MOST_REMEMBERED = 65_536
+
+
+class Way(StrEnum):
+    """How a decision was made; values are what is told about it."""
+
+    RANKED = "taken from the ranking of its class"
+    COLUMNS = "chosen over the columns of its class"
+    FAILURE = "failed like the one before it"
+    FIRST = "the first of its class"
+    OFF = "reuse is off"
+    UNSIGNED = "a plugin cannot sign it"
+    SAMPLING = "not all nodes are looked at"
+    NOMINATED = "it has a nominated node"
+    NARROWED = "only some nodes are considered"
+    BROKEN = "a plugin failed"
+
+    @property
+    def is_reuse(self) -> bool:
+        return self in (Way.RANKED, Way.COLUMNS, Way.FAILURE)
+
+
+class Flush(StrEnum):
+    """Why answers that were kept had to be found anew."""
+
+    MEMBERSHIP = "nodes_changed"
+    BEHIND = "log_trimmed"
+    EVERYWHERE = "cluster_changed"
+    INTERRUPTED = "interrupted"
+    FULL = "cache_full"
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Counts for one profile, kept whether anything is reused or not."""
+
+    ways: Counter[Way] = field(default_factory=Counter)
+    flushes: Counter[Flush] = field(default_factory=Counter)
+    #: Decisions for pods that were like one before them.
+    alike: int = 0
+    #: How many like pods followed each other, by length.
+    runs: Counter[int] = field(default_factory=Counter)
+    #: Placements after which the node took no other such pod, of those that were looked at.
+    alone_on_node: int = 0
+    looked_at: int = 0
+    #: Decisions made twice, and those that differed.
+    verified: int = 0
+    differences: int = 0
+    _last: int | None = None
+    _length: int = 0
+    _places: dict[int, int] = field(default_factory=dict)
+
+    def saw(self, signature: int | None) -> None:
+        """A pod is about to be decided."""
+        if signature is not None and signature in self._places:
+            self.alike += 1
+        if signature is not None and signature == self._last:
+            self._length += 1
+            return
+        if self._length:
+            self.runs[self._length] += 1
+        self._last, self._length = signature, 0 if signature is None else 1
+
+    def placed(self, signature: int, row: int) -> None:
+        """A pod of that signature goes to a row."""
+        if len(self._places) >= _MOST_REMEMBERED:
+            self._places.clear()
+        self._places[signature] = row
+
+    def looked_back(self, *, takes_another: bool) -> None:
+        """It was seen whether the place of the last like pod takes one more."""
+        self.looked_at += 1
+        self.alone_on_node += not takes_another
+
+    def look_back(self, signature: int, outcome: Found | Failed) -> None:
+        """Looks, in a decision that was made in full, at the place of the last like pod."""
+        row = self._places.get(signature)
+        if row is None or outcome.filtered is None:
+            return
+        there = outcome.filtered.rows == row
+        if there.any():
+            self.looked_back(takes_another=bool(outcome.filtered.feasible[there][0]))
+
+    @property
+    def decisions(self) -> int:
+        return sum(self.ways.values())
+
+    @property
+    def reused(self) -> int:
+        return sum(count for way, count in self.ways.items() if way.is_reuse)
+
+    @property
+    def longest_run(self) -> int:
+        return max((*self.runs, self._length))
+
+    def metrics(self, profile: str) -> dict[str, dict[tuple[str, str], int]]:
+        """The counters by kube-scheduler's names; labels are the profile, and result or reason."""
+        used = self.reused
+        return {
+            "scheduler_batch_attempts_total": {
+                (profile, "hint_used"): used,
+                (profile, "no_hint"): self.decisions - used,
+            },
+            "scheduler_batch_cache_flushed_total": {
+                (profile, reason.value): count for reason, count in self.flushes.items()
+            },
+        }

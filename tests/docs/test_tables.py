@@ -1,0 +1,21 @@
+"""The tables in the docs say what the code says."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from mooring.cluster import Change
+from mooring.plugins import BUILTIN
+from tests.docs.tables import OPERATIONS, PAGE, written
+
+
+def test_the_table_of_changes_is_the_one_that_the_plugins_declare() -> None:
+    page = PAGE.read_text()
+    assert page == written(page), "run `make docs`"
+
+
+def test_every_kind_of_change_that_a_plugin_reads_is_an_operation_of_the_table() -> None:
+    told = reduce(or_, OPERATIONS.values())
+    reads = reduce(or_, (plugin.reads for plugin in BUILTIN if plugin.reads != Change.ALL))
+    assert reads & ~told == Change.NONE

@@ -1,0 +1,211 @@
+"""One stream through engines that reuse answers or do not: all of them must decide the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from mooring.cluster import Cluster, check
+from mooring.config import Configuration, FeatureGates, load_mapping
+from mooring.engine import Engine, diagnosis
+from mooring.engine.actions import Action, encode
+from mooring.engine.cycle import Found, Window, decide
+from mooring.engine.events import Event
+from mooring.engine.reuse import Reuse, ReuseSettings
+from mooring.framework.attempt import Failed
+from mooring.framework.plugin import Registry
+from mooring.framework.profile import Profile, known_plugins
+from mooring.framework.status import PluginError
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.plugins import REGISTRY
+from tests.builders import Manifest
+from tests.exactness.streams import Shape, World
+
+NodeLog = Sequence[tuple[str, Node | None]]
+
+#: Without any reuse first: that is the one the others are compared with.
+WAYS: Mapping[str, tuple[bool, bool]] = {
+    "no reuse": (False, False),
+    "classes": (True, False),
+    "batches": (False, True),
+    "classes and batches": (True, True),
+}
+
+
+class Differs(AssertionError):
+    """A decision that another way of finding it does not make."""
+
+
+def configuration(
+    raw: Manifest | None = None, registry: Registry = REGISTRY, **gates: bool
+) -> Configuration:
+    header = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+    }
+    known = known_plugins(registry)
+    return load_mapping({**header, **(raw or {})}, known=known, gates=FeatureGates.parse(gates))
+
+
+@dataclass
+class FourWays:
+    """The engines, which are told the same, and a recount of every decision of the first."""
+
+    configuration: Configuration
+    registry: Registry = field(default_factory=lambda: REGISTRY)
+    most_classes: int = 512
+    node_log: NodeLog = ()
+    recounts: bool = True
+
+    def __post_init__(self) -> None:
+        self.engines = {
+            name: Engine(
+                self.configuration,
+                self.registry,
+                ReuseSettings(classes, batches, self.most_classes),
+            )
+            for name, (classes, batches) in WAYS.items()
+        }
+        if self.recounts:
+            first = self.engines["no reuse"]
+            for name, profile in first.profiles.items():
+                witness = Witness(profile, first.cluster, self)
+                # It stands where decisions are made, and has the one method that matters.
+                first.reuse[name] = cast(Reuse, witness)
+
+    def handle(self, events: Iterable[Event], now: float) -> None:
+        for event in events:
+            for engine in self.engines.values():
+                engine.handle(event, now)
+
+    def step(self, now: float, budget: int) -> list[Action]:
+        """One step of all engines; raises Differs unless they ask for the same."""
+        asked = {name: engine.step(now, budget) for name, engine in self.engines.items()}
+        first = asked["no reuse"]
+        expected = [encode(action) for action in first]
+        for name, actions in asked.items():
+            found = [encode(action) for action in actions]
+            if found != expected:
+                raise Differs(f"with {name}:\n{_unlike(expected, found)}")
+        return first
+
+    def check(self) -> None:
+        for engine in self.engines.values():
+            check(engine.cluster)
+            engine.queue.check()
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How decisions were made where everything is reused."""
+        both = self.engines["classes and batches"].reuse.values()
+        return sum((each.counts for each in both), Counter())
+
+
+def _unlike(expected: list[bytes], found: list[bytes]) -> str:
+    pairs = zip(expected, found, strict=False)
+    at = next((at for at, (one, other) in enumerate(pairs) if one != other), None)
+    if at is None:
+        return f"{len(found)} actions instead of {len(expected)}"
+    return f"expected {expected[at].decode()}\n   found {found[at].decode()}"
+
+
+# The fifth opinion
+
+
+class Witness:
+    """Decides plainly, then once more on a cluster that is built anew from the objects."""
+
+    def __init__(self, profile: Profile, cluster: Cluster, ways: FourWays) -> None:
+        self._profile = profile
+        self._cluster = cluster
+        self._ways = ways
+
+    def decide(self, pod: Pod, window: Window) -> Found | Failed:
+        anew = recount(self._cluster, self._ways.node_log)
+        expected = told(self._profile, pod, anew, window)
+        found = told(self._profile, pod, self._cluster, window)
+        if found != expected:
+            raise Differs(f"{pod.key} recounted:\nexpected {expected}\n   found {found}")
+        return decide(self._profile, pod, self._cluster.nodes, window)
+
+
+def told(profile: Profile, pod: Pod, cluster: Cluster, window: Window) -> str:
+    """The node of a pod, or why there is none."""
+    try:
+        outcome = decide(profile, pod, cluster.nodes, window)
+    except PluginError as error:
+        return f"broken: {error}"
+    if isinstance(outcome, Found):
+        return f"on {cluster.nodes.name(outcome.row)}"
+    return f"{sorted(diagnosis.rejectors(outcome))}: {diagnosis.message(outcome)}"
+
+
+def recount(cluster: Cluster, node_log: NodeLog) -> Cluster:
+    """A new cluster with the same objects, in which nothing has ever been counted up or down."""
+    anew = Cluster()
+    for name, node in node_log:
+        if node is None:
+            anew.remove_node(name)
+        else:
+            anew.put_node(node)
+    nodes = cluster.nodes
+    for row in nodes.rows.tolist():
+        anew.put_node(nodes.node(row))
+    for workload in nodes.workloads:
+        anew.put_workload(workload)
+    for item in nodes.storage:
+        anew.put_storage(item)
+    for pod in cluster.pods.values():
+        anew.put_pod(pod)
+    _assume_again(cluster, anew)
+    for name, nominated in nodes.nominations:
+        for pod in nominated.values():
+            anew.nominate(pod, name)
+    return anew
+
+
+def _assume_again(cluster: Cluster, anew: Cluster) -> None:
+    """What was decided about volumes is in no object yet."""
+    kept, new = cluster.nodes.storage, anew.nodes.storage
+    for name, volume in kept._volumes.assumed.items():
+        with new._reindexed(name):
+            new._volumes.assume(name, volume, "somebody")
+    for key, claim in kept._claims.assumed.items():
+        new._claims.assume(key, claim, "somebody")
+
+
+# Running a stream
+
+
+def run(
+    seed: int,
+    using: Configuration,
+    shape: Shape | None = None,
+    *,
+    registry: Registry = REGISTRY,
+    most_classes: int = 512,
+    recounts: bool = True,
+) -> Counter[str]:
+    """Runs a stream; raises Differs, with the turn at which it is first seen."""
+    world = World(seed, shape or Shape())
+    ways = FourWays(using, registry, most_classes, world.node_log, recounts)
+    at = -1
+    try:
+        ways.handle(world.opening(), world.now)
+        for at in range(world.shape.turns):
+            ways.handle(world.turn(), world.now)
+            actions = ways.step(world.now, world.random.choice([1, 1, 3, 10]))
+            ways.handle(world.perform(actions), world.now)
+    except Exception as error:
+        error.add_note(f"in turn {at} of the stream with seed {seed}")
+        raise
+    ways.check()
+    return ways.counts
+
+
+def profile(**given: Any) -> Manifest:
+    """A configuration with one profile."""
+    return {"profiles": [{"schedulerName": "default-scheduler", **given}]}

@@ -1,0 +1,578 @@
+"""Streams of events at random: a cluster that changes while pods are scheduled.
+
+A seed tells the whole stream, given what the engine answers: whoever performs its actions is in
+here too. Streams differ in what happens in them, so that some are quiet and others wild.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from mooring.engine.actions import Action, BindPod, EvictPod, PatchPodStatus, WriteVolumes
+from mooring.engine.events import (
+    Applied,
+    BindingFailed,
+    Bound,
+    Event,
+    Evicted,
+    EvictionFailed,
+    Removed,
+)
+from mooring.objects.decode import from_builtins
+from mooring.objects.node import ZONE, Node
+from mooring.objects.storage import BIND_COMPLETED
+from tests.builders import Manifest, node_manifest, pod_manifest
+from tests.exactness.templates import (
+    IMAGES,
+    NAMESPACES,
+    NODE_NAMES,
+    Template,
+    some_labels,
+    some_taints,
+    template,
+)
+from tests.storage_builders import DRIVER
+
+_TERMINATING = "2024-01-01T00:00:00Z"
+_FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport")
+
+Events = Iterator[Event]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How large a stream is, and for whom its pods wait."""
+
+    nodes: tuple[int, int] = (3, 12)
+    turns: int = 40
+    schedulers: tuple[str, ...] = ("default-scheduler",)
+
+
+class World:
+    """What the API server would know, and everyone who changes it but the scheduler."""
+
+    def __init__(self, seed: int, shape: Shape) -> None:
+        self.random = Random(seed)
+        self.shape = shape
+        self.now = 0.0
+        #: All objects by kind and key, as they are written.
+        self.objects: dict[str, dict[str, Manifest]] = {}
+        #: Nodes as they came, moved to another zone and went: what the visit order depends on.
+        self.node_log: list[tuple[str, Node | None]] = []
+        self._later: list[Callable[[], Events]] = []
+        self._number = 0
+        self._is_uniform = self.random.random() < 0.5
+        count = self.random.choice([1, 2, 3, 5])
+        self._templates = [
+            template(self.random, f"t{at}", shape.schedulers) for at in range(count)
+        ]
+        self._churn = [
+            each for each in _CHURN for _ in range(self.random.choice([0, 0, 1, 1, 1, 4]))
+        ]
+
+    # What happens
+
+    def opening(self) -> Events:
+        """What is there before the first decision."""
+        for name in NAMESPACES:
+            yield from self.apply("Namespace", _meta(name, labels={"team": self._pick("ab")}))
+        yield from self.apply("StorageClass", _storage_class("late", "WaitForFirstConsumer"))
+        for _ in range(self.random.randint(*self.shape.nodes)):
+            yield from self.add_node()
+        for _ in range(self.random.choice([0, 0, 4, 12])):
+            yield from self.run_pod()
+
+    def turn(self) -> Events:
+        """What happens between two steps of the engine."""
+        self.now += self.random.choice([0.0, 0.1, 1.0, 5.0, 40.0])
+        for _ in range(self.random.choice([0, 0, 1, 1, 2, 5])):
+            if self._later:
+                yield from self._later.pop(self.random.randrange(len(self._later)))()
+        if self.random.random() < 0.5:
+            yield from self.create_pods()
+        for _ in range(self.random.choice([0, 0, 0, 1, 1, 2, 30]) if self._churn else 0):
+            yield from self._pick(self._churn)(self)
+
+    def perform(self, actions: Sequence[Action]) -> Events:
+        """Does what the engine asks for, or fails to, at once or later."""
+        for action in actions:
+            match action:
+                case BindPod(pod, node):
+                    yield from self._soon(_partial(self._bind, pod.uid, node))
+                case EvictPod(pod, preemptor):
+                    yield from self._soon(_partial(self._evict, pod.uid, preemptor.uid))
+                case PatchPodStatus(pod):
+                    if self.random.random() < 0.7:
+                        yield from self._soon(_partial(self._patch, action))
+                case WriteVolumes(pod):
+                    yield from self._soon(_partial(self._write_volumes, action))
+
+    # Objects
+
+    def apply(self, kind: str, manifest: Manifest) -> Events:
+        """Writes an object and tells of it."""
+        self.objects.setdefault(kind, {})[_key(manifest)] = manifest
+        item = from_builtins(kind, manifest)
+        if isinstance(item, Node):
+            self._log_node(item)
+        yield Applied(item)
+
+    def remove(self, kind: str, key: str) -> Events:
+        item = from_builtins(kind, self.objects[kind].pop(key))
+        if isinstance(item, Node):
+            self.node_log.append((item.name, None))
+        yield Removed(item)
+
+    def all(self, kind: str) -> dict[str, Manifest]:
+        return self.objects.setdefault(kind, {})
+
+    def _log_node(self, node: Node) -> None:
+        before = next((each for name, each in reversed(self.node_log) if name == node.name), None)
+        if before is None or before.zone != node.zone:
+            self.node_log.append((node.name, node))
+
+    def _change(self, kind: str, key: str) -> Manifest:
+        """A copy to be changed and applied."""
+        return deepcopy(self.objects[kind][key])
+
+    def _pick(self, choices: Any) -> Any:
+        return self.random.choice(list(choices))
+
+    def _soon(self, happen: Callable[[], Events]) -> Events:
+        if self.random.random() < 0.6:
+            yield from happen()
+        else:
+            self._later.append(happen)
+
+    # Performing
+
+    def _bind(self, uid: str, node: str) -> Events:
+        if uid not in self.all("Pod") or self.random.random() < 0.08:
+            yield BindingFailed(uid, "the binding was refused")
+            return
+        manifest = self._change("Pod", uid)
+        if manifest["spec"].get("nodeName"):
+            yield BindingFailed(uid, "the pod is bound already")
+            return
+        manifest["spec"]["nodeName"] = node
+        applied = list(self.apply("Pod", manifest))
+        events = [Bound(uid), *applied]
+        self.random.shuffle(events)
+        yield from events
+
+    def _evict(self, uid: str, preemptor: str) -> Events:
+        if uid not in self.all("Pod") or self.random.random() < 0.1:
+            yield EvictionFailed(uid, preemptor, "the eviction was refused")
+            return
+        yield from self._terminate(uid)
+        yield Evicted(uid, preemptor)
+        yield from self._soon(_partial(self._finish, uid))
+
+    def _terminate(self, uid: str) -> Events:
+        manifest = self._change("Pod", uid)
+        manifest["metadata"]["deletionTimestamp"] = _TERMINATING
+        yield from self.apply("Pod", manifest)
+
+    def _finish(self, uid: str) -> Events:
+        if uid in self.all("Pod"):
+            yield from self.remove("Pod", uid)
+
+    def _patch(self, action: PatchPodStatus) -> Events:
+        uid = action.pod.uid
+        if uid not in self.all("Pod"):
+            return
+        manifest = self._change("Pod", uid)
+        if action.nominated_node_name is not None:
+            manifest["status"]["nominatedNodeName"] = action.nominated_node_name
+        if action.condition is not None:
+            condition = action.condition
+            manifest["status"]["conditions"] = [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "reason": condition.reason,
+                    "message": condition.message,
+                }
+            ]
+        yield from self.apply("Pod", manifest)
+
+    def _write_volumes(self, action: WriteVolumes) -> Events:
+        if self.random.random() < 0.2:
+            yield BindingFailed(action.pod.uid, "the volumes could not be written")
+            return
+        for write in action.claims:
+            key = f"{write.namespace}/{write.name}"
+            if key in self.all("PersistentVolumeClaim"):
+                yield from self._bind_claim(key)
+        for bound in action.volumes:
+            key = f"{bound.claim_namespace}/{bound.claim_name}"
+            if key in self.all("PersistentVolumeClaim"):
+                yield from self._bind_claim(key)
+
+    # Nodes
+
+    def add_node(self) -> Events:
+        free = [name for name in NODE_NAMES if name not in self.all("Node")]
+        free = free or [f"n{at}" for at in range(200) if f"n{at}" not in self.all("Node")]
+        yield from self.apply("Node", self._node(self._pick(free[:6])))
+
+    def _node(self, name: str) -> Manifest:
+        labels = {}
+        if self.random.random() < 0.9:
+            labels[ZONE] = self._pick("abc")
+        if self.random.random() < 0.6:
+            labels["disk"] = self._pick(["ssd", "hdd"])
+        if self.random.random() < 0.3:
+            labels["rank"] = self._pick(["1", "7", "x"])
+        plain = self._is_uniform and self.random.random() < 0.8
+        return node_manifest(
+            name,
+            labels=labels,
+            spec={"taints": [] if plain else some_taints(self.random)},
+            status={"images": self._images(), "declaredFeatures": self._features()},
+            **({} if plain else self._capacity()),
+        )
+
+    def _capacity(self) -> Any:
+        has: dict[str, Any] = {
+            "cpu": self._pick(["2", "4", "8"]),
+            "memory": self._pick(["4Gi", "8Gi", "0"]),
+            "pods": self._pick([2, 5, 110, 110]),
+        }
+        if self.random.random() < 0.3:
+            has["gpu"] = self._pick([1, 2, 4])
+        return has
+
+    def _images(self) -> list[Manifest]:
+        names = self.random.sample(sorted(IMAGES), self._pick([0, 0, 1, 2]))
+        tagged = {name: name if ":" in name else f"{name}:latest" for name in names}
+        return [
+            {"names": [tagged[name]], "sizeBytes": IMAGES[name] * 2**20} for name in sorted(names)
+        ]
+
+    def _features(self) -> list[str]:
+        return [name for name in _FEATURES if self.random.random() < 0.6]
+
+    def remove_node(self) -> Events:
+        if len(self.all("Node")) > 2:
+            yield from self.remove("Node", self._pick(self.all("Node")))
+
+    def change_node(self) -> Events:
+        """One thing about one node is different."""
+        if not self.all("Node"):
+            return
+        manifest = self._change("Node", self._pick(self.all("Node")))
+        labels, spec, status = manifest["metadata"]["labels"], manifest["spec"], manifest["status"]
+        match self.random.randrange(8):
+            case 0:
+                spec["unschedulable"] = not spec.get("unschedulable")
+            case 1:
+                _set_or_drop(labels, ZONE, self._pick(["a", "b", "c", ""]))
+            case 2:
+                _set_or_drop(labels, "disk", self._pick(["ssd", "hdd", ""]))
+            case 3:
+                _set_or_drop(labels, "rank", self._pick(["1", "7", ""]))
+            case 4:
+                spec["taints"] = some_taints(self.random)
+            case 5:
+                other = node_manifest("other", **self._capacity())
+                status["allocatable"] = other["status"]["allocatable"]
+            case 6:
+                status["images"] = self._images()
+            case 7:
+                status["declaredFeatures"] = self._features()
+                manifest["metadata"]["annotations"] = {"seen": self._pick("xy")}
+        yield from self.apply("Node", manifest)
+
+    def cordon(self) -> Events:
+        if self.all("Node"):
+            manifest = self._change("Node", self._pick(self.all("Node")))
+            manifest["spec"]["unschedulable"] = not manifest["spec"].get("unschedulable")
+            yield from self.apply("Node", manifest)
+
+    def taint(self) -> Events:
+        if self.all("Node"):
+            manifest = self._change("Node", self._pick(self.all("Node")))
+            manifest["spec"]["taints"] = some_taints(self.random)
+            yield from self.apply("Node", manifest)
+
+    # Pods
+
+    def create_pods(self) -> Events:
+        """Pods of one controller, or of several in turn."""
+        of = self.random.sample(self._templates, min(len(self._templates), self._pick([1, 1, 2])))
+        for _ in range(self._pick([1, 2, 4, 9])):
+            for each in of:
+                yield from self._create(each)
+
+    def _create(self, of: Template, node: str = "", **status: str) -> Events:
+        manifest = self._pod(of, node)
+        manifest["status"].update(status)
+        if of.claim:
+            yield from self._claim(of, manifest)
+        yield from self.apply("Pod", manifest)
+
+    def _pod(self, of: Template, node: str) -> Manifest:
+        self._number += 1
+        labels = dict(of.labels)
+        if of.is_indexed:
+            labels["index"] = str(self._number % 7)
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": of.owner}
+        return pod_manifest(
+            f"{of.name}-{self._number}",
+            namespace=of.namespace,
+            labels=labels,
+            node=node,
+            spec={**deepcopy(of.spec), "priority": self._pick(of.priorities)},
+            metadata={"ownerReferences": [{**owner, "controller": True}]} if of.owner else {},
+        )
+
+    def run_pod(self) -> Events:
+        """A pod appears on a node: of a template of ours, or one that nobody has seen before."""
+        of = self._pick(self._templates)
+        if self.random.random() < 0.5:
+            of = template(self.random, f"x{self._number}", ("default-scheduler",))
+        names = [*self.all("Node"), "nowhere"] if self.random.random() < 0.1 else self.all("Node")
+        if names:
+            yield from self._create(of, self._pick(names))
+
+    def nominate_pod(self) -> Events:
+        """An important pod waits, with a node kept for it."""
+        of = self._pick(self._templates)
+        if self.random.random() < 0.5:
+            of = template(self.random, f"y{self._number}", ("default-scheduler",))
+        important = Template(
+            of.name, of.namespace, of.labels, of.spec, (self._pick([0, 5, 20]),), of.owner
+        )
+        if self.random.random() < 0.6:
+            important.spec["schedulingGates"] = [{"name": "wait"}]
+        names = [*self.all("Node"), "nowhere"]
+        yield from self._create(important, nominatedNodeName=self._pick(names))
+
+    def _pods(self, *, placed: bool) -> list[str]:
+        return [
+            uid
+            for uid, manifest in self.all("Pod").items()
+            if bool(manifest["spec"].get("nodeName")) == placed
+        ]
+
+    def bind_elsewhere(self) -> Events:
+        """Somebody else binds a pod that waits for us."""
+        waiting = self._pods(placed=False)
+        if waiting and self.all("Node"):
+            manifest = self._change("Pod", self._pick(waiting))
+            manifest["spec"]["nodeName"] = self._pick(self.all("Node"))
+            yield from self.apply("Pod", manifest)
+
+    def delete_pod(self) -> Events:
+        if self.all("Pod"):
+            yield from self.remove("Pod", self._pick(self.all("Pod")))
+
+    def delete_running_pods(self) -> Events:
+        placed = self._pods(placed=True)
+        for uid in self.random.sample(placed, min(len(placed), self._pick([1, 3]))):
+            yield from self.remove("Pod", uid)
+
+    def terminate_pod(self) -> Events:
+        if self.all("Pod"):
+            uid = self._pick(self.all("Pod"))
+            yield from self._terminate(uid)
+            self._later.append(_partial(self._finish, uid))
+
+    def relabel_pod(self) -> Events:
+        if self.all("Pod"):
+            manifest = self._change("Pod", self._pick(self.all("Pod")))
+            manifest["metadata"]["labels"].update(some_labels(self.random))
+            manifest["metadata"]["labels"]["index"] = str(self.random.randrange(7))
+            yield from self.apply("Pod", manifest)
+
+    def resize_pod(self) -> Events:
+        placed = self._pods(placed=True)
+        if placed:
+            manifest = self._change("Pod", self._pick(placed))
+            requests = {"cpu": self._pick(["50m", "2"]), "memory": self._pick(["64Mi", "3Gi"])}
+            if self.random.random() < 0.5:
+                manifest["spec"]["containers"][0]["resources"] = {"requests": requests}
+            else:
+                granted = {"name": "main", "resources": {"requests": requests}}
+                manifest["status"]["containerStatuses"] = [granted]
+            yield from self.apply("Pod", manifest)
+
+    def finish_pod(self) -> Events:
+        placed = self._pods(placed=True)
+        if placed:
+            manifest = self._change("Pod", self._pick(placed))
+            manifest["status"]["phase"] = "Succeeded"
+            yield from self.apply("Pod", manifest)
+
+    def change_waiting_pod(self) -> Events:
+        waiting = self._pods(placed=False)
+        if waiting:
+            manifest = self._change("Pod", self._pick(waiting))
+            manifest["spec"].pop("schedulingGates", None)
+            if self.random.random() < 0.3:
+                names = ["", *self.all("Node")]
+                manifest["status"]["nominatedNodeName"] = self._pick(names)
+            yield from self.apply("Pod", manifest)
+
+    # Around pods
+
+    def change_service(self) -> Events:
+        selector = self._pick([{"app": "web"}, {"app": "db"}, {"tier": "x"}, {"index": "1"}])
+        yield from self._flip("Service", self._pick(["one", "two"]), {"selector": selector})
+
+    def change_controller(self) -> Events:
+        selector = {"matchLabels": self._pick([{"app": "web"}, {"tier": "x"}, {"index": "2"}])}
+        name = self._pick(["set", "other"])
+        yield from self._flip("ReplicaSet", name, {"selector": selector})
+
+    def change_budget(self) -> Events:
+        selector = {"matchLabels": self._pick([{"app": "web"}, {"app": "db"}])}
+        status = {"disruptionsAllowed": self._pick([0, 1])}
+        yield from self._flip("PodDisruptionBudget", "budget", {"selector": selector}, status)
+
+    def _flip(self, kind: str, name: str, spec: Manifest, status: Manifest | None = None) -> Events:
+        """An object appears or changes, or goes."""
+        namespace = self._pick(NAMESPACES)
+        key = f"{namespace}/{name}"
+        if key in self.all(kind) and self.random.random() < 0.4:
+            yield from self.remove(kind, key)
+        else:
+            manifest = {**_meta(name, namespace), "spec": spec, "status": status or {}}
+            yield from self.apply(kind, manifest)
+
+    def relabel_namespace(self) -> Events:
+        labels = {"team": self._pick("ab")}
+        yield from self.apply("Namespace", _meta(self._pick(NAMESPACES), labels=labels))
+
+    # Storage
+
+    def _claim(self, of: Template, manifest: Manifest) -> Events:
+        """Gives a pod its claim, and the claim its volume unless that is to be found later."""
+        name = "shared" if of.claim == "shared" else f"claim-{manifest['metadata']['name']}"
+        volume = {"name": "data", "persistentVolumeClaim": {"claimName": name}}
+        manifest["spec"]["volumes"] = [*manifest["spec"].get("volumes", ()), volume]
+        key = f"{of.namespace}/{name}"
+        if key in self.all("PersistentVolumeClaim"):
+            return
+        once = self.random.random() < 0.1
+        claim = {
+            **_meta(name, of.namespace),
+            "spec": {
+                "accessModes": ["ReadWriteOncePod" if once else "ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+                "storageClassName": "late",
+            },
+            "status": {"phase": "Pending"},
+        }
+        yield from self.apply("PersistentVolumeClaim", claim)
+        if of.claim != "own late":
+            yield from self._bind_claim(key)
+
+    def _bind_claim(self, key: str) -> Events:
+        claim = self._change("PersistentVolumeClaim", key)
+        name = f"pv-{key.replace('/', '-')}"
+        claim["metadata"]["annotations"] = {BIND_COMPLETED: "yes"}
+        claim["spec"]["volumeName"] = name
+        claim["status"]["phase"] = "Bound"
+        reference = {"namespace": claim["metadata"]["namespace"], "name": claim["metadata"]["name"]}
+        yield from self.apply("PersistentVolume", self._volume(name, reference))
+        yield from self.apply("PersistentVolumeClaim", claim)
+
+    def _volume(self, name: str, reference: Manifest | None = None) -> Manifest:
+        spec: Manifest = {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "late",
+            "csi": {"driver": DRIVER, "volumeHandle": f"handle-{name}"},
+        }
+        if reference is not None:
+            spec["claimRef"] = reference
+        if self.random.random() < 0.3:
+            suits = {"key": ZONE, "operator": "In", "values": ["a", self._pick("bc")]}
+            terms = [{"matchExpressions": [suits]}]
+            spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+        labels = {ZONE: self._pick("ab")} if self.random.random() < 0.2 else {}
+        status = {"phase": "Available" if reference is None else "Bound"}
+        return {**_meta(name, labels=labels), "spec": spec, "status": status}
+
+    def change_storage(self) -> Events:
+        match self.random.randrange(5):
+            case 0:
+                free = f"free-{self.random.randrange(4)}"
+                yield from self.apply("PersistentVolume", self._volume(free))
+            case 1 if self.all("PersistentVolume"):
+                name = self._pick(self.all("PersistentVolume"))
+                reference = self.all("PersistentVolume")[name]["spec"].get("claimRef")
+                yield from self.apply("PersistentVolume", self._volume(name, reference))
+            case 2 if self.all("PersistentVolumeClaim"):
+                key = self._pick(self.all("PersistentVolumeClaim"))
+                yield from self.remove("PersistentVolumeClaim", key)
+            case 3 if self.all("PersistentVolume"):
+                yield from self.remove("PersistentVolume", self._pick(self.all("PersistentVolume")))
+            case _:
+                yield from self.limit_volumes()
+
+    def limit_volumes(self) -> Events:
+        if self.all("Node"):
+            name = self._pick(self.all("Node"))
+            limit = {"count": self._pick([1, 2, 5])}
+            driver = {"name": DRIVER, "nodeID": name, "allocatable": limit}
+            yield from self.apply("CSINode", {**_meta(name), "spec": {"drivers": [driver]}})
+
+
+_CHURN: tuple[Callable[[World], Events], ...] = (
+    World.add_node,
+    World.remove_node,
+    World.change_node,
+    World.change_node,
+    World.cordon,
+    World.taint,
+    World.run_pod,
+    World.run_pod,
+    World.nominate_pod,
+    World.bind_elsewhere,
+    World.delete_pod,
+    World.delete_running_pods,
+    World.terminate_pod,
+    World.relabel_pod,
+    World.resize_pod,
+    World.finish_pod,
+    World.change_waiting_pod,
+    World.change_service,
+    World.change_controller,
+    World.change_budget,
+    World.relabel_namespace,
+    World.change_storage,
+    World.limit_volumes,
+)
+
+
+def _meta(name: str, namespace: str = "", labels: Manifest | None = None) -> Manifest:
+    uid = f"uid-{namespace}-{name}"
+    metadata = {"name": name, "namespace": namespace, "uid": uid, "labels": labels or {}}
+    return {"metadata": {key: value for key, value in metadata.items() if value}}
+
+
+def _storage_class(name: str, mode: str) -> Manifest:
+    return {**_meta(name), "provisioner": DRIVER, "volumeBindingMode": mode}
+
+
+def _key(manifest: Manifest) -> str:
+    metadata = manifest["metadata"]
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+
+
+def _set_or_drop(labels: dict[str, str], key: str, value: str) -> None:
+    labels.pop(key, None)
+    if value:
+        labels[key] = value
+
+
+def _partial(happen: Callable[..., Events], *arguments: Any) -> Callable[[], Events]:
+    return lambda: happen(*arguments)
