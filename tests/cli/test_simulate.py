@@ -117,6 +117,8 @@ def test_the_structure(mooring: Mooring, write: Any) -> None:
 
     told = json.loads(mooring("simulate", path, "-o", "json").out)
 
+    (reuse,) = told["summary"].pop("reuse").values()
+    assert (reuse["decisions"], reuse["differences"]) == (2, 0)
     (pending,) = told["pending"]
     assert pending.pop("message").startswith("0/1 nodes are available: 1 Insufficient cpu.")
     assert told == {

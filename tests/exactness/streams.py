@@ -65,13 +65,14 @@ class World:
         self.node_log: list[tuple[str, Node | None]] = []
         self._later: list[Callable[[], Events]] = []
         self._number = 0
-        self._is_uniform = self.random.random() < 0.5
+        self._is_uniform = self.random.random() < 0.6
+        #: In a calm stream, pods concern each other only by the room that they take.
+        self._is_calm = self.random.random() < 0.45
         count = self.random.choice([1, 2, 3, 5])
-        self._templates = [
-            template(self.random, f"t{at}", shape.schedulers) for at in range(count)
-        ]
+        self._templates = [self._template(f"t{at}", shape.schedulers) for at in range(count)]
+        churn = _CALM if self._is_calm else _CALM + _WILD
         self._churn = [
-            each for each in _CHURN for _ in range(self.random.choice([0, 0, 1, 1, 1, 4]))
+            each for each in churn for _ in range(self.random.choice([0, 0, 1, 1, 1, 4]))
         ]
 
     # What happens
@@ -110,6 +111,9 @@ class World:
                         yield from self._soon(_partial(self._patch, action))
                 case WriteVolumes(pod):
                     yield from self._soon(_partial(self._write_volumes, action))
+
+    def _template(self, name: str, schedulers: tuple[str, ...]) -> Template:
+        return template(self.random, name, schedulers, calm=self._is_calm)
 
     # Objects
 
@@ -234,14 +238,14 @@ class World:
             labels=labels,
             spec={"taints": [] if plain else some_taints(self.random)},
             status={"images": self._images(), "declaredFeatures": self._features()},
-            **({} if plain else self._capacity()),
+            **({"cpu": 16, "memory": "32Gi"} if plain else self._capacity()),
         )
 
     def _capacity(self) -> Any:
         has: dict[str, Any] = {
-            "cpu": self._pick(["2", "4", "8"]),
-            "memory": self._pick(["4Gi", "8Gi", "0"]),
-            "pods": self._pick([2, 5, 110, 110]),
+            "cpu": self._pick(["2", "4", "16"]),
+            "memory": self._pick(["4Gi", "16Gi", "16Gi", "0"]),
+            "pods": self._pick([3, 110, 110, 110]),
         }
         if self.random.random() < 0.3:
             has["gpu"] = self._pick([1, 2, 4])
@@ -335,7 +339,7 @@ class World:
         """A pod appears on a node: of a template of ours, or one that nobody has seen before."""
         of = self._pick(self._templates)
         if self.random.random() < 0.5:
-            of = template(self.random, f"x{self._number}", ("default-scheduler",))
+            of = self._template(f"x{self._number}", ("default-scheduler",))
         names = [*self.all("Node"), "nowhere"] if self.random.random() < 0.1 else self.all("Node")
         if names:
             yield from self._create(of, self._pick(names))
@@ -344,7 +348,7 @@ class World:
         """An important pod waits, with a node kept for it."""
         of = self._pick(self._templates)
         if self.random.random() < 0.5:
-            of = template(self.random, f"y{self._number}", ("default-scheduler",))
+            of = self._template(f"y{self._number}", ("default-scheduler",))
         important = Template(
             of.name, of.namespace, of.labels, of.spec, (self._pick([0, 5, 20]),), of.owner
         )
@@ -525,7 +529,7 @@ class World:
             yield from self.apply("CSINode", {**_meta(name), "spec": {"drivers": [driver]}})
 
 
-_CHURN: tuple[Callable[[World], Events], ...] = (
+_CALM: tuple[Callable[[World], Events], ...] = (
     World.add_node,
     World.remove_node,
     World.change_node,
@@ -534,14 +538,17 @@ _CHURN: tuple[Callable[[World], Events], ...] = (
     World.taint,
     World.run_pod,
     World.run_pod,
-    World.nominate_pod,
     World.bind_elsewhere,
-    World.delete_pod,
+    World.delete_running_pods,
     World.delete_running_pods,
     World.terminate_pod,
     World.relabel_pod,
     World.resize_pod,
     World.finish_pod,
+)
+_WILD: tuple[Callable[[World], Events], ...] = (
+    World.nominate_pod,
+    World.delete_pod,
     World.change_waiting_pod,
     World.change_service,
     World.change_controller,

@@ -48,12 +48,15 @@ class Template:
     claim: str = ""
 
 
-def template(random: Random, name: str, schedulers: tuple[str, ...]) -> Template:
-    """A template with a few of the features that pods can have."""
+def template(
+    random: Random, name: str, schedulers: tuple[str, ...], *, calm: bool = False
+) -> Template:
+    """A template with a few of the features that pods can have; a calm one concerns no others."""
     spec: Manifest = {"containers": [_container(random)]}
     if random.random() < 0.3:
         spec["containers"].append({**_container(random), "name": "side"})
-    for feature in random.sample(FEATURES, random.choice([0, 1, 1, 2, 3])):
+    features = CALM if calm else CALM + WILD
+    for feature in random.sample(features, random.choice([0, 1, 1, 2, 3])):
         _merge(spec, feature(random))
     if random.random() < 0.1:
         spec["schedulingGates"] = [{"name": "wait"}]
@@ -70,7 +73,7 @@ def template(random: Random, name: str, schedulers: tuple[str, ...]) -> Template
         random.choice([(0,), (0,), (0, 5), (0, 5, 10), (3,)]),
         random.choice(["", "", "set", "other"]),
         random.random() < 0.4,
-        random.choice(["", "", "", "", "", "", "own", "own late", "shared"]),
+        "" if calm else random.choice(["", "", "", "", "", "", "own", "own late", "shared"]),
     )
 
 
@@ -88,10 +91,10 @@ def some_taints(random: Random) -> list[dict[str, str]]:
 def _container(random: Random) -> Manifest:
     requests: dict[str, str] = {}
     if random.random() < 0.8:
-        requests["cpu"] = random.choice(["0", "100m", "500m", "1", "1500m"])
+        requests["cpu"] = random.choice(["0", "100m", "250m", "500m", "1"])
     if random.random() < 0.7:
-        requests["memory"] = random.choice(["0", "64Mi", "512Mi", "2Gi"])
-    if random.random() < 0.12:
+        requests["memory"] = random.choice(["0", "64Mi", "200Mi", "1Gi"])
+    if random.random() < 0.06:
         requests["example.com/gpu"] = "1"
     image = random.choice(["none", *IMAGES])
     return {"name": "main", "image": image, "resources": {"requests": requests}}
@@ -249,20 +252,24 @@ def _devices(random: Random) -> Manifest:
     return {"resourceClaims": [{"name": "device"}]} if random.random() < 0.3 else {}
 
 
-FEATURES: list[Callable[[Random], dict[str, Any]]] = [
+CALM: list[Callable[[Random], dict[str, Any]]] = [
     _ports,
     _selector,
     _node_affinity,
     _node_affinity,
+    _tolerations,
+    _tolerations,
+    _features,
+    _overhead,
+]
+WILD: list[Callable[[Random], dict[str, Any]]] = [
     _odd_node_affinity,
-    _tolerations,
-    _tolerations,
     spread,
     spread,
+    spread,
+    towards_pods,
     towards_pods,
     towards_pods,
     _volumes,
-    _features,
-    _overhead,
     _devices,
 ]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from mooring.config import Configuration, FeatureGates, default, load
 from mooring.engine import Engine
+from mooring.engine.engine import reuse_settings
 from mooring.engine.registry import registry
 from mooring.framework.profile import known_plugins
 from mooring.simulate.problems import InputError
 
 
-def engine(config: Path | None, feature_gates: str) -> Engine:
+def engine(config: Path | None, feature_gates: str, verify_share: float = 0.0) -> Engine:
     """A new engine with the plugins that are installed."""
     plugins = registry()
     gates = FeatureGates.from_text(feature_gates)
@@ -21,7 +23,8 @@ def engine(config: Path | None, feature_gates: str) -> Engine:
         configuration = default(known, gates)
     else:
         configuration = load(_text(config), known=known, source=str(config), gates=gates)
-    return Engine(configuration, plugins)
+    settings = reuse_settings(configuration)
+    return Engine(configuration, plugins, replace(settings, verify_share=verify_share))
 
 
 def _text(path: Path) -> bytes:

@@ -49,6 +49,15 @@ def simulate(
     feature_gates: Annotated[
         str, typer.Option(metavar="A=true,B=false", help="Feature gates to switch.")
     ] = "",
+    verify_sample: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            min=0.0,
+            max=1.0,
+            help="Decide this share of the pods once more, without reuse, and compare.",
+        ),
+    ] = 0.0,
 ) -> None:
     """Schedule the pending pods of a cluster given as manifests, and show where they go.
 
@@ -56,12 +65,13 @@ def simulate(
     was placed, 1 when a pod stays pending, 2 when the input cannot be used.
     """
     # Here, so that the other commands start without NumPy.
+    from mooring.engine.actions import Report
     from mooring.simulate.loading import load
     from mooring.simulate.run import pending, simulate
 
     from .scheduler import engine
 
-    scheduler = engine(config, feature_gates)
+    scheduler = engine(config, feature_gates, verify_sample)
     with ProgressBar() as bar:
         # What is read stays until the end: looking for garbage among it doubles the time.
         gc.disable()
@@ -71,7 +81,8 @@ def simulate(
             gc.enable()
         bar.stage("scheduling", pending(given.objects))
         transcript = simulate(scheduler, given.objects, bar.update)
-    for note in given.notes:
+    reports = (action.message for _, action in transcript.story if isinstance(action, Report))
+    for note in (*given.notes, *reports):
         print(plain(f"note: {note}"), file=sys.stderr)
     print(_WRITERS[output](transcript))
     sys.stdout.flush()

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.objects.resources import CPU, MEMORY
-from mooring.simulate.report import unit
+from mooring.simulate.report import reuse_line, unit
 from mooring.simulate.transcript import Claimed, Pending, Placed, Preempted, Transcript, Use
 
 from .text import plain
@@ -41,6 +41,9 @@ def tables(transcript: Transcript, *, wide: bool = False) -> str:
             console.print(_uses(transcript.use), "")
         for message, pods in _grouped(transcript.pending).items():
             console.print(Text(f"{_count(pods)}: {message}\n    {_names(pods, wide=wide)}\n"))
+        for profile, statistics in transcript.reuse.items():
+            if statistics.decisions:
+                console.print(plain(reuse_line(profile, statistics)))
         console.print(_totals(transcript))
     return re.sub(r" +$", "", captured.get(), flags=re.MULTILINE).rstrip()
 

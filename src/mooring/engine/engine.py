@@ -56,7 +56,7 @@ class Engine:
             for each in configuration.profiles
         }
         self._outbox: list[Action] = []
-        settings = reuse or _reuse_settings(configuration)
+        settings = reuse or reuse_settings(configuration)
         self.reuse = {
             name: Reuse(profile, self.cluster, settings, self._emit)
             for name, profile in self.profiles.items()
@@ -223,6 +223,7 @@ def _backoff(configuration: Configuration) -> Backoff:
     )
 
 
-def _reuse_settings(configuration: Configuration) -> ReuseSettings:
+def reuse_settings(configuration: Configuration) -> ReuseSettings:
+    """What the feature gates let like pods share."""
     gates = configuration.gates
     return ReuseSettings(classes=gates["EquivalenceCache"], batches=gates["OpportunisticBatching"])

@@ -97,15 +97,15 @@ class PodClass:
     ) -> None:
         self._statistics = statistics
         self.profile = profile
-        self.pod = pod
         self._cluster = cluster
         self._nodes = cluster.nodes
         #: Where the last pod of the class went.
         self.last_row: int | None = None
-        self.rebuild()
+        self.rebuild(pod)
 
-    def rebuild(self) -> None:
+    def rebuild(self, pod: Pod) -> None:
         """Asks every plugin about every row."""
+        self.pod = pod
         self.generation = self._cluster.changes.generation
         self.pre_filtered = pre_filter(self.profile, self.pod, self._nodes)
         if self.pre_filtered.rejected is not None or self.pre_filtered.node_names is not None:
@@ -204,8 +204,13 @@ class PodClass:
 
     # Catching up
 
-    def refresh(self) -> None:
-        """Brings every answer up to date with the cluster."""
+    def refresh(self, pod: Pod) -> None:
+        """Brings every answer up to date with the cluster.
+
+        A pod that is like the others now takes the place of the one that was asked about before,
+        whose volumes may be in use or no longer what they were.
+        """
+        self.pod = pod
         log = self._cluster.changes
         if self.generation == log.generation:
             return
@@ -221,7 +226,7 @@ class PodClass:
 
     def _begin_anew(self, why: Flush) -> None:
         self._statistics.flushes[why] += 1
-        self.rebuild()
+        self.rebuild(self.pod)
 
     def _refresh_wide(self, union: int) -> None:
         if not self._wide_watch & union:

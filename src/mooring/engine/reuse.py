@@ -49,7 +49,8 @@ class Reuse:
         self._report = report
         self._signer = Signer(profile)
         self._classes: dict[int, PodClass] = {}
-        self._failures: dict[int, tuple[int, Failed]] = {}
+        #: By class and priority: nominated pods stand in the way of lesser pods only.
+        self._failures: dict[tuple[int, int], tuple[int, Failed]] = {}
         self.statistics = Statistics()
         self.is_on = settings.classes or settings.batches
         if self.is_on and self._signer.silent:
@@ -71,7 +72,7 @@ class Reuse:
             outcome = self._verified(pod, window, outcome)
         self.statistics.ways[way] += 1
         if signature is not None:
-            self._remember(signature, outcome)
+            self._remember(signature, pod, outcome)
         return outcome
 
     def _served(
@@ -86,7 +87,7 @@ class Reuse:
             return Way.SAMPLING, None
         if self._cluster.nodes.nominations.node_of(pod):
             return Way.NOMINATED, None
-        failed = self._known_failure(signature)
+        failed = self._known_failure((signature, pod.priority))
         if failed is not None:
             return Way.FAILURE, failed
         try:
@@ -101,21 +102,22 @@ class Reuse:
         except Exception:  # noqa: BLE001 - a pod that cannot be signed is decided alone
             return None
 
-    def _remember(self, signature: int, outcome: Found | Failed) -> None:
+    def _remember(self, signature: int, pod: Pod, outcome: Found | Failed) -> None:
         if isinstance(outcome, Found):
             self.statistics.placed(signature, outcome.row)
-        elif self.is_on:
-            self._failures[signature] = self._cluster.changes.generation, outcome
+        elif self.is_on and not self._cluster.nodes.nominations.node_of(pod):
+            failure = self._cluster.changes.generation, outcome
+            self._failures[signature, pod.priority] = failure
 
-    def _known_failure(self, signature: int) -> Failed | None:
+    def _known_failure(self, key: tuple[int, int]) -> Failed | None:
         """The failure of a like pod, if nothing at all has changed since."""
-        known = self._failures.get(signature)
+        known = self._failures.get(key)
         if known is None:
             return None
         generation, failed = known
         if generation == self._cluster.changes.generation:
             return failed
-        del self._failures[signature]
+        del self._failures[key]
         return None
 
     # Classes
@@ -124,7 +126,7 @@ class Reuse:
         self, signature: int, pod: Pod, window: Window
     ) -> tuple[Way, Found | Failed | None]:
         known = self._classes.pop(signature, None)
-        kept = self._made(pod) if known is None else self._refreshed(known)
+        kept = self._made(pod) if known is None else self._refreshed(known, pod)
         self._classes[signature] = kept
         way, row = self._choose(kept, pod, window)
         if row is None:
@@ -141,12 +143,12 @@ class Reuse:
             del self._failures[next(iter(self._failures))]
         return PodClass(self._profile, pod, self._cluster, self.statistics)
 
-    def _refreshed(self, kept: PodClass) -> PodClass:
+    def _refreshed(self, kept: PodClass, pod: Pod) -> PodClass:
         if self._settings.classes or self._is_explained(kept):
-            kept.refresh()
+            kept.refresh(pod)
         else:
             self.statistics.flushes[Flush.INTERRUPTED] += 1
-            kept.rebuild()
+            kept.rebuild(pod)
         if kept.last_row is not None and kept.last_row < len(kept.bits):
             self.statistics.looked_back(takes_another=not kept.bits[kept.last_row])
         return kept

@@ -10,7 +10,6 @@ from mooring.framework.attempt import Failed
 
 from .cycle import Found
 
-
 # Signatures whose last place is remembered; beyond it, counting begins anew.
 _MOST_REMEMBERED = 65_536
 
@@ -18,16 +17,16 @@ _MOST_REMEMBERED = 65_536
 class Way(StrEnum):
     """How a decision was made; values are what is told about it."""
 
-    RANKED = "taken from the ranking of its class"
-    COLUMNS = "chosen over the columns of its class"
-    FAILURE = "failed like the one before it"
-    FIRST = "the first of its class"
-    OFF = "reuse is off"
-    UNSIGNED = "a plugin cannot sign it"
-    SAMPLING = "not all nodes are looked at"
-    NOMINATED = "it has a nominated node"
-    NARROWED = "only some nodes are considered"
-    BROKEN = "a plugin failed"
+    RANKED = "by the ranking of their class"
+    COLUMNS = "over the columns of their class"
+    FAILURE = "failed like the one before"
+    FIRST = "first of their class"
+    OFF = "while reuse was off"
+    UNSIGNED = "not signed"
+    SAMPLING = "without looking at all nodes"
+    NOMINATED = "with a nominated node"
+    NARROWED = "for certain nodes only"
+    BROKEN = "with a plugin that failed"
 
     @property
     def is_reuse(self) -> bool:

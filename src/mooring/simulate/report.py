@@ -5,7 +5,9 @@
     preempted: [{namespace, pod, node, by}]   in the order of decision; by is namespace/name
     volumes: [{namespace, claim, volume, provisioned, pod}]   in the order of decision
     summary: {nodes, placed, pending, preempted,
-              resources: {NAME: {unit, allocatable, before, after}}}
+              resources: {NAME: {unit, allocatable, before, after}},
+              reuse: {PROFILE: {decisions, alike, reused, ways: {HOW: COUNT}, flushes: {WHY: COUNT},
+                                longestRun, lookedAt, aloneOnNode, verified, differences}}}
 
 Amounts are integers: cpu in millicores, memory and storage in bytes, everything else counted.
 """
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mooring.engine.statistics import Statistics
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 
 from .transcript import Claimed, Pending, Placed, Preempted, Transcript
@@ -40,8 +43,39 @@ def structure(transcript: Transcript) -> dict[str, Any]:
                 }
                 for name, use in transcript.use.items()
             },
+            "reuse": {name: _reuse(each) for name, each in transcript.reuse.items()},
         },
     }
+
+
+def _reuse(statistics: Statistics) -> dict[str, Any]:
+    return {
+        "decisions": statistics.decisions,
+        "alike": statistics.alike,
+        "reused": statistics.reused,
+        "ways": {way.value: count for way, count in statistics.ways.items()},
+        "flushes": {why.value: count for why, count in statistics.flushes.items()},
+        "longestRun": statistics.longest_run,
+        "lookedAt": statistics.looked_at,
+        "aloneOnNode": statistics.alone_on_node,
+        "verified": statistics.verified,
+        "differences": statistics.differences,
+    }
+
+
+def reuse_line(profile: str, statistics: Statistics) -> str:
+    """What like pods of a profile shared, and why not more, in one line."""
+    others = (
+        f"{count} {way.value}" for way, count in sorted(statistics.ways.items()) if not way.is_reuse
+    )
+    told = f"{statistics.reused} of {statistics.decisions} decisions of {profile} reused answers"
+    line = "; ".join((told, *others))
+    if statistics.looked_at:
+        share = 100 * statistics.alone_on_node // statistics.looked_at
+        line += f"; {share}% of places took no second such pod"
+    if statistics.verified:
+        line += f"; {statistics.verified} verified, {statistics.differences} differed"
+    return line
 
 
 def unit(resource: str) -> str:

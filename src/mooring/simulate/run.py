@@ -56,6 +56,7 @@ def simulate(
         volumes=tuple(run.volumes),
         use=_use(engine.cluster.nodes, before),
         nodes=len(engine.cluster.nodes),
+        reuse={name: reuse.statistics for name, reuse in engine.reuse.items()},
         story=tuple(run.story),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mooring.engine.actions import Action
+from mooring.engine.statistics import Statistics
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -68,4 +69,6 @@ class Transcript:
     #: By resource; only those of which there is any or any is asked for.
     use: dict[str, Use]
     nodes: int
+    #: By profile, what like pods shared.
+    reuse: dict[str, Statistics]
     story: tuple[tuple[float, Action], ...]
