@@ -296,9 +296,17 @@ def test_bad_feature_gates(mooring: Mooring, gates: str, told: str) -> None:
 def test_feature_gates(mooring: Mooring) -> None:
     switched = "EquivalenceCache=false,OpportunisticBatching=false"
 
-    result = mooring("simulate", DEMO, "--feature-gates", switched)
+    alone = json.loads(mooring("simulate", DEMO, "-o", "json", "--feature-gates", switched).out)
+    shared = json.loads(mooring("simulate", DEMO, "-o", "json").out)
 
-    assert result == mooring("simulate", DEMO)
+    assert alone["summary"].pop("reuse")["default-scheduler"]["reused"] == 0
+    assert shared["summary"].pop("reuse")["default-scheduler"]["reused"] > 0
+    assert alone == shared
+
+
+def test_a_share_of_decisions_is_verified(mooring: Mooring) -> None:
+    told = mooring("simulate", DEMO, "--verify-sample", "1").out
+    assert "11 verified, 0 differed" in told
 
 
 @pytest.mark.parametrize("arguments", [(), ("-o", "xml", DEMO), ("--no-such-option", DEMO)])

@@ -8,6 +8,7 @@ import pytest
 
 from mooring.cluster import Change, Cluster, WhatIf, check
 from mooring.cluster.changes import EVERYWHERE
+from mooring.cluster.csi_nodes import NO_LIMIT
 from mooring.cluster.storage import Binding, Reservation, Storage
 from mooring.objects.storage import ClaimRef, PersistentVolume, StorageObject
 from mooring.objects.volume import Disk
@@ -237,6 +238,23 @@ def test_changes_are_counted(change: StorageObject, count: int) -> None:
     assert attached(nodes) == count
 
 
+def test_a_volume_of_a_pod_and_an_attachment_counts_once() -> None:
+    user = claiming("a", name="user", node="node")
+    nodes = cluster(node(), pv("v"), pvc("a", volume="v"), user)
+    told = attachment(node="node", volume="v")
+    counts = [attached(nodes)]
+    nodes.put_storage(told)
+    counts.append(attached(nodes))
+    nodes.remove_pod(user.uid)
+    counts.append(attached(nodes))
+    nodes.put_pod(user)
+    nodes.remove_storage(told)
+    counts.append(attached(nodes))
+    nodes.remove_pod(user.uid)
+
+    assert [*counts, attached(nodes)] == [1, 1, 1, 1, 0]
+
+
 def test_the_class_of_an_unbound_claim_is_counted() -> None:
     nodes = cluster(node(), pvc("a"), claiming("a", name="user", node="node"))
     counts = []
@@ -269,6 +287,7 @@ def test_a_row_is_reused_without_what_was_there() -> None:
 
 def test_more_nodes_than_fit_the_first_columns() -> None:
     nodes = cluster(
+        csi_node("n0", csi=3),
         csi_node("n99", csi=7, migrated="x"),
         pv("v"),
         pvc("a", volume="v"),
@@ -279,6 +298,7 @@ def test_more_nodes_than_fit_the_first_columns() -> None:
 
     assert limits is not None
     assert migrated is not None
+    assert (limits != NO_LIMIT).nonzero()[0].tolist() == [0, 99]
     assert limits[99] == 7
     assert migrated.nonzero()[0].tolist() == [99]
     assert attached(nodes, "n99") == 1

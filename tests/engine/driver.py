@@ -89,6 +89,9 @@ class Driver:
                 self.tell(Evicted(action.pod.uid, action.preemptor.uid))
                 self.remove(self.pods[action.pod.uid])
 
+    def tell_bound(self, name: str) -> None:
+        self.tell(Bound(self.uid(name)))
+
     def fail_binding(self, actions: Iterable[Action], message: str = "no") -> None:
         for action in only(actions, BindPod):
             self.tell(BindingFailed(action.pod.uid, message))

@@ -63,11 +63,10 @@ def test_parse(text: str | int | float, value: int, milli: int) -> None:
     assert (parsed.value, parsed.milli) == (value, milli)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["abc", "1x", "1KI", "1ki", "1K", "Mi", ".", "-", "1.2.3", "1e", "1e1.5", "--1", "1,5", "0x10", "1_000", "1e3Mi", "1mm", "٣", "inf", "nan"]
-    + ["", " ", "1 ", " 1", "1\n"],
-)
+BAD = "abc 1x 1KI 1ki 1K Mi . - 1.2.3 1e 1e1.5 --1 1,5 0x10 1_000 1e3Mi 1mm ٣ inf nan"
+
+
+@pytest.mark.parametrize("text", [*BAD.split(), "", " ", "1 ", " 1", "1\n"])
 def test_what_is_not_a_quantity_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="is not a quantity") as raised:
         Quantity.parse(text)

@@ -125,6 +125,7 @@ def test_a_volume_is_the_same_whichever_way_it_is_written() -> None:
         pytest.param("pv-b", "a", True, id="another volume is attached"),
         pytest.param("pv-a", "a", True, id="known by its attachment alone, it counts twice"),
         pytest.param("gone", "a", False, id="of an unknown volume"),
+        pytest.param("in-tree", "a", False, id="of a volume that is not the driver's"),
     ],
 )
 def test_attachments(attached: str, asks: str, exceeded: bool) -> None:
@@ -132,6 +133,7 @@ def test_attachments(attached: str, asks: str, exceeded: bool) -> None:
         node(),
         csi_node("node", csi=1),
         *bound("a", "b"),
+        pv("in-tree", **EBS),
         attachment(node="node", volume=attached),
     )
 

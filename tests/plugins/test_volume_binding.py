@@ -232,15 +232,16 @@ def test_claims_do_not_share_a_volume() -> None:
     assert rejections(PLUGIN, claiming("large", "small"), nodes) == {"one": (NO_VOLUME,)}
 
 
-def test_the_smallest_claim_takes_the_smallest_volume() -> None:
+@pytest.mark.parametrize("hosts", [("node",), ()], ids=["of the node", "of all nodes"])
+def test_the_smallest_claim_takes_the_smallest_volume(hosts: tuple[str, ...]) -> None:
     nodes = cluster(
         node(),
         LOCAL,
         pvc("small", class_name="local", size="1Gi"),
         pvc("large", class_name="local", size="2Gi"),
-        pv("b", class_name="local", size="4Gi"),
-        local("a", "node", size="3Gi"),
-        local("c", "node", size="1536Mi"),
+        pv("a", class_name="local", size="4Gi", hosts=hosts),
+        pv("b", class_name="local", size="3Gi", hosts=hosts),
+        local("elsewhere", "other", size="1Gi"),
     )
 
     assert PLUGIN.reserve(claiming("large", "small"), nodes.nodes, 0) is None
@@ -248,7 +249,7 @@ def test_the_smallest_claim_takes_the_smallest_volume() -> None:
     reserved = nodes.nodes.storage.reservation("default/pod")
     assert reserved is not None
     chosen = {binding.claim.name: binding.volume_name for binding in reserved.bindings}
-    assert chosen == {"small": "c", "large": "a"}
+    assert chosen == {"small": "b", "large": "a"}
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,15 @@ def test_a_pod_is_gone(gone: Any, woken: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("waiting", "gone", "woken"), [(True, True, False), (True, False, True), (False, True, True)]
+)
+def test_a_reader_is_gone(waiting: bool, gone: bool, woken: bool) -> None:
+    one, other = mounting(gce(read_only=waiting)), mounting(gce(read_only=gone), name="other")
+
+    assert wakes(PLUGIN, Resource.POD, Action.DELETE, pod=one, old=other) is woken
+
+
+@pytest.mark.parametrize(
     ("added", "woken"),
     [
         pytest.param(pvc("claim"), True, id="its claim"),

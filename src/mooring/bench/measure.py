@@ -47,24 +47,28 @@ def measure(
 ) -> Measured:
     """Fills a cluster, then times further pods from the queue to their confirmed place."""
     engine = make_engine()
-    for node in workload.nodes(nodes):
-        engine.handle(Applied(node), now=0.0)
-    _place_all(engine, workload.pods(int(nodes * workload.running_per_node), "before"))
-    deciding, seconds = _place_all(engine, workload.pods(pods, "pod"))
+    fill(engine, workload, nodes)
+    place_all(engine, workload.pods(int(nodes * workload.running_per_node), "before"))
+    deciding, seconds = place_all(engine, workload.pods(pods, "pod"))
     return Measured(workload.name, nodes, pods, deciding, seconds)
 
 
 def measure_preemption(nodes: int, pods: int, make_engine: Callable[[], Engine]) -> Measured:
     """Times pods that must evict others: from the queue over the evictions to their place."""
     engine = make_engine()
-    for node in LOW_PRIORITY.nodes(nodes):
-        engine.handle(Applied(node), now=0.0)
-    _place_all(engine, LOW_PRIORITY.pods(int(nodes * LOW_PRIORITY.running_per_node), "low"))
-    deciding, seconds = _place_all(engine, HIGH_PRIORITY.pods(pods, "high"), at_once=1)
+    fill(engine, LOW_PRIORITY, nodes)
+    place_all(engine, LOW_PRIORITY.pods(int(nodes * LOW_PRIORITY.running_per_node), "low"))
+    deciding, seconds = place_all(engine, HIGH_PRIORITY.pods(pods, "high"), at_once=1)
     return Measured(HIGH_PRIORITY.name, nodes, pods, deciding, seconds)
 
 
-def _place_all(engine: Engine, pods: Iterable[Pod], at_once: int = 64) -> tuple[float, float]:
+def fill(engine: Engine, workload: Workload, nodes: int) -> None:
+    """Gives an engine its nodes."""
+    for node in workload.nodes(nodes):
+        engine.handle(Applied(node), now=0.0)
+
+
+def place_all(engine: Engine, pods: Iterable[Pod], at_once: int = 64) -> tuple[float, float]:
     """Drives the engine until all pods are placed; returns the seconds of deciding and in all."""
     waiting = {pod.uid: pod for pod in pods}
     for pod in waiting.values():

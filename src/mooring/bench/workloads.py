@@ -59,6 +59,10 @@ def _container(cpu: str) -> Manifest:
     }
 
 
+def _listening() -> Manifest:
+    return {**_container("100m"), "ports": [{"containerPort": 80, "hostPort": 80}]}
+
+
 def _node(name: str, zone: str) -> Manifest:
     return {
         "metadata": {"name": name, "labels": {HOSTNAME: name, ZONE: zone}},
@@ -113,6 +117,19 @@ WORKLOADS = _listed(
     Workload("soft topology spread", _spread("ScheduleAnyway"), _BLUE),
 )
 
+ONE_PER_NODE = _listed(
+    Workload("a host port each", {"containers": [_listening()]}, running_per_node=0),
+    Workload("a node each", running_per_node=0, cpu="3"),
+)
+
 #: Fills the nodes; what comes next must evict three of the four pods on a node.
 LOW_PRIORITY = Workload("low priority", {"priority": 0}, running_per_node=4, cpu="900m")
 HIGH_PRIORITY = Workload("preemption", {"priority": 1000}, cpu="3")
+
+#: As large as what HIGH_PRIORITY asks for, and no more important than what runs.
+HOPELESS = Workload("one class that fits nowhere", {"priority": 0}, cpu="3")
+
+
+def kinds(count: int) -> list[Workload]:
+    """So many kinds of plain pods, each a class of its own."""
+    return [Workload(f"kind {number}", cpu=f"{100 + number}m") for number in range(count)]

@@ -11,7 +11,8 @@ from mooring.framework.attempt import Failed
 from mooring.framework.events import Wakeup
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import Profile
-from mooring.framework.status import PluginError, Rejected, unresolvable
+from mooring.framework.run import broken
+from mooring.framework.status import Code, PluginError, Rejected, unresolvable
 from mooring.objects.pod import Pod
 from mooring.queue import Backoff, Queue, QueuedPod
 
@@ -202,7 +203,11 @@ class Engine:
         if last:
             plugins = tuple(sorted(plugins, key=lambda each: each.name != last))
         for plugin in plugins:
-            refused = plugin.pre_enqueue(pod)
+            try:
+                refused = plugin.pre_enqueue(pod)
+            except Exception as error:  # noqa: BLE001 - a plugin that breaks holds back one pod
+                told = str(broken(f'running PreEnqueue plugin "{plugin.name}"', error))
+                refused = Rejected(Code.ERROR, (told,))
             if refused is not None:
                 return plugin.name, refused
         return None

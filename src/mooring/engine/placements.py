@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from mooring.cluster import Cluster
-from mooring.framework.plugin import Plugin, PreBind, Preparation, Wait
+from mooring.framework.plugin import Plugin, PreBind, Preparation, Reserve, Wait
 from mooring.framework.profile import Profile
 from mooring.framework.run import broken
 from mooring.framework.status import Code, PluginError, Rejected
@@ -187,7 +187,12 @@ class Placements:
         # From here on, a failure is nobody's verdict on the pod.
         self._queue.done(placement.pod.uid)
         for plugin in placement.profile.pre_bind:
-            work = plugin.prepare(placement.pod, self._cluster.nodes, placement.node_name)
+            try:
+                work = plugin.prepare(placement.pod, self._cluster.nodes, placement.node_name)
+            except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
+                why = Failure(SCHEDULER_ERROR, str(_broken("PreBind", plugin, error)))
+                self._give_up(placement, why, now)
+                return
             if work is not None:
                 placement.preparing[plugin] = now + work.timeout_seconds
                 self._write(placement, work)
@@ -221,8 +226,16 @@ class Placements:
         del self._placements[uid]
         self._waiting.pop(uid, None)
         for plugin in reversed(placement.profile.reserve):
-            plugin.unreserve(placement.pod, self._cluster.nodes, placement.node_name)
+            self._unreserve(placement, plugin)
         self._cluster.forget(uid)
+
+    def _unreserve(self, placement: Placement, plugin: Reserve) -> None:
+        pod, profile = placement.pod, placement.profile
+        try:
+            plugin.unreserve(pod, self._cluster.nodes, placement.node_name)
+        except Exception as error:  # noqa: BLE001 - the others must give back what they hold
+            told = str(_broken("Unreserve", plugin, error))
+            self._emit(actions.failed_scheduling(pod, told, profile.name))
 
     def _room_again(self, placement: Placement, now: float) -> None:
         """Other pods may try for what an assumed pod has given back."""

@@ -18,6 +18,7 @@ from mooring.cluster import Cluster, Mask, RowFacts, Scope
 from mooring.cluster.changes import EVERYWHERE, Change
 from mooring.framework.attempt import PreFiltered, Scored
 from mooring.framework.plugin import (
+    MAX_SCORE,
     Filter,
     Narrowed,
     PreFilter,
@@ -115,12 +116,19 @@ class PodClass:
         self._ask_filters()
         self._ask_scores()
         self._look_wide()
+        self._door_watch = _united(
+            int(plugin.watch(pod, self._nodes))
+            for plugin in self.profile.pre_filter
+            if plugin.scope is not Scope.ROW and plugin not in self.profile.filter
+        )
         far = [column for column in self.columns if column.plugin.scope is not Scope.ROW]
         self._far_watch = _united(column.watch for column in far)
         self._near_watch = _united(
             (*(each.watch for each in self.row_filters), *(each.watch for each in self.columns))
         )
         self._by_kinds: dict[int, tuple[list[RowFilter], list[ScoreColumn]]] = {}
+        #: Rows that take no such pod, and what changed there since they were scored.
+        self._unscored: dict[int, int] = {}
 
     # Asking about all rows
 
@@ -164,7 +172,7 @@ class PodClass:
             if plugin.reduces is Reduction.EVERYTHING or (
                 plugin.reduces is Reduction.LARGEST and plugin.scope is not Scope.ROW
             ):
-                active = self._pre_score(plugin) is not None
+                active = not _skips_steadily(plugin) or self._pre_score(plugin) is not None
                 self.relative.append(RelativeScore(plugin, watch, weight, active))
             else:
                 self._add_column(plugin, watch, weight)
@@ -177,6 +185,8 @@ class PodClass:
         prepared = self._pre_score(plugin)
         if prepared is not None:
             raw = plugin.score(prepared, self._nodes, self._nodes.everything)
+            if plugin.reduces is Reduction.NOTHING:
+                _checked(raw)
             # Scores come as new arrays; a place of this one is written when its row changes.
             self.columns.append(ScoreColumn(plugin, prepared, watch, weight, raw))
 
@@ -198,7 +208,7 @@ class PodClass:
                 largest = int(among.max())
                 count = int(np.count_nonzero(among == largest))
                 self._largest[column.plugin.name] = largest, count
-                normal = column.plugin.normalize(column.prepared, among)
+                normal = _checked(column.plugin.normalize(column.prepared, among))
                 self.totals[feasible] += normal * column.weight
         self.ranking = None
 
@@ -221,6 +231,9 @@ class PodClass:
         self.generation = log.generation
         union = _united(changed.values())
         everywhere = changed.pop(EVERYWHERE, 0)
+        if self._door_watch & union:
+            self._begin_anew(Flush.EVERYWHERE)
+            return
         self._refresh_wide(union)
         self._refresh_rows(changed, everywhere, union)
 
@@ -264,6 +277,8 @@ class PodClass:
 
     def _refresh_together(self, changed: dict[int, int]) -> None:
         """Asks about many rows at once, whatever changed there."""
+        changed = {**self._unscored, **changed}
+        self._unscored.clear()
         rows = np.fromiter(changed, np.intp, len(changed))
         filters, columns = self._asked(_united(changed.values()))
         for each in filters:
@@ -271,32 +286,63 @@ class PodClass:
             kept = self.bits[rows] & ~np.int64(each.bit)
             self.bits[rows] = kept | (rejected * np.int64(each.bit))
         for column in columns:
-            column.raw[rows] = column.plugin.score(column.prepared, self._nodes, rows)
+            scores = column.plugin.score(column.prepared, self._nodes, rows)
+            if column.plugin.reduces is Reduction.NOTHING:
+                _checked(scores)
+            column.raw[rows] = scores
         self._normalize()
 
     def _refresh_row(self, row: int, kinds: int) -> None:
         filters, columns = self._asked(kinds)
         facts = self._nodes.facts(row)
-        bits = before = int(self.bits[row])
+        before = bits = int(self.bits[row])
         for each in filters:
-            bits = bits | each.bit if self._rejects(each, facts) else bits & ~each.bit
-        stale = False
+            answer = each.plugin.recheck(each.prepared, self._nodes, facts)
+            if answer is Rescore.UNKNOWN:
+                answer = self._recheck(each, row)
+            bits = bits | each.bit if answer is Rescore.INFEASIBLE else bits & ~each.bit
         if bits != before:
             self.bits[row] = bits
-            stale = bool(before) != bool(bits) and self._moves_largest(row, left=bool(bits))
+        if bits:
+            self._unscored.setdefault(row, 0)
+            self._unscored[row] |= kinds
+            if not before:
+                self._leave(row)
+            return
+        if before:
+            columns = self._asked(kinds | self._unscored.pop(row, 0))[1]
+        self._rescore(row, facts, columns, entered=bool(before))
+
+    def _leave(self, row: int) -> None:
+        """A row no longer takes such pods. What it would score is not kept up to date."""
+        if self._moves_largest(row):
+            self._normalize()
+        elif self.ranking is not None:
+            self.ranking.drop(row)
+
+    def _rescore(
+        self, row: int, facts: RowFacts, columns: list[ScoreColumn], *, entered: bool
+    ) -> None:
+        stale = entered and bool(self._normalized)
         for column in columns:
-            stale |= self._rescore(column, facts)
+            raw = column.raw
+            before = raw[row]
+            answer = column.plugin.rescore(column.prepared, self._nodes, facts, raw)
+            if answer is not Rescore.UPDATED:
+                raw[row] = column.plugin.score(column.prepared, self._nodes, np.array([row]))[0]
+            if column.plugin.reduces is not Reduction.NOTHING:
+                stale = True
+            else:
+                self.totals[row] += (raw[row] - before) * column.weight
         if stale:
             self._normalize()
         elif self.ranking is not None:
-            self._rank(row, bits)
-
-    def _rank(self, row: int, bits: int) -> None:
-        assert self.ranking is not None
-        if bits:
-            self.ranking.drop(row)
-        else:
             self.ranking.put(row, int(self.totals[row]))
+
+    def _recheck(self, each: RowFilter, row: int) -> Rescore:
+        """Asks a filter about one row in the ordinary way."""
+        verdict = each.plugin.filter(each.prepared, self._nodes, np.array([row]))
+        return Rescore.INFEASIBLE if verdict.rejected[0] else Rescore.UPDATED
 
     def _asked(self, kinds: int) -> tuple[list[RowFilter], list[ScoreColumn]]:
         """Who reads any of these kinds of change."""
@@ -308,35 +354,12 @@ class PodClass:
             )
         return asked
 
-    def _rejects(self, each: RowFilter, facts: RowFacts) -> bool:
-        answer = each.plugin.recheck(each.prepared, self._nodes, facts)
-        if answer is Rescore.UNKNOWN:
-            rows = np.array([facts.number])
-            return bool(each.plugin.filter(each.prepared, self._nodes, rows).rejected[0])
-        return answer is Rescore.INFEASIBLE
-
-    def _rescore(self, column: ScoreColumn, facts: RowFacts) -> bool:
-        """Brings one number up to date; tells whether all must be normalised anew."""
-        row, raw = facts.number, column.raw
-        before = raw[row]
-        answer = column.plugin.rescore(column.prepared, self._nodes, facts, raw)
-        if answer is not Rescore.UPDATED:
-            raw[row] = column.plugin.score(column.prepared, self._nodes, np.array([row]))[0]
-        if column.plugin.reduces is not Reduction.NOTHING:
-            return True
-        after = raw[row]
-        if after != before:
-            self.totals[row] += (after - before) * column.weight
-        return False
-
-    def _moves_largest(self, row: int, *, left: bool) -> bool:
-        """Whether a row's coming or leaving changes what others are normalised by."""
+    def _moves_largest(self, row: int) -> bool:
+        """Whether a row's leaving changes what others are normalised by."""
         for column in self._normalized:
             largest, count = self._largest.get(column.plugin.name, (0, 0))
-            if not left or not count:
-                return True
             if column.raw[row] == largest:
-                if count == 1:
+                if count <= 1:
                     return True
                 self._largest[column.plugin.name] = largest, count - 1
         return False
@@ -370,12 +393,12 @@ class PodClass:
             prepared: Any = pod
             if isinstance(plugin, PreScore):
                 prepared = plugin.pre_score(pod, self._nodes, feasible)
-            if prepared is None:
+            if prepared is not None:
+                raw = plugin.score(prepared, self._nodes, feasible)
+                totals += _checked(plugin.normalize(prepared, raw)) * score.weight
+            elif _skips_steadily(plugin):
                 score.is_active = False
                 self._look_wide()
-            else:
-                raw = plugin.score(prepared, self._nodes, feasible)
-                totals += plugin.normalize(prepared, raw) * score.weight
         return Scored(feasible, {}, totals)
 
     def _own_totals(self, feasible: NDArray[np.intp]) -> Scores:
@@ -386,7 +409,7 @@ class PodClass:
         for column in self.columns:
             among = column.raw[feasible]
             if column.plugin.reduces is Reduction.LARGEST:
-                among = column.plugin.normalize(column.prepared, among)
+                among = _checked(column.plugin.normalize(column.prepared, among))
             totals += among * column.weight
         return totals
 
@@ -404,6 +427,21 @@ class PodClass:
                 else:
                     prepared[name] = wide.prepared
         return PreFiltered(prepared, frozenset(skipped))
+
+
+def _skips_steadily(plugin: Score[Any]) -> bool:
+    """Whether a score that skips itself does so whichever rows are feasible.
+
+    One that says nothing of what it reads has not promised it.
+    """
+    return plugin.reads != Change.ALL
+
+
+def _checked(scores: Scores) -> Scores:
+    """The same scores; those out of range are an error, which deciding alone will tell."""
+    if len(scores) and (scores.min() < 0 or scores.max() > MAX_SCORE):
+        raise Unserved
+    return scores
 
 
 def _united(kinds: Iterable[int]) -> int:

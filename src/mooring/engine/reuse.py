@@ -85,7 +85,9 @@ class Reuse:
             return Way.UNSIGNED, None
         if (window.percentage and window.percentage < 100) or not self._profile.score:
             return Way.SAMPLING, None
-        if self._cluster.nodes.nominations.node_of(pod):
+        nominations = self._cluster.nodes.nominations
+        # A volume that a nominated pod shares is told from others by no signature.
+        if nominations.node_of(pod) or (nominations and pod.spec.volumes):
             return Way.NOMINATED, None
         failed = self._known_failure((signature, pod.priority))
         if failed is not None:

@@ -156,7 +156,10 @@ class PreScore(Plugin, Generic[S]):
 
     @abstractmethod
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> S | None:
-        """What `score` needs, given the feasible rows; None skips the plugin's score."""
+        """What `score` needs, given the feasible rows; None skips the plugin's score.
+
+        A plugin that says what it `reads` promises that the rows do not decide whether it skips.
+        """
 
 
 class Reduction(Enum):

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Mask, Nodes
+from mooring.cluster.columns import NONZERO
 from mooring.config.problems import child, item, shown
 from mooring.framework.plugin import MAX_SCORE, Scores
 from mooring.objects.meta import Wire
@@ -42,14 +43,40 @@ CPU_AND_MEMORY = (ResourceSpec(name=CPU), ResourceSpec(name=MEMORY))
 _ALWAYS_COUNTED = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
-def counted(
-    resources: Sequence[ResourceSpec], asked: Mapping[str, int], nodes: Nodes
-) -> Iterator[tuple[ResourceSpec, int, int]]:
-    """The resources that count for a pod, the place of each, and how much of it is asked for."""
-    for resource in resources:
-        at, amount = nodes.resource(resource.name), asked.get(resource.name, 0)
-        if at is not None and (amount or resource.name in _ALWAYS_COUNTED):
-            yield resource, at, amount
+class Counted(NamedTuple):
+    """A resource that counts for a pod: its column, how much is asked for, and its weight."""
+
+    at: int
+    amount: int
+    weight: int
+    #: Its place in `nonzero_requested`, or -1.
+    nonzero: int
+
+
+class Asked:
+    """What a pod asks for, and where the columns of it are, looked up once."""
+
+    __slots__ = ("_counted", "_known", "_requests", "_resources")
+
+    def __init__(self, requests: Mapping[str, int], resources: Sequence[ResourceSpec]) -> None:
+        self._requests = requests
+        self._resources = resources
+        self._known = -1
+        self._counted: tuple[Counted, ...] = ()
+
+    def counted(self, nodes: Nodes) -> tuple[Counted, ...]:
+        """The resources that count for the pod, in the order of the configuration."""
+        if self._known != len(nodes.resources):
+            self._known = len(nodes.resources)
+            self._counted = tuple(self._find(nodes))
+        return self._counted
+
+    def _find(self, nodes: Nodes) -> Iterator[Counted]:
+        for resource in self._resources:
+            name, amount = resource.name, self._requests.get(resource.name, 0)
+            at = nodes.resource(name)
+            if at is not None and (amount or name in _ALWAYS_COUNTED):
+                yield Counted(at, amount, resource.weight or 1, NONZERO.get(name, -1))
 
 
 class ShapePoint(Wire, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,17 @@ from mooring.framework.plugin import (
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
 
-from .allocation import CPU_AND_MEMORY, Fractions, Load, ResourceSpec, counted
+from .allocation import (
+    CPU_AND_MEMORY,
+    Asked,
+    Fractions,
+    Load,
+    ResourceSpec,
+)
 
 _HALF = MAX_SCORE // 2
 # What a pod scores that neither improves nor worsens the balance.
 _UNCHANGED = _HALF + _HALF // 2
-
-Requests = Mapping[str, int]
 
 
 class NodeResourcesBalancedAllocationArgs(Wire, frozen=True):
@@ -47,7 +51,7 @@ class NodeResourcesBalancedAllocationArgs(Wire, frozen=True):
                 yield where, f"must be 1, got {shown(resource.weight)}"
 
 
-class NodeResourcesBalancedAllocation(PreScore[Requests], Score[Requests], Sign):
+class NodeResourcesBalancedAllocation(PreScore[Asked], Score[Asked], Sign):
     """Scores how much closer together the used shares of a node's resources come."""
 
     name = "NodeResourcesBalancedAllocation"
@@ -63,27 +67,27 @@ class NodeResourcesBalancedAllocation(PreScore[Requests], Score[Requests], Sign)
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.held.requests
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Requests | None:
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Asked | None:
         requests = dict(pod.held.requests)
         if not any(requests.get(resource.name) for resource in self._resources):
             return None
-        return requests
+        return Asked(requests, self._resources)
 
-    def score(self, prepared: Requests, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: Asked, nodes: Nodes, rows: Rows) -> Scores:
         loads, amounts = [], []
-        for _, at, amount in counted(self._resources, prepared, nodes):
-            loads.append(Load(nodes.requested[at][rows], nodes.allocatable[at][rows]))
-            amounts.append(amount)
+        for each in prepared.counted(nodes):
+            loads.append(Load(nodes.requested[each.at][rows], nodes.allocatable[each.at][rows]))
+            amounts.append(each.amount)
         if len(loads) < 2:
             return np.full(nodes.count(rows), _UNCHANGED, np.int64)
         gain = _balance(loads, amounts) - _balance(loads, [0] * len(loads))
         return _HALF + (_HALF + gain) // 2
 
-    def rescore(self, prepared: Requests, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
-        asked = list(counted(self._resources, prepared, nodes))
-        if len(asked) != 2:
+    def rescore(self, prepared: Asked, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+        counted = prepared.counted(nodes)
+        if len(counted) != 2:
             return rescored(self, prepared, nodes, row, scores)
-        (_, at, amount), (_, other, other_amount) = asked
+        (at, amount, _, _), (other, other_amount, _, _) = counted
         capacity, other_capacity = row.allocatable[at], row.allocatable[other]
         if not (capacity and other_capacity):
             return rescored(self, prepared, nodes, row, scores)

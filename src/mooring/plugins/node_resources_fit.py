@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
-from mooring.cluster.columns import NONZERO_CPU, NONZERO_MEMORY
 from mooring.config.problems import child, item
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
@@ -41,9 +40,10 @@ from mooring.objects.resources import (
 from .allocation import (
     CPU_AND_MEMORY,
     SHARES,
+    Asked,
+    Counted,
     Load,
     ScoringStrategy,
-    counted,
     scorer,
 )
 
@@ -75,11 +75,17 @@ class NodeResourcesFitArgs(Wire, frozen=True):
         )
 
 
+# More than any node has: a resource that has no column is never there.
+_NOWHERE = 2**63
+
+
 @dataclass(frozen=True)
 class Need:
     """What a pod asks for, in the order in which it is told."""
 
     amounts: Amounts
+    #: Where the columns are, for the number of columns that there were.
+    _places: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def reasons(self) -> tuple[Reason, ...]:
@@ -90,11 +96,19 @@ class Need:
             for code in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE)
         )
 
+    def places(self, nodes: Nodes) -> tuple[tuple[int, int], ...]:
+        """The columns that matter, and how much must be left in each."""
+        count = len(nodes.resources)
+        places = self._places.get(count)
+        if places is None:
+            pods = nodes.resources[PODS]
+            found = ((nodes.resource(name), amount) for name, amount in self.amounts)
+            asked = ((pods, _NOWHERE) if at is None else (at, amount) for at, amount in found)
+            places = self._places[count] = ((pods, 1), *asked)
+        return places
 
-Scoring = Mapping[str, int]
 
-
-class NodeResourcesFit(PreFilter[Need], Filter[Need], PreScore[Scoring], Score[Scoring], Sign):
+class NodeResourcesFit(PreFilter[Need], Filter[Need], PreScore[Asked], Score[Asked], Sign):
     """Compares what the pod asks for with what is left, and scores by the chosen strategy."""
 
     name = "NodeResourcesFit"
@@ -131,38 +145,34 @@ class NodeResourcesFit(PreFilter[Need], Filter[Need], PreScore[Scoring], Score[S
         return Verdict(prepared.reasons, failed)
 
     def recheck(self, prepared: Need, nodes: Nodes, row: RowFacts) -> Rescore:
-        pods = nodes.resources[PODS]
-        if row.requested[pods] >= row.allocatable[pods]:
-            return Rescore.INFEASIBLE
-        for name, amount in prepared.amounts:
-            at = nodes.resource(name)
-            if at is None or row.allocatable[at] - row.requested[at] < amount:
+        allocatable, requested = row.allocatable, row.requested
+        for at, amount in prepared.places(nodes):
+            if allocatable[at] - requested[at] < amount:
                 return Rescore.INFEASIBLE
         return Rescore.UPDATED
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Scoring:
-        return pod.spec.scoring_requests
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Asked:
+        return Asked(pod.spec.scoring_requests, self._resources)
 
-    def score(self, prepared: Scoring, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: Asked, nodes: Nodes, rows: Rows) -> Scores:
         loads = [
             Load(
-                _in_use(resource.name, at, nodes)[rows] + amount,
-                nodes.allocatable[at][rows],
-                resource.weight or 1,
+                _in_use(each, nodes)[rows] + each.amount,
+                nodes.allocatable[each.at][rows],
+                each.weight,
             )
-            for resource, at, amount in counted(self._resources, prepared, nodes)
+            for each in prepared.counted(nodes)
         ]
         return self._scorer(loads, nodes.count(rows))
 
-    def rescore(self, prepared: Scoring, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+    def rescore(self, prepared: Asked, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
         if self._share is None:
             return rescored(self, prepared, nodes, row, scores)
         total = weights = 0
-        for resource, at, amount in counted(self._resources, prepared, nodes):
+        for at, amount, weight, nonzero in prepared.counted(nodes):
             capacity = row.allocatable[at]
             if capacity:
-                weight = resource.weight or 1
-                in_use = row.nonzero_requested[at] if at < 2 else row.requested[at]
+                in_use = row.requested[at] if nonzero < 0 else row.nonzero_requested[nonzero]
                 total += self._share(capacity, in_use + amount) * weight
                 weights += weight
         scores[row.number] = total // weights if weights else 0
@@ -207,12 +217,8 @@ class NodeResourcesFit(PreFilter[Need], Filter[Need], PreScore[Scoring], Score[S
         return Need((*first, *asked.items()))
 
 
-def _in_use(name: str, at: int, nodes: Nodes) -> NDArray[np.int64]:
+def _in_use(counted: Counted, nodes: Nodes) -> NDArray[np.int64]:
     """What scoring takes the pods on each row to use: for cpu and memory never nothing."""
-    match name:
-        case "cpu":
-            return nodes.nonzero_requested[NONZERO_CPU]
-        case "memory":
-            return nodes.nonzero_requested[NONZERO_MEMORY]
-        case _:
-            return nodes.requested[at]
+    if counted.nonzero < 0:
+        return nodes.requested[counted.at]
+    return nodes.nonzero_requested[counted.nonzero]
