@@ -1,4 +1,4 @@
-"""Verdicts recorded from kube-scheduler: Mooring finds the same, for every pod of every scenario."""
+"""Verdicts recorded from kube-scheduler: Mooring finds the same for every pod."""
 
 from __future__ import annotations
 

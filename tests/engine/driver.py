@@ -87,7 +87,9 @@ class Driver:
         for action in actions:
             if isinstance(action, EvictPod):
                 self.tell(Evicted(action.pod.uid, action.preemptor.uid))
-                self.remove(self.pods[action.pod.uid])
+                # Two pods may ask for the same victim before it is gone.
+                if action.pod.uid in self.pods:
+                    self.remove(self.pods[action.pod.uid])
 
     def tell_bound(self, name: str) -> None:
         self.tell(Bound(self.uid(name)))

@@ -12,7 +12,7 @@ from mooring.config import Configuration, FeatureGates, load_mapping
 from mooring.engine import Engine, diagnosis
 from mooring.engine.actions import Action, Report, encode
 from mooring.engine.cycle import Found, Window, decide
-from mooring.engine.events import Event
+from mooring.engine.events import Applied, Event, Removed
 from mooring.engine.reuse import Reuse, ReuseSettings
 from mooring.engine.statistics import Way
 from mooring.framework.attempt import Failed
@@ -58,8 +58,9 @@ class FourWays:
     configuration: Configuration
     registry: Registry = field(default_factory=lambda: REGISTRY)
     most_classes: int = 512
-    node_log: NodeLog = ()
     recounts: bool = True
+    #: Nodes as they came, moved to another zone and went: what the visit order depends on.
+    node_log: list[tuple[str, Node | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.engines = {
@@ -79,8 +80,18 @@ class FourWays:
 
     def handle(self, events: Iterable[Event], now: float) -> None:
         for event in events:
+            if isinstance(event, Applied | Removed) and isinstance(event.object, Node):
+                self._log(event.object, gone=isinstance(event, Removed))
             for engine in self.engines.values():
                 engine.handle(event, now)
+
+    def _log(self, node: Node, *, gone: bool) -> None:
+        known = (each for name, each in reversed(self.node_log) if name == node.name)
+        before = next(known, None)
+        if gone:
+            self.node_log.append((node.name, None))
+        elif before is None or before.zone != node.zone:
+            self.node_log.append((node.name, node))
 
     def step(self, now: float, budget: int) -> list[Action]:
         """One step of all engines; raises Differs unless they ask for the same."""
@@ -197,7 +208,7 @@ def run(
 ) -> Counter[Way]:
     """Runs a stream; raises Differs, with the turn at which it is first seen."""
     world = World(seed, shape or Shape())
-    ways = FourWays(using, registry, most_classes, world.node_log, recounts)
+    ways = FourWays(using, registry, most_classes, recounts)
     at = -1
     try:
         ways.handle(world.opening(), world.now)
@@ -205,10 +216,10 @@ def run(
             ways.handle(world.turn(), world.now)
             actions = ways.step(world.now, world.random.choice([1, 1, 3, 10]))
             ways.handle(world.perform(actions), world.now)
+        ways.check()
     except Exception as error:
         error.add_note(f"in turn {at} of the stream with seed {seed}")
         raise
-    ways.check()
     return ways.ways
 
 

@@ -23,7 +23,7 @@ from mooring.engine.events import (
     Removed,
 )
 from mooring.objects.decode import from_builtins
-from mooring.objects.node import ZONE, Node
+from mooring.objects.node import ZONE
 from mooring.objects.storage import BIND_COMPLETED
 from tests.builders import Manifest, node_manifest, pod_manifest
 from tests.exactness.templates import (
@@ -61,8 +61,6 @@ class World:
         self.now = 0.0
         #: All objects by kind and key, as they are written.
         self.objects: dict[str, dict[str, Manifest]] = {}
-        #: Nodes as they came, moved to another zone and went: what the visit order depends on.
-        self.node_log: list[tuple[str, Node | None]] = []
         self._later: list[Callable[[], Events]] = []
         self._number = 0
         self._is_uniform = self.random.random() < 0.6
@@ -120,24 +118,13 @@ class World:
     def apply(self, kind: str, manifest: Manifest) -> Events:
         """Writes an object and tells of it."""
         self.objects.setdefault(kind, {})[_key(manifest)] = manifest
-        item = from_builtins(kind, manifest)
-        if isinstance(item, Node):
-            self._log_node(item)
-        yield Applied(item)
+        yield Applied(from_builtins(kind, manifest))
 
     def remove(self, kind: str, key: str) -> Events:
-        item = from_builtins(kind, self.objects[kind].pop(key))
-        if isinstance(item, Node):
-            self.node_log.append((item.name, None))
-        yield Removed(item)
+        yield Removed(from_builtins(kind, self.objects[kind].pop(key)))
 
     def all(self, kind: str) -> dict[str, Manifest]:
         return self.objects.setdefault(kind, {})
-
-    def _log_node(self, node: Node) -> None:
-        before = next((each for name, each in reversed(self.node_log) if name == node.name), None)
-        if before is None or before.zone != node.zone:
-            self.node_log.append((node.name, node))
 
     def _change(self, kind: str, key: str) -> Manifest:
         """A copy to be changed and applied."""
@@ -214,8 +201,9 @@ class World:
                 yield from self._bind_claim(key)
         for bound in action.volumes:
             key = f"{bound.claim_namespace}/{bound.claim_name}"
-            if key in self.all("PersistentVolumeClaim"):
-                yield from self._bind_claim(key)
+            known = bound.name in self.all("PersistentVolume")
+            if known and key in self.all("PersistentVolumeClaim"):
+                yield from self._bind_claim(key, self._change("PersistentVolume", bound.name))
 
     # Nodes
 
@@ -477,14 +465,19 @@ class World:
         if of.claim != "own late":
             yield from self._bind_claim(key)
 
-    def _bind_claim(self, key: str) -> Events:
+    def _bind_claim(self, key: str, volume: Manifest | None = None) -> Events:
+        """Binds a claim to a volume, which is made unless it is there."""
         claim = self._change("PersistentVolumeClaim", key)
-        name = f"pv-{key.replace('/', '-')}"
-        claim["metadata"]["annotations"] = {BIND_COMPLETED: "yes"}
-        claim["spec"]["volumeName"] = name
-        claim["status"]["phase"] = "Bound"
-        reference = {"namespace": claim["metadata"]["namespace"], "name": claim["metadata"]["name"]}
-        yield from self.apply("PersistentVolume", self._volume(name, reference))
+        metadata = claim["metadata"]
+        reference = {name: metadata[name] for name in ("namespace", "name", "uid")}
+        if volume is None:
+            volume = self._volume(f"pv-{key.replace('/', '-')}", reference)
+        volume["spec"]["claimRef"] = reference
+        volume["status"] = {"phase": "Bound"}
+        metadata["annotations"] = {BIND_COMPLETED: "yes"}
+        claim["spec"]["volumeName"] = volume["metadata"]["name"]
+        claim["status"] = {"phase": "Bound"}
+        yield from self.apply("PersistentVolume", volume)
         yield from self.apply("PersistentVolumeClaim", claim)
 
     def _volume(self, name: str, reference: Manifest | None = None) -> Manifest:

@@ -246,11 +246,17 @@ class Cluster:
         nominations = self._state.nominations
         before = nominations.node_of(pod)
         known = nominations.drop(pod.uid)
+        label_keys = self._state.label_keys
         if known is not None:
             self._count_nominated(known, before, -1)
+            for term in known.terms.anti_affinity:
+                label_keys.discard(term.selector)
         if node_name:
             nominations.put(pod, node_name)
             self._count_nominated(pod, node_name, 1)
+            # While others are filtered it counts as running, and its terms may repel them.
+            for term in pod.terms.anti_affinity:
+                label_keys.add(term.selector)
 
     # Namespaces, services and controllers
 

@@ -8,7 +8,7 @@ from mooring.objects.selector import Selector
 
 
 class LabelKeys:
-    """The label keys that selectors in use read: of running pods, services and controllers."""
+    """The keys that selectors in use read: of running and nominated pods, services, controllers."""
 
     def __init__(self) -> None:
         self._uses: Counter[str] = Counter()

@@ -90,6 +90,8 @@ class Nodes:
         self.unschedulable = frozen(columns.unschedulable)
         self.taint_sets = frozen(columns.taint_sets)
         self.feature_sets = frozen(columns.feature_sets)
+        #: The place of each resource in `allocatable` and `requested`, by name.
+        self.resources: Mapping[str, int] = columns.resources
         #: int64[resource, row]
         self.allocatable = frozen(columns.allocatable)
         self.requested = frozen(columns.requested)
@@ -242,11 +244,7 @@ class Nodes:
 
     def resource(self, name: str) -> int | None:
         """The place of a resource in `allocatable` and `requested`; None if no node has it."""
-        return self._state.columns.resources.get(name)
-
-    @property
-    def resources(self) -> Mapping[str, int]:
-        return self._state.columns.resources
+        return self.resources.get(name)
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key: a code per row, ABSENT where a node lacks it."""

@@ -91,6 +91,8 @@ class Workloads:
         else:
             self._drop_selecting(item)
             self._selecting[type(item)][item.key] = item
+            if not isinstance(item, PodDisruptionBudget):
+                self._label_keys.add(item.selector)
 
     def drop(self, item: Namespace | Selecting) -> None:
         if isinstance(item, Namespace):
@@ -128,11 +130,11 @@ class Workloads:
             self._label_keys.discard(known.selector)
 
     def _drop_selecting(self, item: Selecting) -> None:
-        # A controller finds its pods by owner reference, so its selector reads no label of a pod
-        # that comes; what a budget selects matters only to who must go.
+        known = self._selecting[type(item)].pop(item.key, None)
+        # What a budget selects matters only to who must go.
         if not isinstance(item, PodDisruptionBudget):
             self.version += 1
-        self._selecting[type(item)].pop(item.key, None)
+            self._label_keys.discard(None if known is None else known.selector)
 
     def _controller(self, pod: Pod) -> Selecting | None:
         kind = None if pod.owner is None else owned_kind(pod.owner)

@@ -7,14 +7,14 @@ reads, and about all rows only where its answers reach beyond a row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Cluster, Mask, RowFacts, Scope
+from mooring.cluster import Cluster, Mask, Nodes, RowFacts, Scope
 from mooring.cluster.changes import EVERYWHERE, Change
 from mooring.framework.attempt import PreFiltered, Scored
 from mooring.framework.plugin import (
@@ -33,11 +33,14 @@ from mooring.framework.run import pre_filter
 from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
 
-from .ranking import Ranking
+from .ranking import Ranking, Turns
 from .statistics import Flush, Statistics
 
 # More changed rows than this are asked about in columns: one by one would take longer.
-_ROW_BY_ROW = 24
+_ROW_BY_ROW = 16
+
+# Looked up once: these are compared with for every row that changes.
+UNKNOWN, INFEASIBLE, UPDATED = Rescore.UNKNOWN, Rescore.INFEASIBLE, Rescore.UPDATED
 
 # A plain integer: combining flags of an enum takes many times as long.
 _MEMBERSHIP = int(Change.MEMBERSHIP)
@@ -53,6 +56,8 @@ class RowFilter:
     prepared: Any
     watch: int
     bit: int
+    #: The plugin's, looked up once: it is called for every row that changes.
+    recheck: Callable[[Any, Nodes, RowFacts], Rescore]
 
 
 @dataclass(slots=True)
@@ -74,6 +79,10 @@ class ScoreColumn:
     watch: int
     weight: int
     raw: Scores
+    #: Whether its numbers are used as they are, without normalising.
+    is_plain: bool
+    #: The plugin's, looked up once: it is called for every row that changes.
+    rescore: Callable[[Any, Nodes, RowFacts, Scores], Rescore]
 
 
 @dataclass(slots=True)
@@ -112,7 +121,6 @@ class PodClass:
         if self.pre_filtered.rejected is not None or self.pre_filtered.node_names is not None:
             raise Unserved
         self.ranking: Ranking | None = None
-        self._start = -1
         self._ask_filters()
         self._ask_scores()
         self._look_wide()
@@ -145,7 +153,7 @@ class PodClass:
                 self._ask_wide(wide)
             elif plugin.name not in self.pre_filtered.skipped:
                 bit = 1 << len(self.row_filters)
-                narrow = RowFilter(plugin, self._prepared(plugin), watch, bit)
+                narrow = RowFilter(plugin, self._prepared(plugin), watch, bit, plugin.recheck)
                 self.row_filters.append(narrow)
                 self.bits |= plugin.filter(narrow.prepared, nodes, rows).rejected * np.int64(bit)
 
@@ -188,7 +196,17 @@ class PodClass:
             if plugin.reduces is Reduction.NOTHING:
                 _checked(raw)
             # Scores come as new arrays; a place of this one is written when its row changes.
-            self.columns.append(ScoreColumn(plugin, prepared, watch, weight, raw))
+            self.columns.append(
+                ScoreColumn(
+                    plugin,
+                    prepared,
+                    watch,
+                    weight,
+                    raw,
+                    plugin.reduces is Reduction.NOTHING,
+                    plugin.rescore,
+                )
+            )
 
     def _pre_score(self, plugin: Score[Any]) -> Any:
         if not isinstance(plugin, PreScore):
@@ -277,41 +295,63 @@ class PodClass:
 
     def _refresh_together(self, changed: dict[int, int]) -> None:
         """Asks about many rows at once, whatever changed there."""
-        changed = {**self._unscored, **changed}
+        for row, kinds in self._unscored.items():
+            changed[row] = changed.get(row, 0) | kinds
         self._unscored.clear()
         rows = np.fromiter(changed, np.intp, len(changed))
         filters, columns = self._asked(_united(changed.values()))
+        before = self.bits[rows]
+        bits = before.copy()
         for each in filters:
             rejected = each.plugin.filter(each.prepared, self._nodes, rows).rejected
-            kept = self.bits[rows] & ~np.int64(each.bit)
-            self.bits[rows] = kept | (rejected * np.int64(each.bit))
+            bits = (bits & ~np.int64(each.bit)) | (rejected * np.int64(each.bit))
+        self.bits[rows] = bits
+        # Who comes or goes may be what others are normalised by.
+        stale = bool(self._normalized) and bool(((before == 0) != (bits == 0)).any())
         for column in columns:
             scores = column.plugin.score(column.prepared, self._nodes, rows)
             if column.plugin.reduces is Reduction.NOTHING:
-                _checked(scores)
+                self.totals[rows] += (_checked(scores) - column.raw[rows]) * column.weight
+            else:
+                stale = True
             column.raw[rows] = scores
-        self._normalize()
+        if stale:
+            self._normalize()
+        elif self.ranking is not None:
+            self._rank(rows, bits)
+
+    def _rank(self, rows: NDArray[np.intp], bits: NDArray[np.int64]) -> None:
+        assert self.ranking is not None
+        totals = self.totals[rows].tolist()
+        for row, rejecting, total in zip(rows.tolist(), bits.tolist(), totals, strict=True):
+            if rejecting:
+                self.ranking.drop(row)
+            else:
+                self.ranking.put(row, total)
 
     def _refresh_row(self, row: int, kinds: int) -> None:
         filters, columns = self._asked(kinds)
-        facts = self._nodes.facts(row)
+        nodes = self._nodes
+        facts = nodes.facts(row)
         before = bits = int(self.bits[row])
         for each in filters:
-            answer = each.plugin.recheck(each.prepared, self._nodes, facts)
-            if answer is Rescore.UNKNOWN:
+            answer = each.recheck(each.prepared, nodes, facts)
+            if answer is UNKNOWN:
                 answer = self._recheck(each, row)
-            bits = bits | each.bit if answer is Rescore.INFEASIBLE else bits & ~each.bit
+            bits = bits | each.bit if answer is INFEASIBLE else bits & ~each.bit
         if bits != before:
             self.bits[row] = bits
         if bits:
-            self._unscored.setdefault(row, 0)
-            self._unscored[row] |= kinds
+            self._unscored[row] = self._unscored.get(row, 0) | kinds
             if not before:
                 self._leave(row)
-            return
-        if before:
+        elif before:
             columns = self._asked(kinds | self._unscored.pop(row, 0))[1]
-        self._rescore(row, facts, columns, entered=bool(before))
+            self._rescore(row, facts, columns)
+            if self._normalized:
+                self._normalize()
+        else:
+            self._rescore(row, facts, columns)
 
     def _leave(self, row: int) -> None:
         """A row no longer takes such pods. What it would score is not kept up to date."""
@@ -320,20 +360,22 @@ class PodClass:
         elif self.ranking is not None:
             self.ranking.drop(row)
 
-    def _rescore(
-        self, row: int, facts: RowFacts, columns: list[ScoreColumn], *, entered: bool
-    ) -> None:
-        stale = entered and bool(self._normalized)
+    def _rescore(self, row: int, facts: RowFacts, columns: list[ScoreColumn]) -> None:
+        """Brings the numbers of a feasible row up to date."""
+        nodes = self._nodes
+        gain = 0
+        stale = False
         for column in columns:
             raw = column.raw
             before = raw[row]
-            answer = column.plugin.rescore(column.prepared, self._nodes, facts, raw)
-            if answer is not Rescore.UPDATED:
-                raw[row] = column.plugin.score(column.prepared, self._nodes, np.array([row]))[0]
-            if column.plugin.reduces is not Reduction.NOTHING:
-                stale = True
+            if column.rescore(column.prepared, nodes, facts, raw) is not UPDATED:
+                raw[row] = column.plugin.score(column.prepared, nodes, np.array([row]))[0]
+            if column.is_plain:
+                gain += (raw[row] - before) * column.weight
             else:
-                self.totals[row] += (raw[row] - before) * column.weight
+                stale = True
+        if gain:
+            self.totals[row] += gain
         if stale:
             self._normalize()
         elif self.ranking is not None:
@@ -366,14 +408,13 @@ class PodClass:
 
     # Choosing
 
-    def best_ranked(self, start: int) -> int | None:
+    def best_ranked(self, turns: Turns) -> int | None:
         """The best row by the ranking, which is made when there is none."""
-        if self.ranking is None or self._start != start or self.ranking.is_worn:
+        ranking = self.ranking
+        if ranking is None or ranking.turns is not turns or ranking.is_worn:
             rows = np.flatnonzero(self.bits == 0)
-            turns = (self._nodes.ranks[: len(self.bits)] - start) % max(len(self._nodes), 1)
-            self.ranking = Ranking(rows, self.totals[rows], turns)
-            self._start = start
-        return self.ranking.best()
+            ranking = self.ranking = Ranking(rows, self.totals[rows], turns)
+        return ranking.best()
 
     def feasible(self) -> Mask:
         """Where such a pod fits, nominated pods left aside."""

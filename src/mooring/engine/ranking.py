@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
@@ -11,6 +13,27 @@ from numpy.typing import NDArray
 # it is cheaper to begin anew.
 _CHANGES_PER_ROW = 4
 
+# The total of a row that takes no such pod.
+_NONE = -(2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """The visit order from some start: the turn of each row, and the row of each turn."""
+
+    start: int
+    of_row: NDArray[np.intp]
+    turn_of: list[int]
+    row_at: list[int]
+
+    @classmethod
+    def of(cls, order: NDArray[np.intp], rows: int, start: int) -> Turns:
+        """From the rows in visit order, and how many rows there are in all."""
+        row_at = np.roll(order, -start)
+        of_row = np.zeros(rows, np.intp)
+        of_row[row_at] = np.arange(len(row_at))
+        return cls(start, of_row, of_row.tolist(), row_at.tolist())
+
 
 class Ranking:
     """The best row: the highest total, and of equals the first in the visit order.
@@ -19,43 +42,43 @@ class Ranking:
     that total, so a change is one push, however many rows there are.
     """
 
-    __slots__ = ("_buckets", "_changes", "_now", "_row_at", "_tops", "_turns")
+    __slots__ = ("_buckets", "_changes", "_now", "_tops", "turns")
 
-    def __init__(
-        self, rows: NDArray[np.intp], totals: NDArray[np.int64], turns: NDArray[np.intp]
-    ) -> None:
-        """Ranks rows by their totals; `turns` has the place of each row in the visit order."""
-        order = np.lexsort((turns[rows], totals))
-        ranked, ascending = turns[rows][order], totals[order]
+    def __init__(self, rows: NDArray[np.intp], totals: NDArray[np.int64], turns: Turns) -> None:
+        """Ranks rows by their totals."""
+        order = np.lexsort((turns.of_row[rows], totals))
+        ranked, ascending = turns.of_row[rows][order], totals[order]
         levels, begins = np.unique(ascending, return_index=True)
         parts = np.split(ranked, begins[1:]) if len(levels) else []
-        #: A sorted list is a heap.
+        # A sorted list is a heap.
         self._buckets: dict[int, list[int]] = {
             level: part.tolist() for level, part in zip(levels.tolist(), parts, strict=True)
         }
         self._tops: list[int] = [-level for level in reversed(levels.tolist())]
-        self._now: dict[int, int] = dict(zip(rows.tolist(), totals.tolist(), strict=True))
-        self._turns: list[int] = turns.tolist()
-        self._row_at: dict[int, int] = {self._turns[row]: row for row in self._now}
+        now = np.full(len(turns.of_row), _NONE, np.int64)
+        now[rows] = totals
+        # Compact, and quick to read one by one.
+        self._now = array("q", now.tobytes())
         self._changes = 0
+        self.turns = turns
 
     def __len__(self) -> int:
-        return len(self._now)
+        return len(self._now) - self._now.count(_NONE)
 
     @property
     def is_worn(self) -> bool:
         """Whether so much has changed that a new ranking is cheaper."""
-        return self._changes > _CHANGES_PER_ROW * len(self._turns)
+        return self._changes > _CHANGES_PER_ROW * len(self._now)
 
     def best(self) -> int | None:
         """The best row, or None if there is none."""
-        tops, buckets, now, row_at = self._tops, self._buckets, self._now, self._row_at
+        tops, buckets, now, row_at = self._tops, self._buckets, self._now, self.turns.row_at
         while tops:
             total = -tops[0]
             turns = buckets[total]
             while turns:
                 row = row_at[turns[0]]
-                if now.get(row) == total:
+                if now[row] == total:
                     return row
                 heappop(turns)
             heappop(tops)
@@ -64,19 +87,17 @@ class Ranking:
 
     def put(self, row: int, total: int) -> None:
         """A row has this total now."""
-        if self._now.get(row) == total:
+        if self._now[row] == total:
             return
         self._now[row] = total
         self._changes += 1
-        turn = self._turns[row]
-        self._row_at[turn] = row
         turns = self._buckets.get(total)
         if turns is None:
-            self._buckets[total] = [turn]
+            self._buckets[total] = [self.turns.turn_of[row]]
             heappush(self._tops, -total)
         else:
-            heappush(turns, turn)
+            heappush(turns, self.turns.turn_of[row])
 
     def drop(self, row: int) -> None:
         """A row does not take such pods any more."""
-        self._now.pop(row, None)
+        self._now[row] = _NONE

@@ -19,6 +19,7 @@ from . import diagnosis
 from .actions import Report
 from .cycle import Found, Window, decide, first_best
 from .pod_class import PodClass, Unserved
+from .ranking import Turns
 from .signatures import Signer
 from .statistics import Flush, Statistics, Way
 
@@ -51,6 +52,7 @@ class Reuse:
         self._classes: dict[int, PodClass] = {}
         #: By class and priority: nominated pods stand in the way of lesser pods only.
         self._failures: dict[tuple[int, int], tuple[int, Failed]] = {}
+        self._visit: tuple[NDArray[np.intp], Turns] | None = None
         self.statistics = Statistics()
         self.is_on = settings.classes or settings.batches
         if self.is_on and self._signer.silent:
@@ -163,13 +165,23 @@ class Reuse:
     def _choose(self, kept: PodClass, pod: Pod, window: Window) -> tuple[Way, int | None]:
         nodes = self._cluster.nodes
         if not nodes.nominations and kept.is_ranked and self._settings.batches:
-            return Way.RANKED, kept.best_ranked(window.start)
+            return Way.RANKED, kept.best_ranked(self._turns(window.start))
         feasible = np.flatnonzero(kept.feasible())
         if nodes.nominations:
             feasible = self._without_crowded(kept, pod, feasible)
         if len(feasible) <= 1:
             return Way.COLUMNS, int(feasible[0]) if len(feasible) else None
         return Way.COLUMNS, first_best(kept.scored(pod, feasible), nodes, window.start)
+
+    def _turns(self, start: int) -> Turns:
+        """The visit order from some start: one for all classes, until a node comes or goes."""
+        nodes = self._cluster.nodes
+        order = nodes.order
+        known = self._visit
+        if known is None or known[0] is not order or known[1].start != start:
+            turns = Turns.of(order, nodes.count(nodes.everything), start)
+            known = self._visit = order, turns
+        return known[1]
 
     def _without_crowded(
         self, kept: PodClass, pod: Pod, feasible: NDArray[np.intp]

@@ -1,0 +1,107 @@
+"""A recorded stream of events, replayed: what the engine asked for, byte for byte.
+
+Run as a program it replays one fixed stream and prints a digest of the actions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import sys
+from collections.abc import Iterable
+
+from mooring.engine.actions import BindPod, EvictPod, encode
+from mooring.engine.events import Applied, BindingFailed, Bound, Event, Evicted, Removed
+from mooring.objects.node import ZONE
+from mooring.objects.pod import Pod
+from mooring.objects.selector import equality
+from mooring.objects.workload import Service
+from tests.builders import node, pod
+from tests.engine.driver import engine
+
+#: An event and the time at which it happens; None is a step.
+Moment = tuple[float, Event | None]
+
+
+def actions_of(moments: Iterable[Moment]) -> bytes:
+    """Replays a stream. Bindings and evictions succeed, and the outcome is told at once."""
+    made = engine()
+    pods: dict[str, Pod] = {}
+    told = bytearray()
+    for now, event in moments:
+        if event is not None:
+            if isinstance(event, Applied) and isinstance(event.object, Pod):
+                pods[event.object.uid] = event.object
+            made.handle(event, now)
+            continue
+        for action in made.step(now, 3):
+            told += encode(action) + b"\n"
+            if isinstance(action, BindPod):
+                if len(action.pod.name) % 5 == 0:
+                    made.handle(BindingFailed(action.pod.uid, "busy"), now)
+                else:
+                    made.handle(Applied(pods[action.pod.uid].on(action.node)), now)
+                    made.handle(Bound(action.pod.uid), now)
+            if isinstance(action, EvictPod):
+                made.handle(Evicted(action.pod.uid, action.preemptor.uid), now)
+                made.handle(Removed(pods[action.pod.uid]), now)
+    return bytes(told)
+
+
+def stream(seed: int, length: int = 120) -> list[Moment]:
+    """A cluster's day: nodes and pods come, change and go."""
+    dice = random.Random(seed)
+    web = Service(namespace="default", name="web", selector=equality({"app": "web"}))
+    moments: list[Moment] = [(0.0, Applied(web))]
+    now = 0.0
+    for at in range(length):
+        now += dice.choice([0.0, 0.5, 3.0, 40.0])
+        moments.append((now, dice.choice([_node, _pod, _pod, _pod, _gone])(dice, at)))
+        if dice.random() < 0.5:
+            moments.append((now, None))
+    return [*moments, *((now + 20 * at, None) for at in range(1, 10))]
+
+
+def _node(dice: random.Random, at: int) -> Event:
+    labels = {ZONE: dice.choice("abc"), "disk": dice.choice(["ssd", "hdd"])}
+    return Applied(node(f"n{dice.randrange(8)}", labels=labels, cpu=dice.choice([1, 2, 4])))
+
+
+def _pod(dice: random.Random, at: int) -> Event:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": dice.choice([ZONE, "disk"]),
+        "whenUnsatisfiable": dice.choice(["DoNotSchedule", "ScheduleAnyway"]),
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    away = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "db"}}}
+            ]
+        }
+    }
+    gpus = {"requests": {"example.com/a": "1", "example.com/b": "1", "example.com/c": "1"}}
+    extra = dice.choice(
+        [
+            {},
+            {},
+            {"topologySpreadConstraints": [spread]},
+            {"affinity": away},
+            {"containers": [{"name": "main", "resources": gpus}]},
+        ]
+    )
+    spec = {"priority": dice.choice([0, 0, 5]), **extra}
+    labels = {"app": dice.choice(["web", "db"]), "tier": dice.choice("xy")}
+    return Applied(pod(f"p{at}", labels=labels, spec=spec, cpu=dice.choice(["500m", "1"])))
+
+
+def _gone(dice: random.Random, at: int) -> Event:
+    if dice.random() < 0.3:
+        return Removed(node(f"n{dice.randrange(8)}"))
+    return Removed(pod(f"p{dice.randrange(at + 1)}"))
+
+
+if __name__ == "__main__":
+    digest = hashlib.sha256(b"".join(actions_of(stream(seed)) for seed in range(3)))
+    sys.stdout.write(digest.hexdigest())

@@ -1,0 +1,229 @@
+"""The exactness law: with classes and batches on or off, every decision is the same.
+
+Ties, messages, preemption and all. A fifth opinion decides on a cluster that is counted anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import Phase, given, settings
+
+from mooring.cluster import cluster as cluster_module
+from mooring.config import Configuration, FeatureGates, default, load_mapping
+from mooring.engine.statistics import Way
+from mooring.framework.profile import known_plugins
+from mooring.objects.decode import KINDS
+from mooring.objects.node import HOSTNAME, ZONE
+from mooring.plugins import REGISTRY
+from mooring.simulate.golden import Scenario, read
+from tests.builders import Manifest
+from tests.exactness.four_ways import FourWays, configuration, profile, run
+from tests.exactness.outsiders import OUTSIDERS, WITH_OUTSIDERS
+from tests.exactness.streams import Shape, World
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+SEEDS = st.integers(0, 2**32 - 1)
+DEFAULT = configuration()
+
+
+def trying(share: float) -> settings:
+    """As many streams as the profile has examples, or a share of them. Seeds do not shrink."""
+    count = max(1, int(settings().max_examples * share))
+    return settings(max_examples=count, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+
+
+def arguments(plugin: str, **args: Any) -> Manifest:
+    return profile(pluginConfig=[{"name": plugin, "args": args}])
+
+
+def strategy(kind: str, **given: Any) -> Manifest:
+    resources = [{"name": "cpu", "weight": 3}, {"name": "example.com/gpu", "weight": 2}]
+    scoring = {"type": kind, "resources": resources, **given}
+    return arguments("NodeResourcesFit", scoringStrategy=scoring)
+
+
+def without(*plugins: str, point: str = "multiPoint") -> Manifest:
+    return profile(plugins={point: {"disabled": [{"name": name} for name in plugins]}})
+
+
+def constraint(key: str, when: str, skew: int = 1) -> Manifest:
+    return {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when}
+
+
+SHAPE = [{"utilization": 0, "score": 0}, {"utilization": 60, "score": 9}]
+WEIGHTS = [{"name": "ImageLocality", "weight": 7}, {"name": "TaintToleration", "weight": 11}]
+PREFERENCE = {
+    "weight": 5,
+    "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]},
+}
+CONFIGURATIONS: dict[str, Manifest] = {
+    "most allocated": strategy("MostAllocated"),
+    "a ratio": strategy("RequestedToCapacityRatio", requestedToCapacityRatio={"shape": SHAPE}),
+    "no inter-pod affinity": without("InterPodAffinity"),
+    "neither spread nor affinity": without("InterPodAffinity", "PodTopologySpread"),
+    "nothing is scored": without("*", point="score"),
+    "list of constraints": arguments(
+        "PodTopologySpread",
+        defaultingType="List",
+        defaultConstraints=[
+            constraint(ZONE, "DoNotSchedule"),
+            constraint(HOSTNAME, "ScheduleAnyway", 2),
+        ],
+    ),
+    "no default constraints": arguments(
+        "PodTopologySpread", defaultingType="List", defaultConstraints=[]
+    ),
+    "weights": profile(plugins={"multiPoint": {"enabled": WEIGHTS}}),
+    "terms of running pods weigh": arguments("InterPodAffinity", hardPodAffinityWeight=50),
+    "terms of running pods are ignored": arguments(
+        "InterPodAffinity", ignorePreferredTermsOfExistingPods=True
+    ),
+    "added affinity": arguments(
+        "NodeAffinity",
+        addedAffinity={"preferredDuringSchedulingIgnoredDuringExecution": [PREFERENCE]},
+    ),
+    "balanced over three": arguments(
+        "NodeResourcesBalancedAllocation",
+        resources=[{"name": "cpu"}, {"name": "memory"}, {"name": "example.com/gpu"}],
+    ),
+}
+
+
+@given(SEEDS)
+@trying(0.6)
+def test_every_way_decides_the_same(seed: int) -> None:
+    run(seed, DEFAULT)
+
+
+@pytest.mark.parametrize("most_classes", [1, 2])
+@given(seed=SEEDS)
+@trying(0.06)
+def test_with_few_classes(most_classes: int, seed: int) -> None:
+    """A class that is forgotten is only slower."""
+    run(seed, DEFAULT, most_classes=most_classes)
+
+
+@pytest.mark.parametrize("raw", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+@given(seed=SEEDS)
+@trying(0.06)
+def test_with_other_configurations(raw: Manifest, seed: int) -> None:
+    run(seed, configuration(raw))
+
+
+@given(SEEDS)
+@trying(0.06)
+def test_with_several_profiles(seed: int) -> None:
+    """Profiles share the cluster, and the place at which a search begins."""
+    profiles = [
+        {"schedulerName": "default-scheduler"},
+        {"schedulerName": "packing", **strategy("MostAllocated")["profiles"][0]},
+        {"schedulerName": "quick", "percentageOfNodesToScore": 50},
+    ]
+    profiles[1]["schedulerName"] = "packing"
+    names = ("default-scheduler", "packing", "quick")
+    run(seed, configuration({"profiles": profiles}), Shape(schedulers=names))
+
+
+@given(SEEDS)
+@trying(0.04)
+def test_when_not_all_nodes_are_looked_at(seed: int) -> None:
+    ways = run(
+        seed,
+        configuration({"percentageOfNodesToScore": 50}),
+        Shape(nodes=(105, 125), turns=8),
+    )
+    assert ways.keys() <= {Way.SAMPLING, Way.UNSIGNED}
+
+
+@given(SEEDS)
+@trying(0.04)
+def test_when_many_rows_change_at_once(seed: int) -> None:
+    run(seed, DEFAULT, Shape(nodes=(40, 60), turns=12))
+
+
+@given(SEEDS)
+@trying(0.06)
+def test_those_who_lag_behind_begin_anew(seed: int) -> None:
+    """The log of changes is cut short, as in a cluster where a class is not seen for long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster_module, "_LOG_AT_LEAST", 3)
+        patch.setattr(cluster_module, "_LOG_PER_ROW", 0)
+        run(seed, DEFAULT)
+
+
+@pytest.mark.parametrize("name", [plugin.name for plugin in OUTSIDERS])
+@given(seed=SEEDS)
+@trying(0.06)
+def test_with_plugins_from_elsewhere(name: str, seed: int) -> None:
+    enabled = profile(plugins={"multiPoint": {"enabled": [{"name": name}]}})
+    run(seed, configuration(enabled, WITH_OUTSIDERS), registry=WITH_OUTSIDERS)
+
+
+def test_a_plugin_that_does_not_sign_switches_reuse_off() -> None:
+    enabled = profile(plugins={"multiPoint": {"enabled": [{"name": "Unsigned"}]}})
+    ways = run(5, configuration(enabled, WITH_OUTSIDERS), registry=WITH_OUTSIDERS)
+
+    assert ways.keys() == {Way.OFF}
+
+
+def test_streams_make_decisions_in_every_way() -> None:
+    """Otherwise they would prove nothing: most ways come up often, and nobody is left out."""
+    ways = sum((run(seed, DEFAULT, recounts=False) for seed in range(12)), Counter[Way]())
+
+    assert ways.keys() == set(Way) - {Way.OFF, Way.SAMPLING}
+    for common in (Way.RANKED, Way.COLUMNS, Way.FIRST, Way.FAILURE):
+        assert ways[common] > 50
+
+
+# Recorded scenarios
+
+_SCENARIOS = [path.name.partition(".")[0] for path in sorted(GOLDEN.glob("*.jsonl.gz"))]
+
+
+@pytest.mark.parametrize("category", _SCENARIOS)
+def test_recorded_scenarios(category: str) -> None:
+    """The clusters for which verdicts are recorded; here the engines go their own way."""
+    scenarios = [each.scenario for each in read(GOLDEN / f"{category}.jsonl.gz")]
+    share = max(1, 200 // settings().max_examples)
+    for scenario in scenarios[::share]:
+        try:
+            replay(scenario)
+        except Exception as error:
+            error.add_note(f"in scenario {scenario.name}")
+            raise
+
+
+def replay(scenario: Scenario) -> None:
+    ways = FourWays(_configuration(scenario))
+    world = World(0, Shape())
+    for raw in (*scenario.objects, *scenario.pending):
+        if raw["kind"] in KINDS:
+            ways.handle(world.apply(raw["kind"], _with_uid(raw)), world.now)
+    for _ in range(3 * len(scenario.pending)):
+        world.now += 1.0
+        ways.handle(world.perform(ways.step(world.now, 1)), world.now)
+    ways.check()
+
+
+def _with_uid(raw: Manifest) -> Manifest:
+    """An object whose uid is its key, by which the outcome of an action finds it."""
+    manifest = deepcopy(raw)
+    metadata = manifest["metadata"]
+    if manifest["kind"] in ("Pod", "PersistentVolumeClaim"):
+        namespace = metadata.setdefault("namespace", "default")
+        metadata["uid"] = f"{namespace}/{metadata['name']}"
+        manifest.setdefault("status", {})
+    return manifest
+
+
+def _configuration(scenario: Scenario) -> Configuration:
+    known, gates = known_plugins(REGISTRY), FeatureGates.parse(scenario.feature_gates)
+    if scenario.config is None:
+        return default(known, gates)
+    return load_mapping(scenario.config, known=known, gates=gates, source=scenario.name)

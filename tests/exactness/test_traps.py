@@ -1,0 +1,181 @@
+"""Where like pods are easily taken for more alike than they are: one small cluster each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mooring.config import Configuration
+from mooring.engine.actions import Action, BindPod, PatchPodStatus
+from mooring.engine.events import Applied, Removed
+from mooring.objects.decode import Object
+from mooring.objects.node import HOSTNAME, ZONE
+from mooring.objects.pod import Pod
+from mooring.objects.selector import equality
+from mooring.objects.workload import ReplicaSet
+from tests.builders import node, pod
+from tests.exactness.four_ways import FourWays, configuration, profile
+from tests.exactness.outsiders import WITH_OUTSIDERS
+from tests.storage_builders import claiming, csi_node, pv, pvc, storage_class
+from tests.strategies import OWNER, PREFERRED, REQUIRED
+
+
+class Told:
+    """Four engines that are told objects and decide until nothing is left to do."""
+
+    def __init__(self, *objects: Object, using: Configuration | None = None) -> None:
+        self.ways = FourWays(using or configuration(registry=WITH_OUTSIDERS), WITH_OUTSIDERS)
+        self.now = 0.0
+        self.apply(*objects)
+
+    def apply(self, *objects: Object) -> None:
+        self.ways.handle((Applied(each) for each in objects), self.now)
+
+    def remove(self, *objects: Object) -> None:
+        self.ways.handle((Removed(each) for each in objects), self.now)
+
+    def places(self, *pods: Pod) -> dict[str, str | None]:
+        """Where pods go that come one after the other; a message's beginning if nowhere."""
+        self.apply(*pods)
+        actions: list[Action] = []
+        for _ in pods:
+            self.now += 1.0
+            actions += self.ways.step(self.now, 1)
+        self.ways.check()
+        return dict(_outcomes(actions))
+
+
+def _outcomes(actions: Iterable[Action]) -> Iterable[tuple[str, str | None]]:
+    for action in actions:
+        if isinstance(action, BindPod):
+            yield action.pod.name, action.node
+        elif isinstance(action, PatchPodStatus) and action.condition is not None:
+            yield action.pod.name, None
+
+
+def important(name: str, priority: int, **given: Any) -> Pod:
+    return pod(name, spec={"priority": priority, "preemptionPolicy": "Never"}, **given)
+
+
+def anti(key: str, value: str, topology: str = HOSTNAME) -> dict[str, Any]:
+    term = {"topologyKey": topology, "labelSelector": {"matchLabels": {key: value}}}
+    return {"affinity": {"podAntiAffinity": {REQUIRED: [term]}}}
+
+
+def test_a_nominated_pod_is_in_the_way_of_lesser_pods_only() -> None:
+    """The failure of a lesser pod is not that of a greater one, although they are alike."""
+    gate = [{"name": "wait"}]
+    waiting = pod(
+        "waiting",
+        cpu=3,
+        spec={"priority": 5, "schedulingGates": gate},
+        status={"nominatedNodeName": "a"},
+    )
+    told = Told(node("a", cpu=4), waiting)
+
+    found = told.places(important("greater", 9, cpu=2), important("lesser", 1, cpu=2))
+    assert found == {"greater": "a", "lesser": None}
+    told = Told(node("a", cpu=4), waiting)
+    assert told.places(important("lesser", 1, cpu=2)) == {"lesser": None}
+    assert told.places(important("greater", 9, cpu=2)) == {"greater": "a"}
+
+
+def test_the_room_kept_for_a_pod_is_no_room_for_its_like() -> None:
+    """A nominated pod fails by what is on its node, others also by the room that it keeps."""
+    keeps = important("keeps", 0, cpu=3, status={"nominatedNodeName": "a"})
+    told = Told(node("a", cpu=4, spec={"unschedulable": True}), node("b", cpu=2))
+
+    assert told.places(keeps) == {"keeps": None}
+    assert told.places(important("like", 0, cpu=3)) == {"like": None}
+
+
+def test_a_volume_in_use_is_not_like_one_that_is_free() -> None:
+    """Pods with a claim each are alike until the first of them runs: its volume is there then."""
+    claims = [pvc(f"c{at}", volume=f"v{at}") for at in range(3)]
+    volumes = [pv(f"v{at}", claim=f"c{at}@uid-c{at}") for at in range(3)]
+    nodes = [node("a"), csi_node("a", csi=1), node("b"), csi_node("b", csi=1)]
+    told = Told(storage_class(), *nodes, *claims, *volumes)
+
+    found = told.places(*(claiming(f"c{at}", name=f"p{at}") for at in range(3)))
+    assert found == {"p0": "a", "p1": "b", "p2": None}
+
+
+def test_a_volume_that_changes_does_not_change_others() -> None:
+    claims = [pvc(f"c{at}", volume=f"v{at}") for at in range(3)]
+    volumes = [pv(f"v{at}", claim=f"c{at}@uid-c{at}", hosts=("a",)) for at in range(3)]
+    told = Told(storage_class(), node("a"), node("b"), *claims, *volumes)
+
+    assert told.places(claiming("c0", name="p0")) == {"p0": "a"}
+    told.apply(pv("v0", claim="c0@uid-c0", hosts=("b",)))
+    assert told.places(claiming("c1", name="p1")) == {"p1": "a"}
+    told.remove(claims[0])
+    assert told.places(claiming("c2", name="p2")) == {"p2": "a"}
+
+
+def test_a_nominated_pod_shares_its_volume_with_itself_only() -> None:
+    """Its own volume is on the node in thought; that of a like pod would be one too many."""
+    claims = [pvc(f"c{at}", volume=f"v{at}") for at in range(2)]
+    volumes = [pv(f"v{at}", claim=f"c{at}@uid-c{at}") for at in range(2)]
+    told = Told(storage_class(), node("a"), csi_node("a", csi=1), *claims, *volumes)
+    other = pod("other", node="a", cpu=4)
+    told.apply(other)
+
+    assert told.places(claiming("c0", name="first", cpu=1)) == {"first": None}
+    told.apply(claiming("c0", name="first", cpu=1, status={"nominatedNodeName": "a"}))
+    told.remove(other)
+    assert told.places(claiming("c1", name="second", cpu=1)) == {"second": None}
+
+
+def test_the_terms_of_nominated_pods_read_labels() -> None:
+    """A label that nobody else reads tells two pods apart while such a pod is nominated."""
+    spec = {"schedulingGates": [{"name": "wait"}], **anti("index", "1")}
+    shy = pod("shy", spec=spec, status={"nominatedNodeName": "a"})
+    lonely = anti("app", "nobody")
+    told = Told(node("a"), node("b", cpu="1"), pod("fills", node="b", cpu=1), shy)
+
+    first = pod("p0", cpu="100m", labels={"index": "0"}, spec=lonely)
+    second = pod("p1", cpu="100m", labels={"index": "1"}, spec=lonely)
+    assert told.places(first, second) == {"p0": "a", "p1": None}
+    third = pod("p2", cpu="100m", labels={"index": "0"}, spec=lonely)
+    assert told.places(third) == {"p2": "a"}
+
+
+def test_the_selector_of_a_controller_reads_labels() -> None:
+    """Whether a pod counts itself depends on the labels that its controller selects."""
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    args = {"defaultingType": "List", "defaultConstraints": [spread]}
+    config = configuration(
+        profile(pluginConfig=[{"name": "PodTopologySpread", "args": args}]), WITH_OUTSIDERS
+    )
+    selector = ReplicaSet(namespace="default", name="set", selector=equality({"tier": "x"}))
+    owned = {"ownerReferences": [OWNER]}
+    full, roomy = node("a", labels={ZONE: "a"}, cpu=2), node("b", labels={ZONE: "b"}, cpu=1)
+    told = Told(full, roomy, selector, using=config)
+    told.apply(pod("one", node="a", labels={"tier": "x"}, metadata=owned))
+    told.apply(pod("fills", node="b", cpu=1))
+
+    ours = pod("ours", labels={"tier": "x"}, cpu="100m", metadata=owned)
+    strange = pod("strange", labels={"tier": "y"}, cpu="100m", metadata=owned)
+    assert told.places(strange, ours) == {"strange": "a", "ours": None}
+    again = pod("again", labels={"tier": "y"}, cpu="100m", metadata=owned)
+    assert told.places(again) == {"again": "a"}
+
+
+def test_a_label_that_a_selector_begins_to_read() -> None:
+    """Pods of an indexed job are alike, until a pod appears that one of them repels."""
+    told = Told(node("a", cpu=16), node("b", cpu=1))
+    pods = [pod(f"p{at}", cpu="100m", labels={"index": str(at % 2)}) for at in range(4)]
+
+    assert told.places(*pods[:2]) == {"p0": "a", "p1": "a"}
+    told.apply(pod("picky", node="a", spec=anti("index", "1")))
+    assert told.places(*pods[2:]) == {"p2": "a", "p3": "b"}
+
+
+def test_a_preference_that_cannot_be_read() -> None:
+    """It is an error only where nodes are scored, and is told as one."""
+    broken = {"matchExpressions": [{"key": "rank", "operator": "Gt", "values": ["x"]}]}
+    rule = {PREFERRED: [{"weight": 1, "preference": broken}]}
+    pods = [pod(f"p{at}", spec={"affinity": {"nodeAffinity": rule}}) for at in range(2)]
+
+    assert Told(node("a")).places(*pods) == {"p0": "a", "p1": "a"}
+    assert Told(node("a"), node("b")).places(*pods) == {"p0": None, "p1": None}
