@@ -14,8 +14,10 @@ from mooring.cluster import Cluster, Nodes
 from mooring.objects.node import ZONE, Node
 from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
+from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, ReplicaSet, Selecting, Service
 from tests.builders import node, pod
+from tests.storage_builders import csi_node, pv, pvc, storage_class
 
 NAMES = tuple(f"n{at}" for at in range(6))
 NAMESPACES = ("default", "shop")
@@ -51,7 +53,7 @@ taint = _one_of(
     value=["", "3"],
     effect=["NoSchedule", "PreferNoSchedule", "NoExecute"],
 )
-taints = st.just([]) | _some(taint)
+taints: st.SearchStrategy[list[Written]] = st.just([]) | _some(taint)
 images = st.sampled_from(
     [
         [],
@@ -137,8 +139,8 @@ spreads = _one_of(
     maxSkew=[1, 2],
     topologyKey=TOPOLOGY_KEYS,
     whenUnsatisfiable=["DoNotSchedule", "ScheduleAnyway"],
-    labelSelector=SELECTORS,
-    minDomains=[None, 1, 3],
+    labelSelector=SELECTORS[:4],
+    minDomains=[None, 3],
     nodeAffinityPolicy=[None, "Ignore"],
     nodeTaintsPolicy=[None, "Honor"],
     matchLabelKeys=[None, ["tier"]],
@@ -179,28 +181,64 @@ def _field(name: str, written: st.SearchStrategy[Any]) -> st.SearchStrategy[Writ
     return written.map(lambda value: {name: value})
 
 
-#: What a pod may have besides its containers. A pod has few of them, so that each shows.
-extras: st.SearchStrategy[Written] = st.one_of(
+_volumes = st.sampled_from(
+    [
+        [{"name": "v", "persistentVolumeClaim": {"claimName": "bound"}}],
+        [{"name": "v", "persistentVolumeClaim": {"claimName": "late"}}],
+        [{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}],
+        [
+            {"name": "v", "persistentVolumeClaim": {"claimName": "bound"}},
+            {"name": "w", "persistentVolumeClaim": {"claimName": "late"}},
+        ],
+        [{"name": "v", "gcePersistentDisk": {"pdName": "one"}}],
+        [{"name": "v", "gcePersistentDisk": {"pdName": "one", "readOnly": True}}],
+        [{"name": "v", "awsElasticBlockStore": {"volumeID": "two"}}],
+        [],
+    ]
+).map(lambda listed: {"volumes": listed})
+_pod_affinity = st.one_of(
     _affinity("podAffinity", REQUIRED, _some(affinity_terms)),
     _affinity("podAntiAffinity", REQUIRED, _some(affinity_terms)),
     _affinity("podAffinity", PREFERRED, _some(weighted_terms)),
     _affinity("podAntiAffinity", PREFERRED, _some(weighted_terms)),
-    _affinity(
-        "nodeAffinity", REQUIRED, _some(node_terms).map(lambda terms: {"nodeSelectorTerms": terms})
+)
+_tolerations = _field("tolerations", _some(tolerations))
+
+#: What a plugin is about: pods that are to try it have at least one of these.
+FOCUS: dict[str, st.SearchStrategy[Written]] = {
+    "InterPodAffinity": _pod_affinity,
+    "NodeAffinity": st.one_of(
+        _affinity(
+            "nodeAffinity",
+            REQUIRED,
+            _some(node_terms).map(lambda terms: {"nodeSelectorTerms": terms}),
+        ),
+        _affinity("nodeAffinity", PREFERRED, _some(weighted_node_terms)),
+        _field("nodeSelector", st.sampled_from([{"disk": "ssd"}, {ZONE: "a"}])),
     ),
-    _affinity("nodeAffinity", PREFERRED, _some(weighted_node_terms)),
-    _field("topologySpreadConstraints", _some(spreads)),
-    _field("tolerations", _some(tolerations)),
-    _field("nodeSelector", st.sampled_from([{"disk": "ssd"}, {ZONE: "a"}])),
-    _field("containers", _some(ports).map(lambda listed: [{"name": "main", "ports": listed}])),
+    "NodeDeclaredFeatures": st.sampled_from(
+        [{"initContainers": [RESTARTING]}, {"hostNetwork": True, "hostUsers": False}]
+    ),
+    "NodePorts": _field(
+        "containers", _some(ports).map(lambda listed: [{"name": "main", "ports": listed}])
+    ),
+    "NodeUnschedulable": _tolerations,
+    "NodeVolumeLimits": _volumes,
+    "PodTopologySpread": _field("topologySpreadConstraints", _some(spreads)),
+    "TaintToleration": _tolerations,
+    "VolumeBinding": _volumes,
+    "VolumeRestrictions": _volumes,
+    "VolumeZone": _volumes,
+}
+
+
+#: What a pod may have besides its containers. A pod has few of them, so that each shows.
+extras: st.SearchStrategy[Written] = st.one_of(
+    *FOCUS.values(),
     st.sampled_from(
         [
             {"overhead": {"cpu": "50m"}},
             {"initContainers": [SIDECAR]},
-            {"initContainers": [RESTARTING]},
-            {"hostNetwork": True, "hostUsers": False},
-            {"volumes": [{"name": "d", "gcePersistentDisk": {"pdName": "one"}}]},
-            {"volumes": [{"name": "d", "awsElasticBlockStore": {"volumeID": "two"}}]},
             {"volumes": [{"name": "d", "image": {"reference": "app"}}]},
         ]
     ),
@@ -208,10 +246,13 @@ extras: st.SearchStrategy[Written] = st.one_of(
 
 
 @st.composite
-def pod_specs(draw: st.DrawFn) -> Written:
+def pod_specs(draw: st.DrawFn, focus: str = "") -> Written:
     spec: Written = {"containers": draw(_some(containers)), "priority": draw(st.integers(0, 3))}
     affinity: Written = {}
-    for extra in draw(st.lists(extras, max_size=3)):
+    added = draw(st.lists(extras, max_size=1 if focus else 3))
+    if focus in FOCUS:
+        added += draw(_some(FOCUS[focus]))
+    for extra in added:
         for rule, written in extra.get("affinity", {}).items():
             affinity[rule] = {**affinity.get(rule, {}), **written}
         spec.update(extra)
@@ -224,24 +265,31 @@ DYING = {"deletionTimestamp": "2024-01-01T00:00:00Z"}
 
 
 @st.composite
-def pods(draw: st.DrawFn, name: str = "pod", on: str = "", *, terminating: bool = False) -> Pod:
-    """A pod, perhaps on a node."""
+def pods(
+    draw: st.DrawFn,
+    name: str = "pod",
+    on: str = "",
+    *,
+    terminating: bool = False,
+    focus: str = "",
+) -> Pod:
+    """A pod, perhaps on a node, perhaps with what a plugin is about."""
     leaving = DYING if terminating and draw(st.booleans()) else {}
     return pod(
         name,
         namespace=draw(st.sampled_from(NAMESPACES)),
         labels=draw(pod_labels),
         node=on,
-        spec=draw(pod_specs()),
+        spec=draw(pod_specs(focus)),
         metadata={**draw(metadata), **leaving},
     )
 
 
 @st.composite
-def placed_pods(draw: st.DrawFn, names: Sequence[str], most: int = 6) -> list[Pod]:
+def placed_pods(draw: st.DrawFn, names: Sequence[str], focus: str = "") -> list[Pod]:
     """Pods on some of the nodes."""
-    places = draw(st.lists(st.sampled_from(list(names)), max_size=most))
-    return [draw(pods(f"p{at}", on, terminating=True)) for at, on in enumerate(places)]
+    places = draw(st.lists(st.sampled_from(list(names)), max_size=5))
+    return [draw(pods(f"p{at}", on, terminating=True, focus=focus)) for at, on in enumerate(places)]
 
 
 workloads: st.SearchStrategy[Namespace | Selecting] = st.sampled_from(
@@ -256,18 +304,43 @@ workloads: st.SearchStrategy[Namespace | Selecting] = st.sampled_from(
 )
 
 
+storage: st.SearchStrategy[StorageObject] = st.sampled_from(
+    [
+        storage_class("late"),
+        storage_class("late", mode="Immediate"),
+        pv("one", claim="bound@uid-bound", labels={ZONE: "a"}),
+        pv("one", claim="bound@uid-bound", hosts=("n0", "n1")),
+        pv("two", hosts=("n1",)),
+        pv("two"),
+        pvc("bound", volume="one"),
+        pvc("bound"),
+        pvc("late"),
+        pvc("late", selected_node="n1"),
+        csi_node("n0", csi=1),
+        csi_node("n0", csi=0),
+        csi_node("n1", csi=2, ebs=1),
+    ]
+)
+
+
+def about_volumes(focus: str) -> bool:
+    return "Volume" in focus
+
+
 @st.composite
-def clusters(draw: st.DrawFn, least: int = 1) -> Cluster:
+def clusters(draw: st.DrawFn, least: int = 1, focus: str = "") -> Cluster:
     """A cluster with pods on its nodes, now and then with a row that has no node."""
-    count = draw(st.integers(least, len(NAMES)))
+    count = draw(st.integers(least, 4))
     made = Cluster()
     for name in NAMES[:count]:
         made.put_node(draw(nodes(name)))
     for item in draw(st.lists(workloads, max_size=3)):
         made.put_workload(item)
-    for each in draw(placed_pods(NAMES[:count])):
+    for thing in draw(st.lists(storage, min_size=2, max_size=7)) if about_volumes(focus) else ():
+        made.put_storage(thing)
+    for each in draw(placed_pods(NAMES[:count], focus)):
         made.put_pod(each)
-    if count > least and draw(st.booleans()):
+    if count > least and draw(st.integers(0, 3)) == 3:
         made.remove_node(draw(st.sampled_from(NAMES[:count])))
     return made
 

@@ -16,6 +16,7 @@ from mooring.plugins import BUILTIN
 
 FILTERS = [plugin for plugin in BUILTIN if issubclass(plugin, Filter)]
 SCORES = [plugin for plugin in BUILTIN if issubclass(plugin, Score)]
+EITHER = [plugin for plugin in BUILTIN if issubclass(plugin, Filter | Score)]
 
 
 class NotAsked(NamedTuple):
