@@ -224,7 +224,12 @@ FOCUS: dict[str, st.SearchStrategy[Written]] = {
     ),
     "NodeUnschedulable": _tolerations,
     "NodeVolumeLimits": _volumes,
-    "PodTopologySpread": _field("topologySpreadConstraints", _some(spreads)),
+    # Without constraints of its own, a pod has those of its service or controller.
+    "PodTopologySpread": st.one_of(
+        _field("topologySpreadConstraints", _some(spreads)),
+        _field("topologySpreadConstraints", _some(spreads)),
+        st.just({"topologySpreadConstraints": []}),
+    ),
     "TaintToleration": _tolerations,
     "VolumeBinding": _volumes,
     "VolumeRestrictions": _volumes,
@@ -292,18 +297,21 @@ def placed_pods(draw: st.DrawFn, names: Sequence[str], focus: str = "") -> list[
     return [draw(pods(f"p{at}", on, terminating=True, focus=focus)) for at, on in enumerate(places)]
 
 
-workloads: st.SearchStrategy[Namespace | Selecting] = st.sampled_from(
+namespaces = st.sampled_from(
     [
         Namespace(name="shop", labels={"team": "a"}),
         Namespace(name="shop", labels={}),
         Namespace(name="default", labels={"team": "a"}),
+    ]
+)
+services: st.SearchStrategy[Selecting] = st.sampled_from(
+    [
         Service(namespace="default", name="web", selector=equality({"app": "web"})),
         Service(namespace="shop", name="db", selector=equality({"app": "db"})),
         ReplicaSet(namespace="default", name="set", selector=equality({"tier": "x"})),
     ]
 )
-
-
+workloads: st.SearchStrategy[Namespace | Selecting] = st.one_of(namespaces, services)
 storage: st.SearchStrategy[StorageObject] = st.sampled_from(
     [
         storage_class("late"),
@@ -316,10 +324,18 @@ storage: st.SearchStrategy[StorageObject] = st.sampled_from(
         pvc("bound"),
         pvc("late"),
         pvc("late", selected_node="n1"),
-        csi_node("n0", csi=1),
-        csi_node("n0", csi=0),
-        csi_node("n1", csi=2, ebs=1),
     ]
+)
+csi_nodes: st.SearchStrategy[StorageObject] = st.sampled_from(
+    [csi_node("n0", csi=1), csi_node("n0", csi=0), csi_node("n1", csi=2, ebs=1), csi_node("n1")]
+)
+#: Enough for pods with claims to be decided about; later objects replace earlier ones.
+STORAGE = (
+    storage_class("late"),
+    pv("one", claim="bound@uid-bound", labels={ZONE: "a"}),
+    pvc("bound", volume="one"),
+    pvc("late"),
+    csi_node("n0", csi=1),
 )
 
 
@@ -336,8 +352,9 @@ def clusters(draw: st.DrawFn, least: int = 1, focus: str = "") -> Cluster:
         made.put_node(draw(nodes(name)))
     for item in draw(st.lists(workloads, max_size=3)):
         made.put_workload(item)
-    for thing in draw(st.lists(storage, min_size=2, max_size=7)) if about_volumes(focus) else ():
-        made.put_storage(thing)
+    if about_volumes(focus):
+        for thing in (*STORAGE, *draw(st.lists(storage | csi_nodes, max_size=3))):
+            made.put_storage(thing)
     for each in draw(placed_pods(NAMES[:count], focus)):
         made.put_pod(each)
     if count > least and draw(st.integers(0, 3)) == 3:

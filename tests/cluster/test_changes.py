@@ -99,17 +99,15 @@ def test_what_is_not_on_a_row_changes_everywhere() -> None:
 
 
 def test_a_trimmed_log_says_that_it_no_longer_knows() -> None:
-    log = ChangeLog()
-    for row in range(10):
+    log = ChangeLog(keep=4)
+    for row in range(9):
         log.note(row, Change.PODS)
-    log.trim(4)
 
-    assert log.generation == 10
-    assert log.since(5) is None
-    assert log.since(6) == {row: Change.PODS for row in range(6, 10)}
+    assert log.generation == 9
+    assert log.since(4) is None
+    assert log.since(5) == {row: Change.PODS for row in range(5, 9)}
     log.note(1, Change.PODS)
-    log.trim(4)
-    assert log.since(6) is not None
+    assert log.since(5) is not None
 
 
 @given(
@@ -120,10 +118,9 @@ def test_a_trimmed_log_says_that_it_no_longer_knows() -> None:
 def test_since_adds_up_what_came_after(
     notes: list[tuple[int, Change]], generation: int, keep: int
 ) -> None:
-    log = ChangeLog()
+    log = ChangeLog(keep)
     for row, kinds in notes:
         log.note(row, kinds)
-        log.trim(keep)
 
     assert log.generation == len(notes)
     found = log.since(min(generation, len(notes)))

@@ -86,8 +86,8 @@ def test_add_then_remove_is_identity_and_the_cluster_is_untouched(
     made = Cluster()
     for each in given_nodes:
         made.put_node(each)
-    for each in data.draw(placed_pods([n.name for n in given_nodes])):
-        made.put_pod(each)
+    for placed in data.draw(placed_pods([n.name for n in given_nodes])):
+        made.put_pod(placed)
     guest = data.draw(pods(name="guest"))
     # Only what is placed or nominated has its columns.
     made.nominate(guest, given_nodes[0].name)

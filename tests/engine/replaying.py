@@ -9,6 +9,7 @@ import hashlib
 import random
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 from mooring.engine.actions import BindPod, EvictPod, encode
 from mooring.engine.events import Applied, BindingFailed, Bound, Event, Evicted, Removed
@@ -62,6 +63,17 @@ def stream(seed: int, length: int = 120) -> list[Moment]:
     return [*moments, *((now + 20 * at, None) for at in range(1, 10))]
 
 
+def rush() -> list[Moment]:
+    """Like nodes full of like pods, and important ones that may go to any of them."""
+    names = [f"n{at}" for at in range(12)]
+    moments: list[Moment] = [(0.0, Applied(node(name, cpu=1))) for name in names]
+    moments += [(0.0, Applied(pod(f"low-{name}", node=name, cpu=1))) for name in names]
+    for at in range(8):
+        moments.append((1.0, Applied(pod(f"urgent{at}", spec={"priority": 5}, cpu=1))))
+        moments.append((1.0, None))
+    return moments
+
+
 def _node(dice: random.Random, at: int) -> Event:
     labels = {ZONE: dice.choice("abc"), "disk": dice.choice(["ssd", "hdd"])}
     return Applied(node(f"n{dice.randrange(8)}", labels=labels, cpu=dice.choice([1, 2, 4])))
@@ -82,15 +94,14 @@ def _pod(dice: random.Random, at: int) -> Event:
         }
     }
     gpus = {"requests": {"example.com/a": "1", "example.com/b": "1", "example.com/c": "1"}}
-    extra = dice.choice(
-        [
-            {},
-            {},
-            {"topologySpreadConstraints": [spread]},
-            {"affinity": away},
-            {"containers": [{"name": "main", "resources": gpus}]},
-        ]
-    )
+    extras: list[dict[str, Any]] = [
+        {},
+        {},
+        {"topologySpreadConstraints": [spread]},
+        {"affinity": away},
+        {"containers": [{"name": "main", "resources": gpus}]},
+    ]
+    extra = dice.choice(extras)
     spec = {"priority": dice.choice([0, 0, 5]), **extra}
     labels = {"app": dice.choice(["web", "db"]), "tier": dice.choice("xy")}
     return Applied(pod(f"p{at}", labels=labels, spec=spec, cpu=dice.choice(["500m", "1"])))
@@ -103,5 +114,6 @@ def _gone(dice: random.Random, at: int) -> Event:
 
 
 if __name__ == "__main__":
-    digest = hashlib.sha256(b"".join(actions_of(stream(seed)) for seed in range(3)))
+    streams = [stream(0), stream(1), rush()]
+    digest = hashlib.sha256(b"".join(actions_of(each) for each in streams))
     sys.stdout.write(digest.hexdigest())

@@ -177,7 +177,7 @@ def test_the_least_important_victims_are_chosen() -> None:
 
 def test_lower_nominations_to_the_node_are_cleared() -> None:
     gate = {"schedulingGates": [{"name": "g"}]}
-    waiting = {"status": {"nominatedNodeName": "one"}, "spec": gate}
+    waiting: dict[str, Any] = {"status": {"nominatedNodeName": "one"}, "spec": gate}
     run = driver(node("one", cpu=1), ranked("low", 1, "one"))
     run.apply(ranked("lesser", 3, **waiting), ranked("equal", 5, cpu="0", **waiting))
     run.apply(ranked("high", 5))

@@ -6,14 +6,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
 from mooring.engine.events import Applied, Removed
 from tests.engine import replaying
-from tests.engine.replaying import Moment, actions_of, stream
+from tests.engine.replaying import Moment, actions_of, rush, stream
 from tests.strategies import NAMES, nodes, pods, workloads
+
+
+def applied(item: Any) -> Applied:
+    return Applied(item)
 
 
 @st.composite
@@ -25,7 +30,7 @@ def moments(draw: st.DrawFn) -> list[Moment]:
         st.tuples(st.sampled_from([f"q{at}" for at in range(6)]), st.sampled_from(NAMES))
         .flatmap(lambda where: pods(*where))
         .map(Applied),
-        workloads.map(Applied),
+        workloads.map(applied),
         nodes().map(Removed),
         st.none(),
         st.none(),
@@ -51,6 +56,7 @@ def test_a_long_stream_does_something_and_replays() -> None:
         assert word in told
     assert actions_of(stream(1)) == told
     assert actions_of(stream(2)) != told
+    assert actions_of(rush()).count(b"evictPod") == 8
 
 
 def test_the_seed_of_hashes_makes_no_difference() -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from mooring.engine.actions import BindPod, RecordEvent
 from mooring.objects.workload import Namespace
 from tests.builders import node, pod
-from tests.engine.driver import bindings, driver, notes
+from tests.engine.driver import bindings, driver, notes, only
 
 DYING = {"deletionTimestamp": "2024-01-01T00:00:00Z"}
 
@@ -105,7 +106,8 @@ def test_several_profiles_each_take_their_own() -> None:
     run.bind(taken)
 
     assert bindings(taken) == {"p": "one", "q": "one"}
-    profiles_told = {action.pod.name: action.profile for action in run.step()}  # type: ignore[union-attr]
+    events = only(run.step(), RecordEvent)
+    profiles_told = {event.pod.name: event.profile for event in events}
     assert profiles_told == {"p": "default-scheduler", "q": "second"}
 
 
@@ -128,7 +130,7 @@ def test_a_recreated_pod_of_the_same_name_is_another_pod() -> None:
     run = driver(node("one"), pod("p", metadata={"uid": "first"}))
     run.remove(pod("p", metadata={"uid": "first"}))
     run.apply(pod("p", metadata={"uid": "second"}))
-    (bound,) = run.step(5)
+    (bound,) = only(run.step(5), BindPod)
 
     assert bound.pod.uid == "second"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from zlib import crc32
 
 import hypothesis.strategies as st
@@ -18,7 +19,7 @@ START = crc32(b"default-scheduler")
 def fleet(
     percentage: int | None, *, count: int = COUNT, full: frozenset[int] = frozenset()
 ) -> Driver:
-    config = {} if percentage is None else {"percentageOfNodesToScore": percentage}
+    config: dict[str, Any] = {} if percentage is None else {"percentageOfNodesToScore": percentage}
     return driver(
         *(node(f"n{at}", cpu=1 if at in full else 4) for at in range(count)),
         **config,

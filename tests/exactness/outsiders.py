@@ -52,7 +52,9 @@ class Crowds(NodeScore, Sign):
 
     def score_node(self, pod: Pod, node: NodeView) -> int:
         same = [other for other in node.pods if other.labels.get("index") == "1"]
-        return min(100, 10 * len(same) + len(node.node.annotations) + len(pod.labels.get("index", "")))
+        return min(
+            100, 10 * len(same) + len(node.node.annotations) + len(pod.labels.get("index", ""))
+        )
 
     def normalize(self, prepared: Pod, scores: Scores) -> Scores:
         return normalized(scores)

@@ -31,13 +31,17 @@ from tests.exactness.templates import (
     NAMESPACES,
     NODE_NAMES,
     Template,
+    repelling,
     some_labels,
     some_taints,
     template,
+    variation,
 )
 from tests.storage_builders import DRIVER
 
 _TERMINATING = "2024-01-01T00:00:00Z"
+# In how many ways a node can change.
+_ASPECTS = 8
 _FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport")
 
 Events = Iterator[Event]
@@ -67,11 +71,15 @@ class World:
         #: In a calm stream, pods concern each other only by the room that they take.
         self._is_calm = self.random.random() < 0.45
         count = self.random.choice([1, 2, 3, 5])
-        self._templates = [self._template(f"t{at}", shape.schedulers) for at in range(count)]
+        self._templates: list[Template] = []
+        for at in range(count):
+            self._templates.append(self._template(f"t{at}", shape.schedulers))
+        # What keeps happening hides what happens once: after some changes, all answers are found
+        # anew. So most streams see few kinds of change.
         churn = _CALM if self._is_calm else _CALM + _WILD
-        self._churn = [
-            each for each in churn for _ in range(self.random.choice([0, 0, 1, 1, 1, 4]))
-        ]
+        kinds = min(len(churn), self._pick([1, 1, 2, 2, 4, 30]))
+        self._churn = self.random.sample(churn, kinds)
+        self._aspects = self.random.sample(range(_ASPECTS), self._pick([1, 1, 2, _ASPECTS]))
 
     # What happens
 
@@ -82,6 +90,9 @@ class World:
         yield from self.apply("StorageClass", _storage_class("late", "WaitForFirstConsumer"))
         for _ in range(self.random.randint(*self.shape.nodes)):
             yield from self.add_node()
+        if any(each.claim for each in self._templates):
+            for name in list(self.all("Node")):
+                yield from self.limit_volumes(name)
         for _ in range(self.random.choice([0, 0, 4, 12])):
             yield from self.run_pod()
 
@@ -111,6 +122,9 @@ class World:
                     yield from self._soon(_partial(self._write_volumes, action))
 
     def _template(self, name: str, schedulers: tuple[str, ...]) -> Template:
+        if self._templates and self.random.random() < 0.5:
+            like = self._pick(self._templates)
+            return variation(self.random, like, name, calm=self._is_calm)
         return template(self.random, name, schedulers, calm=self._is_calm)
 
     # Objects
@@ -240,7 +254,7 @@ class World:
         return has
 
     def _images(self) -> list[Manifest]:
-        names = self.random.sample(sorted(IMAGES), self._pick([0, 0, 1, 2]))
+        names = self.random.sample(sorted(IMAGES), self._pick([0, 1, 1, 2]))
         tagged = {name: name if ":" in name else f"{name}:latest" for name in names}
         return [
             {"names": [tagged[name]], "sizeBytes": IMAGES[name] * 2**20} for name in sorted(names)
@@ -259,7 +273,7 @@ class World:
             return
         manifest = self._change("Node", self._pick(self.all("Node")))
         labels, spec, status = manifest["metadata"]["labels"], manifest["spec"], manifest["status"]
-        match self.random.randrange(8):
+        match self._pick(self._aspects):
             case 0:
                 spec["unschedulable"] = not spec.get("unschedulable")
             case 1:
@@ -331,6 +345,11 @@ class World:
         names = [*self.all("Node"), "nowhere"] if self.random.random() < 0.1 else self.all("Node")
         if names:
             yield from self._create(of, self._pick(names))
+
+    def run_repelling_pod(self) -> Events:
+        if self.all("Node"):
+            of = repelling(self.random, f"z{self._number}")
+            yield from self._create(of, self._pick(self.all("Node")))
 
     def nominate_pod(self) -> Events:
         """An important pod waits, with a node kept for it."""
@@ -514,9 +533,9 @@ class World:
             case _:
                 yield from self.limit_volumes()
 
-    def limit_volumes(self) -> Events:
+    def limit_volumes(self, name: str = "") -> Events:
         if self.all("Node"):
-            name = self._pick(self.all("Node"))
+            name = name or self._pick(self.all("Node"))
             limit = {"count": self._pick([1, 2, 5])}
             driver = {"name": DRIVER, "nodeID": name, "allocatable": limit}
             yield from self.apply("CSINode", {**_meta(name), "spec": {"drivers": [driver]}})
@@ -540,6 +559,7 @@ _CALM: tuple[Callable[[World], Events], ...] = (
     World.finish_pod,
 )
 _WILD: tuple[Callable[[World], Events], ...] = (
+    World.run_repelling_pod,
     World.nominate_pod,
     World.delete_pod,
     World.change_waiting_pod,

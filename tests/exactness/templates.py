@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.strategies import PREFERRED, REQUIRED
 NAMESPACES = ("default", "shop")
 NODE_NAMES = tuple(f"n{at}" for at in range(24))
 #: An image has one size everywhere: what a size of its own on one node means depends on history.
-IMAGES = {"app": 200, "db:v1": 900, "tools:v2": 2_000, "rare:v1": 400}
+IMAGES = {"app": 900, "db:v1": 2_000, "tools:v2": 4_000, "rare:v1": 8_000}
 TAINTS = (
     {"key": "gpu", "effect": "NoSchedule"},
     {"key": "spot", "value": "3", "effect": "PreferNoSchedule"},
@@ -73,8 +74,39 @@ def template(
         random.choice([(0,), (0,), (0, 5), (0, 5, 10), (3,)]),
         random.choice(["", "", "set", "other"]),
         random.random() < 0.4,
-        "" if calm else random.choice(["", "", "", "", "", "", "own", "own late", "shared"]),
+        "" if calm else random.choice(["", "", "", "", "", "own", "own", "own late", "shared"]),
     )
+
+
+def variation(random: Random, of: Template, name: str, *, calm: bool) -> Template:
+    """Nearly the same template: the two differ in one thing, as one and its next version do."""
+    spec = deepcopy(of.spec)
+    match random.randrange(5):
+        case 0:
+            other = random.choice([each for each in NAMESPACES if each != of.namespace])
+            return replace(of, name=name, namespace=other)
+        case 1:
+            return replace(of, name=name, labels=some_labels(random))
+        case 2:
+            spec["containers"][0]["image"] = random.choice(list(IMAGES))
+        case 3:
+            spec["containers"][0]["resources"] = _container(random)["resources"]
+        case 4:
+            spec.pop("tolerations", None)
+            _merge(spec, random.choice(CALM if calm else CALM + WILD)(random))
+    return replace(of, name=name, spec=spec)
+
+
+def repelling(random: Random, name: str) -> Template:
+    """Pods that others must keep away from, or go near to if they can."""
+    term = {
+        "topologyKey": random.choice([ZONE, HOSTNAME, HOSTNAME]),
+        "labelSelector": random.choice(SELECTORS[:3]),
+    }
+    away = {"podAntiAffinity": {REQUIRED: [term]}}
+    near = {"podAffinity": {PREFERRED: [{"weight": 50, "podAffinityTerm": term}]}}
+    spec = {"containers": [_container(random)], "affinity": random.choice([away, away, near])}
+    return Template(name, random.choice(NAMESPACES), {"app": "shy"}, spec, (0,))
 
 
 def some_labels(random: Random) -> dict[str, str]:

@@ -13,47 +13,80 @@ from hypothesis import given, settings
 from mooring.cluster import Change, Cluster, Scope
 from mooring.cluster.changes import EVERYWHERE
 from mooring.framework.plugin import Plugin
+from mooring.objects.node import HOSTNAME, Node
+from mooring.objects.pod import Pod
+from mooring.objects.storage import StorageObject
+from mooring.plugins.pod_topology_spread import PodTopologySpread
+from mooring.plugins.volume_binding import VolumeBinding
+from tests.builders import cluster, node, pod
 from tests.laws.answers import EITHER, build, everything_said
+from tests.storage_builders import claiming, pv, pvc, storage_class
 from tests.strategies import (
     NAMES,
     about_volumes,
     clusters,
+    csi_nodes,
+    namespaces,
     nodes,
     pod_labels,
     pods,
+    services,
     storage,
-    workloads,
 )
 
-NODE_FIELDS = ("labels", "taints", "unschedulable", "allocatable", "images", "declared_features")
-OTHER = ("add pod", "remove pod", "relabel pod", "nominate", "workload", "add node", "remove node")
+#: What can be done to a cluster, and the kind of change that tells of it.
+ASPECTS = {
+    "labels": Change.LABELS,
+    "taints": Change.TAINTS,
+    "unschedulable": Change.UNSCHEDULABLE,
+    "allocatable": Change.ALLOCATABLE,
+    "images": Change.IMAGES,
+    "declared_features": Change.FEATURES,
+    "add pod": Change.PODS,
+    "remove pod": Change.PODS,
+    "relabel pod": Change.PODS,
+    "nominate": Change.NOMINATED,
+    "namespace": Change.NAMESPACES,
+    "service": Change.SERVICES,
+    "add node": Change.MEMBERSHIP,
+    "remove node": Change.MEMBERSHIP,
+}
+STORAGE_ASPECTS = {
+    "storage": Change.VOLUMES,
+    "storage gone": Change.VOLUMES,
+    "limits": Change.ATTACH_LIMITS,
+}
 
 
-def change(made: Cluster, data: st.DataObject, focus: str) -> None:
+def telling(kind: type[Plugin], watched: int) -> list[str]:
+    """The changes that can show a dependency which is not declared."""
+    volumes = STORAGE_ASPECTS if about_volumes(kind.name) else {}
+    aspects = {**ASPECTS, **volumes}
+    read = [aspect for aspect, change in aspects.items() if change & watched]
+    if kind.scope is Scope.ROW:
+        # What is read of one row must not be read of another.
+        return [*aspects, *read, *read]
+    return [aspect for aspect in aspects if aspect not in read]
+
+
+def change(made: Cluster, data: st.DataObject, what: str, focus: str) -> None:
     """Does one thing to the cluster."""
-    volumes = ("storage", "storage gone") if about_volumes(focus) else ()
-    what = data.draw(st.sampled_from((*NODE_FIELDS, *OTHER, *volumes)))
-    if what in NODE_FIELDS:
-        _change_node(made, data, what)
-        return
     match what:
         case "add pod":
             on = data.draw(st.sampled_from(NAMES[:4]))
             made.put_pod(data.draw(pods("guest", on, terminating=True, focus=focus)))
+        case "remove pod" | "relabel pod":
+            _change_pod(made, data, what)
         case "nominate":
             made.nominate(data.draw(pods("nominated", focus=focus)), "n0")
-        case "workload":
-            made.put_workload(data.draw(workloads))
+        case "namespace" | "service" | "storage" | "storage gone" | "limits":
+            _change_surroundings(made, data, what)
         case "add node":
             made.put_node(data.draw(nodes("new")))
         case "remove node":
             made.remove_node(data.draw(st.sampled_from(NAMES[:4])))
-        case "storage":
-            made.put_storage(data.draw(storage))
-        case "storage gone":
-            made.remove_storage(data.draw(storage))
         case _:
-            _change_pod(made, data, what)
+            _change_node(made, data, what)
 
 
 def _change_node(made: Cluster, data: st.DataObject, field: str) -> None:
@@ -61,6 +94,20 @@ def _change_node(made: Cluster, data: st.DataObject, field: str) -> None:
     if row >= 0:
         changes: dict[str, Any] = {field: getattr(data.draw(nodes("other")), field)}
         made.put_node(msgspec.structs.replace(made.nodes.node(row), **changes))
+
+
+def _change_surroundings(made: Cluster, data: st.DataObject, what: str) -> None:
+    match what:
+        case "namespace":
+            made.put_workload(data.draw(namespaces))
+        case "service":
+            made.put_workload(data.draw(services))
+        case "storage":
+            made.put_storage(data.draw(storage))
+        case "storage gone":
+            made.remove_storage(data.draw(storage))
+        case "limits":
+            made.put_storage(data.draw(csi_nodes))
 
 
 def _change_pod(made: Cluster, data: st.DataObject, what: str) -> None:
@@ -90,12 +137,12 @@ def test_what_is_not_read_changes_no_answer(kind: type[Plugin], data: st.DataObj
     made = data.draw(clusters(least=2, focus=kind.name))
     asks = data.draw(pods(focus=kind.name))
     after = everything_said(plugin, asks, made.nodes)
-    for _ in range(5):
+    for _ in range(6):
         before, generation = after, made.changes.generation
         watched, epoch = plugin.watch(asks, made.nodes), made.nodes.epoch
         assert watched | kind.reads == kind.reads
 
-        change(made, data, kind.name)
+        change(made, data, data.draw(st.sampled_from(telling(kind, watched))), kind.name)
 
         noted = made.changes.since(generation)
         assert noted is not None
@@ -105,6 +152,58 @@ def test_what_is_not_read_changes_no_answer(kind: type[Plugin], data: st.DataObj
         if made.nodes.epoch == epoch:
             same += untouched(made, noted, watched, kind.scope, names)
         assert {name: after[name] for name in same} == {name: before[name] for name in same}
+
+
+def spreading(policy: str) -> Pod:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": HOSTNAME,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "nodeTaintsPolicy": policy,
+    }
+    return pod("p", labels={"app": "web"}, spec={"topologySpreadConstraints": [constraint]})
+
+
+TAINTED = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
+BOUND = (storage_class(), pv("one", hosts=("a",), claim="claim@uid-claim"), pvc(volume="one"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "storage", "asks", "changed"),
+    [
+        pytest.param(
+            PodTopologySpread,
+            (),
+            spreading("Honor"),
+            node("b", spec=TAINTED),
+            id="the taints of one node decide what is skewed on another",
+        ),
+        pytest.param(
+            VolumeBinding,
+            BOUND,
+            claiming("claim"),
+            node("a", labels={HOSTNAME: "renamed"}),
+            id="a volume is found by the labels of a node",
+        ),
+    ],
+)
+def test_rare_dependencies_are_read(
+    kind: type[Plugin], storage: tuple[StorageObject, ...], asks: Pod, changed: Node
+) -> None:
+    """What random clusters hit too seldom."""
+    made = cluster(node("a"), node("b"), pod("q", node="a", labels={"app": "web"}))
+    for item in storage:
+        made.put_storage(item)
+    before = everything_said(build(kind), asks, made.nodes)
+    generation = made.changes.generation
+
+    made.put_node(changed)
+
+    assert everything_said(build(kind), asks, made.nodes) != before
+    noted = made.changes.since(generation)
+    assert noted is not None
+    assert any(kinds & kind.reads for kinds in noted.values())
 
 
 @pytest.mark.parametrize("kind", EITHER, ids=lambda kind: kind.name)

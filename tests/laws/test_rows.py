@@ -83,7 +83,7 @@ def test_score(kind: type[Plugin], data: st.DataObject) -> None:
     assert plugin.normalize(prepared, np.array(raw, np.int64)[turned]).tolist() == [
         normal[at] for at in turned
     ]
-    column = np.full(len(nodes.alive), -7, np.int64)
+    column = np.zeros(len(nodes.alive), np.int64)
     for score, row in zip(raw, feasible.tolist(), strict=True):
         answer = plugin.rescore(prepared, nodes, nodes.facts(row), column)
         assert answer in (Rescore.UNKNOWN, Rescore.UPDATED)

@@ -19,7 +19,7 @@ MIB = 2**20
 SILENT_MEMORY = 200 * MIB
 
 
-def container(name: str = "main", *, sidecar: bool = False, **requests: str) -> dict[str, Any]:
+def container(name: str = "main", *, sidecar: bool = False, **requests: Any) -> dict[str, Any]:
     written = {"name": name, "resources": {"requests": requests}}
     return {**written, "restartPolicy": "Always"} if sidecar else written
 
@@ -120,7 +120,9 @@ DEFERRED = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
         ),
         pytest.param(
             build(
-                container(**{"hugepages-2Mi": "4Mi", "example.com/gpu": "1"}),
+                container(
+                    "main", sidecar=False, **{"hugepages-2Mi": "4Mi", "example.com/gpu": "1"}
+                ),
                 resources={
                     "requests": {
                         "hugepages-2Mi": "8Mi",
@@ -133,7 +135,11 @@ DEFERRED = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
             id="only cpu, memory and hugepages have a pod level",
         ),
         pytest.param(
-            build(container(cpu="0", **{"example.com/gpu": "0", "unknown": "3"})),
+            build(
+                container(
+                    "main", sidecar=False, cpu="0", **{"example.com/gpu": "0", "unknown": "3"}
+                )
+            ),
             {"cpu": 0, "example.com/gpu": 0},
             id="an explicit zero is kept, an unknown resource is not",
         ),

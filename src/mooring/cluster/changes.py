@@ -46,8 +46,10 @@ class Scope(StrEnum):
 class ChangeLog:
     """Row changes in order. A generation is a position in the log."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep: int = 65_536) -> None:
         self._dropped = 0
+        #: How many entries are worth keeping: whoever lags behind further starts anew.
+        self.keep = keep
         self._entries: list[tuple[int, int]] = []
 
     @property
@@ -57,6 +59,8 @@ class ChangeLog:
     def note(self, row: int, kinds: int) -> None:
         # Plain integers: combining flags of an enum takes many times as long.
         self._entries.append((row, int(kinds)))
+        if len(self._entries) > 2 * self.keep:
+            self._trim()
 
     def since(self, generation: int) -> dict[int, int] | None:
         """The rows that changed after a generation and how; None when that is no longer known."""
@@ -67,9 +71,7 @@ class ChangeLog:
             rows[row] = rows.get(row, 0) | kinds
         return rows
 
-    def trim(self, keep: int) -> None:
-        """Forgets the older half once there are twice as many entries as are worth keeping."""
-        excess = len(self._entries) - keep
-        if excess > keep:
-            del self._entries[:excess]
-            self._dropped += excess
+    def _trim(self) -> None:
+        excess = len(self._entries) - self.keep
+        del self._entries[:excess]
+        self._dropped += excess

@@ -34,9 +34,8 @@ from .workloads import Workloads
 
 T = TypeVar("T", bound=Hashable)
 
-# How many row changes are remembered per row before those who lag behind must start anew.
+# Of how many changes per row the log is kept, if that is more than it keeps anyway.
 _LOG_PER_ROW = 4
-_LOG_AT_LEAST = 65_536
 
 
 class UnknownNode(LookupError):
@@ -244,6 +243,8 @@ class Cluster:
     def nominate(self, pod: Pod, node_name: str) -> None:
         """Notes where a pod waits for a place; an empty name ends the nomination."""
         nominations = self._state.nominations
+        if not node_name and not nominations:
+            return
         before = nominations.node_of(pod)
         known = nominations.drop(pod.uid)
         label_keys = self._state.label_keys
@@ -379,7 +380,6 @@ class Cluster:
     def _note(self, row: int, kinds: int) -> None:
         self._state.facts.pop(row, None)
         self.changes.note(row, kinds)
-        self.changes.trim(max(_LOG_AT_LEAST, _LOG_PER_ROW * len(self._state.nodes)))
 
     def _note_membership(self, row: int) -> None:
         self._note(row, Change.ALL)

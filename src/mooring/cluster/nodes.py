@@ -81,6 +81,13 @@ class Nodes:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self.nominations = state.nominations
+        #: Namespaces, services and controllers.
+        self.workloads = state.workloads
+        #: Volumes, claims and what surrounds them.
+        self.storage = state.storage
+        #: Attach limits, and the plugins that migrated to CSI drivers.
+        self.csi_nodes = state.csi_nodes
         self.refresh()
 
     def refresh(self) -> None:
@@ -220,25 +227,6 @@ class Nodes:
 
     def view(self, row: int) -> NodeView:
         return NodeView(self, row)
-
-    @property
-    def nominations(self) -> Nominations:
-        return self._state.nominations
-
-    @property
-    def workloads(self) -> Workloads:
-        """Namespaces, services and controllers."""
-        return self._state.workloads
-
-    @property
-    def storage(self) -> Storage:
-        """Volumes, claims and what surrounds them."""
-        return self._state.storage
-
-    @property
-    def csi_nodes(self) -> CSINodeColumns:
-        """Attach limits, and the plugins that migrated to CSI drivers."""
-        return self._state.csi_nodes
 
     # Columns
 

@@ -83,6 +83,8 @@ class ScoreColumn:
     is_plain: bool
     #: The plugin's, looked up once: it is called for every row that changes.
     rescore: Callable[[Any, Nodes, RowFacts, Scores], Rescore]
+    #: What it adds to every total, where all rows have the same number.
+    flat: int | None = None
 
 
 @dataclass(slots=True)
@@ -215,20 +217,30 @@ class PodClass:
 
     def _normalize(self) -> None:
         """Brings totals up to date with the numbers of all rows."""
-        feasible = np.flatnonzero(self.bits == 0)
-        self.totals: Scores = np.zeros(len(self.bits), np.int64)
-        self._largest: dict[str, tuple[int, int]] = {}
+        #: What the plugins add up to whose numbers are used as they are.
+        self.plain: Scores = np.zeros(len(self.bits), np.int64)
         for column in self.columns:
-            if column.plugin.reduces is Reduction.NOTHING:
-                self.totals += column.raw * column.weight
-            elif len(feasible):
-                among = column.raw[feasible]
-                largest = int(among.max())
-                count = int(np.count_nonzero(among == largest))
-                self._largest[column.plugin.name] = largest, count
-                normal = _checked(column.plugin.normalize(column.prepared, among))
-                self.totals[feasible] += normal * column.weight
+            if column.is_plain:
+                self.plain += column.raw * column.weight
+        self.totals: Scores = self.plain.copy()
+        self._largest: dict[str, tuple[int, int]] = {}
+        feasible = np.flatnonzero(self.bits == 0)
+        for column in self._normalized if len(feasible) else ():
+            among = column.raw[feasible]
+            largest = int(among.max())
+            count = int(np.count_nonzero(among == largest))
+            self._largest[column.plugin.name] = largest, count
+            column.flat = None
+            normal = self._normal(column, feasible)
+            if (column.raw == column.raw[0]).all():
+                column.flat = int(normal[0])
+            self.totals[feasible] += normal
         self.ranking = None
+
+    def _normal(self, column: ScoreColumn, rows: NDArray[np.intp]) -> Scores:
+        """What a normalised column adds to the totals of rows, if these are the feasible ones."""
+        normal = column.plugin.normalize(column.prepared, column.raw[rows])
+        return _checked(normal) * column.weight
 
     # Catching up
 
@@ -311,7 +323,9 @@ class PodClass:
         for column in columns:
             scores = column.plugin.score(column.prepared, self._nodes, rows)
             if column.plugin.reduces is Reduction.NOTHING:
-                self.totals[rows] += (_checked(scores) - column.raw[rows]) * column.weight
+                gain = (_checked(scores) - column.raw[rows]) * column.weight
+                self.plain[rows] += gain
+                self.totals[rows] += gain
             else:
                 stale = True
             column.raw[rows] = scores
@@ -375,6 +389,7 @@ class PodClass:
             else:
                 stale = True
         if gain:
+            self.plain[row] += gain
             self.totals[row] += gain
         if stale:
             self._normalize()
@@ -443,15 +458,9 @@ class PodClass:
         return Scored(feasible, {}, totals)
 
     def _own_totals(self, feasible: NDArray[np.intp]) -> Scores:
-        if not self._largest or len(feasible) == int(np.count_nonzero(self.bits == 0)):
-            return self.totals[feasible]
-        # Fewer rows than the filters by row leave: what is normalised may look different.
-        totals = np.zeros(len(feasible), np.int64)
-        for column in self.columns:
-            among = column.raw[feasible]
-            if column.plugin.reduces is Reduction.LARGEST:
-                among = _checked(column.plugin.normalize(column.prepared, among))
-            totals += among * column.weight
+        totals = self.plain[feasible]
+        for column in self._normalized:
+            totals += self._normal(column, feasible) if column.flat is None else column.flat
         return totals
 
     def newest_prepared(self) -> PreFiltered:

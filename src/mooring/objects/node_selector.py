@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .meta import Wire
-from .selector import Labels
+from .selector import Labels, selects
 
 NodeOperator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 
@@ -74,20 +74,12 @@ class NodeRequirement:
 
     def matches(self, labels: Labels) -> bool:
         value = labels.get(self.key)
-        match self.operator:
-            case "In":
-                return value is not None and value in self.values
-            case "NotIn":
-                return value is None or value not in self.values
-            case "Exists":
-                return value is not None
-            case "DoesNotExist":
-                return value is None
-            case "Gt" | "Lt":
-                number = None if value is None else parse_int64(value)
-                if number is None:
-                    return False
-                return number > self.bound if self.operator == "Gt" else number < self.bound
+        if self.operator != "Gt" and self.operator != "Lt":
+            return selects(self.operator, self.values, value)
+        number = None if value is None else parse_int64(value)
+        if number is None:
+            return False
+        return number > self.bound if self.operator == "Gt" else number < self.bound
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,25 +26,32 @@ class LabelSelector(Wire, frozen=True):
     match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
 
 
+SetOperator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
+
+
+def selects(operator: SetOperator, values: tuple[str, ...], value: str | None) -> bool:
+    """Whether an expression holds for the value of its label; None is no such label."""
+    match operator:
+        case "In":
+            return value is not None and value in values
+        case "NotIn":
+            return value is None or value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+
+
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """One compiled expression. `values` is sorted, so that equal meanings compare equal."""
 
     key: str
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    operator: SetOperator
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Labels) -> bool:
-        value = labels.get(self.key)
-        match self.operator:
-            case "In":
-                return value is not None and value in self.values
-            case "NotIn":
-                return value is None or value not in self.values
-            case "Exists":
-                return value is not None
-            case "DoesNotExist":
-                return value is None
+        return selects(self.operator, self.values, labels.get(self.key))
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ class Queue:
     __slots__ = (
         "_admit",
         "_arrivals",
+        "_flushed",
         "_in_flight",
         "_listeners",
         "_places",
@@ -70,6 +71,7 @@ class Queue:
         self._places = Places(sort_key, max_in_unschedulable)
         self._in_flight = InFlight()
         self._arrivals = count()
+        self._flushed: float | None = None
 
     def __len__(self) -> int:
         return len(self._places)
@@ -204,6 +206,10 @@ class Queue:
 
     def flush(self, now: float) -> None:
         """Makes pods active whose backoff is over, and wakes those that have waited too long."""
+        if now == self._flushed:
+            # Whatever came since is to wait for longer than this moment.
+            return
+        self._flushed = now
         for place in BACKING_OFF:
             while queued := self._places.backed_off(place, now):
                 self._make_active(queued, BACKOFF_COMPLETE, now)

@@ -1,0 +1,108 @@
+"""The law can be broken, and it is seen: plugins that say less than the truth of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import pytest
+
+from mooring.cluster import Change, Nodes, Scope
+from mooring.framework.plugin import Reduction, Rescore
+from mooring.objects.pod import Pod
+from mooring.plugins.image_locality import ImageLocality
+from mooring.plugins.inter_pod_affinity import InterPodAffinity
+from mooring.plugins.node_affinity import NodeAffinity
+from mooring.plugins.node_ports import NodePorts
+from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from mooring.plugins.node_resources_fit import NodeResourcesFit
+from mooring.plugins.node_unschedulable import NodeUnschedulable
+from mooring.plugins.node_volume_limits import NodeVolumeLimits
+from mooring.plugins.pod_topology_spread import PodTopologySpread
+from mooring.plugins.taint_toleration import TaintToleration
+from tests.exactness.four_ways import Differs, configuration, run
+
+# More than any of the mutations needs.
+_MOST_STREAMS = 60
+
+Patch = pytest.MonkeyPatch
+Mutation = Callable[[Patch], None]
+
+
+def reads(plugin: type[Any], less: Change) -> Mutation:
+    return lambda patch: patch.setattr(plugin, "reads", plugin.reads & ~less)
+
+
+def scope(plugin: type[Any], narrower: Scope) -> Mutation:
+    return lambda patch: patch.setattr(plugin, "scope", narrower)
+
+
+def reduces(plugin: type[Any], less: Reduction) -> Mutation:
+    return lambda patch: patch.setattr(plugin, "reduces", less)
+
+
+def signs(plugin: type[Any], less: Callable[[Pod, Nodes], Hashable]) -> Mutation:
+    return lambda patch: patch.setattr(plugin, "sign", lambda self, pod, nodes: less(pod, nodes))
+
+
+def rescores_by_one_more(patch: Patch) -> None:
+    plugin = NodeResourcesBalancedAllocation
+    rescore = plugin.rescore
+
+    def off_by_one(self: Any, prepared: Any, nodes: Nodes, row: Any, scores: Any) -> Rescore:
+        answer = rescore(self, prepared, nodes, row, scores)
+        scores[row.number] += 1
+        return answer
+
+    patch.setattr(plugin, "rescore", off_by_one)
+
+
+def rechecks_kindly(patch: Patch) -> None:
+    patch.setattr(NodeResourcesFit, "recheck", lambda *_: Rescore.UPDATED)
+
+
+def watches_no_terms(patch: Patch) -> None:
+    watch = InterPodAffinity.watch
+    patch.setattr(
+        InterPodAffinity,
+        "watch",
+        lambda self, pod, nodes: watch(self, pod, nodes) & ~(Change.TERMS | Change.PODS),
+    )
+
+
+MUTATIONS: dict[str, Mutation] = {
+    "room that is taken is not read": reads(NodeResourcesFit, Change.REQUESTED),
+    "room that there is is not read": reads(NodeResourcesFit, Change.ALLOCATABLE),
+    "balance is not read": reads(NodeResourcesBalancedAllocation, Change.REQUESTED),
+    "taints are not read": reads(TaintToleration, Change.TAINTS),
+    "labels of nodes are not read": reads(NodeAffinity, Change.LABELS),
+    "cordoning is not read": reads(NodeUnschedulable, Change.UNSCHEDULABLE),
+    "ports are not read": reads(NodePorts, Change.PORTS),
+    "images are not read": reads(ImageLocality, Change.IMAGES),
+    "volumes are not read": reads(NodeVolumeLimits, Change.VOLUMES),
+    "spread reads no pods": reads(PodTopologySpread, Change.PODS),
+    "spread reads no services": reads(PodTopologySpread, Change.SERVICES),
+    "terms are not watched": watches_no_terms,
+    "spread by row": scope(PodTopologySpread, Scope.ROW),
+    "images by row": scope(ImageLocality, Scope.ROW),
+    "affinity by row": scope(InterPodAffinity, Scope.ROW),
+    "taints need no normalising": reduces(TaintToleration, Reduction.NOTHING),
+    "spread by the largest": reduces(PodTopologySpread, Reduction.LARGEST),
+    "rescoring is off by one": rescores_by_one_more,
+    "rechecking finds room": rechecks_kindly,
+    "labels are not signed": signs(InterPodAffinity, lambda pod, nodes: (pod.namespace, pod.terms)),
+    "tolerations are not signed": signs(TaintToleration, lambda pod, nodes: None),
+    "requests are not signed": signs(NodeResourcesFit, lambda pod, nodes: None),
+    "images are not signed": signs(ImageLocality, lambda pod, nodes: None),
+    "volumes in use are not signed": signs(NodeVolumeLimits, lambda pod, nodes: None),
+}
+
+
+@pytest.mark.parametrize("mutate", MUTATIONS.values(), ids=MUTATIONS)
+def test_it_is_seen(mutate: Mutation, monkeypatch: Patch) -> None:
+    mutate(monkeypatch)
+    using = configuration()
+
+    with pytest.raises(Differs):
+        for seed in range(_MOST_STREAMS):
+            run(seed, using, recounts=False)
