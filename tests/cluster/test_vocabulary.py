@@ -88,3 +88,17 @@ def test_codes_agree_with_a_count_of_uses(steps: list[tuple[bool, str]]) -> None
         assert len(set(words.in_use().values())) == len(held)
         judged = words.judged(ord)
         assert all(judged[words.code(word)] == ord(word) for word in held)
+
+
+def test_tables_stay_right_when_what_was_given_out_is_forgotten() -> None:
+    vocabulary: Vocabulary[str] = Vocabulary()
+    first = vocabulary.acquire("a")
+    assert vocabulary.judged(len)[first] == 1
+    for number in range(5_000):
+        vocabulary.release(vocabulary.acquire(f"value {number}"))
+    last = vocabulary.acquire("the last one")
+
+    answers = vocabulary.judged(len)
+
+    assert (answers[first], answers[last]) == (1, len("the last one"))
+    assert len(list(vocabulary.given_since(0))) <= 2

@@ -1,4 +1,4 @@
-"""Plugins from elsewhere, of all kinds: those that say nothing, little or nonsense of themselves."""
+"""Plugins from elsewhere: those that say nothing of themselves, a little, or everything."""
 
 from __future__ import annotations
 

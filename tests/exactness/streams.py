@@ -29,7 +29,6 @@ from tests.builders import Manifest, node_manifest, pod_manifest
 from tests.exactness.templates import (
     IMAGES,
     NAMESPACES,
-    NODE_NAMES,
     Template,
     repelling,
     some_labels,
@@ -40,8 +39,6 @@ from tests.exactness.templates import (
 from tests.storage_builders import DRIVER
 
 _TERMINATING = "2024-01-01T00:00:00Z"
-# In how many ways a node can change.
-_ASPECTS = 8
 _FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport")
 
 Events = Iterator[Event]
@@ -79,7 +76,7 @@ class World:
         churn = _CALM if self._is_calm else _CALM + _WILD
         kinds = min(len(churn), self._pick([1, 1, 2, 2, 4, 30]))
         self._churn = self.random.sample(churn, kinds)
-        self._aspects = self.random.sample(range(_ASPECTS), self._pick([1, 1, 2, _ASPECTS]))
+        self._aspects = self.random.sample(_ASPECTS, self._pick([1, 1, 2, len(_ASPECTS)]))
 
     # What happens
 
@@ -222,9 +219,10 @@ class World:
     # Nodes
 
     def add_node(self) -> Events:
-        free = [name for name in NODE_NAMES if name not in self.all("Node")]
-        free = free or [f"n{at}" for at in range(200) if f"n{at}" not in self.all("Node")]
-        yield from self.apply("Node", self._node(self._pick(free[:6])))
+        most = self.shape.nodes[1] + 12
+        free = [name for at in range(most) if (name := f"n{at}") not in self.all("Node")]
+        if free:
+            yield from self.apply("Node", self._node(self._pick(free[:6])))
 
     def _node(self, name: str) -> Manifest:
         labels = {}
@@ -269,42 +267,42 @@ class World:
 
     def change_node(self) -> Events:
         """One thing about one node is different."""
-        if not self.all("Node"):
-            return
-        manifest = self._change("Node", self._pick(self.all("Node")))
-        labels, spec, status = manifest["metadata"]["labels"], manifest["spec"], manifest["status"]
-        match self._pick(self._aspects):
-            case 0:
-                spec["unschedulable"] = not spec.get("unschedulable")
-            case 1:
-                _set_or_drop(labels, ZONE, self._pick(["a", "b", "c", ""]))
-            case 2:
-                _set_or_drop(labels, "disk", self._pick(["ssd", "hdd", ""]))
-            case 3:
-                _set_or_drop(labels, "rank", self._pick(["1", "7", ""]))
-            case 4:
-                spec["taints"] = some_taints(self.random)
-            case 5:
-                other = node_manifest("other", **self._capacity())
-                status["allocatable"] = other["status"]["allocatable"]
-            case 6:
-                status["images"] = self._images()
-            case 7:
-                status["declaredFeatures"] = self._features()
-                manifest["metadata"]["annotations"] = {"seen": self._pick("xy")}
-        yield from self.apply("Node", manifest)
+        yield from self._change_node(self._pick(self._aspects))
 
     def cordon(self) -> Events:
-        if self.all("Node"):
-            manifest = self._change("Node", self._pick(self.all("Node")))
-            manifest["spec"]["unschedulable"] = not manifest["spec"].get("unschedulable")
-            yield from self.apply("Node", manifest)
+        yield from self._change_node(World._cordon)
 
     def taint(self) -> Events:
+        yield from self._change_node(World._taint)
+
+    def _change_node(self, change: Callable[[World, Manifest], None]) -> Events:
         if self.all("Node"):
             manifest = self._change("Node", self._pick(self.all("Node")))
-            manifest["spec"]["taints"] = some_taints(self.random)
+            change(self, manifest)
             yield from self.apply("Node", manifest)
+
+    def _cordon(self, node: Manifest) -> None:
+        node["spec"]["unschedulable"] = not node["spec"].get("unschedulable")
+
+    def _taint(self, node: Manifest) -> None:
+        node["spec"]["taints"] = some_taints(self.random)
+
+    def _relabel(self, node: Manifest) -> None:
+        key, values = self._pick([(ZONE, "abc"), ("disk", ["ssd", "hdd"]), ("rank", "17")])
+        node["metadata"]["labels"].pop(key, None)
+        if self.random.random() < 0.8:
+            node["metadata"]["labels"][key] = self._pick(values)
+
+    def _resize(self, node: Manifest) -> None:
+        other = node_manifest("other", **self._capacity())
+        node["status"]["allocatable"] = other["status"]["allocatable"]
+
+    def _pull_images(self, node: Manifest) -> None:
+        node["status"]["images"] = self._images()
+
+    def _declare(self, node: Manifest) -> None:
+        node["status"]["declaredFeatures"] = self._features()
+        node["metadata"]["annotations"] = {"seen": self._pick("xy")}
 
     # Pods
 
@@ -541,6 +539,15 @@ class World:
             yield from self.apply("CSINode", {**_meta(name), "spec": {"drivers": [driver]}})
 
 
+_ASPECTS: tuple[Callable[[World, Manifest], None], ...] = (
+    World._cordon,
+    World._taint,
+    World._relabel,
+    World._relabel,
+    World._resize,
+    World._pull_images,
+    World._declare,
+)
 _CALM: tuple[Callable[[World], Events], ...] = (
     World.add_node,
     World.remove_node,
@@ -586,12 +593,6 @@ def _key(manifest: Manifest) -> str:
     metadata = manifest["metadata"]
     namespace = metadata.get("namespace")
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
-
-
-def _set_or_drop(labels: dict[str, str], key: str, value: str) -> None:
-    labels.pop(key, None)
-    if value:
-        labels[key] = value
 
 
 def _partial(happen: Callable[..., Events], *arguments: Any) -> Callable[[], Events]:

@@ -93,8 +93,8 @@ def test_a_volume_in_use_is_not_like_one_that_is_free() -> None:
     """Pods with a claim each are alike until the first of them runs: its volume is there then."""
     claims = [pvc(f"c{at}", volume=f"v{at}") for at in range(3)]
     volumes = [pv(f"v{at}", claim=f"c{at}@uid-c{at}") for at in range(3)]
-    nodes = [node("a"), csi_node("a", csi=1), node("b"), csi_node("b", csi=1)]
-    told = Told(storage_class(), *nodes, *claims, *volumes)
+    told = Told(storage_class(), node("a"), node("b"), *claims, *volumes)
+    told.apply(csi_node("a", csi=1), csi_node("b", csi=1))
 
     found = told.places(*(claiming(f"c{at}", name=f"p{at}") for at in range(3)))
     assert found == {"p0": "a", "p1": "b", "p2": None}

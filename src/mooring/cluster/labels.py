@@ -44,14 +44,13 @@ class LabelColumn:
 
     def numbers(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Per code its value as an integer, and whether it is one. The last place is ABSENT's."""
-        given = self.vocabulary.given
         self._numbers = grown(self._numbers, len(self.vocabulary) + 1)
         self._numeric = grown(self._numeric, len(self.vocabulary) + 1, False)
-        for code in given[self._numbers_until :]:
+        for code in self.vocabulary.given_since(self._numbers_until):
             number = parse_int64(self.vocabulary.values[code])
             self._numbers[code] = number or 0
             self._numeric[code] = number is not None
-        self._numbers_until = len(given)
+        self._numbers_until = self.vocabulary.moment
         return self._numbers, self._numeric
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -17,6 +17,10 @@ ABSENT = -1
 # Rules come from pod templates. Templates come and go, so the oldest rule makes room.
 _MOST_RULES = 512
 
+# How much is remembered of which codes were given out, before tables are better made anew.
+_MOST_GIVEN = 1_024
+_MOST_GIVEN_PER_CODE = 2
+
 
 class Vocabulary(Generic[T]):
     """Codes for the values in use. A code is given back when its last user leaves, then reused."""
@@ -27,8 +31,9 @@ class Vocabulary(Generic[T]):
         self._free: list[int] = []
         #: The value of each code; a code that is not in use keeps its last value.
         self.values: list[T] = []
-        #: Every code in the order of being given out, so that tables over codes can catch up.
-        self.given: list[int] = []
+        # The codes in the order of being given out, so that tables over codes can catch up.
+        self._given: list[int] = []
+        self._forgotten = 0
         self._judged: dict[Callable[[T], int], _Table[T]] = {}
 
     def __len__(self) -> int:
@@ -51,6 +56,17 @@ class Vocabulary(Generic[T]):
             del self._codes[self.values[code]]
             self._free.append(code)
 
+    @property
+    def moment(self) -> int:
+        """How many codes were given out so far."""
+        return self._forgotten + len(self._given)
+
+    def given_since(self, moment: int) -> Iterable[int]:
+        """The codes that mean something else than at a moment: perhaps all, after a long time."""
+        if moment < self._forgotten:
+            return range(len(self.values))
+        return set(self._given[moment - self._forgotten :])
+
     def in_use(self) -> dict[T, int]:
         return self._codes
 
@@ -72,7 +88,10 @@ class Vocabulary(Generic[T]):
             self.values.append(value)
             self._uses.append(0)
         self._codes[value] = code
-        self.given.append(code)
+        self._given.append(code)
+        if len(self._given) > _MOST_GIVEN_PER_CODE * len(self.values) + _MOST_GIVEN:
+            self._forgotten += len(self._given)
+            self._given.clear()
         return code
 
 
@@ -85,9 +104,9 @@ class _Table(Generic[T]):
         self._until = 0
 
     def caught_up(self, vocabulary: Vocabulary[T]) -> NDArray[np.int64]:
-        if self._until < len(vocabulary.given):
+        if self._until < vocabulary.moment:
             self._answers = grown(self._answers, len(vocabulary))
-            for code in set(vocabulary.given[self._until :]):
+            for code in vocabulary.given_since(self._until):
                 self._answers[code] = self._rule(vocabulary.values[code])
-            self._until = len(vocabulary.given)
+            self._until = vocabulary.moment
         return self._answers

@@ -126,10 +126,11 @@ class PodClass:
         self._ask_filters()
         self._ask_scores()
         self._look_wide()
+        filtering = {plugin.name for plugin in self.profile.filter}
         self._door_watch = _united(
             int(plugin.watch(pod, self._nodes))
             for plugin in self.profile.pre_filter
-            if plugin.scope is not Scope.ROW and plugin not in self.profile.filter
+            if plugin.scope is not Scope.ROW and plugin.name not in filtering
         )
         far = [column for column in self.columns if column.plugin.scope is not Scope.ROW]
         self._far_watch = _united(column.watch for column in far)

@@ -113,7 +113,9 @@ class Filtered:
             )
             for layer in self.layers
         )
-        return Filtered(rows, self.feasible[looked_at], layers, self.amended)
+        unseen = self.rows[~looked_at]
+        amended = tuple(each._without(unseen) for each in self.amended)
+        return Filtered(rows, self.feasible[looked_at], layers, amended)
 
     def replacing(self, other: Filtered) -> Filtered:
         """This outcome, with the rejections of another in place of its own for those rows."""

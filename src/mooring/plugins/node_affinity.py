@@ -94,11 +94,12 @@ class NodeAffinity(
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         spec = pod.spec
+        preferences = spec.node_preferences
         return (
             None if spec.node_selector is None else frozenset(spec.node_selector.items()),
             None if spec.node_terms is None else frozenset(spec.node_terms),
             spec.named_nodes,
-            spec.node_preferences,
+            frozenset(preferences) if isinstance(preferences, tuple) else preferences,
         )
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PodSpec | Narrowed[PodSpec] | Rejected | None:

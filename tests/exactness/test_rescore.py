@@ -1,0 +1,161 @@
+"""Answers for one row that changed are those that asking about all rows would give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from mooring.cluster import Cluster
+from mooring.engine.ranking import Ranking, Turns
+from mooring.framework.plugin import Filter, Plugin, Reduction, Rescore, Score
+from mooring.objects.pod import Pod
+from mooring.plugins import BUILTIN
+from tests.laws.answers import NotAsked, build, prepare_filter, prepare_score
+from tests.strategies import clusters, nodes, pods
+
+RECHECKING = [
+    each for each in BUILTIN if issubclass(each, Filter) and each.recheck is not Filter.recheck
+]
+RESCORING = [
+    each for each in BUILTIN if issubclass(each, Score) and each.rescore is not Score.rescore
+]
+QUICK = settings(max_examples=40)
+named = {"ids": lambda kind: kind.name}
+
+
+def change(made: Cluster, data: st.DataObject) -> None:
+    """Pods come and go, nodes change; none is added or removed."""
+    for at in range(data.draw(st.integers(1, 5))):
+        name = made.nodes.name(data.draw(st.sampled_from(made.nodes.rows.tolist())))
+        placed = sorted(made.pods)
+        leaves, comes = data.draw(st.tuples(st.booleans(), st.booleans()))
+        if placed and leaves:
+            made.remove_pod(data.draw(st.sampled_from(placed)))
+        elif comes:
+            made.put_pod(data.draw(pods(f"new{at}", name)))
+        else:
+            made.put_node(data.draw(nodes(name)))
+
+
+@pytest.mark.parametrize("kind", RECHECKING, **named)  # type: ignore[arg-type]
+@given(made=clusters(least=2), asks=pods(), data=st.data())
+@QUICK
+def test_recheck_says_what_the_filter_would(
+    kind: type[Plugin], made: Cluster, asks: Pod, data: st.DataObject
+) -> None:
+    """What was prepared before the change is good for after it, row by row."""
+    plugin: Any = build(kind)
+    prepared = prepare_filter(plugin, asks, made.nodes)
+    if isinstance(prepared, NotAsked):
+        return
+
+    change(made, data)
+
+    rejected = plugin.filter(prepared, made.nodes, made.nodes.everything).rejected
+    for row in made.nodes.rows.tolist():
+        answer = plugin.recheck(prepared, made.nodes, made.nodes.facts(row))
+        if answer is not Rescore.UNKNOWN:
+            assert (answer is Rescore.INFEASIBLE) == rejected[row]
+
+
+@pytest.mark.parametrize("kind", RESCORING, **named)  # type: ignore[arg-type]
+@given(made=clusters(least=2), asks=pods(), data=st.data())
+@QUICK
+def test_rescore_finds_what_scoring_anew_would(
+    kind: type[Plugin], made: Cluster, asks: Pod, data: st.DataObject
+) -> None:
+    plugin: Any = build(kind)
+    prepared = prepare_score(plugin, asks, made.nodes, made.nodes.rows)
+    if isinstance(prepared, NotAsked):
+        return
+    scores = plugin.score(prepared, made.nodes, made.nodes.everything)
+
+    change(made, data)
+
+    anew = plugin.score(prepared, made.nodes, made.nodes.everything)
+    for row in made.nodes.rows.tolist():
+        others = np.delete(scores, row).tolist()
+        answer = plugin.rescore(prepared, made.nodes, made.nodes.facts(row), scores)
+        if answer is Rescore.UPDATED:
+            assert scores[row] == anew[row]
+        assert np.delete(scores, row).tolist() == others
+
+
+def test_the_plugins_of_a_plain_pod_answer_row_by_row() -> None:
+    """Without this, placing one pod after the other would ask about all nodes each time."""
+    assert {"NodeResourcesFit", "NodePorts"} <= {kind.name for kind in RECHECKING}
+    rescoring = {kind.name for kind in RESCORING}
+    assert {"NodeResourcesFit", "NodeResourcesBalancedAllocation"} <= rescoring
+    for kind in RESCORING:
+        assert kind.reduces is not Reduction.EVERYTHING
+
+
+# The ranking
+
+TOTALS = st.integers(-3, 3)
+
+
+@st.composite
+def rankings(draw: st.DrawFn) -> tuple[dict[int, int], list[int], int]:
+    """Totals of some rows, all rows in their visit order, and where the search starts."""
+    count = draw(st.integers(1, 8))
+    order = draw(st.permutations(range(count)))
+    totals = draw(st.dictionaries(st.integers(0, count - 1), TOTALS))
+    return totals, order, draw(st.integers(0, count - 1))
+
+
+def ranked(totals: dict[int, int], order: list[int], start: int = 0) -> Ranking:
+    rows = np.array(sorted(totals), np.intp)
+    numbers = np.array([totals[row] for row in sorted(totals)], np.int64)
+    return Ranking(rows, numbers, Turns.of(np.array(order, np.intp), len(order), start))
+
+
+def best(totals: dict[int, int], order: list[int], start: int) -> int | None:
+    turns = order[start:] + order[:start]
+    return min(totals, key=lambda row: (-totals[row], turns.index(row)), default=None)
+
+
+@given(rankings(), st.lists(st.tuples(st.integers(0, 7), st.none() | TOTALS), max_size=40))
+def test_the_ranking_is_a_sort(
+    rows: tuple[dict[int, int], list[int], int], changes: list[tuple[int, int | None]]
+) -> None:
+    """After any changes, the best row is the one that sorting would put first."""
+    totals, order, start = rows
+    ranking = ranked(totals, order, start)
+    assert ranking.best() == best(totals, order, start)
+    for row, total in changes:
+        if row >= len(order):
+            continue
+        if total is None:
+            totals.pop(row, None)
+            ranking.drop(row)
+        else:
+            totals[row] = total
+            ranking.put(row, total)
+        assert ranking.best() == best(totals, order, start)
+
+
+def test_a_row_that_returns_is_ranked_again() -> None:
+    ranking = ranked({0: 5, 1: 5}, [1, 0])
+
+    assert ranking.best() == 1
+    ranking.put(1, 3)
+    assert ranking.best() == 0
+    ranking.drop(0)
+    assert ranking.best() == 1
+    ranking.put(0, 5)
+    ranking.put(1, 5)
+    assert ranking.best() == 1
+
+
+def test_a_ranking_wears_out() -> None:
+    ranking = ranked({0: 0}, [0])
+
+    for total in range(1, 50):
+        ranking.put(0, total)
+    assert ranking.is_worn
+    assert ranking.best() == 0

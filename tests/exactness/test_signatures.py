@@ -1,0 +1,327 @@
+"""Which pods are alike: as many as possible, and never two that could be decided differently."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from mooring.cluster import Cluster, Nodes
+from mooring.config import FeatureGates, default, load_mapping
+from mooring.engine import Engine
+from mooring.engine.events import Applied
+from mooring.engine.signatures import Signer
+from mooring.framework.nominated import filter_with_nominated
+from mooring.framework.profile import Profile, known_plugins
+from mooring.framework.run import pre_filter, score_rows
+from mooring.framework.status import PluginError
+from mooring.objects.decode import KINDS, from_builtins
+from mooring.objects.pod import Pod
+from mooring.objects.selector import equality
+from mooring.objects.workload import ReplicaSet, Service
+from mooring.plugins import REGISTRY
+from mooring.simulate.golden import Recording, read
+from tests.builders import cluster, node, pod
+from tests.exactness.four_ways import configuration
+from tests.exactness.streams import Shape, World
+from tests.exactness.templates import template, variation
+from tests.storage_builders import claiming, mounting, pv, pvc, storage_class
+from tests.strategies import OWNER, REQUIRED
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+PROFILE = Engine(configuration(), REGISTRY).profiles["default-scheduler"]
+
+
+def are_alike(one: Pod, other: Pod, nodes: Nodes) -> bool:
+    signer = Signer(PROFILE)
+    signature = signer.sign(one, nodes)
+    return signature is not None and signature == signer.sign(other, nodes)
+
+
+# What matters and what does not
+
+NODES = cluster(node("a"), node("b")).nodes
+
+
+def serving(**port: Any) -> Pod:
+    container = {"name": "main", "ports": [{"hostPort": 80, **port}]}
+    return pod(spec={"containers": [container]})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(pod("a"), pod("b"), id="names"),
+        pytest.param(pod(spec={"priority": 1}), pod(spec={"priority": 2}), id="priorities"),
+        pytest.param(pod(labels={"index": "1"}), pod(labels={"index": "2"}), id="unread labels"),
+        pytest.param(pod(), mounting({"configMap": {"name": "x"}}), id="config maps"),
+        pytest.param(pod(), mounting({"secret": {"secretName": "x"}}), id="secrets"),
+        pytest.param(pod(), mounting({"projected": {"sources": []}}), id="projected volumes"),
+        pytest.param(pod(), mounting({"emptyDir": {}}), id="empty directories"),
+        pytest.param(
+            serving(), serving(hostIP="0.0.0.0", protocol="TCP"), id="ports that say the same"
+        ),
+        pytest.param(
+            pod(metadata={"annotations": {"a": "1"}}), pod(), id="annotations that nobody reads"
+        ),
+    ],
+)
+def test_alike(one: Pod, other: Pod) -> None:
+    assert are_alike(one, other, NODES)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(pod(cpu=1), pod(cpu=2), id="requests"),
+        pytest.param(pod(cpu=0), pod(), id="requests of 0 and none"),
+        pytest.param(serving(), serving(hostIP="10.0.0.1"), id="addresses of ports"),
+        pytest.param(serving(), serving(protocol="UDP"), id="protocols of ports"),
+        pytest.param(pod(), pod(namespace="shop"), id="namespaces"),
+        pytest.param(
+            pod(), pod(spec={"containers": [{"image": "app"}, {"image": "app"}]}), id="containers"
+        ),
+        pytest.param(pod(), pod(spec={"containers": [{"image": "db"}]}), id="images"),
+        pytest.param(pod(), pod(spec={"tolerations": [{"operator": "Exists"}]}), id="tolerations"),
+        pytest.param(pod(), pod(spec={"nodeSelector": {"disk": "ssd"}}), id="node selectors"),
+        pytest.param(
+            mounting({"gcePersistentDisk": {"pdName": "one"}}),
+            mounting({"gcePersistentDisk": {"pdName": "two"}}),
+            id="disks",
+        ),
+        pytest.param(
+            pod(status={"containerStatuses": [{"name": "main", "resources": {"requests": {}}}]}),
+            pod(
+                status={
+                    "containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": "3"}}}]
+                }
+            ),
+            id="granted resources",
+        ),
+    ],
+)
+def test_not_alike(one: Pod, other: Pod) -> None:
+    assert are_alike(one, one, NODES)
+    assert not are_alike(one, other, NODES)
+
+
+def test_pods_with_devices_are_not_signed() -> None:
+    device = pod(spec={"resourceClaims": [{"name": "gpu"}]})
+
+    assert Signer(PROFILE).sign(device, NODES) is None
+
+
+def test_claims_are_resolved() -> None:
+    """Like volumes make like pods; what is bound only once a node is chosen makes none."""
+    volumes = [pv(f"v{at}", claim=f"c{at}@uid-c{at}", hosts=("a",)) for at in range(2)]
+    far = pv("v2", claim="c2@uid-c2", hosts=("b",))
+    claims = [pvc(f"c{at}", volume=f"v{at}") for at in range(3)]
+    known = cluster(node("a"), storage_class(), *volumes, far, *claims, pvc("late"))
+
+    assert are_alike(claiming("c0"), claiming("c1"), known.nodes)
+    assert not are_alike(claiming("c0"), claiming("c2"), known.nodes)
+    assert Signer(PROFILE).sign(claiming("late"), known.nodes) is None
+    known.put_pod(claiming("c0", name="runs", node="a"))
+    assert not are_alike(claiming("c0"), claiming("c1"), known.nodes)
+
+
+# Labels that somebody begins to read
+
+FIRST, SECOND = (
+    pod(f"web-{at}", labels={"app": "web", "index": str(at)}, metadata={"ownerReferences": [OWNER]})
+    for at in range(2)
+)
+READER = {
+    "affinity": {
+        "podAntiAffinity": {
+            REQUIRED: [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"index": "0"}}},
+            ]
+        }
+    }
+}
+
+
+def by_running_pod(known: Cluster) -> None:
+    known.put_pod(pod("reader", node="a", spec=READER))
+
+
+def by_assumed_pod(known: Cluster) -> None:
+    known.assume(pod("reader", spec=READER), "a")
+
+
+def by_nominated_pod(known: Cluster) -> None:
+    known.nominate(pod("reader", spec=READER), "a")
+
+
+def by_service(known: Cluster) -> None:
+    selector = equality({"index": "0"})
+    known.put_workload(Service(namespace="default", name="web", selector=selector))
+
+
+def by_controller(known: Cluster) -> None:
+    selector = equality({"index": "0"})
+    known.put_workload(ReplicaSet(namespace="default", name="set", selector=selector))
+
+
+@pytest.mark.parametrize(
+    "begin", [by_running_pod, by_assumed_pod, by_nominated_pod, by_service, by_controller]
+)
+def test_an_index_matters_once_somebody_reads_it(begin: Any) -> None:
+    known = cluster(node("a"))
+    signer = Signer(PROFILE)
+    before = signer.sign(FIRST, known.nodes)
+    assert before is not None
+    assert signer.sign(SECOND, known.nodes) == before
+
+    begin(known)
+
+    after = signer.sign(FIRST, known.nodes)
+    assert after not in (None, before, signer.sign(SECOND, known.nodes))
+
+
+def test_an_index_is_forgotten_with_its_last_reader() -> None:
+    known = cluster(node("a"))
+    by_running_pod(known)
+    assert not are_alike(FIRST, SECOND, known.nodes)
+    known.remove_pod("default/reader")
+    assert are_alike(FIRST, SECOND, known.nodes)
+
+    by_nominated_pod(known)
+    assert not are_alike(FIRST, SECOND, known.nodes)
+    known.nominate(pod("reader", spec=READER), "")
+    assert are_alike(FIRST, SECOND, known.nodes)
+
+
+# Recorded signatures
+
+
+def told_apart(one: Pod, nodes: Nodes) -> Hashable:
+    """What kube-scheduler does not sign although it can change a verdict or a score.
+
+    It lets pods in other namespaces share a signature where no plugin of its own looks at them,
+    and it looks up neither what claims are bound to nor how scoring counts requests.
+    """
+    spec = one.spec
+    return (
+        one.namespace,
+        one.owner,
+        nodes.labels_that_matter(one),
+        spec.host_ports,
+        tuple(spec.scoring_requests.items()),
+        len(spec.all_containers),
+        spec.volumes and one.key,
+    )
+
+
+def load(recording: Recording) -> tuple[Engine, dict[str, Pod]]:
+    scenario = recording.scenario
+    known, gates = known_plugins(REGISTRY), FeatureGates.parse(scenario.feature_gates)
+    if scenario.config is None:
+        using = default(known, gates)
+    else:
+        using = load_mapping(scenario.config, known=known, gates=gates)
+    engine = Engine(using, REGISTRY)
+    for raw in scenario.objects:
+        if raw["kind"] in KINDS:
+            engine.handle(Applied(from_builtins(raw["kind"], raw)), 0.0)
+    pods = [each for raw in scenario.pending if isinstance(each := from_builtins("Pod", raw), Pod)]
+    return engine, {each.key: each for each in pods}
+
+
+def test_pods_that_kube_scheduler_signs_alike_are_alike() -> None:
+    shared = 0
+    for recording in read(GOLDEN / "signatures.jsonl.gz"):
+        engine, pods = load(recording)
+        nodes = engine.cluster.nodes
+        signers = {name: Signer(each) for name, each in engine.profiles.items()}
+        steps = [step for step in recording.golden.steps if step.signature is not None]
+        for one, other in combinations(steps, 2):
+            first, second = pods[one.pod], pods[other.pod]
+            if one.signature != other.signature or told_apart(first, nodes) != told_apart(
+                second, nodes
+            ):
+                continue
+            signer = signers[first.spec.scheduler_name]
+            assert signer.sign(first, nodes) == signer.sign(second, nodes) is not None
+            shared += 1
+    assert shared > 20
+
+
+@pytest.mark.parametrize("category", ["signatures", "mixed"])
+def test_what_is_signed_alike_is_decided_alike_in_recorded_clusters(category: str) -> None:
+    for recording in read(GOLDEN / f"{category}.jsonl.gz"):
+        engine, pods = load(recording)
+        for name, profile in engine.profiles.items():
+            mine = [each for each in pods.values() if each.spec.scheduler_name == name]
+            assert_consistent(profile, mine, engine.cluster.nodes)
+
+
+# Consistency
+
+
+def assert_consistent(profile: Profile, pods: list[Pod], nodes: Nodes) -> int:
+    """Pods with one signature get the same answers; tells how many there were beyond the first."""
+    signer = Signer(profile)
+    answers: dict[int, tuple[Pod, Any]] = {}
+    repeated = 0
+    for each in pods:
+        signature = signer.sign(each, nodes)
+        if signature is None:
+            continue
+        said = everything_said(profile, each, nodes)
+        known, before = answers.setdefault(signature, (each, said))
+        assert said == before, f"{each.key} is signed like {known.key}"
+        repeated += known is not each
+    return repeated
+
+
+def everything_said(profile: Profile, asks: Pod, nodes: Nodes) -> Any:
+    """Why each node is refused, by whom, and what the others score; or what went wrong."""
+    try:
+        prepared = pre_filter(profile, asks, nodes)
+        if prepared.rejected is not None:
+            return prepared.rejected, prepared.rejected_by
+        filtered = filter_with_nominated(profile, asks, prepared, nodes, nodes.everything)
+        refused = dict(filtered.refusals())
+        scored = score_rows(profile, asks, nodes, filtered.feasible_rows)
+    except PluginError as error:
+        return str(error)
+    by_plugin = {name: scores.tolist() for name, scores in scored.by_plugin.items()}
+    return prepared.node_names, refused, filtered.feasible_rows.tolist(), by_plugin
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=60)
+def test_what_is_signed_alike_is_decided_alike(seed: int) -> None:
+    compare_templates(seed)
+
+
+def test_many_are_signed_alike() -> None:
+    assert sum(compare_templates(seed) for seed in range(10)) > 50
+
+
+def compare_templates(seed: int) -> int:
+    """Random templates, and others that differ in one thing, over a random cluster."""
+    world, random = World(seed, Shape()), Random(seed)
+    engine = Engine(configuration(), REGISTRY)
+    for event in world.opening():
+        engine.handle(event, 0.0)
+    calm = random.random() < 0.3
+    templates = [template(random, f"s{at}", ("default-scheduler",), calm=calm) for at in range(3)]
+    templates += [variation(random, each, f"{each.name}v", calm=calm) for each in templates * 2]
+    pods: list[Pod] = []
+    for each in templates * 2:
+        for event in world._create(each):
+            if isinstance(event, Applied) and isinstance(event.object, Pod):
+                pods.append(event.object)
+            else:
+                engine.handle(event, 0.0)
+
+    return assert_consistent(PROFILE, pods, engine.cluster.nodes)
