@@ -217,6 +217,11 @@ class PodClass:
         return plugin.pre_score(self.pod, self._nodes, self._nodes.rows)
 
     def _normalize(self) -> None:
+        """Finds all totals anew; the ranking is no longer what it was."""
+        self._add_up()
+        self.ranking = None
+
+    def _add_up(self) -> None:
         """Brings totals up to date with the numbers of all rows."""
         #: What the plugins add up to whose numbers are used as they are.
         self.plain: Scores = np.zeros(len(self.bits), np.int64)
@@ -236,7 +241,7 @@ class PodClass:
             if (column.raw == column.raw[0]).all():
                 column.flat = int(normal[0])
             self.totals[feasible] += normal
-        self.ranking = None
+        self._is_behind = False
 
     def _normal(self, column: ScoreColumn, rows: NDArray[np.intp]) -> Scores:
         """What a normalised column adds to the totals of rows, if these are the feasible ones."""
@@ -311,6 +316,8 @@ class PodClass:
         for row, kinds in self._unscored.items():
             changed[row] = changed.get(row, 0) | kinds
         self._unscored.clear()
+        if self._is_behind:
+            self._add_up()
         rows = np.fromiter(changed, np.intp, len(changed))
         filters, columns = self._asked(_united(changed.values()))
         before = self.bits[rows]
@@ -362,11 +369,9 @@ class PodClass:
                 self._leave(row)
         elif before:
             columns = self._asked(kinds | self._unscored.pop(row, 0))[1]
-            self._rescore(row, facts, columns)
-            if self._normalized:
-                self._normalize()
+            self._enter(row, facts, columns)
         else:
-            self._rescore(row, facts, columns)
+            self._move(row, self._rescore(row, facts, columns))
 
     def _leave(self, row: int) -> None:
         """A row no longer takes such pods. What it would score is not kept up to date."""
@@ -375,27 +380,58 @@ class PodClass:
         elif self.ranking is not None:
             self.ranking.drop(row)
 
-    def _rescore(self, row: int, facts: RowFacts, columns: list[ScoreColumn]) -> None:
-        """Brings the numbers of a feasible row up to date."""
+    def _enter(self, row: int, facts: RowFacts, columns: list[ScoreColumn]) -> None:
+        """A row takes such pods again."""
+        gain = self._rescore(row, facts, columns)
+        if gain is None or self._raises_largest(row):
+            self._normalize()
+            return
+        if self.ranking is None:
+            self.plain[row] += gain
+            self.totals[row] = self._total(row)
+        else:
+            self._is_behind = True
+            self.ranking.put(row, self._total(row))
+
+    def _move(self, row: int, gain: int | None) -> None:
+        """A row that takes such pods is better or worse by so much; None leaves that open."""
+        if gain is None:
+            self._normalize()
+        elif gain and self.ranking is not None:
+            # The ranking is enough to go on with.
+            self._is_behind = True
+            self.ranking.move(row, gain)
+        elif gain:
+            self.plain[row] += gain
+            self.totals[row] += gain
+
+    def _rescore(self, row: int, facts: RowFacts, columns: list[ScoreColumn]) -> int | None:
+        """Brings the numbers of a row up to date; tells by how much its total grows, if it can."""
         nodes = self._nodes
         gain = 0
-        stale = False
+        relative = False
         for column in columns:
             raw = column.raw
-            before = raw[row]
+            before = raw.item(row)
             if column.rescore(column.prepared, nodes, facts, raw) is not UPDATED:
                 raw[row] = column.plugin.score(column.prepared, nodes, np.array([row]))[0]
             if column.is_plain:
-                gain += (raw[row] - before) * column.weight
+                after = raw.item(row)
+                if not 0 <= after <= MAX_SCORE:
+                    raise Unserved
+                gain += (after - before) * column.weight
             else:
-                stale = True
-        if gain:
-            self.plain[row] += gain
-            self.totals[row] += gain
-        if stale:
-            self._normalize()
-        elif self.ranking is not None:
-            self.ranking.put(row, int(self.totals[row]))
+                relative = True
+        return None if relative else gain
+
+    def _total(self, row: int) -> int:
+        """The total of a feasible row, from its numbers."""
+        total = sum(each.raw.item(row) * each.weight for each in self.columns if each.is_plain)
+        for column in self._normalized:
+            largest, _ = self._largest[column.plugin.name]
+            pair = np.array([column.raw[row], largest])
+            total += int(column.plugin.normalize(column.prepared, pair)[0]) * column.weight
+        return total
 
     def _recheck(self, each: RowFilter, row: int) -> Rescore:
         """Asks a filter about one row in the ordinary way."""
@@ -422,12 +458,24 @@ class PodClass:
                 self._largest[column.plugin.name] = largest, count - 1
         return False
 
+    def _raises_largest(self, row: int) -> bool:
+        """Whether a row's coming changes what others are normalised by."""
+        for column in self._normalized:
+            largest, count = self._largest.get(column.plugin.name, (0, 0))
+            if not count or column.raw[row] > largest:
+                return True
+            if column.raw[row] == largest:
+                self._largest[column.plugin.name] = largest, count + 1
+        return False
+
     # Choosing
 
     def best_ranked(self, turns: Turns) -> int | None:
         """The best row by the ranking, which is made when there is none."""
         ranking = self.ranking
         if ranking is None or ranking.turns is not turns or ranking.is_worn:
+            if self._is_behind:
+                self._add_up()
             rows = np.flatnonzero(self.bits == 0)
             ranking = self.ranking = Ranking(rows, self.totals[rows], turns)
         return ranking.best()
@@ -459,6 +507,8 @@ class PodClass:
         return Scored(feasible, {}, totals)
 
     def _own_totals(self, feasible: NDArray[np.intp]) -> Scores:
+        if self._is_behind:
+            self._normalize()
         totals = self.plain[feasible]
         for column in self._normalized:
             totals += self._normal(column, feasible) if column.flat is None else column.flat

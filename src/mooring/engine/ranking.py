@@ -98,6 +98,10 @@ class Ranking:
         else:
             heappush(turns, self.turns.turn_of[row])
 
+    def move(self, row: int, gain: int) -> None:
+        """A row is better or worse by so much."""
+        self.put(row, self._now[row] + gain)
+
     def drop(self, row: int) -> None:
         """A row does not take such pods any more."""
         self._now[row] = _NONE

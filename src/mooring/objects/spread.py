@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Literal
 
 from .meta import Wire
-from .selector import LabelSelector
+from .selector import LabelSelector, Selector, compile_selector
 
 InclusionPolicy = Literal["Honor", "Ignore"]
 
 
-class TopologySpreadConstraint(Wire, frozen=True):
+class TopologySpreadConstraint(Wire, frozen=True, dict=True):
     """How evenly matching pods are spread over the values of a topology key."""
 
     max_skew: int
@@ -22,6 +23,11 @@ class TopologySpreadConstraint(Wire, frozen=True):
     node_affinity_policy: InclusionPolicy | None = None
     node_taints_policy: InclusionPolicy | None = None
     match_label_keys: tuple[str, ...] | None = None
+
+    @cached_property
+    def selector(self) -> Selector | None:
+        """The compiled selector; raises SelectorError where it cannot be read."""
+        return compile_selector(self.label_selector)
 
     @property
     def label_keys(self) -> Iterator[str]:

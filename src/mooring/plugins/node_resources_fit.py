@@ -168,12 +168,13 @@ class NodeResourcesFit(PreFilter[Need], Filter[Need], PreScore[Asked], Score[Ask
     def rescore(self, prepared: Asked, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
         if self._share is None:
             return rescored(self, prepared, nodes, row, scores)
+        share, allocatable, requested = self._share, row.allocatable, row.requested
         total = weights = 0
         for at, amount, weight, nonzero in prepared.counted(nodes):
-            capacity = row.allocatable[at]
+            capacity = allocatable[at]
             if capacity:
-                in_use = row.requested[at] if nonzero < 0 else row.nonzero_requested[nonzero]
-                total += self._share(capacity, in_use + amount) * weight
+                in_use = requested[at] if nonzero < 0 else row.nonzero_requested[nonzero]
+                total += share(capacity, in_use + amount) * weight
                 weights += weight
         scores[row.number] = total // weights if weights else 0
         return Rescore.UPDATED

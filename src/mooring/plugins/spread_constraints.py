@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Mask, Nodes, PodMatch
 from mooring.objects.node import HOSTNAME, ZONE
 from mooring.objects.pod import Pod
-from mooring.objects.selector import Labels, Selector, compile_selector, equality
+from mooring.objects.selector import Labels, Selector, equality
 from mooring.objects.spread import TopologySpreadConstraint
 from mooring.objects.taint import Taint, tolerated
 
@@ -80,7 +80,7 @@ def _compiled(written: TopologySpreadConstraint, selector: Selector | None) -> C
 
 
 def _selector(written: TopologySpreadConstraint, labels: Labels) -> Selector | None:
-    selector = compile_selector(written.label_selector)
+    selector = written.selector
     if selector is None or not written.match_label_keys:
         return selector
     return selector & equality({k: labels[k] for k in written.match_label_keys if k in labels})
