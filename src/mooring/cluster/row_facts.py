@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +15,5 @@ class RowFacts:
     requested: list[int]
     #: Cpu and memory as scoring counts them.
     nonzero_requested: list[int]
+    #: What plugins found out about the row alone, whichever pod: good while these facts are.
+    derived: dict[Hashable, int] = field(default_factory=dict)

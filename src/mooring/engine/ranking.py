@@ -87,8 +87,18 @@ class Ranking:
 
     def put(self, row: int, total: int) -> None:
         """A row has this total now."""
-        if self._now[row] == total:
-            return
+        if self._now[row] != total:
+            self._file(row, total)
+
+    def move(self, row: int, gain: int) -> None:
+        """A row is better or worse by so much."""
+        self._file(row, self._now[row] + gain)
+
+    def drop(self, row: int) -> None:
+        """A row does not take such pods any more."""
+        self._now[row] = _NONE
+
+    def _file(self, row: int, total: int) -> None:
         self._now[row] = total
         self._changes += 1
         turns = self._buckets.get(total)
@@ -97,11 +107,3 @@ class Ranking:
             heappush(self._tops, -total)
         else:
             heappush(turns, self.turns.turn_of[row])
-
-    def move(self, row: int, gain: int) -> None:
-        """A row is better or worse by so much."""
-        self.put(row, self._now[row] + gain)
-
-    def drop(self, row: int) -> None:
-        """A row does not take such pods any more."""
-        self._now[row] = _NONE

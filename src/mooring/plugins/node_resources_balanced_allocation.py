@@ -31,6 +31,8 @@ from .allocation import (
 )
 
 _HALF = MAX_SCORE // 2
+# Names what is found out about a row without a pod in mind.
+_BALANCE = "balance"
 # What a pod scores that neither improves nor worsens the balance.
 _UNCHANGED = _HALF + _HALF // 2
 
@@ -92,9 +94,13 @@ class NodeResourcesBalancedAllocation(PreScore[Asked], Score[Asked], Sign):
         if not (capacity and other_capacity):
             return rescored(self, prepared, nodes, row, scores)
         used, other_used = row.requested[at], row.requested[other]
-        gain = _balance_of_two(
-            used + amount, capacity, other_used + other_amount, other_capacity
-        ) - _balance_of_two(used, capacity, other_used, other_capacity)
+        known = _BALANCE, at, other
+        before = row.derived.get(known)
+        if before is None:
+            before = _balance_of_two(used, capacity, other_used, other_capacity)
+            row.derived[known] = before
+        after = _balance_of_two(used + amount, capacity, other_used + other_amount, other_capacity)
+        gain = after - before
         scores[row.number] = _HALF + (_HALF + gain) // 2
         return Rescore.UPDATED
 

@@ -225,12 +225,11 @@ class PodTopologySpread(PreFilter[Spreads], Filter[Spreads], PreScore[Costs], Sc
         return scores
 
     def normalize(self, prepared: Costs, scores: Scores) -> Scores:
-        ignored = scores == _IGNORED
         highest = int(scores.max(initial=0))
-        if highest == 0:
-            return np.where(ignored, 0, MAX_SCORE)
-        lowest = int(np.where(ignored, highest, scores).min())
-        normal: Scores = MAX_SCORE * (highest + lowest - scores) // highest
+        if prepared.compared is None:
+            return _spread_out(scores, int(scores.min(initial=highest)), highest)
+        ignored = scores == _IGNORED
+        normal = _spread_out(scores, int(np.where(ignored, highest, scores).min()), highest)
         normal[ignored] = 0
         return normal
 
@@ -282,6 +281,14 @@ def _cost(
     amounts += constraint.max_skew - 1
     amounts[-1] = 0.0
     return Cost(column, amounts)
+
+
+def _spread_out(costs: Scores, lowest: int, highest: int) -> Scores:
+    """The lowest cost scores highest."""
+    if highest == 0:
+        return np.full_like(costs, MAX_SCORE)
+    scores: Scores = MAX_SCORE * (highest + lowest - costs) // highest
+    return scores
 
 
 def _weight(size: int) -> float:
