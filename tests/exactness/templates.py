@@ -81,7 +81,7 @@ def template(
 def variation(random: Random, of: Template, name: str, *, calm: bool) -> Template:
     """Nearly the same template: the two differ in one thing, as one and its next version do."""
     spec = deepcopy(of.spec)
-    match random.randrange(5):
+    match random.randrange(6):
         case 0:
             other = random.choice([each for each in NAMESPACES if each != of.namespace])
             return replace(of, name=name, namespace=other)
@@ -92,7 +92,8 @@ def variation(random: Random, of: Template, name: str, *, calm: bool) -> Templat
         case 3:
             spec["containers"][0]["resources"] = _container(random)["resources"]
         case 4:
-            spec.pop("tolerations", None)
+            spec["tolerations"] = random.choice([[], _tolerations(random)["tolerations"]])
+        case 5:
             _merge(spec, random.choice(CALM if calm else CALM + WILD)(random))
     return replace(of, name=name, spec=spec)
 
