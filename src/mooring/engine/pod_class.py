@@ -7,14 +7,12 @@ reads, and about all rows only where its answers reach beyond a row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Cluster, Mask, Nodes, RowFacts, Scope
+from mooring.cluster import Cluster, Mask, RowFacts, Scope
 from mooring.cluster.changes import EVERYWHERE, Change
 from mooring.framework.attempt import PreFiltered, Scored
 from mooring.framework.plugin import (
@@ -33,6 +31,16 @@ from mooring.framework.run import pre_filter
 from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
 
+from .class_parts import (
+    RelativeScore,
+    RowFilter,
+    ScoreColumn,
+    Unserved,
+    WideFilter,
+    checked,
+    skips_steadily,
+    united,
+)
 from .ranking import Ranking, Turns
 from .statistics import Flush, Statistics
 
@@ -46,59 +54,6 @@ UNKNOWN, INFEASIBLE, UPDATED = Rescore.UNKNOWN, Rescore.INFEASIBLE, Rescore.UPDA
 _MEMBERSHIP = int(Change.MEMBERSHIP)
 
 _DEAD = np.int64(1) << np.int64(62)
-
-
-@dataclass(slots=True)
-class RowFilter:
-    """A filter whose answer for a row depends on that row alone."""
-
-    plugin: Filter[Any]
-    prepared: Any
-    watch: int
-    bit: int
-    #: The plugin's, looked up once: it is called for every row that changes.
-    recheck: Callable[[Any, Nodes, RowFacts], Rescore]
-
-
-@dataclass(slots=True)
-class WideFilter:
-    """A filter whose answer for a row depends on others too. Skipped while `prepared` is None."""
-
-    plugin: Filter[Any]
-    watch: int
-    prepared: Any = None
-    rejected: Mask | None = None
-
-
-@dataclass(slots=True)
-class ScoreColumn:
-    """The numbers that a score plugin gives, for all rows, before they are normalised."""
-
-    plugin: Score[Any]
-    prepared: Any
-    watch: int
-    weight: int
-    raw: Scores
-    #: Whether its numbers are used as they are, without normalising.
-    is_plain: bool
-    #: The plugin's, looked up once: it is called for every row that changes.
-    rescore: Callable[[Any, Nodes, RowFacts, Scores], Rescore]
-    #: What it adds to every total, where all rows have the same number.
-    flat: int | None = None
-
-
-@dataclass(slots=True)
-class RelativeScore:
-    """A score plugin whose numbers depend on which rows are feasible: asked for every pod."""
-
-    plugin: Score[Any]
-    watch: int
-    weight: int
-    is_active: bool
-
-
-class Unserved(Exception):
-    """The answers for these pods cannot be kept; they are decided one by one."""
 
 
 class PodClass:
@@ -127,14 +82,14 @@ class PodClass:
         self._ask_scores()
         self._look_wide()
         filtering = {plugin.name for plugin in self.profile.filter}
-        self._door_watch = _united(
+        self._door_watch = united(
             int(plugin.watch(pod, self._nodes))
             for plugin in self.profile.pre_filter
             if plugin.scope is not Scope.ROW and plugin.name not in filtering
         )
         far = [column for column in self.columns if column.plugin.scope is not Scope.ROW]
-        self._far_watch = _united(column.watch for column in far)
-        self._near_watch = _united(
+        self._far_watch = united(column.watch for column in far)
+        self._near_watch = united(
             (*(each.watch for each in self.row_filters), *(each.watch for each in self.columns))
         )
         self._by_kinds: dict[int, tuple[list[RowFilter], list[ScoreColumn]]] = {}
@@ -183,7 +138,7 @@ class PodClass:
             if plugin.reduces is Reduction.EVERYTHING or (
                 plugin.reduces is Reduction.LARGEST and plugin.scope is not Scope.ROW
             ):
-                active = not _skips_steadily(plugin) or self._pre_score(plugin) is not None
+                active = not skips_steadily(plugin) or self._pre_score(plugin) is not None
                 self.relative.append(RelativeScore(plugin, watch, weight, active))
             else:
                 self._add_column(plugin, watch, weight)
@@ -197,7 +152,7 @@ class PodClass:
         if prepared is not None:
             raw = plugin.score(prepared, self._nodes, self._nodes.everything)
             if plugin.reduces is Reduction.NOTHING:
-                _checked(raw)
+                checked(raw)
             # Scores come as new arrays; a place of this one is written when its row changes.
             self.columns.append(
                 ScoreColumn(
@@ -246,7 +201,7 @@ class PodClass:
     def _normal(self, column: ScoreColumn, rows: NDArray[np.intp]) -> Scores:
         """What a normalised column adds to the totals of rows, if these are the feasible ones."""
         normal = column.plugin.normalize(column.prepared, column.raw[rows])
-        return _checked(normal) * column.weight
+        return checked(normal) * column.weight
 
     # Catching up
 
@@ -265,7 +220,7 @@ class PodClass:
             self._begin_anew(Flush.BEHIND if changed is None else Flush.MEMBERSHIP)
             return
         self.generation = log.generation
-        union = _united(changed.values())
+        union = united(changed.values())
         everywhere = changed.pop(EVERYWHERE, 0)
         if self._door_watch & union:
             self._begin_anew(Flush.EVERYWHERE)
@@ -293,7 +248,7 @@ class PodClass:
 
     def _look_wide(self) -> None:
         """Notes what the wide plugins watch, and whether any has a say."""
-        self._wide_watch = _united(
+        self._wide_watch = united(
             (*(each.watch for each in self.wide_filters), *(each.watch for each in self.relative))
         )
         #: Whether the best row can be taken from a ranking: nothing depends on other rows.
@@ -319,7 +274,7 @@ class PodClass:
         if self._is_behind:
             self._add_up()
         rows = np.fromiter(changed, np.intp, len(changed))
-        filters, columns = self._asked(_united(changed.values()))
+        filters, columns = self._asked(united(changed.values()))
         before = self.bits[rows]
         bits = before.copy()
         for each in filters:
@@ -331,7 +286,7 @@ class PodClass:
         for column in columns:
             scores = column.plugin.score(column.prepared, self._nodes, rows)
             if column.plugin.reduces is Reduction.NOTHING:
-                gain = (_checked(scores) - column.raw[rows]) * column.weight
+                gain = (checked(scores) - column.raw[rows]) * column.weight
                 self.plain[rows] += gain
                 self.totals[rows] += gain
             else:
@@ -500,8 +455,8 @@ class PodClass:
                 prepared = plugin.pre_score(pod, self._nodes, feasible)
             if prepared is not None:
                 raw = plugin.score(prepared, self._nodes, feasible)
-                totals += _checked(plugin.normalize(prepared, raw)) * score.weight
-            elif _skips_steadily(plugin):
+                totals += checked(plugin.normalize(prepared, raw)) * score.weight
+            elif skips_steadily(plugin):
                 score.is_active = False
                 self._look_wide()
         return Scored(feasible, {}, totals)
@@ -528,26 +483,3 @@ class PodClass:
                 else:
                     prepared[name] = wide.prepared
         return PreFiltered(prepared, frozenset(skipped))
-
-
-def _skips_steadily(plugin: Score[Any]) -> bool:
-    """Whether a score that skips itself does so whichever rows are feasible.
-
-    One that says nothing of what it reads has not promised it.
-    """
-    return plugin.reads != Change.ALL
-
-
-def _checked(scores: Scores) -> Scores:
-    """The same scores; those out of range are an error, which deciding alone will tell."""
-    if len(scores) and (scores.min() < 0 or scores.max() > MAX_SCORE):
-        raise Unserved
-    return scores
-
-
-def _united(kinds: Iterable[int]) -> int:
-    """All kinds of change in one."""
-    union = 0
-    for each in kinds:
-        union |= each
-    return union

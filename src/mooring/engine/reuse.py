@@ -17,8 +17,9 @@ from mooring.objects.pod import Pod
 
 from . import diagnosis
 from .actions import Report
+from .class_parts import Unserved
 from .cycle import Found, Window, decide, first_best
-from .pod_class import PodClass, Unserved
+from .pod_class import PodClass
 from .ranking import Turns
 from .signatures import Signer
 from .statistics import Flush, Statistics, Way
