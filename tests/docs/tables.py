@@ -33,7 +33,7 @@ OPERATIONS = {
 
 
 def reads_table() -> str:
-    """Operations × plugins; a cell tells how far the change reaches in the plugin's answers."""
+    """Operations by plugins; a cell tells how far the change reaches in the plugin's answers."""
     plugins = [plugin for plugin in BUILTIN if issubclass(plugin, Filter | Score) and plugin.reads]
     lines = [
         _row("operation", *(_abbreviated(plugin) for plugin in plugins)),

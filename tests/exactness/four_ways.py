@@ -163,11 +163,7 @@ def told(profile: Profile, pod: Pod, cluster: Cluster, window: Window) -> str:
 def recount(cluster: Cluster, node_log: NodeLog) -> Cluster:
     """A new cluster with the same objects, in which nothing has ever been counted up or down."""
     anew = Cluster()
-    for name, node in node_log:
-        if node is None:
-            anew.remove_node(name)
-        else:
-            anew.put_node(node)
+    _put_in_order(anew, node_log)
     nodes = cluster.nodes
     for row in nodes.rows.tolist():
         anew.put_node(nodes.node(row))
@@ -182,6 +178,14 @@ def recount(cluster: Cluster, node_log: NodeLog) -> Cluster:
         for pod in nominated.values():
             anew.nominate(pod, name)
     return anew
+
+
+def _put_in_order(anew: Cluster, node_log: NodeLog) -> None:
+    for name, node in node_log:
+        if node is None:
+            anew.remove_node(name)
+        else:
+            anew.put_node(node)
 
 
 def _assume_again(cluster: Cluster, anew: Cluster) -> None:
@@ -209,16 +213,17 @@ def run(
     """Runs a stream; raises Differs, with the turn at which it is first seen."""
     world = World(seed, shape or Shape())
     ways = FourWays(using, registry, most_classes, recounts)
-    at = -1
+    turns = 0
     try:
         ways.handle(world.opening(), world.now)
-        for at in range(world.shape.turns):
+        while turns < world.shape.turns:
+            turns += 1
             ways.handle(world.turn(), world.now)
             actions = ways.step(world.now, world.random.choice([1, 1, 3, 10]))
             ways.handle(world.perform(actions), world.now)
         ways.check()
     except Exception as error:
-        error.add_note(f"in turn {at} of the stream with seed {seed}")
+        error.add_note(f"in turn {turns} of the stream with seed {seed}")
         raise
     return ways.ways
 
