@@ -304,6 +304,16 @@ def test_feature_gates(mooring: Mooring) -> None:
     assert alone == shared
 
 
+def test_the_number_of_classes_is_bounded(mooring: Mooring) -> None:
+    few = json.loads(mooring("simulate", DEMO, "-o", "json", "--most-classes", "1").out)
+    many = json.loads(mooring("simulate", DEMO, "-o", "json").out)
+
+    (reuse,) = few["summary"].pop("reuse").values()
+    assert reuse["flushes"]["cache_full"] > 0
+    del many["summary"]["reuse"]
+    assert few == many
+
+
 def test_a_share_of_decisions_is_verified(mooring: Mooring) -> None:
     told = mooring("simulate", DEMO, "--verify-sample", "1").out
     assert "11 verified, 0 differed" in told

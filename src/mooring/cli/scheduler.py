@@ -13,7 +13,13 @@ from mooring.framework.profile import known_plugins
 from mooring.simulate.problems import InputError
 
 
-def engine(config: Path | None, feature_gates: str, verify_share: float = 0.0) -> Engine:
+def engine(
+    config: Path | None,
+    feature_gates: str,
+    *,
+    verify_share: float = 0.0,
+    most_classes: int | None = None,
+) -> Engine:
     """A new engine with the plugins that are installed."""
     plugins = registry()
     gates = FeatureGates.from_text(feature_gates)
@@ -23,8 +29,10 @@ def engine(config: Path | None, feature_gates: str, verify_share: float = 0.0) -
         configuration = default(known, gates)
     else:
         configuration = load(_text(config), known=known, source=str(config), gates=gates)
-    settings = reuse_settings(configuration)
-    return Engine(configuration, plugins, replace(settings, verify_share=verify_share))
+    settings = replace(reuse_settings(configuration), verify_share=verify_share)
+    if most_classes is not None:
+        settings = replace(settings, most_classes=most_classes)
+    return Engine(configuration, plugins, settings)
 
 
 def _text(path: Path) -> bytes:

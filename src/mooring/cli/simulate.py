@@ -58,6 +58,12 @@ def simulate(
             help="Decide this share of the pods once more, without reuse, and compare.",
         ),
     ] = 0.0,
+    most_classes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="COUNT", min=1, help="How many classes of like pods to keep per profile."
+        ),
+    ] = None,
 ) -> None:
     """Schedule the pending pods of a cluster given as manifests, and show where they go.
 
@@ -71,7 +77,7 @@ def simulate(
 
     from .scheduler import engine
 
-    scheduler = engine(config, feature_gates, verify_sample)
+    scheduler = engine(config, feature_gates, verify_share=verify_sample, most_classes=most_classes)
     with ProgressBar() as bar:
         # What is read stays until the end: looking for garbage among it doubles the time.
         gc.disable()
