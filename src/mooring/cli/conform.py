@@ -52,6 +52,8 @@ def conform(
 def _tell(category: str, tally: Tally) -> None:
     counts = f"{tally.steps:6} steps {len(tally.differences):6} differences"
     print(f"{plain(category):14} {counts}  ({tally.scenarios} scenarios)")
+    for told in tally.skipped:
+        print(plain(f"  skipped {told}"))
     for each in tally.differences:
         where = f"{each.scenario} {each.pod}: {each.what}"
         print(plain(f"  {where}: recorded {each.recorded}, found {each.found}"))

@@ -8,17 +8,18 @@ from typing import Any
 
 import msgspec
 
-from mooring.config import Configuration, FeatureGates, default, load_mapping
+from mooring.config import ConfigError, Configuration, FeatureGates, default, load_mapping
 from mooring.engine import Engine
 from mooring.engine.events import Applied
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
-from mooring.objects.decode import KINDS, from_builtins
+from mooring.objects.decode import KINDS, DecodeError, Object, from_builtins
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 
 from .findings import Candidate, Finding, Refused, find
 from .golden import RecordedRefusal, Recording, Scenario, Step
+from .problems import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Tally:
     scenarios: int = 0
     steps: int = 0
     differences: list[Difference] = field(default_factory=list)
+    #: Scenarios that ask for what Mooring does not have, and what that is.
+    skipped: list[str] = field(default_factory=list)
 
 
 def conform(recordings: Iterable[Recording], registry: Registry) -> dict[str, Tally]:
@@ -46,19 +49,25 @@ def conform(recordings: Iterable[Recording], registry: Registry) -> dict[str, Ta
     tallies: dict[str, Tally] = {}
     for recording in recordings:
         tally = tallies.setdefault(recording.scenario.category, Tally())
+        try:
+            engine = _engine(recording.scenario, registry)
+        except ConfigError as error:
+            tally.skipped.append(f"{recording.scenario.name}: {error}")
+            continue
         tally.scenarios += 1
-        for differences in replay(recording, registry):
+        for differences in replay(recording, engine):
             tally.steps += 1
             tally.differences += differences
     return tallies
 
 
-def replay(recording: Recording, registry: Registry) -> Iterator[list[Difference]]:
+def replay(recording: Recording, engine: Engine) -> Iterator[list[Difference]]:
     """Evaluates every pod and applies the recorded outcome, so that differences do not spread."""
     scenario = recording.scenario
-    engine = _engine(scenario, registry)
     pending = {pod.key: pod for pod in _load(engine, scenario)}
     for step in recording.golden.steps:
+        if step.pod not in pending:
+            raise InputError(scenario.name, f"there is no pending pod {step.pod}")
         pod = pending[step.pod]
         found = find(engine, pod, step.start)
         yield [
@@ -90,12 +99,20 @@ def _thorough(configuration: Configuration) -> Configuration:
 
 def _load(engine: Engine, scenario: Scenario) -> list[Pod]:
     for raw in scenario.objects:
-        if raw["kind"] in KINDS:
-            engine.handle(Applied(from_builtins(raw["kind"], raw)), now=0.0)
-    pods = [pod for raw in scenario.pending if isinstance(pod := from_builtins("Pod", raw), Pod)]
+        if raw.get("kind") in KINDS:
+            engine.handle(Applied(_decoded(scenario, raw["kind"], raw)), now=0.0)
+    decoded = (_decoded(scenario, "Pod", raw) for raw in scenario.pending)
+    pods = [pod for pod in decoded if isinstance(pod, Pod)]
     for pod in pods:
         engine.cluster.nominate(pod, pod.nominated_node_name)
     return pods
+
+
+def _decoded(scenario: Scenario, kind: str, raw: dict[str, Any]) -> Object:
+    try:
+        return from_builtins(kind, raw)
+    except DecodeError as error:
+        raise InputError(scenario.name, kind, str(error)) from error
 
 
 def _compare(step: Step, found: Finding) -> Iterator[tuple[str, Any, Any]]:
