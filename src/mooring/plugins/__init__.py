@@ -9,6 +9,7 @@ from mooring.framework.plugin import Plugin, Registry
 from .default_binder import DefaultBinder
 from .default_preemption import DefaultPreemption
 from .dynamic_resources import DynamicResources
+from .gpu_aware import GPUAware
 from .image_locality import ImageLocality
 from .inter_pod_affinity import InterPodAffinity
 from .node_affinity import NodeAffinity
@@ -27,7 +28,7 @@ from .volume_binding import VolumeBinding
 from .volume_restrictions import VolumeRestrictions
 from .volume_zone import VolumeZone
 
-#: In the order in which the default profile runs them.
+#: In the order in which the default profile runs them; after them, those that are off by default.
 BUILTIN: tuple[type[Plugin], ...] = (
     SchedulingGates,
     PrioritySort,
@@ -49,6 +50,7 @@ BUILTIN: tuple[type[Plugin], ...] = (
     ImageLocality,
     DefaultBinder,
     NodeDeclaredFeatures,
+    GPUAware,
 )
 
 #: The same by name.

@@ -1,0 +1,254 @@
+"""GPUAware: nodes with GPUs are kept for the pods that ask for one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
+from mooring.cluster.vocabulary import ABSENT
+from mooring.config.problems import child, item
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import (
+    MAX_SCORE,
+    Filter,
+    PreFilter,
+    PreScore,
+    Reduction,
+    Rescore,
+    Score,
+    Scores,
+    Sign,
+)
+from mooring.framework.status import Reason
+from mooring.framework.verdict import Verdict
+from mooring.objects.meta import Wire
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+
+_HUB = "docker.io"
+
+# A label that is written to say that there is no GPU.
+_NO = "false"
+
+
+class DevicePluginImage(Wire, frozen=True):
+    """An image whose pods make the GPUs of a node known, perhaps in some namespaces only."""
+
+    image: str = ""
+    namespaces: tuple[str, ...] = ()
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if not repository(self.image):
+            yield "image", "is required"
+        for at, namespace in enumerate(self.namespaces):
+            if not namespace:
+                yield item("namespaces", at), "must not be empty"
+
+
+class GPUAwareArgs(Wire, frozen=True):
+    """What counts as a GPU, which pods are exempt, and whether the plugin rejects or prefers."""
+
+    mode: Literal["Filter", "Score"] = "Filter"
+    #: Resource names; a `*` at the end makes one a prefix.
+    resources: tuple[str, ...] = (
+        "nvidia.com/gpu",
+        "nvidia.com/gpu.shared",
+        "nvidia.com/mig-*",
+        "amd.com/gpu",
+        "gpu.intel.com/*",
+    )
+    device_plugin_images: tuple[DevicePluginImage, ...] = (
+        DevicePluginImage(image="nvcr.io/nvidia/k8s-device-plugin"),
+        DevicePluginImage(image="docker.io/rocm/k8s-device-plugin"),
+        DevicePluginImage(image="docker.io/intel/intel-gpu-plugin"),
+    )
+    # Network agents and the like must run on every node.
+    exempt_daemon_sets: bool = True
+    #: Whether the labels below make a GPU node of one whose GPUs are not allocatable.
+    remember_gpu_nodes: bool = msgspec.field(default=False, name="rememberGPUNodes")
+    gpu_node_labels: tuple[str, ...] = (
+        "nvidia.com/gpu.present",
+        "amd.com/gpu.device-id",
+        "intel.feature.node.kubernetes.io/gpu",
+        "cloud.google.com/gke-accelerator",
+    )
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        yield from self._resource_problems()
+        for at, image in enumerate(self.device_plugin_images):
+            for where, message in image.problems():
+                yield child(item("devicePluginImages", at), where), message
+        for at, key in enumerate(self.gpu_node_labels):
+            if not key:
+                yield item("gpuNodeLabels", at), "must not be empty"
+
+    def _resource_problems(self) -> Iterator[tuple[str, str]]:
+        if not self.resources:
+            yield "resources", "at least one is required"
+        for at, name in enumerate(self.resources):
+            if not name or "*" in name[:-1] or name == "*":
+                yield item("resources", at), 'must be a name, or the beginning of one and "*"'
+
+
+@dataclass(frozen=True)
+class GPUNames:
+    """Which resources are GPUs."""
+
+    exact: frozenset[str]
+    prefixes: tuple[str, ...]
+    #: Where their columns are, for the number of columns that there were.
+    _places: dict[int, tuple[int, ...]] = field(default_factory=dict, compare=False)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.exact or name.startswith(self.prefixes)
+
+    def places(self, nodes: Nodes) -> tuple[int, ...]:
+        """The columns of GPUs."""
+        count = len(nodes.resources)
+        places = self._places.get(count)
+        if places is None:
+            found = tuple(at for name, at in nodes.resources.items() if name in self)
+            places = self._places[count] = found
+        return places
+
+
+class GPUAware(PreFilter[GPUNames], Filter[GPUNames], PreScore[GPUNames], Score[GPUNames], Sign):
+    """Keeps pods without a GPU limit off nodes with GPUs, or prefers other nodes for them."""
+
+    name = "GPUAware"
+    Args = GPUAwareArgs
+    reads = Change.ALLOCATABLE | Change.LABELS
+    scope = Scope.ROW
+    signs_any_label = False
+    reduces = Reduction.NOTHING
+
+    def __init__(self, args: GPUAwareArgs | None = None) -> None:
+        self._args = args = args or GPUAwareArgs()
+        self._rejects = args.mode == "Filter"
+        self._names = _names(args.resources)
+        self._labels = args.gpu_node_labels if args.remember_gpu_nodes else ()
+        self._images = tuple(
+            (repository(each.image), each.namespaces) for each in args.device_plugin_images
+        )
+        self._kept = Reason(
+            "node(s) with GPUs only take pods with a GPU limit "
+            f"(set one such as {args.resources[0]} or add a node without GPUs)"
+        )
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return self._keeps_off(pod)
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        if not self._keeps_off(pod):
+            return Change.NONE
+        return self.reads if self._labels else Change.ALLOCATABLE
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> GPUNames | None:
+        return self._prepared(pod) if self._rejects else None
+
+    def filter(self, prepared: GPUNames, nodes: Nodes, rows: Rows) -> Verdict:
+        return Verdict.rejecting(self._with_gpus(prepared, nodes, rows), self._kept)
+
+    def recheck(self, prepared: GPUNames, nodes: Nodes, row: RowFacts) -> Rescore:
+        has = self._row_has_gpus(prepared, nodes, row)
+        return Rescore.INFEASIBLE if has else Rescore.UPDATED
+
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> GPUNames | None:
+        return None if self._rejects else self._prepared(pod)
+
+    def score(self, prepared: GPUNames, nodes: Nodes, rows: Rows) -> Scores:
+        return np.where(self._with_gpus(prepared, nodes, rows), 0, MAX_SCORE).astype(np.int64)
+
+    def rescore(self, prepared: GPUNames, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+        has = self._row_has_gpus(prepared, nodes, row)
+        scores[row.number] = 0 if has else MAX_SCORE
+        return Rescore.UPDATED
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        actions = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
+        if self._labels:
+            actions |= Action.UPDATE_NODE_LABEL
+        return (on(Resource.NODE, actions, self._after_node_change),)
+
+    def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:
+        return not self._has_gpus(new) and (old is None or self._has_gpus(old))
+
+    # Pods
+
+    def _prepared(self, pod: Pod) -> GPUNames | None:
+        # A value of its own per pod: the columns that it finds are those of one cluster.
+        return replace(self._names, _places={}) if self._keeps_off(pod) else None
+
+    def _keeps_off(self, pod: Pod) -> bool:
+        """Whether the pod has no business on a node with GPUs."""
+        # A claim may be one to a GPU, whatever it is called.
+        if pod.spec.resource_claims or self._asks_for_gpu(pod):
+            return False
+        return not (self._is_daemon(pod) or self._is_device_plugin(pod))
+
+    def _asks_for_gpu(self, pod: Pod) -> bool:
+        return any(
+            amount > 0 and name in self._names
+            for container in pod.spec.all_containers
+            if container.resources and container.resources.limits
+            for name, amount in container.resources.limits.items()
+        )
+
+    def _is_daemon(self, pod: Pod) -> bool:
+        owner = pod.owner
+        return self._args.exempt_daemon_sets and owner is not None and owner.kind == "DaemonSet"
+
+    def _is_device_plugin(self, pod: Pod) -> bool:
+        images = {
+            image
+            for image, namespaces in self._images
+            if not namespaces or pod.namespace in namespaces
+        }
+        return any(repository(each.image) in images for each in pod.spec.all_containers)
+
+    # Nodes: as rows, as a row that changed, and as the object of an event
+
+    def _with_gpus(self, names: GPUNames, nodes: Nodes, rows: Rows) -> Mask:
+        found = nodes.nothing(rows)
+        for at in names.places(nodes):
+            found |= nodes.allocatable[at][rows] > 0
+        for key in self._labels:
+            present = nodes.label(key).codes[rows] != ABSENT
+            found |= present & ~nodes.selected({key: _NO}, rows)
+        return found
+
+    def _row_has_gpus(self, names: GPUNames, nodes: Nodes, row: RowFacts) -> bool:
+        if any(row.allocatable[at] > 0 for at in names.places(nodes)):
+            return True
+        return bool(self._labels) and self._is_labelled(nodes.node(row.number))
+
+    def _has_gpus(self, node: Node) -> bool:
+        counted = any(amount > 0 and name in self._names for name, amount in node.allocatable)
+        return counted or self._is_labelled(node)
+
+    def _is_labelled(self, node: Node) -> bool:
+        return any(node.labels.get(key, _NO) != _NO for key in self._labels)
+
+
+def repository(image: str) -> str:
+    """The registry and path of an image, without tag and digest; Docker Hub is spelled out."""
+    head, slash, last = image.partition("@")[0].rpartition("/")
+    path = head + slash + last.partition(":")[0]
+    registry, slash, rest = path.partition("/")
+    if not slash:
+        return path and f"{_HUB}/library/{path}"
+    if registry == f"index.{_HUB}":
+        return f"{_HUB}/{rest}"
+    is_host = registry == "localhost" or "." in registry or ":" in registry
+    return path if is_host else f"{_HUB}/{path}"
+
+
+def _names(resources: tuple[str, ...]) -> GPUNames:
+    prefixes = tuple(name.removesuffix("*") for name in resources if name.endswith("*"))
+    return GPUNames(frozenset(name for name in resources if not name.endswith("*")), prefixes)
