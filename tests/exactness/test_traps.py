@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
+
 from mooring.config import Configuration
 from mooring.engine.actions import Action, BindPod, PatchPodStatus
 from mooring.engine.events import Applied, Removed
@@ -82,8 +84,8 @@ def test_a_nominated_pod_is_in_the_way_of_lesser_pods_only() -> None:
 
 def test_the_room_kept_for_a_pod_is_no_room_for_its_like() -> None:
     """A nominated pod fails by what is on its node, others also by the room that it keeps."""
+    told = Told(node("a", cpu=4, pods=2), pod("runs", node="a", cpu=2))
     keeps = important("keeps", 0, cpu=3, status={"nominatedNodeName": "a"})
-    told = Told(node("a", cpu=4, spec={"unschedulable": True}), node("b", cpu=2))
 
     assert told.places(keeps) == {"keeps": None}
     assert told.places(important("like", 0, cpu=3)) == {"like": None}
@@ -179,3 +181,39 @@ def test_a_preference_that_cannot_be_read() -> None:
 
     assert Told(node("a")).places(*pods) == {"p0": "a", "p1": "a"}
     assert Told(node("a"), node("b")).places(*pods) == {"p0": None, "p1": None}
+
+
+# Plugins from elsewhere
+
+
+def told_with(plugin: str, *objects: Object) -> Told:
+    enabled = profile(plugins={"multiPoint": {"enabled": [{"name": plugin, "weight": 50}]}})
+    return Told(*objects, using=configuration(enabled, WITH_OUTSIDERS))
+
+
+def test_a_plugin_without_a_filter_may_turn_pods_away() -> None:
+    told = told_with("Doorkeeper", *(node(name) for name in "abcd"))
+
+    assert None not in told.places(pod("p0"), pod("p1")).values()
+    told.apply(node("a", spec={"unschedulable": True}))
+    assert told.places(pod("p2")) == {"p2": None}
+    told.apply(node("a"))
+    assert None not in told.places(pod("p3")).values()
+
+
+def test_whether_a_plugin_scores_may_depend_on_the_feasible_nodes() -> None:
+    """Half of the nodes or fewer: then the later of them is the better one."""
+    told = told_with("Majority", *(node(name) for name in "abcd"))
+
+    told.places(pod("p0"), pod("p1"))
+    told.apply(*(node(name, spec={"unschedulable": True}) for name in "cd"))
+    assert told.places(pod("p2"), pod("p3"), pod("p4")) == dict.fromkeys(("p2", "p3", "p4"), "b")
+
+
+@pytest.mark.parametrize("plugin", ["Relative", "Fragile"])
+def test_a_score_out_of_range_is_told(plugin: str) -> None:
+    told = told_with(plugin, node("a"), node("b"))
+
+    assert None not in told.places(pod("p0"), pod("p1")).values()
+    told.apply(pod("fills", node="a", cpu="2500m"))
+    assert told.places(pod("p2")) == {"p2": None}
