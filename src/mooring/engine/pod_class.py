@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Cluster, Mask, RowFacts, Scope
+from mooring.cluster import Cluster, Mask, Scope
 from mooring.cluster.changes import EVERYWHERE, Change
 from mooring.framework.attempt import PreFiltered, Scored
 from mooring.framework.plugin import (
-    MAX_SCORE,
     Filter,
     Narrowed,
     PreFilter,
@@ -24,7 +23,6 @@ from mooring.framework.plugin import (
     Reduction,
     Rescore,
     Score,
-    Scores,
 )
 from mooring.framework.profile import Profile
 from mooring.framework.run import pre_filter
@@ -41,14 +39,14 @@ from .class_parts import (
     skips_steadily,
     united,
 )
-from .ranking import Ranking, Turns
+from .class_scores import ClassScores
 from .statistics import Flush, Statistics
 
 # More changed rows than this are asked about in columns: one by one would take longer.
 _ROW_BY_ROW = 16
 
 # Looked up once: these are compared with for every row that changes.
-UNKNOWN, INFEASIBLE, UPDATED = Rescore.UNKNOWN, Rescore.INFEASIBLE, Rescore.UPDATED
+UNKNOWN, INFEASIBLE = Rescore.UNKNOWN, Rescore.INFEASIBLE
 
 # A plain integer: combining flags of an enum takes many times as long.
 _MEMBERSHIP = int(Change.MEMBERSHIP)
@@ -77,7 +75,6 @@ class PodClass:
         self.pre_filtered = pre_filter(self.profile, self.pod, self._nodes)
         if self.pre_filtered.rejected is not None or self.pre_filtered.node_names is not None:
             raise Unserved
-        self.ranking: Ranking | None = None
         self._ask_filters()
         self._ask_scores()
         self._look_wide()
@@ -142,10 +139,7 @@ class PodClass:
                 self.relative.append(RelativeScore(plugin, watch, weight, active))
             else:
                 self._add_column(plugin, watch, weight)
-        self._normalized = [
-            column for column in self.columns if column.plugin.reduces is Reduction.LARGEST
-        ]
-        self._normalize()
+        self.scores = ClassScores(self.columns, self.bits, self._nodes)
 
     def _add_column(self, plugin: Score[Any], watch: int, weight: int) -> None:
         prepared = self._pre_score(plugin)
@@ -170,38 +164,6 @@ class PodClass:
         if not isinstance(plugin, PreScore):
             return self.pod
         return plugin.pre_score(self.pod, self._nodes, self._nodes.rows)
-
-    def _normalize(self) -> None:
-        """Finds all totals anew; the ranking is no longer what it was."""
-        self._add_up()
-        self.ranking = None
-
-    def _add_up(self) -> None:
-        """Brings totals up to date with the numbers of all rows."""
-        #: What the plugins add up to whose numbers are used as they are.
-        self.plain: Scores = np.zeros(len(self.bits), np.int64)
-        for column in self.columns:
-            if column.is_plain:
-                self.plain += column.raw * column.weight
-        self.totals: Scores = self.plain.copy()
-        self._largest: dict[str, tuple[int, int]] = {}
-        feasible = np.flatnonzero(self.bits == 0)
-        for column in self._normalized if len(feasible) else ():
-            among = column.raw[feasible]
-            largest = int(among.max())
-            count = int(np.count_nonzero(among == largest))
-            self._largest[column.plugin.name] = largest, count
-            column.flat = None
-            normal = self._normal(column, feasible)
-            if (column.raw == column.raw[0]).all():
-                column.flat = int(normal[0])
-            self.totals[feasible] += normal
-        self._is_behind = False
-
-    def _normal(self, column: ScoreColumn, rows: NDArray[np.intp]) -> Scores:
-        """What a normalised column adds to the totals of rows, if these are the feasible ones."""
-        normal = column.plugin.normalize(column.prepared, column.raw[rows])
-        return checked(normal) * column.weight
 
     # Catching up
 
@@ -271,8 +233,6 @@ class PodClass:
         for row, kinds in self._unscored.items():
             changed[row] = changed.get(row, 0) | kinds
         self._unscored.clear()
-        if self._is_behind:
-            self._add_up()
         rows = np.fromiter(changed, np.intp, len(changed))
         filters, columns = self._asked(united(changed.values()))
         before = self.bits[rows]
@@ -281,30 +241,7 @@ class PodClass:
             rejected = each.plugin.filter(each.prepared, self._nodes, rows).rejected
             bits = (bits & ~np.int64(each.bit)) | (rejected * np.int64(each.bit))
         self.bits[rows] = bits
-        # Who comes or goes may be what others are normalised by.
-        stale = bool(self._normalized) and bool(((before == 0) != (bits == 0)).any())
-        for column in columns:
-            scores = column.plugin.score(column.prepared, self._nodes, rows)
-            if column.plugin.reduces is Reduction.NOTHING:
-                gain = (checked(scores) - column.raw[rows]) * column.weight
-                self.plain[rows] += gain
-                self.totals[rows] += gain
-            else:
-                stale = True
-            column.raw[rows] = scores
-        if stale:
-            self._normalize()
-        elif self.ranking is not None:
-            self._rank(rows, bits)
-
-    def _rank(self, rows: NDArray[np.intp], bits: NDArray[np.int64]) -> None:
-        assert self.ranking is not None
-        totals = self.totals[rows].tolist()
-        for row, rejecting, total in zip(rows.tolist(), bits.tolist(), totals, strict=True):
-            if rejecting:
-                self.ranking.drop(row)
-            else:
-                self.ranking.put(row, total)
+        self.scores.refresh(rows, columns, before)
 
     def _refresh_row(self, row: int, kinds: int) -> None:
         filters, columns = self._asked(kinds)
@@ -321,72 +258,12 @@ class PodClass:
         if bits:
             self._unscored[row] = self._unscored.get(row, 0) | kinds
             if not before:
-                self._leave(row)
+                self.scores.leave(row)
         elif before:
             columns = self._asked(kinds | self._unscored.pop(row, 0))[1]
-            self._enter(row, facts, columns)
+            self.scores.enter(facts, columns)
         else:
-            self._move(row, self._rescore(row, facts, columns))
-
-    def _leave(self, row: int) -> None:
-        """A row no longer takes such pods. What it would score is not kept up to date."""
-        if self._moves_largest(row):
-            self._normalize()
-        elif self.ranking is not None:
-            self.ranking.drop(row)
-
-    def _enter(self, row: int, facts: RowFacts, columns: list[ScoreColumn]) -> None:
-        """A row takes such pods again."""
-        gain = self._rescore(row, facts, columns)
-        if gain is None or self._raises_largest(row):
-            self._normalize()
-            return
-        if self.ranking is None:
-            self.plain[row] += gain
-            self.totals[row] = self._total(row)
-        else:
-            self._is_behind = True
-            self.ranking.put(row, self._total(row))
-
-    def _move(self, row: int, gain: int | None) -> None:
-        """A row that takes such pods is better or worse by so much; None leaves that open."""
-        if gain is None:
-            self._normalize()
-        elif gain and self.ranking is not None:
-            # The ranking is enough to go on with.
-            self._is_behind = True
-            self.ranking.move(row, gain)
-        elif gain:
-            self.plain[row] += gain
-            self.totals[row] += gain
-
-    def _rescore(self, row: int, facts: RowFacts, columns: list[ScoreColumn]) -> int | None:
-        """Brings the numbers of a row up to date; tells by how much its total grows, if it can."""
-        nodes = self._nodes
-        gain = 0
-        relative = False
-        for column in columns:
-            raw = column.raw
-            before = raw.item(row)
-            if column.rescore(column.prepared, nodes, facts, raw) is not UPDATED:
-                raw[row] = column.plugin.score(column.prepared, nodes, np.array([row]))[0]
-            if column.is_plain:
-                after = raw.item(row)
-                if not 0 <= after <= MAX_SCORE:
-                    raise Unserved
-                gain += (after - before) * column.weight
-            else:
-                relative = True
-        return None if relative else gain
-
-    def _total(self, row: int) -> int:
-        """The total of a feasible row, from its numbers."""
-        total = sum(each.raw.item(row) * each.weight for each in self.columns if each.is_plain)
-        for column in self._normalized:
-            largest, _ = self._largest[column.plugin.name]
-            pair = np.array([column.raw[row], largest])
-            total += int(column.plugin.normalize(column.prepared, pair)[0]) * column.weight
-        return total
+            self.scores.move(facts, columns)
 
     def _recheck(self, each: RowFilter, row: int) -> Rescore:
         """Asks a filter about one row in the ordinary way."""
@@ -403,37 +280,7 @@ class PodClass:
             )
         return asked
 
-    def _moves_largest(self, row: int) -> bool:
-        """Whether a row's leaving changes what others are normalised by."""
-        for column in self._normalized:
-            largest, count = self._largest.get(column.plugin.name, (0, 0))
-            if column.raw[row] == largest:
-                if count <= 1:
-                    return True
-                self._largest[column.plugin.name] = largest, count - 1
-        return False
-
-    def _raises_largest(self, row: int) -> bool:
-        """Whether a row's coming changes what others are normalised by."""
-        for column in self._normalized:
-            largest, count = self._largest.get(column.plugin.name, (0, 0))
-            if not count or column.raw[row] > largest:
-                return True
-            if column.raw[row] == largest:
-                self._largest[column.plugin.name] = largest, count + 1
-        return False
-
     # Choosing
-
-    def best_ranked(self, turns: Turns) -> int | None:
-        """The best row by the ranking, which is made when there is none."""
-        ranking = self.ranking
-        if ranking is None or ranking.turns is not turns or ranking.is_worn:
-            if self._is_behind:
-                self._add_up()
-            rows = np.flatnonzero(self.bits == 0)
-            ranking = self.ranking = Ranking(rows, self.totals[rows], turns)
-        return ranking.best()
 
     def feasible(self) -> Mask:
         """Where such a pod fits, nominated pods left aside."""
@@ -445,7 +292,7 @@ class PodClass:
 
     def scored(self, pod: Pod, feasible: NDArray[np.intp]) -> Scored:
         """The totals of feasible rows; what depends on which these are is asked anew."""
-        totals = self._own_totals(feasible)
+        totals = self.scores.totals_of(feasible)
         for score in self.relative:
             if not score.is_active:
                 continue
@@ -460,14 +307,6 @@ class PodClass:
                 score.is_active = False
                 self._look_wide()
         return Scored(feasible, {}, totals)
-
-    def _own_totals(self, feasible: NDArray[np.intp]) -> Scores:
-        if self._is_behind:
-            self._normalize()
-        totals = self.plain[feasible]
-        for column in self._normalized:
-            totals += self._normal(column, feasible) if column.flat is None else column.flat
-        return totals
 
     def newest_prepared(self) -> PreFiltered:
         """What was prepared for the filters, with the newest of those that are asked anew."""

@@ -166,7 +166,7 @@ class Reuse:
     def _choose(self, kept: PodClass, pod: Pod, window: Window) -> tuple[Way, int | None]:
         nodes = self._cluster.nodes
         if not nodes.nominations and kept.is_ranked and self._settings.batches:
-            return Way.RANKED, kept.best_ranked(self._turns(window.start))
+            return Way.RANKED, kept.scores.best(self._turns(window.start))
         feasible = np.flatnonzero(kept.feasible())
         if nodes.nominations:
             feasible = self._without_crowded(kept, pod, feasible)

@@ -1,0 +1,194 @@
+"""The numbers that score plugins give a class of like pods, their totals, and the best row."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Nodes, RowFacts
+from mooring.framework.plugin import MAX_SCORE, Reduction, Rescore, Scores
+
+from .class_parts import ScoreColumn, Unserved, checked
+from .ranking import Ranking, Turns
+
+# Looked up once: this is compared with for every row that changes.
+UPDATED = Rescore.UPDATED
+
+
+class ClassScores:
+    """Columns of raw numbers and their totals. While there is a ranking, only that is kept current.
+
+    `bits` are the class's: a row with none set takes such pods.
+    """
+
+    def __init__(self, columns: list[ScoreColumn], bits: NDArray[np.int64], nodes: Nodes) -> None:
+        self.columns = columns
+        self._bits = bits
+        self._nodes = nodes
+        self._normalized = [each for each in columns if each.plugin.reduces is Reduction.LARGEST]
+        self.ranking: Ranking | None = None
+        self._add_up()
+
+    def refresh(
+        self, rows: NDArray[np.intp], columns: list[ScoreColumn], before: NDArray[np.int64]
+    ) -> None:
+        """Many rows have changed at once; `before` are the bits that they had."""
+        if self._is_behind:
+            self._add_up()
+        bits = self._bits[rows]
+        # Who comes or goes may be what others are normalised by.
+        stale = bool(self._normalized) and bool(((before == 0) != (bits == 0)).any())
+        for column in columns:
+            scores = column.plugin.score(column.prepared, self._nodes, rows)
+            if column.is_plain:
+                gain = (checked(scores) - column.raw[rows]) * column.weight
+                self.plain[rows] += gain
+                self.totals[rows] += gain
+            else:
+                stale = True
+            column.raw[rows] = scores
+        if stale:
+            self._normalize()
+        elif self.ranking is not None:
+            self._rank(rows, bits)
+
+    def _rank(self, rows: NDArray[np.intp], bits: NDArray[np.int64]) -> None:
+        assert self.ranking is not None
+        totals = self.totals[rows].tolist()
+        for row, rejecting, total in zip(rows.tolist(), bits.tolist(), totals, strict=True):
+            if rejecting:
+                self.ranking.drop(row)
+            else:
+                self.ranking.put(row, total)
+
+    def _normalize(self) -> None:
+        """Finds all totals anew; the ranking is no longer what it was."""
+        self._add_up()
+        self.ranking = None
+
+    def _add_up(self) -> None:
+        """Brings totals up to date with the numbers of all rows."""
+        #: What the plugins add up to whose numbers are used as they are.
+        self.plain: Scores = np.zeros(len(self._bits), np.int64)
+        for column in self.columns:
+            if column.is_plain:
+                self.plain += column.raw * column.weight
+        self.totals: Scores = self.plain.copy()
+        self._largest: dict[str, tuple[int, int]] = {}
+        feasible = np.flatnonzero(self._bits == 0)
+        for column in self._normalized if len(feasible) else ():
+            among = column.raw[feasible]
+            largest = int(among.max())
+            count = int(np.count_nonzero(among == largest))
+            self._largest[column.plugin.name] = largest, count
+            column.flat = None
+            normal = self._normal(column, feasible)
+            if (column.raw == column.raw[0]).all():
+                column.flat = int(normal[0])
+            self.totals[feasible] += normal
+        self._is_behind = False
+
+    def _normal(self, column: ScoreColumn, rows: NDArray[np.intp]) -> Scores:
+        """What a normalised column adds to the totals of rows, if these are the feasible ones."""
+        normal = column.plugin.normalize(column.prepared, column.raw[rows])
+        return checked(normal) * column.weight
+
+    def leave(self, row: int) -> None:
+        """A row no longer takes such pods. What it would score is not kept up to date."""
+        if self._moves_largest(row):
+            self._normalize()
+        elif self.ranking is not None:
+            self.ranking.drop(row)
+
+    def enter(self, facts: RowFacts, columns: list[ScoreColumn]) -> None:
+        """A row takes such pods again."""
+        row, gain = facts.number, self._rescore(facts, columns)
+        if gain is None or self._raises_largest(row):
+            self._normalize()
+            return
+        if self.ranking is None:
+            self.plain[row] += gain
+            self.totals[row] = self._total(row)
+        else:
+            self._is_behind = True
+            self.ranking.put(row, self._total(row))
+
+    def move(self, facts: RowFacts, columns: list[ScoreColumn]) -> None:
+        """A row that takes such pods has changed."""
+        row, gain = facts.number, self._rescore(facts, columns)
+        if gain is None:
+            self._normalize()
+        elif gain and self.ranking is not None:
+            # The ranking is enough to go on with.
+            self._is_behind = True
+            self.ranking.move(row, gain)
+        elif gain:
+            self.plain[row] += gain
+            self.totals[row] += gain
+
+    def _rescore(self, facts: RowFacts, columns: list[ScoreColumn]) -> int | None:
+        """Brings the numbers of a row up to date; tells by how much its total grows, if it can."""
+        nodes, row = self._nodes, facts.number
+        gain = 0
+        relative = False
+        for column in columns:
+            raw = column.raw
+            before = raw.item(row)
+            if column.rescore(column.prepared, nodes, facts, raw) is not UPDATED:
+                raw[row] = column.plugin.score(column.prepared, nodes, np.array([row]))[0]
+            if column.is_plain:
+                after = raw.item(row)
+                if not 0 <= after <= MAX_SCORE:
+                    raise Unserved
+                gain += (after - before) * column.weight
+            else:
+                relative = True
+        return None if relative else gain
+
+    def _total(self, row: int) -> int:
+        """The total of a feasible row, from its numbers."""
+        total = sum(each.raw.item(row) * each.weight for each in self.columns if each.is_plain)
+        for column in self._normalized:
+            largest, _ = self._largest[column.plugin.name]
+            pair = np.array([column.raw[row], largest])
+            total += int(column.plugin.normalize(column.prepared, pair)[0]) * column.weight
+        return total
+
+    def _moves_largest(self, row: int) -> bool:
+        """Whether a row's leaving changes what others are normalised by."""
+        for column in self._normalized:
+            largest, count = self._largest.get(column.plugin.name, (0, 0))
+            if column.raw[row] == largest:
+                if count <= 1:
+                    return True
+                self._largest[column.plugin.name] = largest, count - 1
+        return False
+
+    def _raises_largest(self, row: int) -> bool:
+        """Whether a row's coming changes what others are normalised by."""
+        for column in self._normalized:
+            largest, count = self._largest.get(column.plugin.name, (0, 0))
+            if not count or column.raw[row] > largest:
+                return True
+            if column.raw[row] == largest:
+                self._largest[column.plugin.name] = largest, count + 1
+        return False
+
+    def best(self, turns: Turns) -> int | None:
+        """The best row by the ranking, which is made when there is none."""
+        ranking = self.ranking
+        if ranking is None or ranking.turns is not turns or ranking.is_worn:
+            if self._is_behind:
+                self._add_up()
+            rows = np.flatnonzero(self._bits == 0)
+            ranking = self.ranking = Ranking(rows, self.totals[rows], turns)
+        return ranking.best()
+
+    def totals_of(self, feasible: NDArray[np.intp]) -> Scores:
+        """The totals of rows, if these are all that are feasible."""
+        if self._is_behind:
+            self._normalize()
+        totals = self.plain[feasible]
+        for column in self._normalized:
+            totals += self._normal(column, feasible) if column.flat is None else column.flat
+        return totals
