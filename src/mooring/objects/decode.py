@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from .meta import decode_hook
+from .meta import Wire, decode_hook
 from .node import Node, _WireNode
 from .pod import Pod, _WirePod
 from .storage import STORAGE_KINDS, StorageObject
@@ -56,14 +57,60 @@ _KINDS: Mapping[str, tuple[type[Any], Callable[[Any], Object]]] = {
 #: The kinds that scheduling reads.
 KINDS = frozenset(_KINDS)
 
-_DECODERS = {
-    kind: msgspec.json.Decoder(wire, dec_hook=decode_hook) for kind, (wire, _) in _KINDS.items()
-}
+_W = TypeVar("_W")
+
+
+class ListMeta(Wire, frozen=True):
+    """Which state of the cluster a list shows, and where to go on if this is not all of it."""
+
+    resource_version: str = ""
+    go_on: str = msgspec.field(name="continue", default="")
+
+
+class Page(Wire, Generic[_W], frozen=True):
+    """A part of a list, as the API writes it."""
+
+    metadata: ListMeta
+    items: list[_W] | None = None
+
+
+class WatchLine(Wire, Generic[_W], frozen=True):
+    """One line of a watch, as the API writes it."""
+
+    type: str
+    object: _W
+
+
+class Reader:
+    """Reads one kind, as single objects and as the lists and watches that carry them.
+
+    `wire` is what the API writes, a struct that has `metadata`; `build` makes the object of it.
+    """
+
+    def __init__(self, wire: type[Any], build: Callable[[Any], Any]) -> None:
+        self.build = build
+        self.one = msgspec.json.Decoder(wire, dec_hook=decode_hook)
+        # Types made while running are beyond what a type checker can follow.
+        page: Any = Page[wire]  # type: ignore[valid-type]
+        line: Any = WatchLine[wire]  # type: ignore[valid-type]
+        self.page: msgspec.json.Decoder[Page[Any]] = msgspec.json.Decoder(
+            page, dec_hook=decode_hook
+        )
+        self.line: msgspec.json.Decoder[WatchLine[Any]] = msgspec.json.Decoder(
+            line, dec_hook=decode_hook
+        )
+
+
+@cache
+def reader(kind: str) -> Reader:
+    """The reader of a kind that scheduling reads."""
+    return Reader(*_KINDS[kind])
 
 
 def from_json(kind: str, text: bytes | str) -> Object:
     """Reads an object of a kind from JSON."""
-    return _reading(lambda: _KINDS[kind][1](_DECODERS[kind].decode(text)))
+    known = reader(kind)
+    return _reading(lambda: known.build(known.one.decode(text)))
 
 
 def from_builtins(kind: str, raw: Mapping[str, Any]) -> Object:

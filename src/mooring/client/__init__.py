@@ -1,0 +1,30 @@
+"""The connection to an API server: credentials, requests, and objects kept up to date by watching.
+
+Objects go out to a sink, requests come in as paths and bytes. What they mean for scheduling is
+not known here.
+"""
+
+from .api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Api
+from .connection import Connection
+from .credentials import CredentialsError, connect
+from .errors import ApiError, ClientError, OutcomeUnknown, Unreachable
+from .reflector import Reflector, Sink
+from .resources import RESOURCES, Resource
+
+__all__ = [
+    "JSON_PATCH",
+    "MERGE_PATCH",
+    "RESOURCES",
+    "STRATEGIC_MERGE_PATCH",
+    "Api",
+    "ApiError",
+    "ClientError",
+    "Connection",
+    "CredentialsError",
+    "OutcomeUnknown",
+    "Reflector",
+    "Resource",
+    "Sink",
+    "Unreachable",
+    "connect",
+]

@@ -1,0 +1,257 @@
+"""Requests to the API server: bytes in, bytes out, errors by their meaning."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import Any, NoReturn, Self
+from urllib.parse import urlencode
+
+import aiohttp
+from yarl import URL
+
+from mooring import __version__
+
+from .connection import Connection
+from .errors import ApiError, OutcomeUnknown, Unreachable, refusal
+from .lines import lines
+from .pacing import Bucket, Pace
+
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+
+_JSON = "application/json"
+_USER_AGENT = f"mooring/{__version__}"
+
+# As often as Kubernetes' own clients.
+_MOST_RETRIES = 10
+_LONGEST_RETRY_AFTER = 60.0
+
+_CONNECT_SECONDS = 10.0
+# API servers send a bookmark every minute, so a minute and a half of silence is a dead connection.
+SILENCE_SECONDS = 90.0
+# API servers close idle connections after 90 s. Ours must be closed first: a request that crosses
+# with the server's close has an unknown outcome.
+_KEEP_ALIVE_SECONDS = 30.0
+# A peer that vanished is noticed after 15 + 3 * 5 seconds, or by data unacknowledged for as long.
+_KEEP_ALIVE_IDLE, _KEEP_ALIVE_INTERVAL, _KEEP_ALIVE_PROBES = 15, 5, 3
+
+Params = Mapping[str, str | int]
+
+
+class Api:
+    """One client of an API server. Use it as an async context manager.
+
+    Refusals that say when to come back are retried here and slow down all requests of this client;
+    what must not wait behind the others, such as renewing a lease, gets a client of its own.
+    """
+
+    def __init__(  # noqa: PLR0913  # each is one independent setting with a default
+        self,
+        connection: Connection,
+        *,
+        qps: float = 0,
+        burst: int = 0,
+        user_agent: str = _USER_AGENT,
+        timeout: float = 30.0,
+        silence: float = SILENCE_SECONDS,
+        most_connections: int = 100,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._connection = connection
+        self._user_agent = user_agent
+        self._sleep = sleep
+        self._timeout = aiohttp.ClientTimeout(total=timeout, connect=min(timeout, _CONNECT_SECONDS))
+        self._watch_timeout = aiohttp.ClientTimeout(connect=_CONNECT_SECONDS, sock_read=silence)
+        self._bucket = Bucket(qps, burst, clock, sleep) if qps > 0 else None
+        self.pace = Pace(most_connections)
+        self._base = connection.server.rstrip("/")
+        url = URL(self._base)
+        self._origin, self._prefix = url.origin(), url.raw_path.rstrip("/")
+        self._session: aiohttp.ClientSession | None = None
+        self._sent: Mapping[str, str] = {}
+
+    async def __aenter__(self) -> Self:
+        endpoint = self._connection.endpoint
+        self._session = aiohttp.ClientSession(
+            # No limit here: requests are counted by the pace, and watches not at all.
+            connector=aiohttp.TCPConnector(
+                ssl=endpoint.ssl or True,
+                limit=0,
+                keepalive_timeout=_KEEP_ALIVE_SECONDS,
+                socket_factory=_socket,
+            ),
+            headers={
+                "Accept": _JSON,
+                # Unpacking costs more CPU than decrypting the difference, on both sides.
+                "Accept-Encoding": "identity",
+                "Content-Type": _JSON,
+                "User-Agent": self._user_agent,
+            },
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            timeout=self._timeout,
+            proxy=endpoint.proxy,
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def get(self, path: str, params: Params | None = None) -> bytes:
+        return await self._request("GET", path, params=params)
+
+    async def post(self, path: str, body: bytes, params: Params | None = None) -> bytes:
+        return await self._request("POST", path, body, params=params)
+
+    async def put(self, path: str, body: bytes) -> bytes:
+        return await self._request("PUT", path, body)
+
+    async def patch(self, path: str, body: bytes, content_type: str) -> bytes:
+        return await self._request("PATCH", path, body, content_type=content_type)
+
+    async def delete(self, path: str, body: bytes | None = None) -> bytes:
+        return await self._request("DELETE", path, body)
+
+    async def watch(self, path: str, params: Params) -> AsyncGenerator[bytes, None]:
+        """The lines of a watch until the server ends it; raises when the connection is dead."""
+        session, sent = await self._authorized()
+        try:
+            answer = await session.request(
+                "GET",
+                self._url(path, params),
+                timeout=self._watch_timeout,
+                allow_redirects=False,
+                server_hostname=self._connection.endpoint.server_hostname,
+            )
+            try:
+                if answer.status != 200:
+                    raise self._refused(answer, await answer.read(), sent)
+                async for line in lines(answer.content.iter_any()):
+                    yield line
+            finally:
+                answer.close()
+        except (aiohttp.ClientError, OSError) as error:
+            _raise_meaning(error, f"watch {path}")
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        params: Params | None = None,
+        content_type: str | None = None,
+    ) -> bytes:
+        url = self._url(path, params)
+        headers = None if content_type is None else {"Content-Type": content_type}
+        renewed = False
+        for _ in range(_MOST_RETRIES):
+            try:
+                return await self._attempt(method, url, body, headers)
+            except ApiError as error:
+                if error.is_unauthorized and not renewed:
+                    renewed = True
+                elif error.retry_after is None:
+                    raise
+                else:
+                    await self._sleep(error.retry_after)
+        return await self._attempt(method, url, body, headers)
+
+    async def _attempt(
+        self, method: str, url: URL, body: bytes | None, headers: Mapping[str, str] | None
+    ) -> bytes:
+        if self._bucket is not None:
+            await self._bucket.take()
+        session, sent = await self._authorized()
+        ticket = await self.pace.enter()
+        try:
+            answer = await session.request(
+                method,
+                url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                server_hostname=self._connection.endpoint.server_hostname,
+            )
+            text = await answer.read()
+        except (aiohttp.ClientError, OSError) as error:
+            _raise_meaning(error, f"{method} {url.raw_path}")
+        finally:
+            self.pace.leave()
+        if answer.status < 300:
+            self.pace.succeeded()
+            return text
+        refused = self._refused(answer, text, sent)
+        if refused.is_too_many_requests or refused.retry_after is not None:
+            self.pace.refused(ticket)
+        raise refused
+
+    async def _authorized(self) -> tuple[aiohttp.ClientSession, Mapping[str, str]]:
+        session = self._session
+        if session is None:
+            raise RuntimeError("an Api is used within `async with`")
+        headers = await self._connection.headers()
+        if headers is not self._sent:
+            # Once per token, so that a request merges no headers of its own.
+            session.headers.pop("Authorization", None)
+            session.headers.update(headers)
+            self._sent = headers
+        return session, headers
+
+    def _refused(
+        self, answer: aiohttp.ClientResponse, text: bytes, sent: Mapping[str, str]
+    ) -> ApiError:
+        if answer.status == 401:
+            self._connection.rejected(sent)
+        return refusal(answer.status, text, _retry_after(answer))
+
+    def _url(self, path: str, params: Params | None) -> URL:
+        if params:
+            return URL(f"{self._base}{path}?{urlencode(params)}", encoded=True)
+        return self._origin.with_path(self._prefix + path, encoded=True)
+
+
+def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
+    """When to come back, if the server says so in seconds, as API servers do."""
+    told = answer.headers.get("Retry-After", "")
+    # Other statuses may come after the server has acted, so a write would be repeated blindly.
+    if not told.isdecimal() or answer.status not in (429, 503):
+        return None
+    return min(float(told), _LONGEST_RETRY_AFTER)
+
+
+def _raise_meaning(error: Exception, what: str) -> NoReturn:
+    told = f"{what}: {type(error).__name__}: {error}".rstrip(": ")
+    # These two are all the ways of failing before the first byte of a request is written.
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+        raise Unreachable(told) from error
+    raise OutcomeUnknown(told) from error
+
+
+def _socket(address: Any) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # Not all systems have all of them.
+    for option, value in (
+        ("TCP_KEEPIDLE", _KEEP_ALIVE_IDLE),
+        ("TCP_KEEPINTVL", _KEEP_ALIVE_INTERVAL),
+        ("TCP_KEEPCNT", _KEEP_ALIVE_PROBES),
+        ("TCP_USER_TIMEOUT", 1000 * (_KEEP_ALIVE_IDLE + _KEEP_ALIVE_INTERVAL * _KEEP_ALIVE_PROBES)),
+    ):
+        if hasattr(socket, option):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return made

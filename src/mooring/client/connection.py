@@ -1,0 +1,89 @@
+"""Where the API server is and how to prove who we are."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+_LOG = logging.getLogger(__name__)
+
+# Kubernetes renews a mounted token well before it expires; its own clients look once a minute.
+REFRESH_SECONDS = 60.0
+
+#: Tells the value of the Authorization header ("" for none); whether the last one was rejected.
+Authorize = Callable[[bool], Awaitable[str]]
+
+
+class CredentialsError(Exception):
+    """Credentials that cannot be used; the text names the file and the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """How to reach a server. `ssl` is None for plain HTTP."""
+
+    server: str
+    ssl: ssl.SSLContext | None = None
+    server_hostname: str | None = None
+    proxy: str | None = None
+
+
+class Connection:
+    """A server, and headers that stay good while tokens are rotated."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        authorize: Authorize | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.endpoint = endpoint
+        self._authorize = authorize
+        self._clock = clock
+        self._headers: Mapping[str, str] = {}
+        self._fresh_until = float("-inf")
+        self._rejected = False
+        self._renewing = asyncio.Lock()
+
+    @property
+    def server(self) -> str:
+        return self.endpoint.server
+
+    @property
+    def ssl(self) -> ssl.SSLContext | None:
+        return self.endpoint.ssl
+
+    async def headers(self) -> Mapping[str, str]:
+        """The same mapping until the token changes; raises CredentialsError if there is none."""
+        if self._authorize is None or self._clock() < self._fresh_until:
+            return self._headers
+        # The old token mostly works for some minutes yet, so nobody waits for the new one.
+        if self._headers and self._renewing.locked() and not self._rejected:
+            return self._headers
+        async with self._renewing:
+            if self._clock() >= self._fresh_until:
+                await self._renew(self._authorize)
+        return self._headers
+
+    def rejected(self, headers: Mapping[str, str]) -> None:
+        """The server did not accept these headers: the next ones are asked for anew."""
+        if headers is self._headers:
+            self._rejected = True
+            self._fresh_until = float("-inf")
+
+    async def _renew(self, authorize: Authorize) -> None:
+        try:
+            value = await authorize(self._rejected)
+        except CredentialsError as error:
+            if not self._headers:
+                raise
+            _LOG.warning("keeping the old token: %s", error)
+        else:
+            if value != self._headers.get("Authorization", ""):
+                self._headers = {"Authorization": value} if value else {}
+        self._rejected = False
+        self._fresh_until = self._clock() + REFRESH_SECONDS

@@ -1,0 +1,111 @@
+"""What can go wrong between us and an API server.
+
+ClientError
+├── ApiError         the server answered, and refused
+├── Unreachable      nothing was sent, so trying again is safe
+└── OutcomeUnknown   sent, but not answered: a write may have happened
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import msgspec
+
+# Bodies that no API server wrote, such as a proxy's error page, are told in part.
+_MOST_TOLD = 300
+
+
+class ClientError(Exception):
+    """A request that did not succeed."""
+
+
+class Unreachable(ClientError):
+    """Nothing was sent: trying again is safe."""
+
+
+class OutcomeUnknown(ClientError):
+    """It was sent, but no answer came: a write may or may not have happened."""
+
+
+class ApiError(ClientError):
+    """The server's refusal: HTTP status, Kubernetes' reason and the message for people."""
+
+    def __init__(
+        self, status: int, reason: str, message: str, retry_after: float | None = None
+    ) -> None:
+        super().__init__(f"{message} ({status} {reason})")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+
+    @property
+    def is_bad_request(self) -> bool:
+        return self.status == HTTPStatus.BAD_REQUEST
+
+    @property
+    def is_unauthorized(self) -> bool:
+        return self.status == HTTPStatus.UNAUTHORIZED
+
+    @property
+    def is_forbidden(self) -> bool:
+        return self.status == HTTPStatus.FORBIDDEN
+
+    @property
+    def is_not_found(self) -> bool:
+        return self.status == HTTPStatus.NOT_FOUND
+
+    @property
+    def is_already_exists(self) -> bool:
+        return self.status == HTTPStatus.CONFLICT and self.reason == "AlreadyExists"
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether somebody else changed the object in between."""
+        return self.status == HTTPStatus.CONFLICT and self.reason != "AlreadyExists"
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the resource version or continue token is too old."""
+        return self.status == HTTPStatus.GONE
+
+    @property
+    def is_invalid(self) -> bool:
+        return self.status == HTTPStatus.UNPROCESSABLE_ENTITY
+
+    @property
+    def is_too_many_requests(self) -> bool:
+        return self.status == HTTPStatus.TOO_MANY_REQUESTS
+
+    @property
+    def is_server_error(self) -> bool:
+        return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+
+
+_STATUS = msgspec.json.Decoder(_Status)
+
+
+def refusal(status: int, body: bytes | msgspec.Raw, retry_after: float | None = None) -> ApiError:
+    """The error that an answer tells; a `status` of 0 takes the code out of the body."""
+    try:
+        told = _STATUS.decode(body)
+    except msgspec.MsgspecError:
+        told = _Status(message=bytes(body)[:_MOST_TOLD].decode(errors="replace").strip())
+    status = status or told.code
+    return ApiError(
+        status, told.reason or _phrase(status), told.message or "no message", retry_after
+    )
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase.replace(" ", "")
+    except ValueError:
+        return "Unknown"

@@ -1,0 +1,132 @@
+"""Kubeconfig files, checked before they are used, so that an error names the file and the field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import msgspec
+import yaml
+
+from .connection import CredentialsError
+
+
+class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
+    """Where a server is and how to know that it is the right one."""
+
+    server: str = ""
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
+    proxy_url: str = ""
+
+
+class Exec(msgspec.Struct, frozen=True, rename="camel"):
+    """The program that tells credentials."""
+
+    command: str
+    api_version: str
+    args: list[str] | None = None
+    env: list[dict[str, str]] | None = None
+
+
+class User(msgspec.Struct, frozen=True, rename="kebab"):
+    """Who we are. Only what is checked here is named."""
+
+    token: str = ""
+    token_file: str = msgspec.field(name="tokenFile", default="")
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    exec: Exec | None = None
+    impersonate: str = msgspec.field(name="as", default="")
+
+
+class _Context(msgspec.Struct, frozen=True):
+    cluster: str
+    user: str = ""
+
+
+class _NamedCluster(msgspec.Struct, frozen=True):
+    name: str
+    cluster: Cluster
+
+
+class _NamedUser(msgspec.Struct, frozen=True):
+    name: str
+    user: User | None = None
+
+
+class _NamedContext(msgspec.Struct, frozen=True):
+    name: str
+    context: _Context
+
+
+class _Document(msgspec.Struct, frozen=True, rename="kebab"):
+    current_context: str = ""
+    clusters: list[_NamedCluster] | None = None
+    users: list[_NamedUser] | None = None
+    contexts: list[_NamedContext] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What one context of the files says."""
+
+    source: str
+    context: str
+    cluster: Cluster
+    user: User
+
+
+def choose(paths: Sequence[Path], context: str | None) -> Chosen:
+    """Reads files, of which the first to say something counts, and follows a context."""
+    source = ":".join(map(str, paths))
+    documents = [_read(path) for path in paths]
+    chosen = context or next(
+        (each.current_context for each in documents if each.current_context), ""
+    )
+    if not chosen:
+        raise CredentialsError(f"{source}: current-context: not set, and no context was asked for")
+    followed = _named([each.contexts for each in documents], chosen, f"{source}: contexts").context
+    at = f"{source}: contexts[name={chosen}].context"
+    cluster = _named(
+        [each.clusters for each in documents], followed.cluster, f"{at}.cluster"
+    ).cluster
+    user = User()
+    if followed.user:
+        user = _named([each.users for each in documents], followed.user, f"{at}.user").user or user
+    if user.impersonate:
+        raise CredentialsError(f"{source}: users[name={followed.user}].user.as: not supported")
+    return Chosen(source, chosen, cluster, user)
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_N = TypeVar("_N", bound=_Named)
+
+
+def _named(lists: Sequence[list[_N] | None], name: str, at: str) -> _N:
+    for each in (entry for entries in lists for entry in entries or ()):
+        if each.name == name:
+            return each
+    raise CredentialsError(f"{at}: there is none named {name!r}")
+
+
+def _read(path: Path) -> _Document:
+    try:
+        raw = yaml.safe_load(path.read_text())
+        return msgspec.convert(raw or {}, _Document)
+    except OSError as error:
+        raise CredentialsError(f"{path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise CredentialsError(f"{path}: not YAML: {error}") from error
+    except msgspec.ValidationError as error:
+        raise CredentialsError(f"{path}: {error}") from error

@@ -1,0 +1,192 @@
+"""What a sink has been told of one kind, so that it hears of differences only."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from mooring.objects.decode import ListMeta, Page, Reader, WatchLine
+
+from .errors import refusal
+
+#: What reading raises: bad JSON, a bad value, or nesting without end.
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+
+Raw = bytes | msgspec.Raw
+
+
+class Sink(Protocol):
+    """Who wants to know. It is told in order, and must not take long."""
+
+    def applied(self, item: Any, raw: Raw) -> None:
+        """New or changed; `raw` is its JSON as received, or empty if that was not wanted."""
+
+    def removed(self, item: Any) -> None:
+        """Gone; in its last known form."""
+
+    def unreadable(self, kind: str, key: str, problem: str) -> None:
+        """Malformed: told once for each version of an object. The last good form stays."""
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    """The metadata that identifies an object, readable when the rest is not."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Unknown(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+class _Held(NamedTuple):
+    version: str
+    uid: str
+    item: Any
+
+
+_LINE = msgspec.json.Decoder(WatchLine[msgspec.Raw])
+_PAGE = msgspec.json.Decoder(Page[msgspec.Raw])
+_UNKNOWN = msgspec.json.Decoder(_Unknown)
+
+_CHANGED = ("ADDED", "MODIFIED")
+
+
+class Mirror:
+    """The objects of one kind as last told to the sink.
+
+    Lines and pages are decoded in one go. Only what cannot be read that way, or whose JSON is
+    wanted, is taken apart first.
+    """
+
+    def __init__(self, kind: str, reader: Reader, sink: Sink, *, keep_raw: bool = False) -> None:
+        self._kind = kind
+        self._reader = reader
+        self._sink = sink
+        self._keep_raw = keep_raw
+        self._held: dict[str, _Held] = {}
+        self._malformed: dict[str, str] = {}
+        self._listed: set[str] = set()
+
+    def begin_list(self) -> None:
+        self._listed = set()
+
+    def take_page(self, text: bytes) -> ListMeta:
+        """Takes a part of a list. Raises one of UNREADABLE if it is no list."""
+        if not self._keep_raw:
+            try:
+                page = self._reader.page.decode(text)
+            except UNREADABLE:
+                pass  # One item of it, most likely: taken one by one, the others can be read.
+            else:
+                for wire in page.items or ():
+                    self._listed.add(_key(wire.metadata))
+                    self._apply(wire, b"")
+                return page.metadata
+        return self._take_raw_page(text)
+
+    def end_list(self) -> None:
+        """Removes what was in none of the pages since `begin_list`."""
+        for key in [key for key in self._held if key not in self._listed]:
+            self._sink.removed(self._held.pop(key).item)
+        for key in [key for key in self._malformed if key not in self._listed]:
+            del self._malformed[key]
+        self._listed = set()
+
+    def take_line(self, line: bytes) -> str:
+        """Takes a line of a watch; returns the resource version that has been reached.
+
+        Raises ApiError if it tells one, and one of UNREADABLE if one cannot even tell what it is.
+        """
+        if not self._keep_raw:
+            try:
+                event = self._reader.line.decode(line)
+            except UNREADABLE:
+                pass  # It may tell of an error or of an object that is malformed.
+            else:
+                if event.type != "ERROR":
+                    self._happened(event.type, event.object, b"")
+                    version: str = event.object.metadata.resource_version
+                    return version
+        return self._take_raw_line(line)
+
+    def _take_raw_page(self, text: bytes) -> ListMeta:
+        page = _PAGE.decode(text)
+        for raw in page.items or ():
+            meta = _UNKNOWN.decode(raw).metadata
+            self._listed.add(_key(meta))
+            self._read("ADDED", raw, meta)
+        return page.metadata
+
+    def _take_raw_line(self, line: bytes) -> str:
+        event = _LINE.decode(line)
+        if event.type == "ERROR":
+            raise refusal(0, event.object)
+        meta = _UNKNOWN.decode(event.object).metadata
+        # A bookmark is an object with a version and little else.
+        if event.type != "BOOKMARK":
+            self._read(event.type, event.object, meta)
+        return meta.resource_version
+
+    def _read(self, change: str, raw: msgspec.Raw, meta: _Meta) -> None:
+        try:
+            wire = self._reader.one.decode(raw)
+        except UNREADABLE as error:
+            if change == "DELETED":
+                self._remove(meta, None)
+            else:
+                self._tell_unreadable(meta, error)
+        else:
+            self._happened(change, wire, raw)
+
+    def _happened(self, change: str, wire: Any, raw: Raw) -> None:
+        if change in _CHANGED:
+            self._apply(wire, raw)
+        elif change == "DELETED":
+            self._remove(wire.metadata, wire)
+
+    def _apply(self, wire: Any, raw: Raw) -> None:
+        meta = wire.metadata
+        key, version = _key(meta), meta.resource_version
+        held = self._held.get(key)
+        if held is not None and held.version == version:
+            return
+        try:
+            item = self._reader.build(wire)
+        except UNREADABLE as error:
+            self._tell_unreadable(meta, error)
+            return
+        if held is not None and held.uid != meta.uid:
+            # Deleted and made anew while we looked away: two objects, not two forms of one.
+            self._sink.removed(held.item)
+        self._held[key] = _Held(version, meta.uid, item)
+        self._malformed.pop(key, None)
+        self._sink.applied(item, raw)
+
+    def _remove(self, meta: Any, wire: Any | None) -> None:
+        key = _key(meta)
+        self._malformed.pop(key, None)
+        held = self._held.pop(key, None)
+        if held is not None:
+            self._sink.removed(self._last_form(wire, held.item))
+
+    def _last_form(self, wire: Any | None, known: Any) -> Any:
+        if wire is None:
+            return known
+        try:
+            return self._reader.build(wire)
+        except UNREADABLE:
+            return known
+
+    def _tell_unreadable(self, meta: Any, error: Exception) -> None:
+        key, version = _key(meta), meta.resource_version
+        if self._malformed.get(key) != version:
+            self._malformed[key] = version
+            self._sink.unreadable(self._kind, key, str(error))
+
+
+def _key(meta: Any) -> str:
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
