@@ -31,11 +31,14 @@ ADMIN_TOKEN = "secret-admin"
 SCHEDULER_TOKEN = "secret-scheduler"
 #: A user that nobody granted anything.
 NOBODY_TOKEN = "secret-nobody"
+#: The service account that deploy/ grants what Mooring needs.
+MOORING_TOKEN = "secret-mooring"
 
 _TOKENS = f"""\
 {ADMIN_TOKEN},admin,admin,"system:masters"
 {SCHEDULER_TOKEN},system:kube-scheduler,scheduler,"system:authenticated"
 {NOBODY_TOKEN},nobody,nobody,"system:authenticated"
+{MOORING_TOKEN},system:serviceaccount:mooring-system:mooring,mooring,"system:authenticated"
 """
 
 _KUBECONFIG = """\

@@ -1,0 +1,142 @@
+"""What is sent to the API server, and the little that is read of its answers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from mooring.client.resources import RESOURCES
+from mooring.engine.actions import PatchPodStatus, PodRef
+from mooring.framework.plugin import ClaimWrite, VolumeWrite
+from mooring.objects.meta import Wire
+
+_encode = msgspec.json.Encoder().encode
+
+POD = RESOURCES["Pod"]
+VOLUME = RESOURCES["PersistentVolume"]
+CLAIM = RESOURCES["PersistentVolumeClaim"]
+EVENTS = RESOURCES["Event"]
+
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
+_BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+
+
+class Meta(Wire, frozen=True):
+    """What is read of an object's metadata."""
+
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Spec(Wire, frozen=True):
+    """What is read of a pod's spec."""
+
+    node_name: str = ""
+
+
+class Standing(Wire, frozen=True):
+    """Where a pod stands: which one it is, and on which node."""
+
+    metadata: Meta = Meta()
+    spec: Spec = Spec()
+
+
+standing = msgspec.json.Decoder(Standing).decode
+
+
+def pod_path(pod: PodRef, subresource: str | None = None) -> str:
+    return POD.path(pod.namespace, pod.name, subresource)
+
+
+def binding(pod: PodRef, node: str) -> bytes:
+    """The uid keeps another pod that has taken the name from being bound."""
+    return _encode(
+        {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+            "target": {"kind": "Node", "name": node},
+        }
+    )
+
+
+def status_patch(action: PatchPodStatus, at: datetime) -> bytes:
+    """A strategic merge patch: conditions are merged by their type."""
+    status: dict[str, Any] = {}
+    if action.nominated_node_name is not None:
+        # An empty name takes the field away.
+        status["nominatedNodeName"] = action.nominated_node_name or None
+    if action.condition is not None:
+        status["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": action.condition.status,
+                "reason": action.condition.reason,
+                "message": action.condition.message,
+                "lastProbeTime": None,
+                "lastTransitionTime": seconds(at),
+                **_generation(action.condition.observed_generation),
+            }
+        ]
+    return _encode({"metadata": {"uid": action.pod.uid}, "status": status})
+
+
+def _generation(observed: int) -> dict[str, int]:
+    return {"observedGeneration": observed} if observed else {}
+
+
+def disruption(pod: PodRef, message: str, at: datetime) -> bytes:
+    """Tells a victim, before it is deleted, why."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": message,
+        "lastProbeTime": None,
+        "lastTransitionTime": seconds(at),
+    }
+    return _encode({"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}})
+
+
+def deletion(uid: str) -> bytes:
+    """Deletes this very object, not another of its name."""
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+    return _encode(options)
+
+
+def volume_patch(write: VolumeWrite, resource_version: str) -> bytes:
+    """Binds a volume to a claim, unless the volume changed since it was read."""
+    return _encode(
+        {
+            "metadata": {
+                "resourceVersion": resource_version,
+                "annotations": {_BOUND_BY_CONTROLLER: "yes"},
+            },
+            "spec": {
+                "claimRef": {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolumeClaim",
+                    "namespace": write.claim_namespace,
+                    "name": write.claim_name,
+                    "uid": write.claim_uid,
+                }
+            },
+        }
+    )
+
+
+def claim_patch(write: ClaimWrite) -> bytes:
+    """Tells the provisioner for which node a volume is to be made."""
+    return _encode({"metadata": {"annotations": {_SELECTED_NODE: write.node_name}}})
+
+
+def seconds(at: datetime) -> str:
+    """As the API writes a Time."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micros(at: datetime) -> str:
+    """As the API writes a MicroTime."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,30 @@
+"""From watches to the engine: objects that appear, change and vanish become events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from mooring.engine.events import Applied, Event, Removed
+from mooring.objects.decode import Object
+
+from . import logs
+
+_log = logs.named(__name__)
+
+
+class Feed:
+    """Where reflectors deliver to."""
+
+    def __init__(self, tell: Callable[[Event], None]) -> None:
+        self._tell = tell
+
+    def applied(self, item: Object, raw: bytes | msgspec.Raw) -> None:
+        self._tell(Applied(item))
+
+    def removed(self, item: Object) -> None:
+        self._tell(Removed(item))
+
+    def unreadable(self, kind: str, key: str, problem: str) -> None:
+        _log.error("Left out an object that cannot be read", kind=kind, object=key, problem=problem)

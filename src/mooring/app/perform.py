@@ -1,0 +1,186 @@
+"""Carrying out what the engine asks for, and telling it what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from mooring.client.api import Api
+from mooring.engine.actions import (
+    Action,
+    BindPod,
+    EvictPod,
+    PatchPodStatus,
+    RecordEvent,
+    Report,
+    WriteVolumes,
+)
+from mooring.engine.events import BindingFailed, Event, EvictionFailed
+
+from . import logs
+from .binding import Binder
+from .cluster_events import ClusterEvents
+from .lane import Lane
+from .plugin_points import PluginPoints
+from .scheduler import Scheduler
+from .writes import Writer
+
+_log = logs.named(__name__)
+
+# Wide enough to keep an API server busy, narrow enough that little is under way when it fails.
+_WIDTH = 64
+# Events must not delay bindings; those that come too fast are dropped, oldest first.
+_EVENTS_WIDTH, _MOST_EVENTS = 16, 50_000
+
+
+def today() -> datetime:
+    """The time of day, for what people read."""
+    return datetime.now(UTC)
+
+
+class Performer:
+    """Performs actions, a bounded number at a time."""
+
+    def __init__(
+        self, api: Api, scheduler: Scheduler, *, may_act: Callable[[], bool], instance: str
+    ) -> None:
+        engine = scheduler.engine
+        self._nodes = engine.cluster.nodes
+        self._tell = scheduler.tell
+        self._binding = PluginPoints(engine, Binder(api, may_act))
+        self._writer = Writer(api, today)
+        self._events = ClusterEvents(api, instance, clock=scheduler.clock, today=today)
+        self._lane = Lane(_WIDTH, done=scheduler.wake)
+        self._event_lane = Lane(_EVENTS_WIDTH, most_waiting=_MOST_EVENTS)
+        #: What is still to be written of a pod's status.
+        self._patches: dict[str, PatchPodStatus] = {}
+        #: Pods whose status is being written.
+        self._patching: dict[str, asyncio.Future[None]] = {}
+
+    @property
+    def backlog(self) -> int:
+        """How much is under way or waiting, events aside."""
+        return len(self._lane)
+
+    @property
+    def dropped_events(self) -> int:
+        return self._event_lane.dropped
+
+    def perform(self, action: Action) -> None:
+        """Starts an action; its outcome is told when it is known."""
+        match action:
+            case BindPod():
+                # What was to be written of it waiting is out of date now.
+                self._patches.pop(action.pod.uid, None)
+                self._lane.put(partial(self._bind, action))
+            case RecordEvent():
+                self._event_lane.put(partial(self._record, action))
+            case PatchPodStatus():
+                self._patch_later(action)
+            case EvictPod():
+                self._lane.put(partial(self._evict, action))
+            case WriteVolumes():
+                self._lane.put(partial(self._write_volumes, action))
+            case Report():
+                _log.warning(action.message, profile=action.profile)
+
+    async def drain(self) -> None:
+        """Returns when everything that was asked for is done."""
+        await self._lane.drain()
+        await self._event_lane.drain()
+
+    async def stop(self) -> None:
+        """Cancels what is under way."""
+        await self._lane.stop()
+        await self._event_lane.stop()
+
+    async def _bind(self, action: BindPod) -> None:
+        pod = action.pod
+        outcome: Event
+        try:
+            # A status that is being written must not overtake the binding.
+            await self._patched(pod.uid)
+            if self._nodes.row(action.node) is None:
+                outcome = BindingFailed(pod.uid, f"node {action.node!r} is gone")
+            else:
+                outcome = await self._binding.bind(action)
+        except Exception as error:  # noqa: BLE001 - whatever breaks, the pod must not be lost
+            outcome = BindingFailed(pod.uid, _told(error))
+        if isinstance(outcome, BindingFailed):
+            where = {"pod": f"{pod.namespace}/{pod.name}", "node": action.node}
+            _log.warning("Could not bind a pod", **where, error=outcome.message)
+        self._tell(outcome)
+
+    def _patch_later(self, action: PatchPodStatus) -> None:
+        uid = action.pod.uid
+        earlier = self._patches.get(uid)
+        if earlier is not None:
+            self._patches[uid] = _merged(earlier, action)
+            return
+        self._patches[uid] = action
+        self._lane.put(partial(self._patch, uid))
+
+    async def _patch(self, uid: str) -> None:
+        await self._patched(uid)
+        action = self._patches.pop(uid, None)
+        if action is None:
+            return
+        done = self._patching[uid] = asyncio.get_running_loop().create_future()
+        try:
+            await self._writer.patch_status(action)
+        except Exception as error:  # noqa: BLE001 - only the status is missing
+            _log.warning("Could not write a pod's status", **_pod(action), error=_told(error))
+        finally:
+            del self._patching[uid]
+            done.set_result(None)
+
+    async def _patched(self, uid: str) -> None:
+        while (under_way := self._patching.get(uid)) is not None:
+            await under_way
+
+    async def _evict(self, action: EvictPod) -> None:
+        outcome: Event
+        try:
+            outcome = await self._writer.evict(action)
+        except Exception as error:  # noqa: BLE001 - the preemptor waits for an answer
+            outcome = EvictionFailed(action.pod.uid, action.preemptor.uid, _told(error))
+        if isinstance(outcome, EvictionFailed):
+            _log.warning("Could not evict a pod", **_pod(action), error=outcome.message)
+        self._tell(outcome)
+
+    async def _write_volumes(self, action: WriteVolumes) -> None:
+        failed: BindingFailed | None
+        try:
+            failed = await self._writer.write_volumes(action)
+        except Exception as error:  # noqa: BLE001 - whatever breaks, the pod must not be lost
+            failed = BindingFailed(action.pod.uid, _told(error))
+        if failed is not None:
+            _log.warning("Could not write a pod's volumes", **_pod(action), error=failed.message)
+            self._tell(failed)
+
+    async def _record(self, action: RecordEvent) -> None:
+        try:
+            await self._events.record(action)
+        except Exception as error:  # noqa: BLE001 - an event may be lost
+            told = _told(error)
+            _log.warning("Could not write an event", **_pod(action), error=told)
+
+
+def _merged(earlier: PatchPodStatus, later: PatchPodStatus) -> PatchPodStatus:
+    name = later.nominated_node_name
+    return PatchPodStatus(
+        later.pod,
+        later.condition or earlier.condition,
+        earlier.nominated_node_name if name is None else name,
+    )
+
+
+def _pod(action: PatchPodStatus | EvictPod | WriteVolumes | RecordEvent) -> dict[str, Any]:
+    return {"pod": f"{action.pod.namespace}/{action.pod.name}"}
+
+
+def _told(error: Exception) -> str:
+    return str(error) or type(error).__name__

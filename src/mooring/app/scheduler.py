@@ -1,0 +1,115 @@
+"""The loop: what happened goes into the engine, what it decides goes to the performer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+from typing import Protocol
+
+from mooring.engine import Engine
+from mooring.engine.actions import Action
+from mooring.engine.events import Event
+
+# So many actions may be under way before no further decision is made: what is decided long
+# before it can be carried out is decided on old news.
+_MOST_UNDER_WAY = 256
+# Decisions made at a time, before the wire is looked at again.
+_BUDGET = 64
+# Events taken in at a time, likewise.
+_INTAKE = 512
+
+
+class Performing(Protocol):
+    """Whoever carries out what is decided."""
+
+    @property
+    def backlog(self) -> int: ...
+
+    def perform(self, action: Action) -> None: ...
+
+
+class Scheduler:
+    """Drives an engine. All of it runs in one task, so that no decision is ever interleaved."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = monotonic) -> None:
+        self.engine = engine
+        self.clock = clock
+        self._inbox: deque[Event] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._performer: Performing | None = None
+
+    def tell(self, event: Event) -> None:
+        """Something happened."""
+        self._inbox.append(event)
+        self.wake()
+
+    def lead(self, performer: Performing) -> None:
+        """Begins to decide. Until then the cluster is only followed, so that it is known."""
+        self._performer = performer
+        self.wake()
+
+    def rest(self) -> None:
+        """Makes no further decision."""
+        self._performer = None
+
+    def wake(self) -> None:
+        """Looks again whether there is something to do."""
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    @property
+    def waiting_events(self) -> int:
+        return len(self._inbox)
+
+    async def run(self) -> None:
+        """Follows the cluster, and schedules while it leads, until cancelled."""
+        while True:
+            busy = self._take_in()
+            busy = self._decide() or busy
+            if busy:
+                # What came over the wire meanwhile goes first.
+                await asyncio.sleep(0)
+            else:
+                await self._pause()
+
+    def _take_in(self) -> bool:
+        now = self.clock()
+        for _ in range(min(_INTAKE, len(self._inbox))):
+            self.engine.handle(self._inbox.popleft(), now)
+        return bool(self._inbox)
+
+    def _decide(self) -> bool:
+        performer = self._ready_performer()
+        if performer is None:
+            return False
+        actions = self.engine.step(self.clock(), _BUDGET)
+        for action in actions:
+            performer.perform(action)
+        return bool(actions)
+
+    def _ready_performer(self) -> Performing | None:
+        performer = self._performer
+        if performer is None or performer.backlog > _MOST_UNDER_WAY - _BUDGET:
+            return None
+        return performer
+
+    async def _pause(self) -> None:
+        """Waits for an event, or for the time at which the engine has something to do."""
+        loop = asyncio.get_running_loop()
+        self._waiter = waiter = loop.create_future()
+        alarm = None
+        # While too much is under way, the end of some of it is what is waited for.
+        if self._ready_performer() is not None:
+            now = self.clock()
+            due = self.engine.next_step(now)
+            if due is not None:
+                alarm = loop.call_later(max(0.0, due - now), self.wake)
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            if alarm is not None:
+                alarm.cancel()

@@ -1,0 +1,84 @@
+"""Lanes: bounded, in order, and nothing is lost unless it may be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from mooring.app.lane import Lane
+
+
+class Workshop:
+    """Work that takes as long as the test wants."""
+
+    def __init__(self) -> None:
+        self.begun: list[int] = []
+        self.ended: list[int] = []
+        self.door = asyncio.Event()
+
+    def piece(self, number: int) -> Callable[[], Coroutine[Any, Any, None]]:
+        async def work() -> None:
+            self.begun.append(number)
+            await self.door.wait()
+            self.ended.append(number)
+
+        return work
+
+
+async def turns(count: int = 5) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def workshop() -> Workshop:
+    return Workshop()
+
+
+async def test_no_more_than_the_width_are_under_way(workshop: Workshop) -> None:
+    lane = Lane(2)
+    for number in range(5):
+        lane.put(workshop.piece(number))
+    await turns()
+
+    assert (workshop.begun, len(lane)) == ([0, 1], 5)
+
+    workshop.door.set()
+    await lane.drain()
+    assert workshop.begun == [0, 1, 2, 3, 4]
+    assert sorted(workshop.ended) == workshop.begun
+    assert len(lane) == 0
+
+
+async def test_what_may_be_lost_is_dropped_oldest_first(workshop: Workshop) -> None:
+    lane = Lane(1, most_waiting=2)
+    for number in range(5):
+        lane.put(workshop.piece(number))
+    workshop.door.set()
+    await lane.drain()
+
+    assert (workshop.ended, lane.dropped) == ([0, 3, 4], 2)
+
+
+async def test_every_piece_is_told_when_done(workshop: Workshop) -> None:
+    left: list[int] = []
+    lane = Lane(2, done=lambda: left.append(len(lane)))
+    for number in range(3):
+        lane.put(workshop.piece(number))
+    workshop.door.set()
+    await lane.drain()
+
+    assert left == [2, 1, 0]
+
+
+async def test_stopping_drops_what_waits_and_cancels_the_rest(workshop: Workshop) -> None:
+    lane = Lane(1)
+    lane.put(workshop.piece(0))
+    lane.put(workshop.piece(1))
+    await turns()
+    await lane.stop()
+
+    assert (workshop.begun, workshop.ended, len(lane)) == ([0], [], 0)

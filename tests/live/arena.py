@@ -1,0 +1,163 @@
+"""A cluster to schedule on, seen through an API server: makes objects, waits, and judges."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+Manifest = dict[str, Any]
+
+_PODS = "/api/v1/namespaces/default/pods"
+
+
+def node(name: str, *, cpu: int = 8, pods: int = 110, **labels: str) -> Manifest:
+    has = {"cpu": str(cpu), "memory": "32Gi", "pods": str(pods)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+        "status": {
+            "capacity": has,
+            "allocatable": has,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def pod(
+    name: str, *, cpu: str = "100m", scheduler: str = "default-scheduler", **spec: Any
+) -> Manifest:
+    container = {
+        "name": "main",
+        "image": "registry.example/app",
+        "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulerName": scheduler, "containers": [container], **spec},
+    }
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the pods stand."""
+
+    bound: dict[str, str]
+    pending: list[str]
+
+    def on(self, node: str) -> list[str]:
+        return sorted(name for name, where in self.bound.items() if where == node)
+
+
+class Arena:
+    """An API server as its administrator sees it."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def request(self, method: str, path: str, body: Any = None, **given: Any) -> Any:
+        async with self._session.request(method, path, json=body, **given) as answer:
+            told = await answer.json()
+            if answer.status >= 300:
+                raise AssertionError(f"{method} {path}: {answer.status} {told.get('message')}")
+            return told
+
+    async def create(self, items: Iterable[Manifest], width: int = 16) -> None:
+        """Creates nodes and pods, several at a time, in order."""
+        left = iter(items)
+
+        async def worker() -> None:
+            for item in left:
+                path = "/api/v1/nodes" if item["kind"] == "Node" else _PODS
+                await self.request("POST", path, item)
+
+        await asyncio.gather(*(worker() for _ in range(width)))
+
+    async def delete(self, path: str) -> None:
+        await self.request("DELETE", path, {"gracePeriodSeconds": 0})
+
+    async def clear(self) -> None:
+        """Takes everything away that a test may have made."""
+        for each in await self.pods():
+            await self.delete(f"{_PODS}/{each['metadata']['name']}")
+        for path in (
+            "/api/v1/nodes",
+            "/apis/events.k8s.io/v1/namespaces/default/events",
+            "/apis/coordination.k8s.io/v1/namespaces/mooring-system/leases",
+        ):
+            await self.delete(path)
+
+    async def nodes(self) -> list[Manifest]:
+        told: Manifest = await self.request("GET", "/api/v1/nodes")
+        return list(told["items"])
+
+    async def pods(self) -> list[Manifest]:
+        told: Manifest = await self.request("GET", _PODS)
+        return list(told["items"])
+
+    async def verdict(self) -> Verdict:
+        bound, pending = {}, []
+        for each in await self.pods():
+            name, where = each["metadata"]["name"], each["spec"].get("nodeName", "")
+            if where:
+                bound[name] = where
+            else:
+                pending.append(name)
+        return Verdict(bound, sorted(pending))
+
+    async def all_bound(self, count: int, seconds: float = 120.0) -> Verdict:
+        """Waits until so many pods are bound and none is left; tells what it sees if not."""
+        verdict = await self.verdict()
+        try:
+            async with asyncio.timeout(seconds):
+                while len(verdict.bound) < count or verdict.pending:
+                    await asyncio.sleep(0.2)
+                    verdict = await self.verdict()
+        except TimeoutError:
+            left = ", ".join(verdict.pending[:10])
+            raise AssertionError(f"{len(verdict.bound)} of {count} bound; left: {left}") from None
+        return verdict
+
+    async def nothing_is_over_committed(self) -> None:
+        """What pods ask for on each node is at most what the node has."""
+        asked: Counter[tuple[str, str]] = Counter()
+        for each in await self.pods():
+            where = each["spec"].get("nodeName", "")
+            asked[where, "pods"] += 1
+            asked[where, "cpu"] += _cpu(each)
+        for each in await self.nodes():
+            name, has = each["metadata"]["name"], each["status"]["allocatable"]
+            assert asked[name, "pods"] <= int(has["pods"]), name
+            assert asked[name, "cpu"] <= 1000 * int(has["cpu"]), name
+
+    async def events(self, reason: str) -> list[Manifest]:
+        path = "/apis/events.k8s.io/v1/namespaces/default/events"
+        told: Manifest = await self.request("GET", path)
+        return [each for each in told["items"] if each["reason"] == reason]
+
+
+def _cpu(manifest: Mapping[str, Any]) -> int:
+    total = 0
+    for container in manifest["spec"]["containers"]:
+        text = container["resources"]["requests"]["cpu"]
+        total += int(text[:-1]) if text.endswith("m") else 1000 * int(text)
+    return total
+
+
+@asynccontextmanager
+async def arena(server: str, token: str) -> AsyncIterator[Arena]:
+    """Opens the arena behind an API server."""
+    async with aiohttp.ClientSession(
+        server,
+        connector=aiohttp.TCPConnector(ssl=False),
+        headers={"Authorization": f"Bearer {token}"},
+    ) as session:
+        yield Arena(session)

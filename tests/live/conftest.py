@@ -1,0 +1,45 @@
+"""One control plane for all live tests, emptied between them, with the role that is shipped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from .arena import Arena, arena
+from .control_plane import ADMIN_TOKEN, ControlPlane, control_plane
+
+_RBAC = Path(__file__).parents[2] / "deploy" / "base" / "rbac.yaml"
+_FOLDERS = {
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/mooring-system/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/mooring-system/rolebindings",
+}
+
+
+@pytest.fixture(scope="session")
+def plane() -> Iterator[ControlPlane]:
+    """A real API server that lets the scheduler do what deploy/ grants it, and nothing more."""
+    with control_plane("RBAC") as running:
+        asyncio.run(_grant(running))
+        yield running
+
+
+async def _grant(plane: ControlPlane) -> None:
+    async with arena(plane.server, ADMIN_TOKEN) as admin:
+        namespace = {"metadata": {"name": "mooring-system"}}
+        await admin.request("POST", "/api/v1/namespaces", namespace)
+        for item in yaml.safe_load_all(_RBAC.read_text()):
+            await admin.request("POST", _FOLDERS[item["kind"]], item)
+
+
+@pytest.fixture
+async def admin(plane: ControlPlane) -> AsyncIterator[Arena]:
+    """The administrator of an API server without nodes and pods."""
+    async with arena(plane.server, ADMIN_TOKEN) as opened:
+        await opened.clear()
+        yield opened

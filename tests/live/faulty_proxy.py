@@ -1,0 +1,163 @@
+"""A proxy before an API server that makes go wrong what a test asks for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+
+import aiohttp
+from aiohttp import web
+
+_HOP_BY_HOP = {"host", "connection", "transfer-encoding", "content-length", "keep-alive"}
+
+
+@dataclass
+class Faults:
+    """What goes wrong. All of it may be changed at any time."""
+
+    #: Watches are cut off after so many seconds.
+    watch_seconds: float | None = None
+    #: The share of watches that are answered with 410 Gone.
+    gone: float = 0.0
+    #: The share of requests, watches aside, that are answered with 429 and Retry-After.
+    throttled: float = 0.0
+    #: The share of bindings that fail and are not made.
+    failed_bindings: float = 0.0
+    #: The share of bindings that are made, but whose answer is lost.
+    lost_bindings: float = 0.0
+    #: Bindings are held back for so long.
+    binding_seconds: float = 0.0
+    #: Called before a binding is passed on.
+    before_binding: Callable[[str], Awaitable[None]] | None = None
+    #: How often each kind of fault struck.
+    struck: dict[str, int] = field(default_factory=dict)
+
+    def note(self, what: str) -> None:
+        self.struck[what] = self.struck.get(what, 0) + 1
+
+
+class FaultyProxy:
+    """Passes requests on to `server`, with faults."""
+
+    def __init__(self, server: str, faults: Faults, seed: int = 1) -> None:
+        self._server = server
+        self._faults = faults
+        self._random = Random(seed)
+        self._session: aiohttp.ClientSession | None = None
+        self.url = ""
+        #: Every binding that was passed on: the pod's path and the answer's status.
+        self.bindings: list[tuple[str, int]] = []
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[FaultyProxy]:
+        app = web.Application(client_max_size=2**26)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+        connector = aiohttp.TCPConnector(ssl=False, limit=0)
+        timeout = aiohttp.ClientTimeout(total=None)
+        async with aiohttp.ClientSession(
+            connector=connector, timeout=timeout, auto_decompress=False
+        ) as self._session:
+            try:
+                yield self
+            finally:
+                await runner.cleanup()
+
+    def _strikes(self, what: str, share: float) -> bool:
+        if self._random.random() >= share:
+            return False
+        self._faults.note(what)
+        return True
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if request.query.get("watch") in ("1", "true"):
+            return await self._watch(request)
+        if self._strikes("throttled", self._faults.throttled):
+            return _refusal(429, "TooManyRequests", {"Retry-After": "1"})
+        if request.path.endswith("/binding"):
+            return await self._bind(request)
+        status, headers, body = await self._pass_on(request)
+        return web.Response(status=status, headers=headers, body=body)
+
+    async def _bind(self, request: web.Request) -> web.StreamResponse:
+        faults = self._faults
+        if self._strikes("failed binding", faults.failed_bindings):
+            return _refusal(500, "InternalError")
+        await asyncio.sleep(faults.binding_seconds)
+        if faults.before_binding is not None:
+            await faults.before_binding(request.path)
+        status, headers, body = await self._pass_on(request)
+        self.bindings.append((request.path.removesuffix("/binding"), status))
+        if self._strikes("lost binding", faults.lost_bindings):
+            _cut(request)
+        return web.Response(status=status, headers=headers, body=body)
+
+    async def _watch(self, request: web.Request) -> web.StreamResponse:
+        if self._strikes("gone", self._faults.gone):
+            return _refusal(410, "Expired")
+        assert self._session is not None
+        answer = web.StreamResponse()
+        try:
+            async with self._session.get(
+                self._server + request.path_qs, headers=_forwarded(request)
+            ) as upstream:
+                answer.set_status(upstream.status)
+                answer.headers["Content-Type"] = upstream.headers["Content-Type"]
+                await answer.prepare(request)
+                async with asyncio.timeout(self._faults.watch_seconds):
+                    async for chunk in upstream.content.iter_any():
+                        await answer.write(chunk)
+        except TimeoutError:
+            self._faults.note("watch cut")
+            _cut(request)
+        except (aiohttp.ClientError, ConnectionError):
+            _cut(request)
+        return answer
+
+    async def _pass_on(self, request: web.Request) -> tuple[int, dict[str, str], bytes]:
+        assert self._session is not None
+        try:
+            async with self._session.request(
+                request.method,
+                self._server + request.path_qs,
+                headers=_forwarded(request),
+                data=await request.read(),
+            ) as upstream:
+                kept = ("Content-Type", "Retry-After")
+                headers = {k: upstream.headers[k] for k in kept if k in upstream.headers}
+                return upstream.status, headers, await upstream.read()
+        except (aiohttp.ClientError, ConnectionError):
+            # The API server is down: its clients see their connection break.
+            _cut(request)
+            raise
+
+
+def _forwarded(request: web.Request) -> dict[str, str]:
+    return {
+        name: value for name, value in request.headers.items() if name.lower() not in _HOP_BY_HOP
+    }
+
+
+def _cut(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.abort()
+
+
+def _refusal(status: int, reason: str, headers: dict[str, str] | None = None) -> web.Response:
+    body = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "reason": reason,
+        "code": status,
+        "message": f"made up: {reason}",
+    }
+    return web.json_response(body, status=status, headers=headers)
