@@ -113,7 +113,7 @@ class Arena:
                 pending.append(name)
         return Verdict(bound, sorted(pending))
 
-    async def all_bound(self, count: int, seconds: float = 120.0) -> Verdict:
+    async def all_bound(self, count: int, seconds: float = 60.0) -> Verdict:
         """Waits until so many pods are bound and none is left; tells what it sees if not."""
         verdict = await self.verdict()
         try:

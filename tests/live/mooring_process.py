@@ -81,7 +81,6 @@ async def start(log: Path, kubeconfig: Path, *options: str) -> MooringProcess:
             "mooring",
             "run",
             f"--kubeconfig={kubeconfig}",
-            "--secure-port=0",
             *options,
             stdout=output,
             stderr=output,

@@ -3,11 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+from mooring.client.api import Api
+from mooring.client.errors import ClientError
+from mooring.client.resources import RESOURCES
 from mooring.cluster import Cluster
 from mooring.cluster.check import check
+from mooring.objects.decode import reader
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+
+from . import logs
+
+_log = logs.named(__name__)
+
+_PAGE = 500
+# More would hide what matters.
+_MOST_TOLD = 50
+
+
+async def compare(api: Api, cluster: Cluster) -> None:
+    """Lists nodes and pods anew and logs what differs from what is known."""
+    try:
+        nodes, pods = await _listed(api, "Node"), await _listed(api, "Pod")
+    except (ClientError, ValueError) as error:
+        _log.error("Could not compare the cache with the API server", error=str(error))
+        return
+    found = differences(cluster, nodes, pods)
+    for difference in found[:_MOST_TOLD]:
+        _log.warning("The cache differs from the API server", difference=difference)
+    _log.info(
+        "Compared the cache with the API server",
+        nodes=len(nodes),
+        pods=len(pods),
+        differences=len(found),
+    )
+
+
+async def _listed(api: Api, kind: str) -> list[Any]:
+    """All objects of a kind that can be read."""
+    known, items = reader(kind), []
+    params: dict[str, str | int] = {"limit": _PAGE}
+    while True:
+        page = known.page.decode(await api.get(RESOURCES[kind].path(), params))
+        items += [known.build(wire) for wire in page.items or ()]
+        if not page.metadata.go_on:
+            return items
+        params["continue"] = page.metadata.go_on
 
 
 def differences(cluster: Cluster, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[str]:

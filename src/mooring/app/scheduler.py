@@ -39,6 +39,7 @@ class Scheduler:
         self._inbox: deque[Event] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._performer: Performing | None = None
+        self._caught_up: asyncio.Event | None = None
 
     def tell(self, event: Event) -> None:
         """Something happened."""
@@ -60,9 +61,11 @@ class Scheduler:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    @property
-    def waiting_events(self) -> int:
-        return len(self._inbox)
+    async def caught_up(self) -> None:
+        """Returns once everything that has happened so far was taken in."""
+        caught_up = self._caught_up = asyncio.Event()
+        self.wake()
+        await caught_up.wait()
 
     async def run(self) -> None:
         """Follows the cluster, and schedules while it leads, until cancelled."""
@@ -79,6 +82,8 @@ class Scheduler:
         now = self.clock()
         for _ in range(min(_INTAKE, len(self._inbox))):
             self.engine.handle(self._inbox.popleft(), now)
+        if self._caught_up is not None and not self._inbox:
+            self._caught_up.set()
         return bool(self._inbox)
 
     def _decide(self) -> bool:

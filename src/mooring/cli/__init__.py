@@ -15,7 +15,7 @@ import typer
 
 from mooring import __version__
 
-from . import bench, conform, simulate
+from . import bench, conform, run, simulate
 from .errors import report
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("simulate")(simulate.simulate)
+app.command("run")(run.run)
 app.command("conform")(conform.conform)
 app.command("bench")(bench.bench)
 

@@ -16,6 +16,7 @@ INTERNAL = 70
 def report(error: Exception, *, debug: bool) -> int:
     """Prints an error; returns the exit code."""
     # Here, because the command that failed has loaded these already.
+    from mooring.client.connection import CredentialsError
     from mooring.config import ConfigError
     from mooring.engine.registry import RegistryError
     from mooring.simulate.problems import InputError
@@ -24,7 +25,7 @@ def report(error: Exception, *, debug: bool) -> int:
         for problem in error.problems:
             print(plain(f"{error.source}: {problem}"), file=sys.stderr)
         return BAD_INPUT
-    if isinstance(error, InputError | RegistryError):
+    if isinstance(error, InputError | RegistryError | CredentialsError):
         print(plain(str(error)), file=sys.stderr)
         return BAD_INPUT
     if debug:

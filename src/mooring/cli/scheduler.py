@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from mooring.engine.registry import registry
 from mooring.framework.profile import known_plugins
 from mooring.simulate.problems import InputError
 
+from .election import with_flags
+
 
 def engine(
     config: Path | None,
@@ -19,6 +22,7 @@ def engine(
     *,
     verify_share: float = 0.0,
     most_classes: int | None = None,
+    election: Mapping[str, str | bool | None] | None = None,
 ) -> Engine:
     """A new engine with the plugins that are installed."""
     plugins = registry()
@@ -29,6 +33,7 @@ def engine(
         configuration = default(known, gates)
     else:
         configuration = load(_text(config), known=known, source=str(config), gates=gates)
+    configuration = with_flags(configuration, election or {})
     settings = replace(reuse_settings(configuration), verify_share=verify_share)
     if most_classes is not None:
         settings = replace(settings, most_classes=most_classes)

@@ -1,0 +1,162 @@
+"""The whole of a running scheduler: connection, watches, loop, leadership, signals."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+
+from mooring.client.api import Api
+from mooring.client.connection import Connection
+from mooring.client.reflector import Reflector
+from mooring.client.resources import RESOURCES
+from mooring.engine import Engine
+from mooring.objects.decode import KINDS
+
+from . import logs
+from .compare import compare
+from .feed import Feed
+from .leadership import Leadership
+from .perform import Performer
+from .scheduler import Scheduler
+
+_log = logs.named(__name__)
+
+# How long what was decided may take to be carried out after we are asked to stop.
+_DRAIN_SECONDS = 10.0
+
+# Exit codes.
+_STOPPED, _LOST = 0, 1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is asked of a running scheduler, its configuration aside."""
+
+    identity: str
+    #: Requests a second at most, and at once; 0 asks as fast as the API server answers.
+    qps: float = 0.0
+    burst: int = 0
+
+
+async def schedule(connection: Connection, engine: Engine, settings: Settings) -> int:
+    """Runs a scheduler until it is told to stop, or loses its lead; returns the exit code."""
+    async with AsyncExitStack() as stack:
+        api = await stack.enter_async_context(
+            Api(connection, qps=settings.qps, burst=settings.burst)
+        )
+        leadership = None
+        election = engine.configuration.leader_election
+        if election.leader_elect:
+            # Renewals must not wait behind other requests.
+            own = await stack.enter_async_context(
+                Api(connection, timeout=election.renew_deadline.seconds)
+            )
+            leadership = Leadership(own, election, settings.identity)
+        running = Running(api, engine, settings.identity, leadership)
+        _on_signals(running)
+        return await running.run()
+
+
+def _on_signals(running: Running) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, running.stop)
+    loop.add_signal_handler(signal.SIGUSR2, running.compare)
+
+
+class Running:
+    """A scheduler at work."""
+
+    def __init__(
+        self, api: Api, engine: Engine, identity: str, leadership: Leadership | None = None
+    ) -> None:
+        self._api = api
+        self._engine = engine
+        self._identity = identity
+        self._leadership = leadership
+        self.scheduler = Scheduler(engine)
+        feed = Feed(self.scheduler.tell)
+        self._reflectors = [Reflector(api, RESOURCES[kind], feed) for kind in sorted(KINDS)]
+        self._stopping = asyncio.Event()
+        self._performer: Performer | None = None
+        self._comparison: asyncio.Task[None] | None = None
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether all kinds of objects were listed once."""
+        return all(each.synced.is_set() for each in self._reflectors)
+
+    def stop(self) -> None:
+        """Asks for an orderly end."""
+        self._stopping.set()
+
+    def compare(self) -> None:
+        """Has the picture of the cluster compared with the API server's."""
+        if self._comparison is None or self._comparison.done():
+            self._comparison = asyncio.create_task(compare(self._api, self._engine.cluster))
+
+    async def run(self) -> int:
+        """Runs until stopped, or until leadership is lost; returns the exit code."""
+        tasks = [asyncio.create_task(each.run()) for each in self._reflectors]
+        tasks.append(asyncio.create_task(self.scheduler.run()))
+        tasks.append(asyncio.create_task(self._serve()))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            done, _ = await asyncio.wait([*tasks, stopping], return_when=asyncio.FIRST_COMPLETED)
+            for task in done - {stopping}:
+                # Nothing but leadership ends by itself: what else ends has failed, and says why.
+                task.result()
+                return _LOST
+            await self._leave()
+            return _STOPPED
+        finally:
+            for task in [*tasks, stopping]:
+                task.cancel()
+            await asyncio.gather(*tasks, stopping, return_exceptions=True)
+
+    async def _serve(self) -> None:
+        """Waits until the cluster is known, then leads; returns when leadership is lost."""
+        for reflector in self._reflectors:
+            await reflector.synced.wait()
+        await self.scheduler.caught_up()
+        # What is known by now stays: looking for garbage among it only takes time.
+        gc.collect()
+        gc.freeze()
+        cluster = self._engine.cluster
+        _log.info("The cluster is known", nodes=len(cluster.nodes), pods=len(cluster.pods))
+        if self._leadership is None:
+            self._lead(lambda: True)
+            await asyncio.Event().wait()
+            return
+        await self._leadership.campaign()
+        self._lead(self._leadership.may_act)
+        await self._leadership.hold()
+        _log.error("Leadership is lost", leader=self._leadership.leader)
+        self.scheduler.rest()
+        await self._stop_performing()
+
+    def _lead(self, may_act: Callable[[], bool]) -> None:
+        _log.info("This scheduler leads", identity=self._identity)
+        self._performer = Performer(
+            self._api, self.scheduler, may_act=may_act, instance=self._identity
+        )
+        self.scheduler.lead(self._performer)
+
+    async def _leave(self) -> None:
+        """Finishes what was decided, then makes way for another."""
+        _log.info("Stopping")
+        self.scheduler.rest()
+        if self._performer is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._performer.drain(), _DRAIN_SECONDS)
+        await self._stop_performing()
+        if self._leadership is not None:
+            await self._leadership.release()
+
+    async def _stop_performing(self) -> None:
+        if self._performer is not None:
+            await self._performer.stop()
