@@ -113,17 +113,23 @@ class Arena:
                 pending.append(name)
         return Verdict(bound, sorted(pending))
 
-    async def all_bound(self, count: int, seconds: float = 60.0) -> Verdict:
-        """Waits until so many pods are bound and none is left; tells what it sees if not."""
+    async def bound(self, count: int, seconds: float = 60.0) -> Verdict:
+        """Waits until so many pods are bound; tells what it sees if not."""
         verdict = await self.verdict()
         try:
             async with asyncio.timeout(seconds):
-                while len(verdict.bound) < count or verdict.pending:
+                while len(verdict.bound) < count:
                     await asyncio.sleep(0.2)
                     verdict = await self.verdict()
         except TimeoutError:
             left = ", ".join(verdict.pending[:10])
             raise AssertionError(f"{len(verdict.bound)} of {count} bound; left: {left}") from None
+        return verdict
+
+    async def all_bound(self, count: int) -> Verdict:
+        """Waits until so many pods are bound, and sees that no other is left."""
+        verdict = await self.bound(count)
+        assert (len(verdict.bound), verdict.pending) == (count, [])
         return verdict
 
     async def nothing_is_over_committed(self) -> None:

@@ -32,6 +32,8 @@ class Faults:
     binding_seconds: float = 0.0
     #: Called before a binding is passed on.
     before_binding: Callable[[str], Awaitable[None]] | None = None
+    #: Changes what the API server tells.
+    rewrite: Callable[[bytes], bytes] = bytes
     #: How often each kind of fault struck.
     struck: dict[str, int] = field(default_factory=dict)
 
@@ -85,7 +87,7 @@ class FaultyProxy:
         if request.path.endswith("/binding"):
             return await self._bind(request)
         status, headers, body = await self._pass_on(request)
-        return web.Response(status=status, headers=headers, body=body)
+        return web.Response(status=status, headers=headers, body=self._faults.rewrite(body))
 
     async def _bind(self, request: web.Request) -> web.StreamResponse:
         faults = self._faults
@@ -114,7 +116,7 @@ class FaultyProxy:
                 await answer.prepare(request)
                 async with asyncio.timeout(self._faults.watch_seconds):
                     async for chunk in upstream.content.iter_any():
-                        await answer.write(chunk)
+                        await answer.write(self._faults.rewrite(chunk))
         except TimeoutError:
             self._faults.note("watch cut")
             _cut(request)
