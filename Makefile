@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint format docs bench lock clean
+.PHONY: help demo test soak lint format docs bench lock clean
 .SILENT:
 
 help:
@@ -11,6 +11,7 @@ help:
 	echo "make lint    the same without the tests"
 	echo "make format  rewrite the code in house format"
 	echo "make docs    write the tables in the docs that are made from the code"
+	echo "make soak    ten minutes of churn on a real API server"
 	echo "make bench   measure throughput"
 	echo "make lock    refresh constraints.txt"
 	echo "make clean   remove everything that was generated"
@@ -22,6 +23,9 @@ demo: .venv/installed
 test: lint
 	echo "== pytest"
 	$(BIN)/pytest --quiet
+
+soak: .venv/installed-test
+	$(BIN)/pytest --quiet -m soak -s tests/live/test_soak.py
 
 lint: .venv/installed-test
 	echo "== ruff format"
