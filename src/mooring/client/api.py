@@ -116,6 +116,8 @@ class Api:
     async def post(self, path: str, body: bytes, params: Params | None = None) -> bytes:
         return await self._request("POST", path, body, params=params)
 
+    # A PUT or DELETE that loses an answer on a kept connection is repeated once by aiohttp. Both
+    # name the state that they want, so that the second finds a conflict or nothing, at worst.
     async def put(self, path: str, body: bytes) -> bytes:
         return await self._request("PUT", path, body)
 
@@ -187,17 +189,17 @@ class Api:
                 server_hostname=self._connection.endpoint.server_hostname,
             )
             text = await answer.read()
+            if answer.status < 300:
+                self.pace.succeeded()
+                return text
+            refused = self._refused(answer, text, sent)
+            if refused.is_too_many_requests or refused.retry_after is not None:
+                self.pace.refused(ticket)
+            raise refused
         except (aiohttp.ClientError, OSError) as error:
             _raise_meaning(error, f"{method} {url.raw_path}")
         finally:
             self.pace.leave()
-        if answer.status < 300:
-            self.pace.succeeded()
-            return text
-        refused = self._refused(answer, text, sent)
-        if refused.is_too_many_requests or refused.retry_after is not None:
-            self.pace.refused(ticket)
-        raise refused
 
     async def _authorized(self) -> tuple[aiohttp.ClientSession, Mapping[str, str]]:
         session = self._session

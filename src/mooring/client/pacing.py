@@ -45,12 +45,15 @@ class Pace:
             self._admit()
 
     def refused(self, ticket: int) -> None:
-        """Slows down, but once for all the requests that were under way together."""
+        """Slows down, but once for all the requests that were under way together.
+
+        To be told before leaving, or the place would go to the next at once.
+        """
         if ticket <= self._entered_at_cut:
             return
         self._entered_at_cut = self._entered
         # Half of what is in use: half of an allowance that nobody uses up would change nothing.
-        self._allowed = max(1.0, min(self._allowed, self._under_way + 1) / 2)
+        self._allowed = max(1.0, min(self._allowed, self._under_way) / 2)
 
     async def _turn(self) -> None:
         turn = asyncio.get_running_loop().create_future()

@@ -1,0 +1,420 @@
+"""Who leads: one at a time, always somebody soon, and nobody for longer than agreed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.app.leadership import Leadership
+from mooring.client import Api
+from mooring.config import LeaderElection
+from mooring.config.duration import Duration
+from tests.app.leases import FINE, LeaseApi, Leases, Trouble
+from tests.virtual_time import run_virtually
+
+SETTINGS = LeaderElection()
+LEASE_SECONDS, DEADLINE, RETRY = 15.0, 10.0, 2.0
+LONGEST_RETRY = RETRY * 2.2
+
+
+def virtually(
+    test: Callable[..., Coroutine[Any, Any, None]],
+) -> Callable[..., None]:
+    """A test for whom time passes at once."""
+
+    @wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        run_virtually(test(*args, **kwargs))
+
+    return run
+
+
+def time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def candidate(
+    leases: Leases,
+    name: str,
+    *,
+    trouble: Callable[[], Trouble] = lambda: FINE,
+    settings: LeaderElection = SETTINGS,
+    ahead: float = 0.0,
+    **given: Any,
+) -> Leadership:
+    """One whose clocks, both of them, are ahead of the others' by some seconds."""
+    loop = asyncio.get_running_loop()
+    return Leadership(
+        cast(Api, LeaseApi(leases, trouble)),
+        settings,
+        name,
+        clock=lambda: loop.time() + ahead,
+        now=lambda: datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=loop.time() + ahead),
+        chance=lambda: 1.0,
+        **given,
+    )
+
+
+@virtually
+async def test_the_first_makes_the_lease() -> None:
+    leases = Leases()
+    a = candidate(leases, "a")
+    assert not a.may_act()
+
+    await a.campaign()
+
+    assert a.may_act()
+    assert (a.leader, a.transitions) == ("a", 0)
+    assert leases.lease == {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "kube-scheduler", "namespace": "kube-system", "resourceVersion": "1"},
+        "spec": {
+            "holderIdentity": "a",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2030-01-01T00:00:00.000000Z",
+            "renewTime": "2030-01-01T00:00:00.000000Z",
+            "leaseTransitions": 0,
+        },
+    }
+
+
+@virtually
+async def test_a_standby_takes_over_when_the_lease_stands_still() -> None:
+    leases = Leases()
+    a = candidate(leases, "a", ahead=1e6)
+    await a.campaign()
+    b = candidate(leases, "b")
+
+    await b.campaign()
+
+    # It asks every 4.4 s, and saw the lease at 0 for the first time.
+    assert time() == pytest.approx(17.6)
+    assert (b.leader, b.transitions) == ("b", 1)
+    assert leases.writes[-1]["acquireTime"] == leases.writes[-1]["renewTime"]
+    assert not a.may_act()
+
+
+@virtually
+async def test_a_lease_that_is_renewed_is_not_taken() -> None:
+    leases = Leases()
+    a, b = candidate(leases, "a"), candidate(leases, "b", ahead=-1e6)
+    await a.campaign()
+    holding = asyncio.create_task(a.hold())
+    campaign = asyncio.create_task(b.campaign())
+
+    await asyncio.sleep(301)
+
+    assert a.may_act()
+    assert not b.may_act()
+    assert not campaign.done()
+    assert b.leader == "a"
+    assert len({each["acquireTime"] for each in leases.writes}) == 1
+    assert len({each["renewTime"] for each in leases.writes}) == 151
+    holding.cancel()
+    campaign.cancel()
+
+
+@virtually
+async def test_renewing_costs_one_request() -> None:
+    leases = Leases()
+    api = LeaseApi(leases)
+    loop = asyncio.get_running_loop()
+    a = Leadership(cast(Api, api), SETTINGS, "a", clock=loop.time)
+    await a.campaign()
+    before = api.requests
+    holding = asyncio.create_task(a.hold())
+    await asyncio.sleep(RETRY * 10.5)
+
+    assert api.requests - before == 10
+    holding.cancel()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(Trouble(request_lost=True), id="nobody there"),
+        pytest.param(Trouble(there=60), id="no answer"),
+        pytest.param(Trouble(answer_lost=True, back=1), id="answers are lost"),
+    ],
+)
+@virtually
+async def test_who_cannot_renew_stops_in_time(bad: Trouble) -> None:
+    trouble = FINE
+    changes: list[tuple[bool, str]] = []
+    leases = Leases()
+    a = candidate(
+        leases, "a", trouble=lambda: trouble, on_change=lambda *told: changes.append(told)
+    )
+    await a.campaign()
+    trouble = bad
+
+    await a.hold()
+
+    assert time() == pytest.approx(DEADLINE, abs=RETRY)
+    assert not a.may_act()
+    assert a.problem
+    assert changes == [(True, "a"), (False, "a")]
+
+
+@virtually
+async def test_an_answer_on_the_way_does_not_lengthen_the_term() -> None:
+    """What counts is when the renewal was sent: others may have seen it since."""
+    leases = Leases()
+    a = candidate(leases, "a", trouble=lambda: Trouble(back=8))
+
+    await a.campaign()
+
+    # Asking whether there is a lease took the first eight seconds.
+    assert time() == 16
+    assert a.may_act()
+    await asyncio.sleep(DEADLINE - 8)
+    assert not a.may_act()
+
+
+@virtually
+async def test_who_sees_another_holder_stops_at_once() -> None:
+    leases = Leases()
+    a = candidate(leases, "a")
+    await a.campaign()
+    lease = leases.read()
+    leases.write({**lease, "spec": {**lease["spec"], "holderIdentity": "usurper"}}, create=False)
+
+    await a.hold()
+
+    assert time() == RETRY
+    assert not a.may_act()
+    assert a.leader == "usurper"
+
+
+@virtually
+async def test_after_a_release_a_standby_need_not_wait() -> None:
+    leases = Leases()
+    a, b = candidate(leases, "a"), candidate(leases, "b")
+    await a.campaign()
+    campaign = asyncio.create_task(b.campaign())
+    await asyncio.sleep(1)
+
+    await a.release()
+
+    assert not a.may_act()
+    assert leases.holder == ""
+    assert leases.writes[-1]["leaseDurationSeconds"] == 1
+    await campaign
+    assert time() <= 1 + LONGEST_RETRY
+    assert (leases.holder, b.transitions) == ("b", 1)
+
+
+@virtually
+async def test_a_release_finds_a_lease_that_was_renewed_without_an_answer() -> None:
+    leases = Leases()
+    trouble = FINE
+    a = candidate(leases, "a", trouble=lambda: trouble)
+    await a.campaign()
+    trouble = Trouble(answer_lost=True)
+    holding = asyncio.create_task(a.hold())
+    await asyncio.sleep(RETRY + 1)
+    holding.cancel()
+    trouble = FINE
+
+    await a.release()
+
+    assert leases.holder == ""
+
+
+@virtually
+async def test_only_the_holder_releases() -> None:
+    leases = Leases()
+    a, b = candidate(leases, "a"), candidate(leases, "b")
+    await a.campaign()
+    campaign = asyncio.create_task(b.campaign())
+    await asyncio.sleep(30)
+    assert campaign.done()
+
+    await a.release()
+
+    assert leases.holder == "b"
+
+
+@virtually
+async def test_a_release_that_fails_is_no_error() -> None:
+    leases = Leases()
+    trouble = FINE
+    a = candidate(leases, "a", trouble=lambda: trouble)
+    await a.campaign()
+    trouble = Trouble(there=100)
+
+    await a.release()
+
+    assert time() == DEADLINE
+    assert not a.may_act()
+
+
+@virtually
+async def test_what_others_wrote_into_the_lease_stays() -> None:
+    leases = Leases()
+    await candidate(leases, "a").campaign()
+    lease = leases.read()
+    lease["metadata"]["labels"] = {"team": "x"}
+    lease["spec"]["strategy"] = "OldestEmulationVersion"
+    b = candidate(leases, "b")
+    await b.campaign()
+    await b.release()
+
+    assert leases.read()["metadata"]["labels"] == {"team": "x"}
+    assert {each.get("strategy") for each in leases.writes[1:]} == {"OldestEmulationVersion"}
+
+
+@virtually
+async def test_a_lease_that_somebody_deleted_is_made_again() -> None:
+    leases = Leases()
+    a = candidate(leases, "a")
+    await a.campaign()
+    leases.lease = None
+    holding = asyncio.create_task(a.hold())
+    await asyncio.sleep(RETRY + 1)
+
+    assert leases.holder == "a"
+    assert a.may_act()
+    holding.cancel()
+
+
+@virtually
+async def test_a_lease_of_which_nothing_is_known_may_be_taken() -> None:
+    leases = Leases()
+    leases.lease = {"metadata": {"name": "x", "resourceVersion": "0"}, "spec": {}}
+    a = candidate(leases, "a")
+
+    await a.campaign()
+
+    assert time() == 0
+    assert (leases.holder, a.transitions) == ("a", 1)
+
+
+@virtually
+async def test_a_lease_that_makes_no_sense_is_not_touched() -> None:
+    leases = Leases()
+    leases.lease = {
+        "metadata": {"name": "x", "resourceVersion": "0"},
+        "spec": {"holderIdentity": 7},
+    }
+    a = candidate(leases, "a")
+    campaign = asyncio.create_task(a.campaign())
+    await asyncio.sleep(60)
+
+    assert not campaign.done()
+    assert "holderIdentity" in a.problem
+    campaign.cancel()
+
+
+@virtually
+async def test_the_lease_is_never_shorter_than_it_is_meant_to_be() -> None:
+    leases = Leases()
+    settings = LeaderElection(
+        lease_duration=Duration.parse("1500ms"),
+        renew_deadline=Duration.parse("1200ms"),
+        retry_period=Duration.parse("500ms"),
+    )
+    await candidate(leases, "a", settings=settings).campaign()
+
+    assert leases.read()["spec"]["leaseDurationSeconds"] == 2
+
+
+@virtually
+async def test_changes_are_told() -> None:
+    leases = Leases()
+    told: list[tuple[bool, str]] = []
+    a = candidate(leases, "a")
+    b = candidate(leases, "b", on_change=lambda *each: told.append(each))
+    await a.campaign()
+    campaign = asyncio.create_task(b.campaign())
+    await asyncio.sleep(1)
+    await a.release()
+    await campaign
+    await b.release()
+
+    assert told == [(False, "a"), (True, "b"), (False, "b")]
+
+
+def test_times_are_written_with_microseconds() -> None:
+    async def written() -> str:
+        leases = Leases()
+        a = Leadership(cast(Api, LeaseApi(leases)), SETTINGS, "a")
+        await a.campaign()
+        return str(leases.read()["spec"]["renewTime"])
+
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", asyncio.run(written()))
+
+
+TROUBLES = st.builds(
+    Trouble,
+    there=st.sampled_from([0.0, 0.1, 1.0, 4.0, 12.0]),
+    back=st.sampled_from([0.0, 0.1, 1.0, 4.0, 12.0]),
+    request_lost=st.booleans(),
+    answer_lost=st.booleans(),
+)
+#: How each life of a candidate goes: how long it holds the lease, and whether it then lets go.
+LIVES = st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=3)
+
+
+@given(
+    troubles=st.lists(st.lists(TROUBLES, max_size=12), min_size=3, max_size=3),
+    lives=st.lists(LIVES, min_size=3, max_size=3),
+    ahead=st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3),
+)
+def test_never_two_and_soon_one(
+    troubles: list[list[Trouble]], lives: list[list[tuple[int, bool]]], ahead: list[float]
+) -> None:
+    """Over a bad network and with any clocks; once the network is well, somebody leads."""
+
+    async def play() -> None:
+        leases = Leases()
+        candidates = []
+        for number in range(3):
+            left = iter(troubles[number])
+            candidates.append(
+                candidate(
+                    leases,
+                    f"candidate-{number}",
+                    trouble=lambda left=left: next(left, FINE),  # type: ignore[misc]
+                    ahead=ahead[number],
+                )
+            )
+        living = [
+            asyncio.create_task(live(each, plan))
+            for each, plan in zip(candidates, lives, strict=True)
+        ]
+        for _ in range(2400):
+            await asyncio.sleep(0.25)
+            acting = [each.leader for each in candidates if each.may_act()]
+            assert len(acting) <= 1
+        assert len(acting) == 1
+        for task in living:
+            task.cancel()
+        await asyncio.gather(*living, return_exceptions=True)
+
+    run_virtually(play())
+
+
+async def live(one: Leadership, plan: list[tuple[int, bool]]) -> None:
+    for seconds, lets_go in plan:
+        await one.campaign()
+        try:
+            async with asyncio.timeout(seconds):
+                await one.hold()
+        except TimeoutError:
+            pass
+        if lets_go:
+            await one.release()
+        await asyncio.sleep(seconds)
+    while True:
+        await one.campaign()
+        await one.hold()

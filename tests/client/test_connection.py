@@ -1,0 +1,83 @@
+"""Headers that stay good: when they are made anew, and when not."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from mooring.client import Connection, CredentialsError
+from mooring.client.connection import REFRESH_SECONDS, Endpoint
+
+
+class Source:
+    """Tells one token after the other; an exception is raised instead."""
+
+    def __init__(self, *tokens: str | Exception) -> None:
+        self._tokens = list(tokens)
+        self.asked: list[bool] = []
+        self.now = 0.0
+        self.connection = Connection(Endpoint("http://x"), self, lambda: self.now)
+
+    async def __call__(self, rejected: bool) -> str:
+        self.asked.append(rejected)
+        await asyncio.sleep(0)
+        token = self._tokens.pop(0)
+        if isinstance(token, Exception):
+            raise token
+        return token
+
+
+async def test_they_are_the_same_until_they_change() -> None:
+    source = Source("a", "a", "b")
+    first = await source.connection.headers()
+    assert await source.connection.headers() is first
+    source.now += REFRESH_SECONDS
+    assert await source.connection.headers() is first
+    assert source.asked == [False, False]
+    source.now += REFRESH_SECONDS
+
+    assert await source.connection.headers() == {"Authorization": "b"}
+    assert first == {"Authorization": "a"}
+
+
+async def test_rejected_ones_are_made_anew_at_once_and_only_once() -> None:
+    source = Source("a", "b")
+    first = await source.connection.headers()
+    source.connection.rejected(first)
+
+    got = await asyncio.gather(*(source.connection.headers() for _ in range(3)))
+    source.connection.rejected(first)
+
+    assert got == [{"Authorization": "b"}] * 3
+    assert await source.connection.headers() == {"Authorization": "b"}
+    assert source.asked == [False, True]
+
+
+async def test_nobody_waits_for_new_ones_while_the_old_are_good() -> None:
+    source = Source("a", "b")
+    old = await source.connection.headers()
+    source.now += REFRESH_SECONDS
+    renewing = asyncio.create_task(source.connection.headers())
+    await asyncio.sleep(0)
+
+    assert await source.connection.headers() is old
+    assert await renewing == {"Authorization": "b"}
+
+
+async def test_the_old_ones_are_kept_if_there_are_no_new_ones() -> None:
+    source = Source("a", CredentialsError("gone"), "b")
+    await source.connection.headers()
+    source.now += REFRESH_SECONDS
+    assert await source.connection.headers() == {"Authorization": "a"}
+    source.now += REFRESH_SECONDS
+
+    assert await source.connection.headers() == {"Authorization": "b"}
+
+
+async def test_none_at_all_is_an_error() -> None:
+    source = Source(CredentialsError("none"), "a")
+    with pytest.raises(CredentialsError, match="none"):
+        await source.connection.headers()
+
+    assert await source.connection.headers() == {"Authorization": "a"}
