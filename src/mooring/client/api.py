@@ -95,6 +95,7 @@ class Api:
             },
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
+            response_class=_Answer,
             timeout=self._timeout,
             proxy=endpoint.proxy,
         )
@@ -109,6 +110,8 @@ class Api:
         if self._session is not None:
             await self._session.close()
             self._session = None
+            # Connections that were aborted are gone with the next turn of the loop.
+            await asyncio.sleep(0)
 
     async def get(self, path: str, params: Params | None = None) -> bytes:
         return await self._request("GET", path, params=params)
@@ -224,6 +227,18 @@ class Api:
         if params:
             return URL(f"{self._base}{path}?{urlencode(params)}", encoded=True)
         return self._origin.with_path(self._prefix + path, encoded=True)
+
+
+class _Answer(aiohttp.ClientResponse):
+    """An answer that, if it is not read to its end, hangs up rather than say goodbye.
+
+    Over TLS a polite end waits for the other side's, and that may be dead.
+    """
+
+    def close(self) -> None:
+        if self.connection is not None and self.connection.transport is not None:
+            self.connection.transport.abort()
+        super().close()
 
 
 def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
