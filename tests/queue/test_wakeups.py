@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.framework.events import Action, ClusterEvent, Hint, Resource, Wakeup, on
+from mooring.framework.observe import Observer
 from mooring.objects.pod import Pod
 from mooring.queue.happenings import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
 from tests.builders import pod
@@ -141,17 +142,19 @@ def test_a_wildcard(event: ClusterEvent, new: Any, place: str) -> None:
 
 def test_a_broken_hint_is_reported() -> None:
     told: list[tuple[str, str, str, str]] = []
+
+    class Listening(Observer):
+        def hint_broke(self, plugin: str, pod: str, event: str, error: Exception) -> None:
+            told.append((plugin, pod, event, str(error)))
+
     queue = make_queue(
-        wakeups={PROFILE: {"Plugin": (on(CSI, Action.ADD, explode),)}},
-        hint_failed=lambda plugin, of, event, error: told.append(
-            (plugin, of.name, event.label, str(error))
-        ),
+        wakeups={PROFILE: {"Plugin": (on(CSI, Action.ADD, explode),)}}, observer=Listening()
     )
     queue.add(pod("a"), 0.0)
     fail(queue, "Plugin", now=0.0)
     queue.happened(UNHEARD, None, None, 1.0)
 
-    assert told == [("Plugin", "a", UNHEARD.label, "broken hint")]
+    assert told == [("Plugin", "default/a", UNHEARD.label, "broken hint")]
 
 
 def test_hints_see_the_waiting_pod_and_both_objects() -> None:

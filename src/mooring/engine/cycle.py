@@ -9,6 +9,7 @@ import numpy as np
 from mooring.cluster import Mask, Nodes, Rows
 from mooring.framework.attempt import Failed, Filtered, PreFiltered, Scored
 from mooring.framework.nominated import filter_with_nominated
+from mooring.framework.observe import FILTER, Running
 from mooring.framework.profile import Profile
 from mooring.framework.run import pre_filter, score_rows
 from mooring.objects.pod import Pod
@@ -77,7 +78,8 @@ def find_feasible(
     if prepared.node_names is not None:
         known = (nodes.row(name) for name in prepared.node_names)
         rows = np.array(sorted(row for row in known if row is not None), np.intp)
-    filtered = filter_with_nominated(profile, pod, prepared, nodes, rows)
+    with Running(profile.observer, FILTER, profile.name):
+        filtered = filter_with_nominated(profile, pod, prepared, nodes, rows)
     return filtered if nominated is None else filtered.replacing(nominated)
 
 
@@ -89,7 +91,8 @@ def _try_nominated(
     row = nodes.row(name) if name else None
     if row is None:
         return None
-    return filter_with_nominated(profile, pod, prepared, nodes, np.array([row], np.intp))
+    with Running(profile.observer, FILTER, profile.name):
+        return filter_with_nominated(profile, pod, prepared, nodes, np.array([row], np.intp))
 
 
 def _within(window: Window, profile: Profile, filtered: Filtered, nodes: Nodes) -> Filtered:

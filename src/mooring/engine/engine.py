@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from zlib import crc32
 
@@ -9,6 +10,7 @@ from mooring.cluster import Cluster
 from mooring.config import Configuration
 from mooring.framework.attempt import Failed
 from mooring.framework.events import Wakeup
+from mooring.framework.observe import PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import Profile
 from mooring.framework.run import broken
@@ -40,6 +42,9 @@ from .reuse import Reuse, ReuseSettings
 # Who holds a pod back while its victims are being evicted, in kube-scheduler's words.
 _PREEMPTION = "DefaultPreemption"
 
+# What metrics call an attempt that failed for a reason.
+_RESULTS = {UNSCHEDULABLE: "unschedulable", SCHEDULER_ERROR: "error"}
+
 
 class Engine:
     """A scheduler without a clock or a connection: `handle` events, `step` for actions."""
@@ -49,11 +54,13 @@ class Engine:
         configuration: Configuration,
         registry: Registry,
         reuse: ReuseSettings | None = None,
+        observer: Observer = UNOBSERVED,
     ) -> None:
         self.configuration = configuration
+        self._observer = observer
         self.cluster = Cluster()
         self.profiles = {
-            each.scheduler_name: Profile.build(each, registry, configuration.gates)
+            each.scheduler_name: Profile.build(each, registry, configuration.gates, observer)
             for each in configuration.profiles
         }
         self._outbox: list[Action] = []
@@ -68,8 +75,11 @@ class Engine:
             admit=self._admit,
             wakeups={name: _wakeups(profile) for name, profile in self.profiles.items()},
             backoff=_backoff(configuration),
+            observer=observer,
         )
-        self._placements = Placements(self.cluster, self.queue, self._emit, self._fail)
+        self._placements = Placements(
+            self.cluster, self.queue, self._emit, self._fail, observer, self.profiles
+        )
         self._evictions = Evictions(self.cluster, self.queue, self._placements, self._emit)
         self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)
         # Schedulers of different names start their search at different nodes, so that they do
@@ -80,16 +90,20 @@ class Engine:
         """Takes in what happened."""
         match event:
             case Applied(item):
-                self._intake.apply(item, now)
+                began = self._observer.clock()
+                for each in self._intake.apply(item, now):
+                    self._observer.handled(each.label, began)
             case Removed(item):
-                self._intake.remove(item, now)
+                began = self._observer.clock()
+                for each in self._intake.remove(item, now):
+                    self._observer.handled(each.label, began)
             case _:
                 self._handle_outcome(event, now)
 
     def _handle_outcome(self, event: Event, now: float) -> None:
         match event:
             case Bound(uid):
-                self._placements.bound(uid)
+                self._placements.bound(uid, now)
             case BindingFailed(uid, message):
                 self._placements.binding_failed(uid, message, now)
             case Permitted(uid, plugin):
@@ -109,6 +123,7 @@ class Engine:
             if queued is None:
                 break
             self._attempt(queued, now)
+        self._observer.settles()
         taken = list(self._outbox)
         self._outbox.clear()
         return taken
@@ -118,6 +133,11 @@ class Engine:
         moments = [self.queue.next_flush(now), self._placements.next_deadline()]
         known = [moment for moment in moments if moment is not None]
         return max(now, min(known)) if known else None
+
+    @property
+    def pending_pods(self) -> Mapping[str, Pod]:
+        """The pods by uid that are ours to place and of whose place nobody else knows yet."""
+        return self._intake.pending
 
     # One attempt
 
@@ -132,9 +152,11 @@ class Engine:
         if self.cluster.pod(pod.uid) is not None:
             self.queue.done(pod.uid)
             return
+        queued.began = self._observer.begins()
         try:
             outcome = self._decide(profile, pod)
         except PluginError as error:
+            self._observer.despairs(queued.began)
             self._fail(queued, profile, Failure(SCHEDULER_ERROR, str(error)), now)
             return
         match outcome:
@@ -144,6 +166,7 @@ class Engine:
             case Failed():
                 self._reject(queued, profile, replace(outcome, attempt=queued.attempts), now)
             case None:
+                self._observer.despairs(queued.began)
                 self._fail(queued, profile, Failure(UNSCHEDULABLE, diagnosis.NO_NODES), now)
 
     def _decide(self, profile: Profile, pod: Pod) -> Found | Failed | None:
@@ -172,10 +195,14 @@ class Engine:
             else:
                 # Where nobody can make way for one, nobody can for another like it.
                 failed.known[importance] = failure
+        if profile.post_filter:
+            self._observer.remedy_sought()
+        self._observer.despairs(queued.began)
         self._fail(queued, profile, failure, now)
 
     def _fail(self, queued: QueuedPod, profile: Profile, failure: Failure, now: float) -> None:
         """Returns the pod to the queue and tells why, unless it is no longer ours to place."""
+        self._observer.failed(profile.name, _RESULTS[failure.reason], queued.began)
         pod = self._intake.pending.get(queued.pod.uid)
         if pod is None:
             self.queue.done(queued.pod.uid)
@@ -197,6 +224,13 @@ class Engine:
 
     def _admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
         """Asks the pre-enqueue plugins, first of all the one that said no last."""
+        began = self._observer.clock()
+        answer = self._ask_to_admit(pod, last)
+        status = SUCCESS if answer is None else answer[1].code.value
+        self._observer.ran(PRE_ENQUEUE, status, pod.spec.scheduler_name, began)
+        return answer
+
+    def _ask_to_admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
         if self._evictions.is_in_progress(pod.uid):
             return _PREEMPTION, unresolvable(IN_PROGRESS)
         plugins = self.profiles[pod.spec.scheduler_name].pre_enqueue

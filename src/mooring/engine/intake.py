@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 
 from mooring.cluster import Cluster
-from mooring.framework.events import Action
+from mooring.framework.events import Action, ClusterEvent
 from mooring.objects.decode import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -16,10 +16,16 @@ from mooring.queue.happenings import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_DELETE,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_DELETE,
+    UNSCHEDULED_POD_UPDATE,
     node_events,
     pod_events,
     storage_event,
 )
+
+#: What something amounted to; empty if nobody needs to know.
+Events = tuple[ClusterEvent, ...]
 
 
 class Intake:
@@ -40,49 +46,55 @@ class Intake:
         #: The newest form of every pod that has no node yet and is ours to schedule, by uid.
         self.pending: dict[str, Pod] = {}
 
-    def apply(self, item: Object, now: float) -> None:
+    def apply(self, item: Object, now: float) -> Events:
+        """Takes in an object as it is now; returns what that amounts to."""
         if isinstance(item, Pod):
-            self._apply_pod(item, now)
-        elif isinstance(item, Node):
-            self._apply_node(item, now)
-        elif isinstance(item, StorageObject):
+            return self._apply_pod(item, now)
+        if isinstance(item, Node):
+            return self._apply_node(item, now)
+        if isinstance(item, StorageObject):
             before = self._cluster.put_storage(item)
-            action = Action.ADD if before is None else Action.UPDATE
-            self._queue.happened(storage_event(item, action), before, item, now)
-        else:
-            self._cluster.put_workload(item)
+            event = storage_event(item, Action.ADD if before is None else Action.UPDATE)
+            self._queue.happened(event, before, item, now)
+            return (event,)
+        self._cluster.put_workload(item)
+        return ()
 
-    def remove(self, item: Object, now: float) -> None:
+    def remove(self, item: Object, now: float) -> Events:
+        """Takes note that an object is gone; returns what that amounts to."""
         if isinstance(item, Pod):
-            self._remove_pod(item, now)
-        elif isinstance(item, Node):
+            return self._remove_pod(item, now)
+        if isinstance(item, Node):
             # Pods that wait hear of it before the node is gone, as in kube-scheduler.
             self._queue.happened(NODE_DELETE, item, None, now)
             self._cluster.remove_node(item.name)
-        elif isinstance(item, StorageObject):
+            return (NODE_DELETE,)
+        if isinstance(item, StorageObject):
             self._cluster.remove_storage(item)
-            self._queue.happened(storage_event(item, Action.DELETE), item, None, now)
-        else:
-            self._cluster.remove_workload(item)
+            event = storage_event(item, Action.DELETE)
+            self._queue.happened(event, item, None, now)
+            return (event,)
+        self._cluster.remove_workload(item)
+        return ()
 
-    def _apply_node(self, node: Node, now: float) -> None:
+    def _apply_node(self, node: Node, now: float) -> Events:
         before = self._cluster.put_node(node)
-        if before is None:
-            self._queue.happened(NODE_ADD, None, node, now)
-            return
-        for event in node_events(before, node):
+        events = (NODE_ADD,) if before is None else node_events(before, node)
+        for event in events:
             self._queue.happened(event, before, node, now)
+        return events
 
-    def _apply_pod(self, pod: Pod, now: float) -> None:
+    def _apply_pod(self, pod: Pod, now: float) -> Events:
         if pod.is_finished:
             # A pod that has run to its end takes no room, so it is as good as gone.
-            self._remove_pod(pod, now)
-        elif pod.node_name:
-            self._apply_placed(pod, now)
-        elif pod.spec.scheduler_name in self._profiles:
-            self._apply_pending(pod, now)
+            return self._remove_pod(pod, now)
+        if pod.node_name:
+            return self._apply_placed(pod, now)
+        if pod.spec.scheduler_name in self._profiles:
+            return self._apply_pending(pod, now)
+        return ()
 
-    def _apply_placed(self, pod: Pod, now: float) -> None:
+    def _apply_placed(self, pod: Pod, now: float) -> Events:
         waiting = self.pending.pop(pod.uid, None)
         if waiting is not None:
             self._queue.delete(waiting)
@@ -91,14 +103,16 @@ class Intake:
         before = self._cluster.put_pod(pod)
         if before is None or not confirmed:
             self._queue.happened(ASSIGNED_POD_ADD, None, pod, now)
-            return
-        for event in pod_events(before, pod, assigned=True):
+            return (ASSIGNED_POD_ADD,)
+        events = pod_events(before, pod, assigned=True)
+        for event in events:
             self._queue.happened(event, before, pod, now)
+        return events
 
-    def _apply_pending(self, pod: Pod, now: float) -> None:
+    def _apply_pending(self, pod: Pod, now: float) -> Events:
         before = self.pending.get(pod.uid)
         if before is not None and before.resource_version == pod.resource_version != "":
-            return
+            return ()
         self.pending[pod.uid] = pod
         if self._cluster.pod(pod.uid) is not None:
             if pod.terminating and not (before is not None and before.terminating):
@@ -108,6 +122,7 @@ class Intake:
             self._queue.add(pod, now)
         else:
             self._update_pending(before, pod, now)
+        return (UNSCHEDULED_POD_ADD,) if before is None else (UNSCHEDULED_POD_UPDATE,)
 
     def _update_pending(self, before: Pod, pod: Pod, now: float) -> None:
         old, new = before.nominated_node_name, pod.nominated_node_name
@@ -118,19 +133,20 @@ class Intake:
         if old and old != new:
             self._room_for_lesser(before, now)
 
-    def _remove_pod(self, pod: Pod, now: float) -> None:
+    def _remove_pod(self, pod: Pod, now: float) -> Events:
         waiting = self.pending.pop(pod.uid, None)
         if waiting is None:
             gone = self._cluster.remove_pod(pod.uid)
             if gone is not None:
                 self._queue.happened(ASSIGNED_POD_DELETE, gone, None, now)
-            return
+            return (ASSIGNED_POD_DELETE,)
         self._queue.delete(waiting)
         self._cluster.nominate(waiting, "")
         if self._cluster.is_assumed(pod.uid):
             self._vanished(waiting, now)
         elif waiting.nominated_node_name:
             self._room_for_lesser(waiting, now)
+        return (UNSCHEDULED_POD_DELETE,)
 
     def _room_for_lesser(self, pod: Pod, now: float) -> None:
         """A nominated pod does not need its node any more: those it outranked may try."""

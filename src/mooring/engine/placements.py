@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mooring.cluster import Cluster
+from mooring.framework.observe import (
+    ERROR,
+    PERMIT,
+    RESERVE,
+    SUCCESS,
+    UNRESERVE,
+    Observer,
+    Running,
+    asking,
+)
 from mooring.framework.plugin import Plugin, PreBind, Preparation, Reserve, Wait
 from mooring.framework.profile import Profile
 from mooring.framework.run import broken
@@ -16,10 +26,13 @@ from mooring.queue.happenings import ASSIGNED_POD_DELETE
 
 from . import actions
 from .actions import Action, BindPod, PatchPodStatus, PodRef, WriteVolumes
-from .failures import SCHEDULER_ERROR, Failure, refusal
+from .failures import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, refusal
 
 # A permit may not be waited for longer than this, whatever its plugin says.
 _LONGEST_PERMIT_WAIT = 15 * 60.0
+
+# The status of a point whose plugins refused a pod for a reason.
+_STATUSES = {UNSCHEDULABLE: Code.UNSCHEDULABLE.value, SCHEDULER_ERROR: ERROR}
 
 
 @dataclass(slots=True)
@@ -32,6 +45,8 @@ class Placement:
     profile: Profile
     #: Until when which permit is waited for, and how long that is.
     permits: dict[str, tuple[float, float]] = field(default_factory=dict)
+    #: Since when a permit is waited for.
+    waits_since: float = 0.0
     #: Who waits for what was written to come true, and until when.
     preparing: dict[PreBind, float] = field(default_factory=dict)
 
@@ -48,11 +63,21 @@ Emit = Callable[[Action], None]
 class Placements:
     """Carries pods from their chosen node to their binding, or back into the queue."""
 
-    def __init__(self, cluster: Cluster, queue: Queue, emit: Emit, fail: Fail) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: Queue,
+        emit: Emit,
+        fail: Fail,
+        observer: Observer,
+        profiles: Iterable[str],
+    ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._emit = emit
         self._fail = fail
+        self._observer = observer
+        self._reserved = {name: observer.reserved(name) for name in profiles}
         self._placements: dict[str, Placement] = {}
         #: Those that wait for a permit or for their volumes.
         self._waiting: dict[str, Placement] = {}
@@ -72,15 +97,26 @@ class Placements:
             self._fail(queued, profile, refused, now)
         elif placement.permits:
             self._waiting[pod.uid] = placement
+            placement.waits_since = now
             self._keep_node(placement)
         else:
             self._prepare(placement, now)
 
-    def bound(self, uid: str) -> None:
+    def bound(self, uid: str, now: float) -> None:
         placement = self._placements.pop(uid, None)
         if placement is not None:
+            self._count(placement, now)
             name = placement.profile.name
             self._emit(actions.scheduled(placement.pod, placement.node_name, name))
+
+    def _count(self, placement: Placement, now: float) -> None:
+        queued = placement.queued
+        since = queued.initial_attempt
+        waited = None if since is None else now - since
+        name = placement.profile.name
+        self._observer.scheduled(name, queued.began, queued.attempts, waited)
+        if queued.was_flushed:
+            self._observer.flushed()
 
     def binding_failed(self, uid: str, message: str, now: float) -> None:
         placement = self._placements.get(uid)
@@ -93,11 +129,14 @@ class Placements:
             return
         if not placement.permits:
             del self._waiting[uid]
+            self._observer.permit_waited(SUCCESS, now - placement.waits_since)
             self._prepare(placement, now)
 
     def refused(self, uid: str, plugin: str, message: str, now: float) -> None:
         placement = self._waiting.get(uid)
         if placement is not None and plugin in placement.permits:
+            waited = now - placement.waits_since
+            self._observer.permit_waited(Code.UNSCHEDULABLE.value, waited)
             self._take_back(placement)
             why = refusal(plugin, Rejected(Code.UNSCHEDULABLE, (message,)))
             self._fail(placement.queued, placement.profile, why, now)
@@ -158,12 +197,23 @@ class Placements:
             self._bind(placement)
 
     def _reserve(self, placement: Placement) -> Failure | None:
+        clock, name = self._observer.clock, placement.profile.name
+        began = clock()
+        refused = self._ask_to_reserve(placement)
+        if refused is None:
+            self._reserved[name].extend((began, clock()))
+        else:
+            self._observer.ran(RESERVE, _STATUSES[refused.reason], name, began)
+        return refused
+
+    def _ask_to_reserve(self, placement: Placement) -> Failure | None:
         nodes = self._cluster.nodes
+        ask = asking(self._observer, RESERVE)
         row = nodes.row(placement.node_name)
         assert row is not None, "a pod is assumed on a node that is not there"
         for plugin in placement.profile.reserve:
             try:
-                answer = plugin.reserve(placement.pod, nodes, row)
+                answer = ask(plugin, plugin.reserve, placement.pod, nodes, row)
             except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
                 return Failure(SCHEDULER_ERROR, str(_broken("Reserve", plugin, error)))
             if answer is not None:
@@ -171,9 +221,21 @@ class Placements:
         return None
 
     def _ask_permits(self, placement: Placement, now: float) -> Failure | None:
+        if not placement.profile.permit:
+            return None
+        with Running(self._observer, PERMIT, placement.profile.name) as running:
+            refused = self._ask_each_permit(placement, now)
+            if refused is not None:
+                running.status = _STATUSES[refused.reason]
+            elif placement.permits:
+                running.status = "Wait"
+        return refused
+
+    def _ask_each_permit(self, placement: Placement, now: float) -> Failure | None:
+        ask = asking(self._observer, PERMIT)
         for plugin in placement.profile.permit:
             try:
-                answer = plugin.permit(placement.pod, placement.node_name)
+                answer = ask(plugin, plugin.permit, placement.pod, placement.node_name)
             except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
                 return Failure(SCHEDULER_ERROR, str(_broken("Permit", plugin, error)))
             if isinstance(answer, Wait):
@@ -225,8 +287,9 @@ class Placements:
         uid = placement.pod.uid
         del self._placements[uid]
         self._waiting.pop(uid, None)
-        for plugin in reversed(placement.profile.reserve):
-            self._unreserve(placement, plugin)
+        with Running(self._observer, UNRESERVE, placement.profile.name):
+            for plugin in reversed(placement.profile.reserve):
+                self._unreserve(placement, plugin)
         self._cluster.forget(uid)
 
     def _unreserve(self, placement: Placement, plugin: Reserve) -> None:

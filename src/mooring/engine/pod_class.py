@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Cluster, Mask, Scope
 from mooring.cluster.changes import EVERYWHERE, Change
 from mooring.framework.attempt import PreFiltered, Scored
+from mooring.framework.observe import FILTER, SCORE, Running, asking
 from mooring.framework.plugin import (
     Filter,
     Narrowed,
@@ -23,10 +24,12 @@ from mooring.framework.plugin import (
     Reduction,
     Rescore,
     Score,
+    Scores,
 )
 from mooring.framework.profile import Profile
 from mooring.framework.run import pre_filter
 from mooring.framework.status import Rejected
+from mooring.framework.verdict import Verdict
 from mooring.objects.pod import Pod
 
 from .class_parts import (
@@ -75,8 +78,7 @@ class PodClass:
         self.pre_filtered = pre_filter(self.profile, self.pod, self._nodes)
         if self.pre_filtered.rejected is not None or self.pre_filtered.node_names is not None:
             raise Unserved
-        self._ask_filters()
-        self._ask_scores()
+        self._ask_everyone()
         self._look_wide()
         filtering = {plugin.name for plugin in self.profile.filter}
         self._door_watch = united(
@@ -95,8 +97,19 @@ class PodClass:
 
     # Asking about all rows
 
+    def _ask_everyone(self) -> None:
+        observer, name = self.profile.observer, self.profile.name
+        with Running(observer, FILTER, name):
+            self._ask_filters()
+        with Running(observer, SCORE, name):
+            self._ask_scores()
+        wide = [each.plugin.name for each in self.wide_filters if each.prepared is not None]
+        observer.evaluated(name, FILTER, (*(each.plugin.name for each in self.row_filters), *wide))
+        observer.evaluated(name, SCORE, (each.plugin.name for each in self.columns))
+
     def _ask_filters(self) -> None:
         nodes, rows = self._nodes, self._nodes.everything
+        ask = asking(self.profile.observer, FILTER)
         self.row_filters: list[RowFilter] = []
         self.wide_filters: list[WideFilter] = []
         self.bits: NDArray[np.int64] = np.where(nodes.alive[rows], 0, _DEAD)
@@ -110,7 +123,8 @@ class PodClass:
                 bit = 1 << len(self.row_filters)
                 narrow = RowFilter(plugin, self._prepared(plugin), watch, bit, plugin.recheck)
                 self.row_filters.append(narrow)
-                self.bits |= plugin.filter(narrow.prepared, nodes, rows).rejected * np.int64(bit)
+                verdict: Verdict = ask(plugin, plugin.filter, narrow.prepared, nodes, rows)
+                self.bits |= verdict.rejected * np.int64(bit)
 
     def _prepared(self, plugin: Filter[Any]) -> Any:
         prepared = self.pre_filtered.prepared
@@ -144,7 +158,9 @@ class PodClass:
     def _add_column(self, plugin: Score[Any], watch: int, weight: int) -> None:
         prepared = self._pre_score(plugin)
         if prepared is not None:
-            raw = plugin.score(prepared, self._nodes, self._nodes.everything)
+            ask = asking(self.profile.observer, SCORE)
+            rows = self._nodes.everything
+            raw: Scores = ask(plugin, plugin.score, prepared, self._nodes, rows)
             if plugin.reduces is Reduction.NOTHING:
                 checked(raw)
             # Scores come as new arrays; a place of this one is written when its row changes.
@@ -293,6 +309,7 @@ class PodClass:
     def scored(self, pod: Pod, feasible: NDArray[np.intp]) -> Scored:
         """The totals of feasible rows; what depends on which these are is asked anew."""
         totals = self.scores.totals_of(feasible)
+        ask = asking(self.profile.observer, SCORE)
         for score in self.relative:
             if not score.is_active:
                 continue
@@ -301,7 +318,7 @@ class PodClass:
             if isinstance(plugin, PreScore):
                 prepared = plugin.pre_score(pod, self._nodes, feasible)
             if prepared is not None:
-                raw = plugin.score(prepared, self._nodes, feasible)
+                raw = ask(plugin, plugin.score, prepared, self._nodes, feasible)
                 totals += checked(plugin.normalize(prepared, raw)) * score.weight
             elif skips_steadily(plugin):
                 score.is_active = False

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mooring.cluster import Nodes
 from mooring.framework.attempt import Failed
+from mooring.framework.observe import ERROR, POST_FILTER, SUCCESS, Running, asking
 from mooring.framework.plugin import NoRemedy, Remedy
 from mooring.framework.profile import Profile
 from mooring.framework.run import broken
@@ -20,23 +21,33 @@ class Remedied:
     told: str
     nominate: str | None = None
     remedy: Remedy | None = None
+    status: str = Code.UNSCHEDULABLE.value
 
 
 def seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Remedied:
     """The first remedy that a post-filter finds, or what they all have to say."""
+    with Running(profile.observer, POST_FILTER, profile.name) as running:
+        remedied = _seek_remedy(profile, pod, failed, nodes)
+        running.status = remedied.status
+    return remedied
+
+
+def _seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Remedied:
+    ask = asking(profile.observer, POST_FILTER)
     told: list[str] = []
     nominate: str | None = None
     for plugin in profile.post_filter:
         try:
-            answer = plugin.post_filter(pod, failed, nodes, profile)
+            answer = ask(plugin, plugin.post_filter, pod, failed, nodes, profile)
         except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
-            return Remedied(str(broken(f'running PostFilter plugin "{plugin.name}"', error)))
+            broke = str(broken(f'running PostFilter plugin "{plugin.name}"', error))
+            return Remedied(broke, status=ERROR)
         match answer:
             case Remedy(node_name):
-                return Remedied("", node_name, answer)
+                return Remedied("", node_name, answer, SUCCESS)
             case NoRemedy(Code.UNSCHEDULABLE, reasons, clears):
                 told.extend(reasons)
                 nominate = "" if clears else nominate
-            case NoRemedy(_, reasons, clears):
-                return Remedied(", ".join(reasons), "" if clears else None)
+            case NoRemedy(code, reasons, clears):
+                return Remedied(", ".join(reasons), "" if clears else None, status=code.value)
     return Remedied(", ".join(told), nominate)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Cluster
 from mooring.framework.attempt import Failed
 from mooring.framework.nominated import refused_by_nominated
+from mooring.framework.observe import SCORE, Running
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod
 
@@ -49,6 +50,9 @@ class Reuse:
         self._cluster = cluster
         self._settings = settings
         self._report = report
+        self._observer = profile.observer
+        self._clock = profile.observer.clock
+        self._ranked = profile.observer.ranked(profile.name)
         self._signer = Signer(profile)
         self._classes: dict[int, PodClass] = {}
         #: By class and priority: nominated pods stand in the way of lesser pods only.
@@ -64,6 +68,7 @@ class Reuse:
 
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
         """The decision for a pod: the same as `cycle.decide` makes, mostly with less work."""
+        began = self._clock()
         signature = self._sign(pod)
         self.statistics.saw(signature)
         way, outcome = self._served(signature, pod, window)
@@ -76,6 +81,11 @@ class Reuse:
         self.statistics.ways[way] += 1
         if signature is not None:
             self._remember(signature, pod, outcome)
+        if way is Way.RANKED:
+            self._ranked.extend((began, self._clock()))
+        else:
+            found = isinstance(outcome, Found)
+            self._observer.decided(self._profile.name, way.is_reuse, found, began)
         return outcome
 
     def _served(
@@ -146,7 +156,10 @@ class Reuse:
             self.statistics.flushes[Flush.FULL] += 1
         if len(self._failures) >= self._settings.most_classes:
             del self._failures[next(iter(self._failures))]
-        return PodClass(self._profile, pod, self._cluster, self.statistics)
+        began = self._clock()
+        made = PodClass(self._profile, pod, self._cluster, self.statistics)
+        self._observer.stored(self._profile.name, began)
+        return made
 
     def _refreshed(self, kept: PodClass, pod: Pod) -> PodClass:
         if self._settings.classes or self._is_explained(kept):
@@ -172,7 +185,9 @@ class Reuse:
             feasible = self._without_crowded(kept, pod, feasible)
         if len(feasible) <= 1:
             return Way.COLUMNS, int(feasible[0]) if len(feasible) else None
-        return Way.COLUMNS, first_best(kept.scored(pod, feasible), nodes, window.start)
+        with Running(self._observer, SCORE, self._profile.name):
+            scored = kept.scored(pod, feasible)
+        return Way.COLUMNS, first_best(scored, nodes, window.start)
 
     def _turns(self, start: int) -> Turns:
         """The visit order from some start: one for all classes, until a node comes or goes."""

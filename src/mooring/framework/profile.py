@@ -9,6 +9,7 @@ from typing import Any
 
 from mooring.config import EnabledPlugin, FeatureGates, KnownPlugin, ProfileConfiguration
 
+from .observe import UNOBSERVED, Observer
 from .plugin import (
     POINTS,
     Bind,
@@ -37,10 +38,16 @@ class Profile:
     percentage_of_nodes_to_score: int | None
     plugins: Mapping[str, Plugin]
     points: Mapping[str, tuple[EnabledPlugin, ...]]
+    #: Hears how its plugins do.
+    observer: Observer = UNOBSERVED
 
     @classmethod
     def build(
-        cls, configuration: ProfileConfiguration, registry: Registry, gates: FeatureGates
+        cls,
+        configuration: ProfileConfiguration,
+        registry: Registry,
+        gates: FeatureGates,
+        observer: Observer = UNOBSERVED,
     ) -> Profile:
         names = dict.fromkeys(
             enabled.name for listed in configuration.points.values() for enabled in listed
@@ -53,6 +60,7 @@ class Profile:
             configuration.percentage_of_nodes_to_score,
             plugins,
             configuration.points,
+            observer,
         )
 
     @cached_property

@@ -12,9 +12,19 @@ from mooring.cluster import Nodes, Rows
 from mooring.objects.pod import Pod
 
 from .attempt import Filtered, Layer, PreFiltered, Scored
+from .observe import (
+    FILTER,
+    NORMALIZE,
+    PRE_FILTER,
+    PRE_SCORE,
+    SCORE,
+    Running,
+    asking,
+)
 from .plugin import MAX_SCORE, Filter, Narrowed, PreFilter, PreScore, Score, Scores
 from .profile import Profile
 from .status import Code, PluginError, Rejected, unresolvable
+from .verdict import Verdict
 
 _REJECTIONS = (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
 
@@ -28,6 +38,17 @@ def broken(what: str, error: Exception) -> PluginError:
 
 def pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
     """Runs the pre-filters in order until one says that the pod can be placed nowhere."""
+    with Running(profile.observer, PRE_FILTER, profile.name) as running:
+        outcome = _pre_filter(profile, pod, nodes)
+        if outcome.rejected is not None:
+            running.status = outcome.rejected.code.value
+    had_a_say = filter(None, (*outcome.prepared, outcome.rejected_by))
+    profile.observer.evaluated(profile.name, PRE_FILTER, had_a_say)
+    return outcome
+
+
+def _pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
+    ask = asking(profile.observer, PRE_FILTER)
     prepared: dict[str, Any] = {}
     skipped: set[str] = set()
     names: frozenset[str] | None = None
@@ -36,7 +57,7 @@ def pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
 
     for plugin in profile.pre_filter:
         try:
-            answer = plugin.pre_filter(pod, nodes)
+            answer = ask(plugin, plugin.pre_filter, pod, nodes)
         except Exception as error:
             raise broken(f'running PreFilter plugin "{plugin.name}"', error) from error
         if answer is None:
@@ -83,9 +104,13 @@ def filter_rows(
     numbers = np.arange(len(nodes.alive))[rows] if isinstance(rows, slice) else rows
     feasible = nodes.alive[rows]
     layers: list[Layer] = []
+    ask = asking(profile.observer, FILTER)
+    asked: list[str] = []
     for plugin in active_filters(profile, pre_filtered) if only is None else only:
+        asked.append(plugin.name)
         try:
-            verdict = plugin.filter(_prepared(plugin, pod, pre_filtered.prepared), nodes, rows)
+            prepared = _prepared(plugin, pod, pre_filtered.prepared)
+            verdict: Verdict = ask(plugin, plugin.filter, prepared, nodes, rows)
         except Exception as error:
             raise broken(f'running "{plugin.name}" filter plugin', error) from error
         if verdict.reasons:
@@ -96,6 +121,7 @@ def filter_rows(
                 feasible = feasible & ~rejected
                 if not feasible.any():
                     break
+    profile.observer.evaluated(profile.name, FILTER, asked)
     return Filtered(numbers, feasible, tuple(layers))
 
 
@@ -113,30 +139,47 @@ def score_rows(profile: Profile, pod: Pod, nodes: Nodes, feasible: NDArray[np.in
     totals = np.zeros(len(feasible), np.int64)
     if not profile.score:
         return Scored(feasible, {}, totals + 1)
-    prepared = _pre_score(profile, pod, nodes, feasible)
+    observer = profile.observer
+    with Running(observer, PRE_SCORE, profile.name):
+        prepared = _pre_score(profile, pod, nodes, feasible)
+    observer.evaluated(profile.name, PRE_SCORE, prepared)
+    with Running(observer, SCORE, profile.name):
+        by_plugin = _score(profile, pod, nodes, _widest(nodes, feasible), prepared)
+    observer.evaluated(profile.name, SCORE, by_plugin)
+    for scores in by_plugin.values():
+        totals += scores
+    return Scored(feasible, by_plugin, totals)
+
+
+def _score(
+    profile: Profile, pod: Pod, nodes: Nodes, rows: Rows, prepared: Mapping[str, Any]
+) -> dict[str, Scores]:
+    """The scores by plugin, normalised and weighted."""
+    ask_score = asking(profile.observer, SCORE)
+    ask_normalize = asking(profile.observer, NORMALIZE)
     by_plugin: dict[str, Scores] = {}
-    rows = _widest(nodes, feasible)
     for plugin, weight in profile.score:
         if isinstance(plugin, PreScore) and plugin.name not in prepared:
             continue
         value = prepared.get(plugin.name, pod)
         try:
-            scores = plugin.normalize(value, plugin.score(value, nodes, rows))
+            raw = ask_score(plugin, plugin.score, value, nodes, rows)
+            scores: Scores = ask_normalize(plugin, plugin.normalize, value, raw)
             _check_range(plugin, scores)
         except Exception as error:
             raise broken(f'running Score plugin "{plugin.name}"', error) from error
         by_plugin[plugin.name] = scores * weight if weight != 1 else scores
-        totals += by_plugin[plugin.name]
-    return Scored(feasible, by_plugin, totals)
+    return by_plugin
 
 
 def _pre_score(
     profile: Profile, pod: Pod, nodes: Nodes, feasible: NDArray[np.intp]
 ) -> dict[str, Any]:
+    ask = asking(profile.observer, PRE_SCORE)
     prepared: dict[str, Any] = {}
     for plugin in profile.pre_score:
         try:
-            answer = plugin.pre_score(pod, nodes, feasible)
+            answer = ask(plugin, plugin.pre_score, pod, nodes, feasible)
         except Exception as error:
             raise broken(f'running PreScore plugin "{plugin.name}"', error) from error
         if answer is not None:

@@ -57,6 +57,7 @@ ASSIGNED_POD_ADD = added(Resource.ASSIGNED_POD)
 ASSIGNED_POD_DELETE = deleted(Resource.ASSIGNED_POD)
 UNSCHEDULED_POD_ADD = added(Resource.UNSCHEDULED_POD)
 UNSCHEDULED_POD_UPDATE = updated(Resource.UNSCHEDULED_POD)
+UNSCHEDULED_POD_DELETE = deleted(Resource.UNSCHEDULED_POD)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.ANYTHING, Action.ALL, "UnschedulableTimeout")
 FORCE_ACTIVATE = ClusterEvent(Resource.ANYTHING, Action.ALL, "ForceActivate")
 
@@ -64,6 +65,8 @@ FORCE_ACTIVATE = ClusterEvent(Resource.ANYTHING, Action.ALL, "ForceActivate")
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
+# What a pod in flight counts as among the happenings that are remembered.
+POD_POPPED = "PodPopped"
 
 
 _STORAGE: dict[type[StorageObject], Resource] = {

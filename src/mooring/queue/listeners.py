@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
 from mooring.framework.events import Action, ClusterEvent, Hint, Resource, Wakeup, on
+from mooring.framework.observe import Observer
 from mooring.objects.pod import Pod
 
 from .queued_pod import QueuedPod
 
 Wakeups = Mapping[str, Mapping[str, tuple[Wakeup, ...]]]
-#: Is told the plugin, the pod, the event and the error of a hint that failed.
-HintFailed = Callable[[str, Pod, ClusterEvent, Exception], None]
 #: By profile, each plugin that listens to an event, and its hints for it.
 Heard = Mapping[str, Mapping[str, tuple[Hint, ...]]]
 
@@ -48,14 +47,14 @@ class Happening:
 class Listeners:
     """The registrations of all profiles."""
 
-    __slots__ = ("_heard", "_hint_failed", "_wakeups")
+    __slots__ = ("_heard", "_observer", "_wakeups")
 
-    def __init__(self, wakeups: Wakeups, hint_failed: HintFailed) -> None:
+    def __init__(self, wakeups: Wakeups, observer: Observer) -> None:
         self._wakeups = {
             profile: {name: _with_taints(registered) for name, registered in plugins.items()}
             for profile, plugins in wakeups.items()
         }
-        self._hint_failed = hint_failed
+        self._observer = observer
         self._heard: dict[tuple[Resource, Action], Heard] = {}
 
     def happening(self, event: ClusterEvent, old: Any, new: Any) -> Happening:
@@ -104,14 +103,20 @@ class Listeners:
         return found
 
     def _agrees(self, plugin: str, hints: tuple[Hint, ...], pod: Pod, happening: Happening) -> bool:
+        began = self._observer.clock()
+        told = "QueueSkip"
         try:
             for hint in hints:
                 if hint(pod, happening.old, happening.new):
+                    told = "Queue"
                     return True
         except Exception as error:  # noqa: BLE001
+            told = "Error"
             # A try for nothing is better than a pod that a broken hint keeps waiting.
-            self._hint_failed(plugin, pod, happening.event, error)
+            self._observer.hint_broke(plugin, pod.key, happening.event.label, error)
             return True
+        finally:
+            self._observer.hinted(plugin, happening.event.label, told, began)
         return False
 
 

@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 from mooring.framework.events import ClusterEvent
+from mooring.framework.observe import UNOBSERVED, Observer
 from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
 
@@ -15,6 +16,7 @@ from .backoff import Backoff
 from .happenings import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
+    POD_POPPED,
     POP_FROM_BACKOFF,
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULABLE_TIMEOUT,
@@ -23,7 +25,7 @@ from .happenings import (
     pod_events,
 )
 from .in_flight import InFlight
-from .listeners import Answer, Happening, HintFailed, Listeners, Wakeups
+from .listeners import Answer, Happening, Listeners, Wakeups
 from .places import Places, SortKey
 from .queued_pod import BACKING_OFF, PARKED, QUEUES, Place, QueuedPod
 
@@ -33,10 +35,6 @@ Admit = Callable[[Pod, str], tuple[str, Rejected] | None]
 
 #: How long a pod waits for an event before it is tried again without one, in seconds.
 MAX_IN_UNSCHEDULABLE = 300.0
-
-
-def _unreported(plugin: str, pod: Pod, event: ClusterEvent, error: Exception) -> None:
-    pass
 
 
 class Queue:
@@ -61,13 +59,13 @@ class Queue:
         wakeups: Wakeups,
         backoff: Backoff,
         max_in_unschedulable: float = MAX_IN_UNSCHEDULABLE,
-        hint_failed: HintFailed = _unreported,
+        observer: Observer = UNOBSERVED,
     ) -> None:
         self.backoff = backoff
         #: How many pods came into each queue of kube-scheduler's metrics, by event label.
         self.incoming: Counter[tuple[str, str]] = Counter()
         self._admit = admit
-        self._listeners = Listeners(wakeups, hint_failed)
+        self._listeners = Listeners(wakeups, observer)
         self._places = Places(sort_key, max_in_unschedulable)
         self._in_flight = InFlight()
         self._arrivals = count()
@@ -107,6 +105,12 @@ class Queue:
         return Counter(
             (plugin, queued.pod.spec.scheduler_name) for queued in self for plugin in queued.blamed
         )
+
+    def remembered(self) -> Counter[str]:
+        """How many happenings are kept for pods in flight, by event, and how many such pods."""
+        counts = Counter(each.event.label for each in self._in_flight.remembered)
+        counts[POD_POPPED] = len(self._in_flight)
+        return counts
 
     def add(self, pod: Pod, now: float) -> None:
         """Takes in a new pod; it replaces an older pod of the same name."""
@@ -216,7 +220,7 @@ class Queue:
         if self._places.parked.overdue(now) is None:
             return
         while queued := self._places.parked.overdue(now):
-            queued.flushed = now
+            queued.flushed, queued.was_flushed = now, True
             self._settle(queued, Answer.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
         self._record(self._listeners.happening(UNSCHEDULABLE_TIMEOUT, None, None))
 
@@ -303,6 +307,7 @@ class Queue:
             return True
         queued.gated_by, queued.refusal = answer
         queued.rejectors |= {queued.gated_by}
+        queued.was_flushed = False
         self._move(queued, Place.GATED, label)
         return False
 

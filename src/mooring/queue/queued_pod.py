@@ -66,6 +66,10 @@ class QueuedPod:
     refusal: Rejected | None = None
     #: When it was last woken only because it had waited for too long.
     flushed: float = 0.0
+    #: Whether the attempt under way, or the next, is due to that alone.
+    was_flushed: bool = False
+    #: When its attempt began, by the observer's clock.
+    began: float = 0.0
 
     @property
     def blamed(self) -> frozenset[str]:
@@ -84,6 +88,7 @@ class QueuedPod:
     def failed(self, rejectors: frozenset[str], pending: frozenset[str]) -> None:
         """Takes note of an attempt that came to nothing."""
         self.rejectors, self.pending = rejectors, pending
+        self.was_flushed = False
         if self.blamed:
             self.unschedulable_count += 1
             self.consecutive_errors = 0

@@ -1,0 +1,306 @@
+"""Every metric that is exposed: name, type, labels, buckets and stability, as kube-scheduler's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a metric is, in Prometheus' words."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+class Level(StrEnum):
+    """How stable kube-scheduler promises a metric to be. OURS are not among its metrics."""
+
+    STABLE = "STABLE"
+    BETA = "BETA"
+    ALPHA = "ALPHA"
+    OURS = "Mooring"
+
+
+Bounds = tuple[float, ...]
+
+
+def exponential(start: float, factor: float, count: int) -> Bounds:
+    """Bucket bounds that grow by a factor, multiplied up one by one so that texts are equal too."""
+    bounds = []
+    for _ in range(count):
+        bounds.append(start)
+        start *= factor
+    return tuple(bounds)
+
+
+_MILLISECOND = exponential(0.001, 2, 15)
+_POINT = exponential(0.0001, 2, 12)
+_PLUGIN = exponential(0.00001, 1.5, 20)
+_HINT = exponential(0.00001, 2, 12)
+_LONG = exponential(0.01, 2, 20)
+_REQUEST: Bounds = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric. `buckets` is for histograms, without the one for everything."""
+
+    name: str
+    kind: Kind
+    level: Level
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: Bounds = ()
+
+    @property
+    def documentation(self) -> str:
+        """The help text with its stability first, as kube-scheduler writes it."""
+        return self.help if self.level is Level.OURS else f"[{self.level}] {self.help}"
+
+
+def _counter(name: str, level: Level, help_text: str, *labels: str) -> Metric:
+    return Metric(name, Kind.COUNTER, level, help_text, labels)
+
+
+def _gauge(name: str, level: Level, help_text: str, *labels: str) -> Metric:
+    return Metric(name, Kind.GAUGE, level, help_text, labels)
+
+
+def _histogram(name: str, level: Level, help_text: str, buckets: Bounds, *labels: str) -> Metric:
+    return Metric(name, Kind.HISTOGRAM, level, help_text, labels, buckets)
+
+
+SCHEDULE_ATTEMPTS = _counter(
+    "scheduler_schedule_attempts_total",
+    Level.STABLE,
+    "Attempts to schedule pods by result: scheduled, unschedulable (no node was found) or error.",
+    "result",
+    "profile",
+)
+SCHEDULING_ATTEMPT_DURATION = _histogram(
+    "scheduler_scheduling_attempt_duration_seconds",
+    Level.STABLE,
+    "How long attempts took, from the queue to the binding or the failure.",
+    _MILLISECOND,
+    "result",
+    "profile",
+)
+SCHEDULING_ALGORITHM_DURATION = _histogram(
+    "scheduler_scheduling_algorithm_duration_seconds",
+    Level.ALPHA,
+    "How long it took to find a node, or to look for one and for a remedy in vain.",
+    _MILLISECOND,
+)
+PREEMPTION_VICTIMS = _histogram(
+    "scheduler_preemption_victims",
+    Level.STABLE,
+    "How many victims a preemption had.",
+    exponential(1, 2, 7),
+)
+PREEMPTION_ATTEMPTS = _counter(
+    "scheduler_preemption_attempts_total", Level.STABLE, "Attempts to find a remedy by preemption."
+)
+PENDING_PODS = _gauge(
+    "scheduler_pending_pods",
+    Level.STABLE,
+    "Waiting pods by queue: active, backoff, unschedulable (tried in vain) or gated (not tried).",
+    "queue",
+)
+POD_SCHEDULING_ATTEMPTS = _histogram(
+    "scheduler_pod_scheduling_attempts",
+    Level.STABLE,
+    "How many attempts it took to schedule a pod.",
+    exponential(1, 2, 5),
+)
+POD_SCHEDULING_SLI_DURATION = _histogram(
+    "scheduler_pod_scheduling_sli_duration_seconds",
+    Level.BETA,
+    "From when a pod was first let into the queue until it was bound, over all its attempts.",
+    _LONG,
+    "attempts",
+)
+EXTENSION_POINT_DURATION = _histogram(
+    "scheduler_framework_extension_point_duration_seconds",
+    Level.STABLE,
+    "How long all plugins of an extension point took together.",
+    _POINT,
+    "extension_point",
+    "status",
+    "profile",
+)
+PLUGIN_EXECUTION_DURATION = _histogram(
+    "scheduler_plugin_execution_duration_seconds",
+    Level.ALPHA,
+    "How long one plugin took at an extension point, in every tenth attempt.",
+    _PLUGIN,
+    "plugin",
+    "extension_point",
+    "status",
+)
+PLUGIN_EVALUATION = _counter(
+    "scheduler_plugin_evaluation_total",
+    Level.BETA,
+    "How often a plugin had a say at an extension point.",
+    "plugin",
+    "extension_point",
+    "profile",
+)
+QUEUE_INCOMING_PODS = _counter(
+    "scheduler_queue_incoming_pods_total",
+    Level.STABLE,
+    "Pods that came into a queue, by queue and by what brought them there.",
+    "queue",
+    "event",
+)
+PERMIT_WAIT_DURATION = _histogram(
+    "scheduler_permit_wait_duration_seconds",
+    Level.BETA,
+    "How long permits were waited for.",
+    _MILLISECOND,
+    "result",
+)
+UNSCHEDULABLE_PODS = _gauge(
+    "scheduler_unschedulable_pods",
+    Level.BETA,
+    "Waiting pods that a plugin rejected. A pod counts for each plugin that did.",
+    "plugin",
+    "profile",
+)
+EVENT_HANDLING_DURATION = _histogram(
+    "scheduler_event_handling_duration_seconds",
+    Level.ALPHA,
+    "How long it took to take in an event.",
+    _POINT,
+    "event",
+)
+QUEUEING_HINT_DURATION = _histogram(
+    "scheduler_queueing_hint_execution_duration_seconds",
+    Level.ALPHA,
+    "How long a plugin took to say whether an event concerns a waiting pod.",
+    _PLUGIN,
+    "plugin",
+    "event",
+    "hint",
+)
+INFLIGHT_EVENTS = _gauge(
+    "scheduler_inflight_events",
+    Level.ALPHA,
+    "Events that are remembered for pods being scheduled; PodPopped is the number of such pods.",
+    "event",
+)
+CACHE_SIZE = _gauge(
+    "scheduler_cache_size", Level.ALPHA, "Nodes, pods and assumed pods that are known.", "type"
+)
+SCHEDULED_AFTER_FLUSH = _counter(
+    "scheduler_pod_scheduled_after_flush_total",
+    Level.ALPHA,
+    "Pods that were scheduled after being woken only because they had waited for too long.",
+)
+BATCH_ATTEMPTS = _counter(
+    "scheduler_batch_attempts_total",
+    Level.ALPHA,
+    "Decisions by whether the answers for like pods were used: hint_used or no_hint.",
+    "profile",
+    "result",
+)
+BATCH_CACHE_FLUSHED = _counter(
+    "scheduler_batch_cache_flushed_total",
+    Level.ALPHA,
+    "How often answers for like pods had to be found anew, by reason.",
+    "profile",
+    "reason",
+)
+GET_NODE_HINT_DURATION = _histogram(
+    "scheduler_get_node_hint_duration_seconds",
+    Level.ALPHA,
+    "How long it took to decide by the answers for like pods, or to see that there are none.",
+    _HINT,
+    "hinted",
+    "profile",
+)
+STORE_RESULTS_DURATION = _histogram(
+    "scheduler_store_schedule_results_duration_seconds",
+    Level.ALPHA,
+    "How long it took to find and keep the answers for the first of many like pods.",
+    _HINT,
+    "profile",
+)
+LEADER = _gauge(
+    "leader_election_master_status", Level.ALPHA, "1 while this process holds the lease.", "name"
+)
+REQUESTS = _counter(
+    "rest_client_requests_total",
+    Level.ALPHA,
+    "Requests to the API server. The code is <error> where there was no answer.",
+    "code",
+    "method",
+    "host",
+)
+REQUEST_DURATION = _histogram(
+    "rest_client_request_duration_seconds",
+    Level.ALPHA,
+    "How long requests to the API server took.",
+    _REQUEST,
+    "verb",
+    "host",
+)
+FEATURE_ENABLED = _gauge(
+    "kubernetes_feature_enabled", Level.BETA, "1 where a feature gate is on.", "name", "stage"
+)
+BUILD_INFO = _gauge("mooring_build_info", Level.OURS, "Always 1.", "version", "python_version")
+
+METRICS: tuple[Metric, ...] = (
+    SCHEDULE_ATTEMPTS,
+    SCHEDULING_ATTEMPT_DURATION,
+    SCHEDULING_ALGORITHM_DURATION,
+    PREEMPTION_VICTIMS,
+    PREEMPTION_ATTEMPTS,
+    PENDING_PODS,
+    POD_SCHEDULING_ATTEMPTS,
+    POD_SCHEDULING_SLI_DURATION,
+    EXTENSION_POINT_DURATION,
+    PLUGIN_EXECUTION_DURATION,
+    PLUGIN_EVALUATION,
+    QUEUE_INCOMING_PODS,
+    PERMIT_WAIT_DURATION,
+    UNSCHEDULABLE_PODS,
+    EVENT_HANDLING_DURATION,
+    QUEUEING_HINT_DURATION,
+    INFLIGHT_EVENTS,
+    CACHE_SIZE,
+    SCHEDULED_AFTER_FLUSH,
+    BATCH_ATTEMPTS,
+    BATCH_CACHE_FLUSHED,
+    GET_NODE_HINT_DURATION,
+    STORE_RESULTS_DURATION,
+    LEADER,
+    REQUESTS,
+    REQUEST_DURATION,
+    FEATURE_ENABLED,
+    BUILD_INFO,
+)
+
+_NO_CLAIMS = "pods with resource claims are refused"
+_NO_GROUPS = "pod groups are not supported"
+_NO_DISPATCHER = "API calls are actions whose outcome is an event; see rest_client_*"
+_NO_VOLUME_STAGES = "volumes are decided with the pod; failures are attempts with result error"
+
+#: kube-scheduler's metrics that are not exposed, and why.
+ABSENT: dict[str, str] = {
+    "scheduler_goroutines": "there are none: deciding is one thread",
+    "scheduler_preemption_goroutines_duration_seconds": "evictions are actions, not goroutines",
+    "scheduler_preemption_goroutines_execution_total": "evictions are actions, not goroutines",
+    "scheduler_resourceclaim_creates_total": _NO_CLAIMS,
+    "scheduler_dra_bindingconditions_allocations_total": _NO_CLAIMS,
+    "scheduler_dra_bindingconditions_wait_duration_seconds": _NO_CLAIMS,
+    "scheduler_async_api_call_execution_total": _NO_DISPATCHER,
+    "scheduler_async_api_call_execution_duration_seconds": _NO_DISPATCHER,
+    "scheduler_pending_async_api_calls": _NO_DISPATCHER,
+    "scheduler_podgroup_schedule_attempts_total": _NO_GROUPS,
+    "scheduler_podgroup_scheduling_attempt_duration_seconds": _NO_GROUPS,
+    "scheduler_podgroup_scheduling_algorithm_duration_seconds": _NO_GROUPS,
+    "scheduler_volume_scheduling_stage_error_total": _NO_VOLUME_STAGES,
+    "scheduler_volume_binder_cache_requests_total": _NO_VOLUME_STAGES,
+}

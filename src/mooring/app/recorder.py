@@ -1,0 +1,192 @@
+"""The observer of a running scheduler: keeps what the metrics tell of decisions.
+
+It is told something for every pod, so it keeps plain numbers. What they amount to is worked out
+hundreds at a time, or when somebody reads the metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import cycle
+from math import nan
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.framework.observe import RESERVE, SUCCESS, Clock, Observer
+
+from . import metric_table as table
+from .logs import named
+from .series import Counts, Histogram
+
+LOG = named("mooring.metrics")
+
+# In every tenth attempt each call of a plugin is timed, as often as kube-scheduler does it.
+_TURNS = (True, *[False] * 9)
+
+# From this many attempts on they are told together.
+_MANY_ATTEMPTS = 15
+
+# Times that are kept until they are worked out; a step may add some more.
+_MANY_MOMENTS = 4_096
+
+
+class Recorder(Observer):
+    """Counts and times. Made once for a process and given to its engine."""
+
+    def __init__(self, clock: Clock = perf_counter) -> None:
+        super().__init__(clock)
+        self._turns = cycle(_TURNS)
+        self._ranked: dict[str, list[float]] = {}
+        self._reserved: dict[str, list[float]] = {}
+        #: Four numbers for each pod that was bound.
+        self._scheduled: dict[str, list[float]] = {}
+        self._evaluations = Counts(table.PLUGIN_EVALUATION)
+        self._after_flush = Counts(table.SCHEDULED_AFTER_FLUSH, [((), 0)])
+        self._remedies_sought = Counts(table.PREEMPTION_ATTEMPTS, [((), 0)])
+        self._attempts = Histogram(table.POD_SCHEDULING_ATTEMPTS)
+        self._attempt_durations = Histogram(table.SCHEDULING_ATTEMPT_DURATION)
+        self._algorithm_durations = Histogram(table.SCHEDULING_ALGORITHM_DURATION)
+        self._sli_durations = Histogram(table.POD_SCHEDULING_SLI_DURATION)
+        self._point_durations = Histogram(table.EXTENSION_POINT_DURATION)
+        self._plugin_durations = Histogram(table.PLUGIN_EXECUTION_DURATION)
+        self._hint_durations = Histogram(table.GET_NODE_HINT_DURATION)
+        self._store_durations = Histogram(table.STORE_RESULTS_DURATION)
+        self._permit_waits = Histogram(table.PERMIT_WAIT_DURATION)
+        self._victims = Histogram(table.PREEMPTION_VICTIMS)
+        self._wake_durations = Histogram(table.QUEUEING_HINT_DURATION)
+        self._event_durations = Histogram(table.EVENT_HANDLING_DURATION)
+
+    # Attempts
+
+    def begins(self) -> float:
+        self.is_sampling = next(self._turns)
+        return self.clock()
+
+    def ranked(self, profile: str) -> list[float]:
+        return self._ranked.setdefault(profile, [])
+
+    def decided(self, profile: str, served: bool, found: bool, began: float) -> None:
+        took = self.clock() - began
+        self._hint_durations.observe(("hint" if served else "no_hint", profile), took)
+        if found:
+            self._algorithm_durations.observe((), took)
+
+    def settles(self) -> None:
+        for moments in (*self._ranked.values(), *self._reserved.values()):
+            if len(moments) > _MANY_MOMENTS:
+                self._work_out()
+                return
+
+    def despairs(self, began: float) -> None:
+        self._algorithm_durations.observe((), self.clock() - began)
+
+    def failed(self, profile: str, result: str, began: float) -> None:
+        self._attempt_durations.observe((result, profile), self.clock() - began)
+
+    def scheduled(self, profile: str, began: float, attempts: int, waited: float | None) -> None:
+        kept = self._scheduled.get(profile)
+        if kept is None:
+            kept = self._scheduled[profile] = []
+        kept.extend((began, self.clock(), attempts, nan if waited is None else waited))
+        if len(kept) > _MANY_MOMENTS:
+            self._work_out()
+
+    def flushed(self) -> None:
+        self._after_flush.add()
+
+    # Extension points
+
+    def reserved(self, profile: str) -> list[float]:
+        return self._reserved.setdefault(profile, [])
+
+    def ran(self, point: str, status: str, profile: str, began: float) -> None:
+        self._point_durations.observe((point, status, profile), self.clock() - began)
+
+    def asked(self, point: str, plugin: str, status: str, began: float) -> None:
+        self._plugin_durations.observe((plugin, point, status), self.clock() - began)
+
+    def evaluated(self, profile: str, point: str, plugins: Iterable[str]) -> None:
+        for plugin in plugins:
+            self._evaluations.add((plugin, point, profile))
+
+    def stored(self, profile: str, began: float) -> None:
+        self._store_durations.observe((profile,), self.clock() - began)
+
+    # What follows
+
+    def permit_waited(self, status: str, seconds: float) -> None:
+        self._permit_waits.observe((status,), seconds)
+
+    def remedy_sought(self) -> None:
+        self._remedies_sought.add()
+
+    def evicting(self, victims: int) -> None:
+        self._victims.observe((), victims)
+
+    # Events
+
+    def hinted(self, plugin: str, event: str, hint: str, began: float) -> None:
+        self._wake_durations.observe((plugin, event, hint), self.clock() - began)
+
+    def hint_broke(self, plugin: str, pod: str, event: str, error: Exception) -> None:
+        LOG.warning("Queueing hint failed", plugin=plugin, pod=pod, event=event, error=error)
+
+    def handled(self, event: str, began: float) -> None:
+        self._event_durations.observe((event,), self.clock() - began)
+
+    # Reading
+
+    def histograms(self) -> tuple[Histogram, ...]:
+        self._work_out()
+        return (
+            self._attempt_durations,
+            self._algorithm_durations,
+            self._victims,
+            self._attempts,
+            self._sli_durations,
+            self._point_durations,
+            self._plugin_durations,
+            self._permit_waits,
+            self._event_durations,
+            self._wake_durations,
+            self._hint_durations,
+            self._store_durations,
+        )
+
+    def counts(self) -> tuple[Counts, ...]:
+        self._work_out()
+        # Every attempt has a duration, so that these need not be counted apart.
+        timed = ((labels, buckets.count) for labels, buckets in self._attempt_durations)
+        attempts = Counts(table.SCHEDULE_ATTEMPTS, timed)
+        return attempts, self._evaluations, self._remedies_sought, self._after_flush
+
+    def _work_out(self) -> None:
+        for profile, moments in self._ranked.items():
+            took = _durations(moments)
+            self._hint_durations.observe_all(("hint", profile), took)
+            self._algorithm_durations.observe_all((), took)
+        for profile, moments in self._reserved.items():
+            labels = RESERVE, SUCCESS, profile
+            self._point_durations.observe_all(labels, _durations(moments))
+        for profile, kept in self._scheduled.items():
+            began, ended, attempts, waited = np.array(kept).reshape(-1, 4).T
+            kept.clear()
+            self._attempt_durations.observe_all(("scheduled", profile), ended - began)
+            self._attempts.observe_all((), attempts)
+            self._work_out_waits(attempts, waited)
+
+    def _work_out_waits(self, attempts: NDArray[np.float64], waited: NDArray[np.float64]) -> None:
+        known = ~np.isnan(waited)
+        told = np.minimum(attempts, _MANY_ATTEMPTS).astype(np.int64)
+        for number in np.unique(told).tolist():
+            label = f"{number}+" if number == _MANY_ATTEMPTS else str(number)
+            self._sli_durations.observe_all((label,), waited[known & (told == number)])
+
+
+def _durations(moments: list[float]) -> NDArray[np.float64]:
+    """How long each took of what began and ended then. Empties the list."""
+    times = np.array(moments).reshape(-1, 2)
+    moments.clear()
+    return times[:, 1] - times[:, 0]
