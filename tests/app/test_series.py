@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import hypothesis.strategies as st
 from hypothesis import given
 
@@ -34,6 +36,12 @@ def test_labels_are_kept_apart_and_nothing_is_counted_twice() -> None:
 
     assert first == again == {("a",): 2, ("b",): 1}
     assert list(first) == [("a",), ("b",)]
+
+
+def test_a_histogram_without_labels_is_there_from_the_start() -> None:
+    (found,) = Histogram(replace(METRIC, labels=()))
+
+    assert (found[0], found[1].counts.tolist()) == ((), [0, 0, 0, 0])
 
 
 def test_a_counter_adds_up() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from mooring.app.metric_table import ABSENT, METRICS
+from mooring.app.series import as_go
 from mooring.cluster import Change
 from mooring.framework.plugin import Filter, Plugin, Score
 from mooring.plugins import BUILTIN
 
-PAGE = Path(__file__).parents[2] / "docs" / "classes-and-batches.md"
-
-_MARKED = re.compile(r"(<!-- reads -->\n).*(<!-- /reads -->)", re.DOTALL)
+DOCS = Path(__file__).parents[2] / "docs"
 
 #: What happens, and the kinds of change that it is noted as.
 OPERATIONS = {
@@ -54,10 +54,42 @@ def _row(*cells: str) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def written(page: str) -> str:
+def metrics_table() -> str:
+    """Every metric that is exposed."""
+    lines = [_row("metric", "type", "labels", "buckets", "level"), _row(*["---"] * 5)]
+    for metric in METRICS:
+        bounds = metric.buckets
+        buckets = f"{len(bounds)}: {as_go(bounds[0])} to {as_go(bounds[-1])}" if bounds else ""
+        labels = ", ".join(metric.labels)
+        lines.append(_row(f"`{metric.name}`", metric.kind, labels, buckets, metric.level))
+    return "\n".join(lines) + "\n"
+
+
+def absent_table() -> str:
+    """What kube-scheduler exposes and we do not."""
+    lines = [_row("metric", "why not"), _row("---", "---")]
+    lines += (_row(f"`{name}`", why) for name, why in ABSENT.items())
+    return "\n".join(lines) + "\n"
+
+
+#: By page and mark, what the table there is made by.
+TABLES = {
+    "classes-and-batches.md": {"reads": reads_table},
+    "metrics.md": {"metrics": metrics_table, "absent": absent_table},
+}
+
+
+def written(name: str, page: str) -> str:
     """The page with its tables as they should be."""
-    return _MARKED.sub(lambda marked: marked[1] + reads_table() + marked[2], page)
+    for mark, table in TABLES[name].items():
+        marked = re.compile(rf"(<!-- {mark} -->\n).*(<!-- /{mark} -->)", re.DOTALL)
+        made = table()
+        page, count = marked.subn(lambda found, made=made: found[1] + made + found[2], page)  # type: ignore[misc]
+        assert count == 1, f"{name} has no place for the table of {mark}"
+    return page
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text()))
+    for name in TABLES:
+        path = DOCS / name
+        path.write_text(written(name, path.read_text()))

@@ -215,7 +215,7 @@ BATCH_CACHE_FLUSHED = _counter(
 GET_NODE_HINT_DURATION = _histogram(
     "scheduler_get_node_hint_duration_seconds",
     Level.ALPHA,
-    "How long it took to decide by the answers for like pods, or to see that there are none.",
+    "How long decisions took with the answers for like pods (hint), and without (no_hint).",
     _HINT,
     "hinted",
     "profile",

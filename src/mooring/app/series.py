@@ -78,6 +78,9 @@ class Histogram:
         self.metric = metric
         self._buckets: dict[Labels, Buckets] = {}
         self._fresh: dict[Labels, list[float]] = {}
+        if not metric.labels:
+            # There is but one, so it is there from the start.
+            self._buckets[()] = Buckets(metric.buckets)
 
     def observe(self, labels: Labels, value: float) -> None:
         fresh = self._fresh.get(labels)

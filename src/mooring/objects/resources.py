@@ -11,10 +11,12 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from .quantity import MAX_INT64, Quantity, millis, units
 
 if TYPE_CHECKING:
-    from .pod import Container, ContainerStatus, PodSpec, PodStatus
+    from .pod import Container, ContainerStatus, PodSpec, PodStatus, Resources
 
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 
@@ -69,6 +71,35 @@ def amounts(nanos: Mapping[str, int]) -> Amounts:
 def spec_requests(spec: PodSpec, defaults: Mapping[str, int], *, pod_level: bool = True) -> Nanos:
     """What the spec asks for; `defaults` stand in where a container does not name a resource."""
     return _requests(spec, None, defaults, pod_level=pod_level)
+
+
+def spec_limits(spec: PodSpec) -> Nanos:
+    """What the pod is limited to: the sums of `spec_requests`, made of limits.
+
+    Overhead counts only where there is a limit.
+    """
+    total = spec_requests(
+        msgspec.structs.replace(
+            spec,
+            containers=tuple(map(_limited, spec.containers)),
+            init_containers=tuple(map(_limited, spec.init_containers or ())),
+            resources=spec.resources and _as_requests(spec.resources),
+            overhead=None,
+        ),
+        {},
+    )
+    overhead = spec.overhead or {}
+    return {name: nanos and nanos + overhead.get(name, 0) for name, nanos in total.items()}
+
+
+def _limited(container: Container) -> Container:
+    if container.resources is None:
+        return container
+    return msgspec.structs.replace(container, resources=_as_requests(container.resources))
+
+
+def _as_requests(resources: Resources) -> Resources:
+    return msgspec.structs.replace(resources, requests=resources.limits)
 
 
 def held_requests(spec: PodSpec, status: PodStatus) -> Nanos:

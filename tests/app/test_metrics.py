@@ -1,0 +1,282 @@
+"""What /metrics tells of an engine at work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from mooring.app.metric_table import METRICS
+from mooring.app.metrics import Metrics
+from mooring.app.recorder import Recorder
+from mooring.config import load_mapping
+from mooring.engine import Engine
+from mooring.engine.actions import BindPod
+from mooring.engine.events import Applied, BindingFailed, PermitRefused, Permitted
+from mooring.framework.plugin import Permit, Registry, Wait
+from mooring.framework.profile import known_plugins
+from mooring.objects.pod import Pod
+from mooring.plugins import REGISTRY
+from tests.builders import node, pod
+from tests.engine.driver import Driver
+
+PROFILE = "default-scheduler"
+
+
+class Patient(Permit):
+    """Lets pods wait that say so."""
+
+    name = "Patient"
+
+    def permit(self, pod: Pod, node_name: str) -> Wait | None:
+        return Wait(60.0) if pod.labels.get("waits") else None
+
+
+class Scene:
+    """An engine whose recorder's clock moves on by a millisecond with every look at it."""
+
+    def __init__(self) -> None:
+        ticks = count()
+        registry: Registry = {**REGISTRY, Patient.name: Patient}
+        raw = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Patient"}]}}}],
+        }
+        configuration = load_mapping(raw, known=known_plugins(registry))
+        self.recorder = Recorder(lambda: next(ticks) / 1000)
+        self.engine = Engine(configuration, registry, observer=self.recorder)
+        self.driver = Driver(self.engine)
+        self.metrics = Metrics(self.engine, self.recorder)
+
+    async def read(self) -> dict[str, dict[str, float]]:
+        """By name of the sample, its values by labels as text; buckets are left out."""
+        found: dict[str, dict[str, float]] = {}
+        for family in text_string_to_metric_families((await self.metrics.text()).decode()):
+            for sample in family.samples:
+                if "le" not in sample.labels:
+                    labels = " ".join(value for _, value in sorted(sample.labels.items()))
+                    found.setdefault(sample.name, {})[labels] = sample.value
+        return found
+
+    def some_pods(self) -> None:
+        """Three of a kind that fit and one that does not."""
+        self.driver.apply(node("a"), node("b"))
+        self.driver.apply(*(pod(name, cpu=1) for name in "uvw"), pod("big", cpu=100))
+        self.driver.settle()
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+async def test_every_metric_is_there_from_the_start(scene: Scene) -> None:
+    text = (await scene.metrics.text()).decode()
+
+    told = {line for line in text.splitlines() if line.startswith("# TYPE")}
+    assert {f"# TYPE {metric.name} {metric.kind}" for metric in METRICS} - told == set()
+    assert "# HELP scheduler_pending_pods [STABLE] Waiting pods" in text
+    assert "process_cpu_seconds_total" in text
+
+
+async def test_attempts_and_what_came_of_them(scene: Scene) -> None:
+    scene.some_pods()
+    told = await scene.read()
+
+    results = {f"{PROFILE} scheduled": 3, f"{PROFILE} unschedulable": 1}
+    assert told["scheduler_schedule_attempts_total"] == results
+    assert told["scheduler_scheduling_attempt_duration_seconds_count"] == results
+    assert told["scheduler_scheduling_algorithm_duration_seconds_count"] == {"": 4}
+    assert told["scheduler_pod_scheduling_attempts_sum"] == {"": 3}
+    assert told["scheduler_pod_scheduling_sli_duration_seconds_count"] == {"1": 3}
+    assert told["scheduler_preemption_attempts_total"] == {"": 1}
+    assert told["scheduler_pending_pods"] == {
+        "active": 0,
+        "backoff": 0,
+        "gated": 0,
+        "unschedulable": 1,
+    }
+    assert told["scheduler_unschedulable_pods"] == {f"NodeResourcesFit {PROFILE}": 1}
+    assert told["scheduler_cache_size"] == {"assumed_pods": 0, "nodes": 2, "pods": 3}
+    assert told["scheduler_queue_incoming_pods_total"] == {
+        "UnschedulablePodAdd active": 4,
+        "ScheduleAttemptFailure unschedulable": 1,
+    }
+
+
+async def test_like_pods(scene: Scene) -> None:
+    scene.some_pods()
+    told = await scene.read()
+
+    assert told["scheduler_batch_attempts_total"] == {
+        f"{PROFILE} hint_used": 2,
+        f"{PROFILE} no_hint": 2,
+    }
+    assert told["scheduler_get_node_hint_duration_seconds_count"] == {
+        f"hint {PROFILE}": 2,
+        f"no_hint {PROFILE}": 2,
+    }
+    # One for the three, one for the pod that fits nowhere.
+    assert told["scheduler_store_schedule_results_duration_seconds_count"] == {PROFILE: 2}
+
+
+async def test_extension_points(scene: Scene) -> None:
+    scene.some_pods()
+    points = (await scene.read())["scheduler_framework_extension_point_duration_seconds_count"]
+
+    assert points[f"PreEnqueue {PROFILE} Success"] == 4
+    assert points[f"Reserve {PROFILE} Success"] == 3
+    assert points[f"Permit {PROFILE} Success"] == 3
+    # Two classes, and a full look at why the big one fits nowhere. The others asked nobody.
+    assert points[f"PreFilter {PROFILE} Success"] == 3
+    assert points[f"Filter {PROFILE} Success"] == 3
+    assert points[f"Score {PROFILE} Success"] == 2
+    assert points[f"PostFilter {PROFILE} Unschedulable"] == 1
+
+
+async def test_plugins_have_a_say(scene: Scene) -> None:
+    scene.some_pods()
+    told = (await scene.read())["scheduler_plugin_evaluation_total"]
+
+    assert told[f"Filter NodeResourcesFit {PROFILE}"] == 3
+    assert told[f"PreFilter NodeResourcesFit {PROFILE}"] == 3
+    # It has nothing to say about pods without ports.
+    assert f"Filter NodePorts {PROFILE}" not in told
+
+
+async def test_plugins_are_timed_in_every_tenth_attempt(scene: Scene) -> None:
+    scene.driver.apply(node("a"))
+    # The first attempt is one of them, the next is the eleventh.
+    scene.driver.apply(*(pod(f"p{number:02}", cpu="1m") for number in range(11)))
+    scene.driver.settle()
+
+    plugins = (await scene.read())["scheduler_plugin_execution_duration_seconds_count"]
+    assert plugins["Reserve VolumeBinding Success"] == 2
+    assert plugins["Filter NodeResourcesFit Success"] == 1
+    assert plugins["PreFilter NodePorts Skip"] == 1
+
+
+async def test_events_and_hints(scene: Scene) -> None:
+    scene.some_pods()
+    scene.driver.apply(node("c", cpu=200))
+    told = await scene.read()
+
+    events = told["scheduler_event_handling_duration_seconds_count"]
+    assert (events["NodeAdd"], events["UnschedulablePodAdd"], events["AssignedPodAdd"]) == (3, 4, 3)
+    hints = told["scheduler_queueing_hint_execution_duration_seconds_count"]
+    assert hints == {"NodeAdd Queue NodeResourcesFit": 1}
+
+
+async def test_events_are_remembered_for_pods_in_flight(scene: Scene) -> None:
+    scene.driver.apply(node("a"), pod("waits", labels={"waits": "yes"}, cpu=1))
+    scene.engine.step(scene.driver.now)
+    scene.driver.apply(node("b"))
+
+    told = (await scene.read())["scheduler_inflight_events"]
+    assert told == {"NodeAdd": 1, "PodPopped": 1}
+
+
+@pytest.mark.parametrize(
+    ("refused", "result"), [(False, "Success"), (True, "Unschedulable")], ids=["given", "refused"]
+)
+async def test_permits_that_are_waited_for(scene: Scene, refused: bool, result: str) -> None:
+    waiting = pod("waits", labels={"waits": "yes"}, cpu=1)
+    scene.driver.apply(node("a"), waiting)
+    scene.engine.step(1000.0)
+    uid = waiting.uid
+    answer = PermitRefused(uid, "Patient", "no") if refused else Permitted(uid, "Patient")
+    scene.engine.handle(answer, 1007.5)
+
+    told = await scene.read()
+    assert told["scheduler_permit_wait_duration_seconds_sum"] == {result: 7.5}
+
+
+async def test_victims_of_preemption(scene: Scene) -> None:
+    running = [pod(f"low{n}", node="a", cpu=2, spec={"priority": 1}) for n in range(2)]
+    scene.driver.apply(node("a"), *running, pod("high", cpu=4, spec={"priority": 5}))
+    scene.driver.settle()
+
+    told = await scene.read()
+    assert told["scheduler_preemption_victims_sum"] == {"": 2}
+    assert told["scheduler_preemption_attempts_total"] == {"": 1}
+
+
+async def test_a_failed_binding_is_an_error(scene: Scene) -> None:
+    scene.driver.apply(node("a"), pod("p", cpu=1))
+    (bind,) = [each for each in scene.engine.step(1000.0) if isinstance(each, BindPod)]
+    scene.engine.handle(BindingFailed(bind.pod.uid, "no"), 1001.0)
+
+    told = await scene.read()
+    assert told["scheduler_schedule_attempts_total"] == {f"{PROFILE} error": 1}
+
+
+async def test_pods_scheduled_after_being_flushed(scene: Scene) -> None:
+    scene.driver.apply(node("a"), pod("p", cpu=100))
+    scene.driver.settle()
+    # A node that is large enough comes in unheard; after five minutes the pod is tried anyway.
+    scene.engine.cluster.put_node(node("b", cpu=200))
+    scene.driver.now += 400.0
+    scene.driver.settle()
+
+    told = await scene.read()
+    assert told["scheduler_pod_scheduled_after_flush_total"] == {"": 1}
+    assert told["scheduler_pod_scheduling_sli_duration_seconds_count"] == {"2": 1}
+
+
+async def test_many_attempts_are_told_together(scene: Scene) -> None:
+    for attempts in (14, 15, 40):
+        scene.recorder.scheduled(PROFILE, 0.0, attempts, 1.0)
+    scene.recorder.scheduled(PROFILE, 0.0, 1, None)
+
+    told = await scene.read()
+    assert told["scheduler_pod_scheduling_sli_duration_seconds_count"] == {"14": 1, "15+": 2}
+    assert told["scheduler_pod_scheduling_attempts_count"] == {"": 4}
+
+
+async def test_what_those_tell_who_act(scene: Scene) -> None:
+    scene.metrics.leads("kube-scheduler", True)
+    scene.metrics.requested("POST", "api:6443", 201, 0.01)
+    scene.metrics.requested("POST", "api:6443", 201, 0.01)
+    scene.metrics.requested("GET", "api:6443", None, 5.0)
+
+    told = await scene.read()
+    assert told["leader_election_master_status"] == {"kube-scheduler": 1}
+    assert told["rest_client_requests_total"] == {
+        "201 api:6443 POST": 2,
+        "<error> api:6443 GET": 1,
+    }
+    assert told["rest_client_request_duration_seconds_count"] == {
+        "api:6443 POST": 2,
+        "api:6443 GET": 1,
+    }
+
+
+async def test_gates_and_build(scene: Scene) -> None:
+    told = await scene.read()
+
+    gates: Mapping[str, float] = told["kubernetes_feature_enabled"]
+    assert gates["OpportunisticBatching "] == 1
+    assert gates["GangScheduling "] == 0
+    assert list(told["mooring_build_info"].values()) == [1]
+
+
+async def test_reading_twice_counts_nothing_twice(scene: Scene) -> None:
+    scene.some_pods()
+    first, again = await scene.read(), await scene.read()
+
+    for name in first.keys() - {name for name in first if name.startswith("process_")}:
+        assert first[name] == again[name]
+
+
+def test_the_recorder_keeps_no_more_than_it_must(scene: Scene) -> None:
+    """Whoever never reads the metrics does not run out of memory."""
+    moments = scene.recorder.ranked(PROFILE)
+    for _ in range(10):
+        moments.extend([0.0, 1.0] * 1_000)
+        scene.recorder.settles()
+    assert len(moments) < 5_000
+    scene.driver.apply(node("a"))
+    scene.engine.handle(Applied(pod("p", cpu=1)), 0.0)
