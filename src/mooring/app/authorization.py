@@ -1,0 +1,202 @@
+"""Who may read the endpoints: the API server is asked, by TokenReview and SubjectAccessReview.
+
+Whatever goes wrong on the way closes the door. Answers, good or bad, are kept for ten seconds, as
+Kubernetes' components keep them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from .logs import named
+
+LOG = named("mooring.authorization")
+
+TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+ALWAYS_ALLOWED = ("/healthz", "/livez", "/readyz")
+
+# Whoever got a token reviewed is one of them, whether the review says so or not.
+_AUTHENTICATED = "system:authenticated"
+
+_SCHEME = "bearer "
+
+# Answers that are kept; the oldest is forgotten first. Anybody can make up tokens.
+_MOST_KEPT = 1_024
+# Reviews under way at once: anybody can make us ask, but not more often than this.
+_MOST_AT_ONCE = 8
+# How long one request waits for its reviews.
+_PATIENCE_SECONDS = 10.0
+
+V = TypeVar("V")
+
+
+class Api(Protocol):
+    """What is needed of the connection to the API server; failures are raised."""
+
+    async def post(self, path: str, body: bytes) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationSettings:
+    """What is open to everybody, and for how long answers are kept. A path may end in `*`."""
+
+    always_allow_paths: tuple[str, ...] = ALWAYS_ALLOWED
+    cache_seconds: float = 10.0
+
+
+class Denied(Exception):
+    """No, with an HTTP status and what to tell."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+
+
+class User(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who asks, as a TokenReview tells it."""
+
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] | None = None
+
+
+class _TokenStatus(msgspec.Struct, frozen=True):
+    authenticated: bool = False
+    user: User = User()
+
+
+class _TokenReview(msgspec.Struct, frozen=True):
+    status: _TokenStatus = _TokenStatus()
+
+
+class _AccessStatus(msgspec.Struct, frozen=True):
+    allowed: bool = False
+    denied: bool = False
+
+
+class _AccessReview(msgspec.Struct, frozen=True):
+    status: _AccessStatus = _AccessStatus()
+
+
+class Authorizer:
+    """Lets requests through or raises Denied."""
+
+    def __init__(
+        self,
+        api: Api,
+        settings: AuthorizationSettings | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._api = api
+        self._settings = settings or AuthorizationSettings()
+        self._users: _Kept[User | None] = _Kept(self._settings.cache_seconds, clock)
+        self._answers: _Kept[bool] = _Kept(self._settings.cache_seconds, clock)
+        self._at_once = asyncio.Semaphore(_MOST_AT_ONCE)
+
+    async def check(self, path: str, verb: str, authorization: str | None) -> None:
+        """Whether the bearer of an Authorization header may do that; Denied if not."""
+        if self._is_open(path):
+            return
+        token = _token(authorization)
+        if token is None:
+            raise Denied(401, "Unauthorized: a bearer token is required")
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                user = await self._user(token)
+                allowed = user is not None and await self._may(user, path, verb)
+        except Exception as error:  # noqa: BLE001 - nobody gets in because we cannot ask
+            LOG.warning("Access cannot be reviewed", path=path, error=error or type(error))
+            text = "access cannot be reviewed: the API server does not answer, or not as it should"
+            raise Denied(503, text) from None
+        if user is None:
+            raise Denied(401, "Unauthorized: the token is not valid")
+        if not allowed:
+            raise Denied(403, f'Forbidden: user "{user.username}" cannot {verb} path "{path}"')
+
+    def _is_open(self, path: str) -> bool:
+        for allowed in self._settings.always_allow_paths:
+            if path == allowed or (allowed.endswith("*") and path.startswith(allowed[:-1])):
+                return True
+        return False
+
+    async def _user(self, token: str) -> User | None:
+        # A digest, so that no token lies around in memory for longer than it is needed.
+        key = hashlib.sha256(token.encode()).hexdigest()
+        return await self._users.get(key, lambda: self._review_token(token))
+
+    async def _review_token(self, token: str) -> User | None:
+        body = _review("authentication.k8s.io/v1", "TokenReview", {"token": token})
+        answer = msgspec.json.decode(await self._ask(TOKEN_REVIEWS, body), type=_TokenReview)
+        return answer.status.user if answer.status.authenticated else None
+
+    async def _may(self, user: User, path: str, verb: str) -> bool:
+        spec = {
+            "user": user.username,
+            "uid": user.uid,
+            "groups": [*dict.fromkeys((*user.groups, _AUTHENTICATED))],
+            "extra": user.extra or {},
+            "nonResourceAttributes": {"path": path, "verb": verb},
+        }
+        body = _review("authorization.k8s.io/v1", "SubjectAccessReview", spec)
+        return await self._answers.get(body.decode(), lambda: self._review_access(body))
+
+    async def _review_access(self, body: bytes) -> bool:
+        answer = msgspec.json.decode(await self._ask(ACCESS_REVIEWS, body), type=_AccessReview)
+        return answer.status.allowed and not answer.status.denied
+
+    async def _ask(self, path: str, body: bytes) -> bytes:
+        async with self._at_once:
+            return await self._api.post(path, body)
+
+
+def _token(authorization: str | None) -> str | None:
+    if authorization is None or not authorization.lower().startswith(_SCHEME):
+        return None
+    return authorization[len(_SCHEME) :].strip() or None
+
+
+def _review(version: str, kind: str, spec: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"apiVersion": version, "kind": kind, "spec": spec})
+
+
+@dataclass(slots=True)
+class _Kept(Generic[V]):
+    """Answers by key, each for some seconds. Who asks while another does gets the same answer."""
+
+    seconds: float
+    clock: Callable[[], float]
+    _answers: OrderedDict[str, tuple[float, V]] = field(default_factory=OrderedDict)
+    _asking: dict[str, asyncio.Future[V]] = field(default_factory=dict)
+
+    async def get(self, key: str, ask: Callable[[], Awaitable[V]]) -> V:
+        """The answer that is kept, or a new one. An error is nobody's answer but who asked."""
+        known = self._answers.get(key)
+        if known is not None and self.clock() < known[0]:
+            return known[1]
+        asking = self._asking.get(key)
+        if asking is None:
+            asking = self._asking[key] = asyncio.ensure_future(ask())
+            asking.add_done_callback(lambda done: self._keep(key, done))
+        # Who goes away does not take the others' answer along.
+        return await asyncio.shield(asking)
+
+    def _keep(self, key: str, done: asyncio.Future[V]) -> None:
+        del self._asking[key]
+        if done.cancelled() or done.exception() is not None:
+            return
+        self._answers[key] = self.clock() + self.seconds, done.result()
+        self._answers.move_to_end(key)
+        if len(self._answers) > _MOST_KEPT:
+            self._answers.popitem(last=False)

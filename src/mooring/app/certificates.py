@@ -1,0 +1,162 @@
+"""The certificate of the HTTPS server: given as files, kept in a folder, or made for the moment."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from socket import gethostname
+from tempfile import TemporaryDirectory
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from .logs import named
+
+LOG = named("mooring.certificates")
+
+# How long a certificate that signs itself is good for; every start without files makes another.
+_VALIDITY = timedelta(days=365)
+# Clocks of others may be behind.
+_LEEWAY = timedelta(hours=1)
+
+# What a folder of certificates has them under.
+_PAIR = "mooring"
+
+
+class CertificateError(Exception):
+    """A certificate that cannot be used; the text names its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateSettings:
+    """Where the certificate is. Without files one is made, and kept in `folder` if there is one."""
+
+    certificate_file: str = ""
+    key_file: str = ""
+    folder: str = ""
+    #: Who the certificate is for, besides this host.
+    names: tuple[str, ...] = ("localhost", "127.0.0.1", "::1")
+
+
+class Certificates:
+    """The TLS side of the server. Connections made after a `refresh` see the new certificate."""
+
+    def __init__(self, settings: CertificateSettings) -> None:
+        if bool(settings.certificate_file) != bool(settings.key_file):
+            raise CertificateError("--tls-cert-file and --tls-private-key-file go together")
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._files: tuple[Path, Path] | None = None
+        self._seen: tuple[tuple[int, int], ...] = ()
+        if settings.certificate_file:
+            self._files = Path(settings.certificate_file), Path(settings.key_file)
+        elif settings.folder:
+            self._files = _kept(Path(settings.folder), settings.names)
+        if self._files is None:
+            self._load_made(settings.names)
+        else:
+            self._seen = _versions(self._files)
+            _load(self.context, self._files)
+
+    def refresh(self) -> bool:
+        """Reads the files again if they have changed; what cannot be used leaves things as is."""
+        if self._files is None:
+            return False
+        try:
+            seen = _versions(self._files)
+            if seen == self._seen:
+                return False
+            # Tried on a context of its own first: half a pair must not replace a whole one.
+            _load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self._files)
+            _load(self.context, self._files)
+        except CertificateError as error:
+            LOG.warning("The old certificate stays in use", error=error)
+            return False
+        self._seen = seen
+        LOG.info("Certificate was read again", file=self._files[0])
+        return True
+
+    def _load_made(self, names: tuple[str, ...]) -> None:
+        # Only files can be loaded; these are gone before anybody connects.
+        with TemporaryDirectory(prefix="mooring-") as folder:
+            _load(self.context, _kept(Path(folder), names))
+
+
+def _load(context: ssl.SSLContext, files: tuple[Path, Path]) -> None:
+    certificate, key = files
+    try:
+        # A key with a passphrase would be asked for on the terminal.
+        context.load_cert_chain(certificate, key, password=_no_passphrase)
+    except (OSError, ValueError) as error:
+        raise CertificateError(f"{certificate} with key {key}: {error}") from error
+
+
+def _no_passphrase() -> str:
+    raise ValueError("keys with a passphrase are not supported")
+
+
+def _versions(files: tuple[Path, Path]) -> tuple[tuple[int, int], ...]:
+    """What tells one version of the files from another."""
+    try:
+        stats = [path.stat() for path in files]
+    except OSError as error:
+        raise CertificateError(f"{error.filename}: {error.strerror}") from error
+    return tuple((each.st_mtime_ns, each.st_ino) for each in stats)
+
+
+def _kept(folder: Path, names: tuple[str, ...]) -> tuple[Path, Path]:
+    """The pair that a folder has, made if it has none."""
+    certificate, key = folder / f"{_PAIR}.crt", folder / f"{_PAIR}.key"
+    if not (certificate.exists() and key.exists()):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _write_pair(certificate, key, names)
+        except OSError as error:
+            raise CertificateError(f"{error.filename}: {error.strerror}") from error
+    return certificate, key
+
+
+def _write_pair(certificate: Path, key: Path, names: tuple[str, ...]) -> None:
+    made_key, made = self_signed((gethostname(), *names))
+    with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(made_key)
+    certificate.write_bytes(made)
+
+
+def self_signed(names: tuple[str, ...]) -> tuple[bytes, bytes]:
+    """A new key and a certificate for these names and addresses, as PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _LEEWAY)
+        .not_valid_after(now + _VALIDITY)
+        .add_extension(x509.SubjectAlternativeName(list(map(_general, names))), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return private, made.public_bytes(serialization.Encoding.PEM)
+
+
+def _general(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)

@@ -1,0 +1,159 @@
+"""The HTTPS server: health, metrics and the configuration in force."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from .authorization import Authorizer, Denied
+from .certificates import Certificates, CertificateSettings
+from .health import Check, HealthChecks
+from .logs import named
+from .metrics import CONTENT_TYPE
+
+LOG = named("mooring.endpoints")
+
+#: Where kube-scheduler serves.
+SECURE_PORT = 10259
+
+# How often the files of the certificate are looked at.
+_REFRESH_SECONDS = 10.0
+
+_PLAIN = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+_METRICS = {"Content-Type": CONTENT_TYPE}
+
+
+@dataclass(frozen=True, slots=True)
+class ServingSettings:
+    """Where to serve. Port 0 takes any that is free."""
+
+    bind_address: str = "0.0.0.0"
+    secure_port: int = SECURE_PORT
+    certificate: CertificateSettings = field(default_factory=CertificateSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What the endpoints tell. Checks are by name; a path without any answers that it is there."""
+
+    metrics: Callable[[], Awaitable[bytes]]
+    resources: Callable[[], AsyncIterator[bytes]]
+    configuration: Callable[[], bytes]
+    healthz: Mapping[str, Check] = field(default_factory=dict)
+    livez: Mapping[str, Check] = field(default_factory=dict)
+    readyz: Mapping[str, Check] = field(default_factory=dict)
+
+
+@asynccontextmanager
+async def serving(
+    settings: ServingSettings, content: Content, authorizer: Authorizer
+) -> AsyncIterator[int]:
+    """Serves for as long as the context lasts; gives the port."""
+    certificates = Certificates(settings.certificate)
+    runner = web.AppRunner(application(content, authorizer), access_log=None)
+    async with AsyncExitStack() as stack:
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        site = web.TCPSite(
+            runner,
+            settings.bind_address,
+            settings.secure_port,
+            ssl_context=certificates.context,
+        )
+        await site.start()
+        refreshing = asyncio.create_task(_keep_fresh(certificates))
+        stack.callback(refreshing.cancel)
+        port = runner.addresses[0][1]
+        LOG.info("Serving securely", address=settings.bind_address, port=port)
+        yield port
+
+
+async def _keep_fresh(certificates: Certificates) -> None:
+    while True:
+        await asyncio.sleep(_REFRESH_SECONDS)
+        certificates.refresh()
+
+
+def application(content: Content, authorizer: Authorizer) -> web.Application:
+    """The routes, behind the authorizer."""
+    app = web.Application(middlewares=[_guard(authorizer)])
+    app.router.add_get("/metrics", _metrics(content))
+    app.router.add_get("/metrics/resources", _resources(content), allow_head=False)
+    app.router.add_get("/configz", _configuration(content))
+    for name, checks in (
+        ("healthz", content.healthz),
+        ("livez", content.livez),
+        ("readyz", content.readyz),
+    ):
+        health = HealthChecks(name, checks)
+        app.router.add_get(f"/{name}", _health(health))
+        app.router.add_get(f"/{name}/{{check}}", _health_check(health))
+    return app
+
+
+def _guard(authorizer: Authorizer) -> Middleware:
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        # Before it is known whether there is such a path: what is there is nobody's business.
+        try:
+            await authorizer.check(
+                request.path, request.method.lower(), request.headers.get("Authorization")
+            )
+        except Denied as denied:
+            return web.Response(status=denied.status, text=f"{denied.text}\n", headers=_PLAIN)
+        try:
+            return await handler(request)
+        except web.HTTPNotFound:
+            return web.Response(status=404, text="404 page not found\n", headers=_PLAIN)
+
+    return guard
+
+
+def _metrics(content: Content) -> Handler:
+    async def metrics(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=await content.metrics(), headers=_METRICS)
+
+    return metrics
+
+
+def _resources(content: Content) -> Handler:
+    async def resources(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers=_METRICS)
+        await response.prepare(request)
+        async for part in content.resources():
+            await response.write(part)
+        return response
+
+    return resources
+
+
+def _configuration(content: Content) -> Handler:
+    async def configuration(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=content.configuration(), content_type="application/json")
+
+    return configuration
+
+
+def _health(health: HealthChecks) -> Handler:
+    async def check_all(request: web.Request) -> web.StreamResponse:
+        exclude = request.query.getall("exclude", [])
+        found = health.all(verbose="verbose" in request.query, exclude=exclude)
+        return web.Response(status=200 if found.ok else 500, text=found.text, headers=_PLAIN)
+
+    return check_all
+
+
+def _health_check(health: HealthChecks) -> Handler:
+    async def check_one(request: web.Request) -> web.StreamResponse:
+        name = request.match_info["check"]
+        if name not in health:
+            raise web.HTTPNotFound
+        found = health.one(name)
+        return web.Response(status=200 if found.ok else 500, text=found.text, headers=_PLAIN)
+
+    return check_one
