@@ -85,6 +85,8 @@ async def start(log: Path, kubeconfig: Path, *options: str) -> MooringProcess:
             "mooring",
             "run",
             f"--kubeconfig={kubeconfig}",
+            # Tests that want endpoints say where.
+            "--secure-port=0",
             *options,
             stdout=output,
             stderr=output,

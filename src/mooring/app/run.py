@@ -7,7 +7,7 @@ import gc
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mooring.client.api import Api
 from mooring.client.connection import Connection
@@ -17,10 +17,17 @@ from mooring.engine import Engine
 from mooring.objects.decode import KINDS
 
 from . import logs
+from .authorization import AuthorizationSettings, Authorizer
 from .compare import compare
+from .configz import configz
+from .endpoints import Content, ServingSettings, serving
 from .feed import Feed
+from .health import ping
 from .leadership import Leadership
+from .metrics import Metrics
 from .perform import Performer
+from .pod_resources import pod_resources
+from .recorder import Recorder
 from .scheduler import Scheduler
 
 _log = logs.named(__name__)
@@ -40,25 +47,54 @@ class Settings:
     #: Requests a second at most, and at once; 0 asks as fast as the API server answers.
     qps: float = 0.0
     burst: int = 0
+    #: None serves no endpoints.
+    serving: ServingSettings | None = None
+    authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
 
 
-async def schedule(connection: Connection, engine: Engine, settings: Settings) -> int:
-    """Runs a scheduler until it is told to stop, or loses its lead; returns the exit code."""
+async def schedule(
+    connection: Connection, engine: Engine, recorder: Recorder, settings: Settings
+) -> int:
+    """Runs an engine, which the recorder observes, until told to stop or until its lead is lost.
+
+    Returns the exit code.
+    """
+    metrics = Metrics(engine, recorder)
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(
-            Api(connection, qps=settings.qps, burst=settings.burst)
+            Api(connection, qps=settings.qps, burst=settings.burst, observe=metrics.requested)
         )
         leadership = None
         election = engine.configuration.leader_election
         if election.leader_elect:
             # Renewals must not wait behind other requests.
-            own = await stack.enter_async_context(
-                Api(connection, timeout=election.renew_deadline.seconds)
+            own = Api(connection, timeout=election.renew_deadline.seconds)
+            leadership = Leadership(
+                await stack.enter_async_context(own),
+                election,
+                settings.identity,
+                on_change=lambda leads, _: metrics.leads(election.resource_name, leads),
             )
-            leadership = Leadership(own, election, settings.identity)
         running = Running(api, engine, settings.identity, leadership)
+        if settings.serving is not None:
+            authorizer = Authorizer(api, settings.authorization)
+            told = _content(engine, metrics, running)
+            await stack.enter_async_context(serving(settings.serving, told, authorizer))
         _on_signals(running)
         return await running.run()
+
+
+def _content(engine: Engine, metrics: Metrics, running: Running) -> Content:
+    return Content(
+        metrics=metrics.text,
+        resources=lambda: pod_resources(engine),
+        configuration=lambda: configz(engine.configuration),
+        readyz={
+            "ping": ping,
+            "informer-sync": lambda: running.unsynced,
+            "shutdown": lambda: "it is shutting down" if running.is_stopping else None,
+        },
+    )
 
 
 def _on_signals(running: Running) -> None:
@@ -86,9 +122,14 @@ class Running:
         self._comparison: asyncio.Task[None] | None = None
 
     @property
-    def has_synced(self) -> bool:
-        """Whether all kinds of objects were listed once."""
-        return all(each.synced.is_set() for each in self._reflectors)
+    def unsynced(self) -> str | None:
+        """What has not been listed yet."""
+        missing = [each.kind for each in self._reflectors if not each.synced.is_set()]
+        return f"not listed yet: {', '.join(missing)}" if missing else None
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
 
     def stop(self) -> None:
         """Asks for an orderly end."""

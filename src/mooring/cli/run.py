@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-_CLUSTER, _LEADER = "Connection", "Leader election"
+_CLUSTER, _LEADER, _SERVING, _LOGS = "Connection", "Leader election", "Serving", "Logs"
 
 
 class Switch(StrEnum):
@@ -18,6 +18,18 @@ class Switch(StrEnum):
 
     ON = "true"
     OFF = "false"
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
 
 
 def run(  # noqa: PLR0913 - one for each flag
@@ -85,6 +97,56 @@ def run(  # noqa: PLR0913 - one for each flag
     leader_elect_resource_namespace: Annotated[
         str | None, typer.Option(metavar="NAMESPACE", rich_help_panel=_LEADER)
     ] = None,
+    secure_port: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Where health, metrics and configuration are served by HTTPS; 0 serves nothing.",
+            rich_help_panel=_SERVING,
+        ),
+    ] = 10259,
+    bind_address: Annotated[
+        str, typer.Option(metavar="ADDRESS", rich_help_panel=_SERVING)
+    ] = "0.0.0.0",
+    tls_cert_file: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="Its certificate; without one, Mooring signs its own.",
+            rich_help_panel=_SERVING,
+        ),
+    ] = "",
+    tls_private_key_file: Annotated[
+        str, typer.Option(metavar="FILE", rich_help_panel=_SERVING)
+    ] = "",
+    cert_dir: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where a certificate that Mooring signed itself is kept.",
+            rich_help_panel=_SERVING,
+        ),
+    ] = "",
+    authorization_always_allow_paths: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH,...",
+            help="Paths that need no token; one may end in *.",
+            rich_help_panel=_SERVING,
+        ),
+    ] = "/healthz,/livez,/readyz",
+    log_format: Annotated[LogFormat, typer.Option(rich_help_panel=_LOGS)] = LogFormat.TEXT,
+    log_level: Annotated[LogLevel, typer.Option(rich_help_panel=_LOGS)] = LogLevel.INFO,
+    verbosity: Annotated[
+        int,
+        typer.Option(
+            "-v",
+            metavar="NUMBER",
+            help="As kube-scheduler's: 4 or more is debug.",
+            rich_help_panel=_LOGS,
+        ),
+    ] = 0,
 ) -> None:
     """Schedule a real cluster, until stopped.
 
@@ -94,6 +156,10 @@ def run(  # noqa: PLR0913 - one for each flag
     import uvloop
 
     from mooring.app import logs
+    from mooring.app.authorization import AuthorizationSettings
+    from mooring.app.certificates import CertificateSettings
+    from mooring.app.endpoints import ServingSettings
+    from mooring.app.recorder import Recorder
     from mooring.app.run import Settings, schedule
     from mooring.client.credentials import connect
 
@@ -107,13 +173,21 @@ def run(  # noqa: PLR0913 - one for each flag
         "resource_name": leader_elect_resource_name,
         "resource_namespace": leader_elect_resource_namespace,
     }
-    logs.configure(logs.LogSettings())
-    scheduler = engine(config, feature_gates, election=election)
-    identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-    settings = Settings(identity, qps=kube_api_qps, burst=kube_api_burst)
+    level = logs.level_of(verbosity) if verbosity else log_level.value
+    logs.configure(logs.LogSettings(logs.Format(log_format.value), level))
+    recorder = Recorder()
+    scheduler = engine(config, feature_gates, election=election, observer=recorder)
+    certificate = CertificateSettings(tls_cert_file, tls_private_key_file, cert_dir)
+    settings = Settings(
+        identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+        qps=kube_api_qps,
+        burst=kube_api_burst,
+        serving=ServingSettings(bind_address, secure_port, certificate) if secure_port else None,
+        authorization=AuthorizationSettings(tuple(authorization_always_allow_paths.split(","))),
+    )
 
     async def main() -> int:
         connection = await connect(None if kubeconfig is None else str(kubeconfig), context, master)
-        return await schedule(connection, scheduler, settings)
+        return await schedule(connection, scheduler, recorder, settings)
 
     raise typer.Exit(uvloop.run(main()))

@@ -10,6 +10,7 @@ from mooring.config import Configuration, FeatureGates, default, load
 from mooring.engine import Engine
 from mooring.engine.engine import reuse_settings
 from mooring.engine.registry import registry
+from mooring.framework.observe import UNOBSERVED, Observer
 from mooring.framework.profile import known_plugins
 from mooring.simulate.problems import InputError
 
@@ -23,6 +24,7 @@ def engine(
     verify_share: float = 0.0,
     most_classes: int | None = None,
     election: Mapping[str, str | bool | None] | None = None,
+    observer: Observer = UNOBSERVED,
 ) -> Engine:
     """A new engine with the plugins that are installed."""
     plugins = registry()
@@ -37,7 +39,7 @@ def engine(
     settings = replace(reuse_settings(configuration), verify_share=verify_share)
     if most_classes is not None:
         settings = replace(settings, most_classes=most_classes)
-    return Engine(configuration, plugins, settings)
+    return Engine(configuration, plugins, settings, observer)
 
 
 def _text(path: Path) -> bytes:

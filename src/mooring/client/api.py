@@ -42,6 +42,9 @@ _KEEP_ALIVE_IDLE, _KEEP_ALIVE_INTERVAL, _KEEP_ALIVE_PROBES = 15, 5, 3
 
 Params = Mapping[str, str | int]
 
+#: Told of every request: method, host, status (None without an answer) and seconds.
+OnAnswer = Callable[[str, str, int | None, float], None]
+
 
 class Api:
     """One client of an API server. Use it as an async context manager.
@@ -60,10 +63,13 @@ class Api:
         timeout: float = 30.0,
         silence: float = SILENCE_SECONDS,
         most_connections: int = 100,
+        observe: OnAnswer | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._connection = connection
+        self._observe = observe
+        self._clock = clock
         self._user_agent = user_agent
         self._sleep = sleep
         self._timeout = aiohttp.ClientTimeout(total=timeout, connect=min(timeout, _CONNECT_SECONDS))
@@ -73,6 +79,7 @@ class Api:
         self._base = connection.server.rstrip("/")
         url = URL(self._base)
         self._origin, self._prefix = url.origin(), url.raw_path.rstrip("/")
+        self._host = url.authority
         self._session: aiohttp.ClientSession | None = None
         self._sent: Mapping[str, str] = {}
 
@@ -182,6 +189,7 @@ class Api:
             await self._bucket.take()
         session, sent = await self._authorized()
         ticket = await self.pace.enter()
+        began, status = self._clock(), None
         try:
             answer = await session.request(
                 method,
@@ -191,8 +199,9 @@ class Api:
                 allow_redirects=False,
                 server_hostname=self._connection.endpoint.server_hostname,
             )
+            status = answer.status
             text = await answer.read()
-            if answer.status < 300:
+            if status < 300:
                 self.pace.succeeded()
                 return text
             refused = self._refused(answer, text, sent)
@@ -203,6 +212,8 @@ class Api:
             _raise_meaning(error, f"{method} {url.raw_path}")
         finally:
             self.pace.leave()
+            if self._observe is not None:
+                self._observe(method, self._host, status, self._clock() - began)
 
     async def _authorized(self) -> tuple[aiohttp.ClientSession, Mapping[str, str]]:
         session = self._session

@@ -52,7 +52,7 @@ class Reflector:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._api = api
-        self._kind = resource.kind
+        self.kind = resource.kind
         self._path = resource.path()
         self._params = dict(params or {})
         self._mirror = Mirror(
@@ -142,7 +142,7 @@ class Reflector:
         except UNREADABLE as error:
             # Nobody knows which object this was about. The next list will tell.
             self._missed_a_line = True
-            self._sink.unreadable(self._kind, "", str(error))
+            self._sink.unreadable(self.kind, "", str(error))
             return False
         if reached:
             self._version = reached
@@ -165,5 +165,5 @@ class Reflector:
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures - 1, 10))
         pause *= 1 + self._chance()
         asked = error.retry_after if isinstance(error, ApiError) else None
-        _LOG.warning("%s: %s; trying again in %.1f s", self._kind, error, max(pause, asked or 0))
+        _LOG.warning("%s: %s; trying again in %.1f s", self.kind, error, max(pause, asked or 0))
         await self._sleep(max(pause, asked or 0))

@@ -1,0 +1,103 @@
+"""What is shipped under deploy/ fits what the code does."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.main import get_group
+
+from mooring.app import metric_table
+from mooring.cli import app
+from mooring.client.resources import RESOURCES
+from mooring.config import load
+from mooring.engine.registry import registry
+from mooring.framework.profile import known_plugins
+from mooring.objects.decode import KINDS
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+def documents(path: str) -> list[Any]:
+    return [each for each in yaml.safe_load_all((DEPLOY / path).read_text()) if each]
+
+
+def test_everything_that_is_watched_may_be_listed_and_watched() -> None:
+    (role,) = [each for each in documents("base/rbac.yaml") if each["kind"] == "ClusterRole"]
+    granted = {
+        (group, resource): set(rule["verbs"])
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    for kind in KINDS:
+        resource = RESOURCES[kind]
+        assert granted[resource.group, resource.plural] >= {"list", "watch"}, kind
+
+
+def test_the_role_grants_no_wildcards_and_no_secrets() -> None:
+    text = (DEPLOY / "base" / "rbac.yaml").read_text()
+
+    assert "*" not in text
+    assert "secrets" not in text
+
+
+@pytest.mark.parametrize("overlay", ["base", "default-scheduler"])
+def test_the_configuration_can_be_loaded(overlay: str) -> None:
+    path = DEPLOY / overlay / "mooring.yaml"
+    configuration = load(path.read_text(), known=known_plugins(registry()), source=str(path))
+
+    assert configuration.leader_election.leader_elect
+
+
+def test_the_flags_of_the_deployment_are_flags_of_the_command() -> None:
+    (deployment,) = documents("base/deployment.yaml")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    command, *flags = container["args"]
+    known = {option for each in get_group(app).commands[command].params for option in each.opts}
+
+    assert {flag.split("=")[0] for flag in flags} <= known
+
+
+def metrics_in(text: str) -> set[str]:
+    names = re.findall(r"\b((?:scheduler|rest_client|leader_election)_[a-z_]+)\b", text)
+    return {re.sub(r"_(bucket|sum|count)$", "", name) for name in names}
+
+
+@pytest.mark.parametrize("name", ["alerts.yaml", "dashboard.json"])
+def test_alerts_and_the_dashboard_use_metrics_that_exist(name: str) -> None:
+    text = (DEPLOY / "monitoring" / name).read_text()
+    used = metrics_in(text)
+
+    assert used
+    assert used <= {each.name for each in metric_table.METRICS}
+
+
+def test_the_dashboard_has_one_panel_per_place() -> None:
+    board = json.loads((DEPLOY / "monitoring" / "dashboard.json").read_text())
+    taken = [
+        (x, y)
+        for panel in board["panels"]
+        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
+    ]
+
+    assert len(taken) == len(set(taken))
+
+
+@pytest.mark.parametrize("folder", ["base", "default-scheduler", "metrics-reader"])
+def test_kustomize_builds_it(folder: str) -> None:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("no kubectl to run kustomize")
+    built = subprocess.run(
+        [kubectl, "kustomize", DEPLOY / folder], capture_output=True, text=True, check=True
+    )
+
+    assert [each["kind"] for each in yaml.safe_load_all(built.stdout)]
