@@ -15,7 +15,7 @@ import typer
 
 from mooring import __version__
 
-from . import bench, conform, run, simulate
+from . import bench, conform, run, simulate, study
 from .errors import report
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command("simulate")(simulate.simulate)
 app.command("run")(run.run)
 app.command("conform")(conform.conform)
 app.command("bench")(bench.bench)
+app.add_typer(study.app, name="study")
 
 
 def _show_version(wanted: bool) -> None:
