@@ -16,6 +16,7 @@ NAMESPACES = ("default", "shop")
 NODE_NAMES = tuple(f"n{at}" for at in range(8))
 #: An image has one size everywhere: what a size of its own on one node means depends on history.
 IMAGES = {"app": 900, "db:v1": 2_000, "tools:v2": 4_000, "rare:v1": 8_000}
+GPU = "example.com/gpu"
 TAINTS = (
     {"key": "gpu", "effect": "NoSchedule"},
     {"key": "spot", "value": "3", "effect": "PreferNoSchedule"},
@@ -127,10 +128,13 @@ def _container(random: Random) -> Manifest:
         requests["cpu"] = random.choice(["0", "100m", "250m", "500m", "1"])
     if random.random() < 0.7:
         requests["memory"] = random.choice(["0", "64Mi", "200Mi", "1Gi"])
+    # As the API server has it: a device that is requested is limited to as many.
+    limits: dict[str, str] = {}
     if random.random() < 0.06:
-        requests["example.com/gpu"] = "1"
+        requests[GPU] = limits[GPU] = "1"
     image = random.choice(["none", *IMAGES])
-    return {"name": "main", "image": image, "resources": {"requests": requests}}
+    resources = {"requests": requests, "limits": limits}
+    return {"name": "main", "image": image, "resources": resources}
 
 
 def _merge(spec: Manifest, more: Manifest) -> None:

@@ -76,6 +76,14 @@ def test_a_model_that_no_node_has(tmp_path: Path) -> None:
         assert (each.starved_for_pending, each.starved_for_all) == (0, 0)
 
 
+def test_a_node_may_have_room_for_others_than_those_that_wait(tmp_path: Path) -> None:
+    small, large = "small,1000,1024,1,1000,,LS,0", "large,11500,1024,1,1000,,LS,1"
+
+    for each in outcomes(tmp_path, small, large).values():
+        assert (each.gpus_allocated, each.gpu_pods_pending) == (1, 1)
+        assert (each.starved_for_pending, each.starved_for_all) == (1, 0)
+
+
 def test_a_trace_without_gpus(tmp_path: Path) -> None:
     trace: Trace = read(write(tmp_path))
 
