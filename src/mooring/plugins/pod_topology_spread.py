@@ -229,7 +229,9 @@ class PodTopologySpread(PreFilter[Spreads], Filter[Spreads], PreScore[Costs], Sc
         if prepared.compared is None:
             return _spread_out(scores, int(scores.min(initial=highest)), highest)
         ignored = scores == _IGNORED
-        normal = _spread_out(scores, int(np.where(ignored, highest, scores).min()), highest)
+        normal = _spread_out(
+            scores, int(np.where(ignored, highest, scores).min(initial=highest)), highest
+        )
         normal[ignored] = 0
         return normal
 
