@@ -77,7 +77,7 @@ capacities = _one_of(
     cpu=["4", "1", "2500m", "0"],
     memory=["8Gi", "512Mi", "3Gi"],
     pods=[110, 2, 0],
-    gpu=[None, 1, 2],
+    gpu=[None, 1, 2, 0],
     ephemeral=[None, "1Gi"],
 )
 
@@ -370,7 +370,14 @@ def columns_of(of: Nodes) -> dict[Any, Any]:
     state = of._state
     said: dict[Any, Any] = {
         name: getattr(of, name).tobytes()
-        for name in ("alive", "unschedulable", "taint_sets", "feature_sets", "nonzero_requested")
+        for name in (
+            "alive",
+            "unschedulable",
+            "taint_sets",
+            "feature_sets",
+            "resource_sets",
+            "nonzero_requested",
+        )
     }
     for name, at in of.resources.items():
         said["allocatable", name] = _nonzero(of.allocatable[at])

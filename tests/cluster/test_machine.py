@@ -256,7 +256,10 @@ class ClusterMachine(RuleBasedStateMachine):
         pods = nodes.pods(row).values()
         return {
             Change.MEMBERSHIP: node.name,
-            Change.ALLOCATABLE: self.column(nodes.allocatable, row),
+            Change.ALLOCATABLE: (
+                self.column(nodes.allocatable, row),
+                nodes.resource_names.values[nodes.resource_sets[row]],
+            ),
             Change.REQUESTED: self.column(nodes.requested, row),
             Change.UNSCHEDULABLE: bool(nodes.unschedulable[row]),
             Change.TAINTS: nodes.taints.values[nodes.taint_sets[row]],

@@ -65,6 +65,14 @@ def running(image: str, namespace: str = "default") -> Pod:
     return pod(namespace=namespace, spec={"containers": [container(), container(image)]})
 
 
+def device_plugin(name: str) -> Pod:
+    """A daemon as its controller makes it: for one node, by the name of the node."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    image = container("nvcr.io/nvidia/k8s-device-plugin:v0.17.1")
+    return pod(name, spec={"containers": [image], "affinity": {"nodeAffinity": rule}})
+
+
 def owned(kind: str) -> Pod:
     owner = {"apiVersion": "apps/v1", "kind": kind, "name": "owner", "controller": True}
     return pod(metadata={"ownerReferences": [owner]})
@@ -204,6 +212,11 @@ def test_a_device_plugin_is_found_among_init_containers() -> None:
         ("rocm/plugin:v1", "docker.io/rocm/plugin"),
         ("index.docker.io/rocm/plugin", "docker.io/rocm/plugin"),
         ("plugin:v1", "docker.io/library/plugin"),
+        ("docker.io/plugin", "docker.io/library/plugin"),
+        ("index.docker.io/plugin:v1", "docker.io/library/plugin"),
+        ("docker.io/library/plugin", "docker.io/library/plugin"),
+        ("registry:5000/group/plugin:v1", "registry:5000/group/plugin"),
+        ("index.docker.io", "docker.io/library/index.docker.io"),
         ("", ""),
     ],
 )
@@ -218,12 +231,16 @@ def test_the_repository_of_an_image(image: str, expected: str) -> None:
     ("there", "default", "remembering"),
     [
         pytest.param(gpu_node(amount=2), True, True, id="GPUs"),
-        pytest.param(gpu_node(amount=0), False, False, id="none left to allocate"),
+        pytest.param(gpu_node(amount=0), False, True, id="GPUs that are listed, but away"),
+        pytest.param(
+            gpu_node(amount=0, resource="nvidia.com/mig-1g.5gb"), False, True, id="a prefix, away"
+        ),
+        pytest.param(gpu_node(amount=0, resource="example.com/x"), False, False, id="others away"),
         pytest.param(node("n"), False, False, id="no GPUs"),
         pytest.param(gpu_node(resource="nvidia.com/mig-1g.5gb"), True, True, id="a prefix"),
         pytest.param(gpu_node(resource="gpu.intel.com/i915"), True, True, id="a domain"),
         pytest.param(gpu_node(resource="example.com/gpu"), False, False, id="another device"),
-        pytest.param(gpu_node(amount=0, labels={PRESENT: "true"}), False, True, id="a label"),
+        pytest.param(node("n", labels={PRESENT: "true"}), False, True, id="a label"),
         pytest.param(node("n", labels={PRESENT: "false"}), False, False, id="a label that denies"),
         pytest.param(
             gpu_node(labels={PRESENT: "false"}), True, True, id="GPUs, whatever a label says"
@@ -273,6 +290,13 @@ def test_each_mode_leaves_the_other_point_alone() -> None:
     assert rejections(SCORING, pod(), plain_and_gpu()) is None
 
 
+def _expected(there: Node, *, remembers: bool) -> bool:
+    if dict(there.allocatable).get("example.com/gpu", 0) > 0:
+        return True
+    listed = any(name.startswith("example.com/") for name, _ in there.allocatable)
+    return remembers and (listed or "disk" in there.labels)
+
+
 @given(made=clusters(), data=st.data())
 def test_columns_say_what_the_nodes_say(made: Cluster, data: st.DataObject) -> None:
     """All rows at once, some of them, and a row that changed, against a look at each node."""
@@ -292,8 +316,7 @@ def test_columns_say_what_the_nodes_say(made: Cluster, data: st.DataObject) -> N
     some = seen.rows[[data.draw(st.booleans()) for _ in seen.rows]]
 
     has = [
-        dict(seen.node(row).allocatable).get("example.com/gpu", 0) > 0
-        or (given["rememberGPUNodes"] and "disk" in seen.node(row).labels)
+        _expected(seen.node(row), remembers=bool(given["rememberGPUNodes"]))
         for row in some.tolist()
     ]
 
@@ -316,24 +339,16 @@ LABELLED = {PRESENT: "true"}
 @pytest.mark.parametrize(
     ("old", "new", "default", "remembering"),
     [
-        pytest.param(gpu_node(), gpu_node(amount=0), True, True, id="GPUs are gone"),
+        pytest.param(gpu_node(), node("n"), True, True, id="GPUs are gone"),
+        pytest.param(gpu_node(), gpu_node(amount=0), True, False, id="GPUs are away"),
+        pytest.param(gpu_node(amount=0), node("n"), False, True, id="GPUs are listed no more"),
         pytest.param(gpu_node(), gpu_node(amount=2), False, False, id="more GPUs"),
         pytest.param(gpu_node(amount=0), gpu_node(), False, False, id="GPUs come back"),
         pytest.param(node("n"), node("n", cpu=8), False, False, id="there were none before"),
         pytest.param(
-            gpu_node(labels=LABELLED),
-            gpu_node(amount=0, labels=LABELLED),
-            True,
-            False,
-            id="a device plugin restarts",
+            gpu_node(labels=LABELLED), node("n", labels=LABELLED), True, False, id="a label is left"
         ),
-        pytest.param(
-            gpu_node(amount=0, labels=LABELLED),
-            gpu_node(amount=0),
-            False,
-            True,
-            id="the label is gone",
-        ),
+        pytest.param(node("n", labels=LABELLED), node("n"), False, True, id="the label is gone"),
     ],
 )
 def test_waking_after_a_node_change(old: Node, new: Node, default: bool, remembering: bool) -> None:
@@ -365,6 +380,32 @@ def test_an_upgrade_never_strands_the_device_plugin(exempt: str, remembers: bool
         assert rejections(asked, daemon, made) is None
         kept = remembers or amount > 0
         assert rejections(asked, pod(), made) == ({"n": REASON} if kept else {})
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_a_rollout_of_the_device_plugin(remembers: bool) -> None:
+    """Its pod goes, the GPUs are away, the next one comes and the GPUs are back: and so on."""
+    raw = written("GPUAware", rememberGPUNodes=remembers, exemptDaemonSets=False)
+    old = device_plugin("old").on("n")
+    driven = driver(gpu_node(amount=4), old, plugins=(GPUAware,), profiles=raw["profiles"])
+    driven.remove(old)
+    driven.apply(device_plugin("early"), pod("before"))
+    driven.settle()
+    assert driven.node_of("early") == "n", "the GPUs are still counted"
+    assert driven.place("before") == "unschedulable"
+
+    driven.apply(gpu_node(amount=0), device_plugin("late"), pod("meanwhile"))
+    driven.now += 60
+    driven.settle()
+    assert driven.node_of("late") == "n"
+    stays = "" if remembers else "n"
+    assert (driven.node_of("before"), driven.node_of("meanwhile")) == (stays, stays)
+
+    driven.apply(gpu_node(amount=4), device_plugin("next"), pod("after"))
+    driven.now += 60
+    driven.settle()
+    assert driven.node_of("next") == "n"
+    assert driven.place("after") == "unschedulable"
 
 
 # Configuration

@@ -63,6 +63,7 @@ def _row(nodes: Nodes, row: int) -> dict[str, Any]:
         "unschedulable": bool(nodes.unschedulable[row]),
         "taints": nodes.taints.values[int(nodes.taint_sets[row])],
         "features": nodes.features.values[int(nodes.feature_sets[row])],
+        "resources": nodes.resource_names.values[int(nodes.resource_sets[row])],
         "pods": sorted(nodes.pods(row)),
         "alive": bool(nodes.alive[row]),
     }

@@ -57,6 +57,7 @@ class Cluster:
             labels=LabelColumns(),
             taints=Vocabulary(),
             features=Vocabulary(),
+            resource_names=Vocabulary(),
             ports=PortColumns(),
             images=Images(),
             tallies=Tallies(),
@@ -69,10 +70,11 @@ class Cluster:
             csi_nodes=CSINodeColumns(columns.capacity),
             order=VisitOrder(),
         )
-        # Code 0 is a node without taints and without features, for as long as the cluster lives:
+        # Code 0 is a node without taints, features and resources, for as long as the cluster lives:
         # rows that have no node point at it too.
         self._state.taints.acquire(())
         self._state.features.acquire(frozenset())
+        self._state.resource_names.acquire(frozenset())
         self._free_rows: list[int] = []
         self._pods: dict[str, Pod] = {}
         self._assumed: set[str] = set()
@@ -111,6 +113,7 @@ class Cluster:
         self._state.images.take(row, node.images)
         self._state.taints.release(int(self._state.columns.taint_sets[row]))
         self._state.features.release(int(self._state.columns.feature_sets[row]))
+        self._state.resource_names.release(int(self._state.columns.resource_sets[row]))
         self._state.columns.clear(row)
         self._state.order.remove(row)
         del self._state.rows[name]
@@ -128,6 +131,7 @@ class Cluster:
         columns.unschedulable[row] = node.unschedulable
         columns.taint_sets[row] = self._state.taints.acquire(node.taints)
         columns.feature_sets[row] = self._state.features.acquire(node.declared_features)
+        columns.resource_sets[row] = self._state.resource_names.acquire(node.resources)
         self._set_allocatable(row, node)
         self._set_labels(row, node.labels)
         self._state.images.put(row, node.images)
@@ -147,6 +151,8 @@ class Cluster:
             kinds |= Change.UNSCHEDULABLE
         if node.allocatable != before.allocatable:
             self._set_allocatable(row, node)
+            codes = self._state.columns.resource_sets
+            _swap_code(self._state.resource_names, codes, row, node.resources)
             kinds |= Change.ALLOCATABLE
         if node.taints != before.taints:
             _swap_code(self._state.taints, self._state.columns.taint_sets, row, node.taints)

@@ -29,6 +29,7 @@ class Columns:
         self.unschedulable: NDArray[np.bool_] = np.zeros(self.capacity, np.bool_)
         self.taint_sets: NDArray[np.intp] = np.zeros(self.capacity, np.intp)
         self.feature_sets: NDArray[np.intp] = np.zeros(self.capacity, np.intp)
+        self.resource_sets: NDArray[np.intp] = np.zeros(self.capacity, np.intp)
         #: int64[resource, row]: each resource is one contiguous column.
         self.allocatable: NDArray[np.int64] = self._per_resource()
         self.requested: NDArray[np.int64] = self._per_resource()
@@ -54,6 +55,7 @@ class Columns:
         self.unschedulable = grown(self.unschedulable, self.capacity, False)
         self.taint_sets = grown(self.taint_sets, self.capacity)
         self.feature_sets = grown(self.feature_sets, self.capacity)
+        self.resource_sets = grown(self.resource_sets, self.capacity)
         self.allocatable = grown(self.allocatable, self.capacity)
         self.requested = grown(self.requested, self.capacity)
         self.nonzero_requested = grown(self.nonzero_requested, self.capacity)
@@ -64,6 +66,7 @@ class Columns:
         self.unschedulable[row] = False
         self.taint_sets[row] = 0
         self.feature_sets[row] = 0
+        self.resource_sets[row] = 0
         self.allocatable[:, row] = 0
 
     def _per_resource(self) -> NDArray[np.int64]:

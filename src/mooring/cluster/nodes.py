@@ -52,6 +52,7 @@ class State:
     labels: LabelColumns
     taints: Vocabulary[tuple[Taint, ...]]
     features: Vocabulary[frozenset[str]]
+    resource_names: Vocabulary[frozenset[str]]
     ports: PortColumns
     images: Images
     tallies: Tallies
@@ -97,6 +98,7 @@ class Nodes:
         self.unschedulable = frozen(columns.unschedulable)
         self.taint_sets = frozen(columns.taint_sets)
         self.feature_sets = frozen(columns.feature_sets)
+        self.resource_sets = frozen(columns.resource_sets)
         #: The place of each resource in `allocatable` and `requested`, by name.
         self.resources: Mapping[str, int] = columns.resources
         #: int64[resource, row]
@@ -252,6 +254,11 @@ class Nodes:
     def features(self) -> Vocabulary[frozenset[str]]:
         """The distinct sets of declared features, by the codes in `feature_sets`."""
         return self._state.features
+
+    @property
+    def resource_names(self) -> Vocabulary[frozenset[str]]:
+        """The distinct sets of resources that nodes list, even as 0, by `resource_sets`."""
+        return self._state.resource_names
 
     def image(self, name: str) -> tuple[Image, Mask] | None:
         """An image and the rows that have it."""

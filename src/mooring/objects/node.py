@@ -79,6 +79,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
         )
 
     @property
+    def resources(self) -> frozenset[str]:
+        """The names that `allocatable` lists, though there may be none to allocate."""
+        return frozenset(name for name, _ in self.allocatable)
+
+    @property
     def zone(self) -> tuple[str, str]:
         """Region and zone, the older label names first; both empty without such labels."""
         return (

@@ -32,6 +32,7 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
 _HUB = "docker.io"
+_HUBS = (_HUB, f"index.{_HUB}")
 
 # A label that is written to say that there is no GPU.
 _NO = "false"
@@ -70,7 +71,8 @@ class GPUAwareArgs(Wire, frozen=True):
     )
     # Network agents and the like must run on every node.
     exempt_daemon_sets: bool = True
-    #: Whether the labels below make a GPU node of one whose GPUs are not allocatable.
+    #: Whether a node has GPUs that lists them as 0, as a kubelet does while its device plugin is
+    #: away, or that has one of the labels below.
     remember_gpu_nodes: bool = msgspec.field(default=False, name="rememberGPUNodes")
     gpu_node_labels: tuple[str, ...] = (
         "nvidia.com/gpu.present",
@@ -108,6 +110,10 @@ class GPUNames:
     def __contains__(self, name: str) -> bool:
         return name in self.exact or name.startswith(self.prefixes)
 
+    def __call__(self, listed: frozenset[str]) -> int:
+        """How many of the names are GPUs: the rule by which nodes are remembered."""
+        return sum(name in self for name in listed)
+
     def places(self, nodes: Nodes) -> tuple[int, ...]:
         """The columns of GPUs."""
         count = len(nodes.resources)
@@ -132,7 +138,8 @@ class GPUAware(PreFilter[GPUNames], Filter[GPUNames], PreScore[GPUNames], Score[
         self._args = args = args or GPUAwareArgs()
         self._rejects = args.mode == "Filter"
         self._names = _names(args.resources)
-        self._labels = args.gpu_node_labels if args.remember_gpu_nodes else ()
+        self._remembers = args.remember_gpu_nodes
+        self._labels = args.gpu_node_labels if self._remembers else ()
         self._images = tuple(
             (repository(each.image), each.namespaces) for each in args.device_plugin_images
         )
@@ -215,9 +222,15 @@ class GPUAware(PreFilter[GPUNames], Filter[GPUNames], PreScore[GPUNames], Score[
     # Nodes: as rows, as a row that changed, and as the object of an event
 
     def _with_gpus(self, names: GPUNames, nodes: Nodes, rows: Rows) -> Mask:
+        if self._remembers:
+            return self._remembered(names, nodes, rows)
         found = nodes.nothing(rows)
         for at in names.places(nodes):
             found |= nodes.allocatable[at][rows] > 0
+        return found
+
+    def _remembered(self, names: GPUNames, nodes: Nodes, rows: Rows) -> Mask:
+        found = nodes.resource_names.judged(names).take(nodes.resource_sets[rows]) > 0
         for key in self._labels:
             present = nodes.label(key).codes[rows] != ABSENT
             found |= present & ~nodes.selected({key: _NO}, rows)
@@ -226,27 +239,25 @@ class GPUAware(PreFilter[GPUNames], Filter[GPUNames], PreScore[GPUNames], Score[
     def _row_has_gpus(self, names: GPUNames, nodes: Nodes, row: RowFacts) -> bool:
         if any(row.allocatable[at] > 0 for at in names.places(nodes)):
             return True
-        return bool(self._labels) and self._is_labelled(nodes.node(row.number))
+        return self._remembers and self._has_gpus(nodes.node(row.number))
 
     def _has_gpus(self, node: Node) -> bool:
-        counted = any(amount > 0 and name in self._names for name, amount in node.allocatable)
-        return counted or self._is_labelled(node)
-
-    def _is_labelled(self, node: Node) -> bool:
-        return any(node.labels.get(key, _NO) != _NO for key in self._labels)
+        least = 0 if self._remembers else 1
+        listed = any(amount >= least and name in self._names for name, amount in node.allocatable)
+        return listed or any(node.labels.get(key, _NO) != _NO for key in self._labels)
 
 
 def repository(image: str) -> str:
     """The registry and path of an image, without tag and digest; Docker Hub is spelled out."""
     head, slash, last = image.partition("@")[0].rpartition("/")
     path = head + slash + last.partition(":")[0]
-    registry, slash, rest = path.partition("/")
-    if not slash:
-        return path and f"{_HUB}/library/{path}"
-    if registry == f"index.{_HUB}":
-        return f"{_HUB}/{rest}"
-    is_host = registry == "localhost" or "." in registry or ":" in registry
-    return path if is_host else f"{_HUB}/{path}"
+    registry, _, rest = path.partition("/")
+    is_host = rest and (registry == "localhost" or "." in registry or ":" in registry)
+    if is_host and registry not in _HUBS:
+        return path
+    name = rest if is_host else path
+    # A name without a folder is one of the official images.
+    return name and f"{_HUB}/{name if '/' in name else f'library/{name}'}"
 
 
 def _names(resources: tuple[str, ...]) -> GPUNames:
