@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
@@ -16,12 +17,14 @@ from .cluster import Cluster
 from .nodes import Nodes, State
 from .pod_table import LesserPods, started
 from .tally import DomainCounts
+from .vocabulary import Vocabulary
 
 
 def check(cluster: Cluster) -> None:
     """Raises AssertionError naming the first thing that does not follow from the objects."""
     state = cluster._state
     _check_rows(state)
+    _check_codes(state)
     _check_pods(cluster, state)
     rebuilt = _rebuild(cluster)
     for name, row in state.rows.items():
@@ -77,6 +80,19 @@ def _check_rows(state: State) -> None:
     listed = {node.name: row for row, node in enumerate(state.nodes) if node is not None}
     _same("rows", state.rows, listed)
     _same("visited rows", sorted(state.order.rows().tolist()), sorted(listed.values()))
+
+
+def _check_codes(state: State) -> None:
+    columns = state.columns
+    _same_codes("taints", state.taints, columns.taint_sets)
+    _same_codes("features", state.features, columns.feature_sets)
+    _same_codes("resources", state.resource_names, columns.resource_sets)
+
+
+def _same_codes(what: str, vocabulary: Vocabulary[Any], codes: NDArray[np.intp]) -> None:
+    # Code 0 stays, for rows without a node too.
+    used = {vocabulary.values[code] for code in {0, *codes.tolist()}}
+    _same(f"{what} with a code", set(vocabulary.in_use()), used)
 
 
 def _check_pods(cluster: Cluster, state: State) -> None:
