@@ -248,7 +248,7 @@ class World:
             "pods": self._pick([3, 110, 110, 110]),
         }
         if self.random.random() < 0.3:
-            has["gpu"] = self._pick([0, 1, 2, 4])
+            has["gpu"] = self._pick([0, 1, 4])
         return has
 
     def _images(self) -> list[Manifest]:
