@@ -15,6 +15,7 @@ from mooring.config import load_mapping
 from mooring.engine import Engine
 from mooring.engine.actions import BindPod
 from mooring.engine.events import Applied, BindingFailed, PermitRefused, Permitted
+from mooring.engine.reuse import ReuseSettings
 from mooring.framework.plugin import Permit, Registry, Wait
 from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
@@ -37,7 +38,7 @@ class Patient(Permit):
 class Scene:
     """An engine whose recorder's clock moves on by a millisecond with every look at it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, reuse: bool = True) -> None:
         ticks = count()
         registry: Registry = {**REGISTRY, Patient.name: Patient}
         raw = {
@@ -47,7 +48,8 @@ class Scene:
         }
         configuration = load_mapping(raw, known=known_plugins(registry))
         self.recorder = Recorder(lambda: next(ticks) / 1000)
-        self.engine = Engine(configuration, registry, observer=self.recorder)
+        settings = ReuseSettings(classes=reuse, batches=reuse)
+        self.engine = Engine(configuration, registry, settings, self.recorder)
         self.driver = Driver(self.engine)
         self.metrics = Metrics(self.engine, self.recorder)
 
@@ -137,6 +139,19 @@ async def test_extension_points(scene: Scene) -> None:
     assert points[f"PostFilter {PROFILE} Unschedulable"] == 1
 
 
+async def test_decisions_that_are_made_in_full() -> None:
+    scene = Scene(reuse=False)
+    scene.some_pods()
+    told = await scene.read()
+
+    points = told["scheduler_framework_extension_point_duration_seconds_count"]
+    evaluated = told["scheduler_plugin_evaluation_total"]
+    for point, times in {"PreFilter": 4, "Filter": 4, "PreScore": 3, "Score": 3}.items():
+        assert points[f"{point} {PROFILE} Success"] == times
+        assert evaluated[f"{point} NodeResourcesFit {PROFILE}"] == times
+    assert told["scheduler_get_node_hint_duration_seconds_count"] == {f"no_hint {PROFILE}": 4}
+
+
 async def test_plugins_have_a_say(scene: Scene) -> None:
     scene.some_pods()
     told = (await scene.read())["scheduler_plugin_evaluation_total"]
@@ -149,8 +164,8 @@ async def test_plugins_have_a_say(scene: Scene) -> None:
 
 async def test_plugins_are_timed_in_every_tenth_attempt(scene: Scene) -> None:
     scene.driver.apply(node("a"))
-    # The first attempt is one of them, the next is the eleventh.
-    scene.driver.apply(*(pod(f"p{number:02}", cpu="1m") for number in range(11)))
+    # The first attempt is one of them, the next is the eleventh, and one more would be the 21st.
+    scene.driver.apply(*(pod(f"p{number:02}", cpu="1m") for number in range(20)))
     scene.driver.settle()
 
     plugins = (await scene.read())["scheduler_plugin_execution_duration_seconds_count"]
@@ -224,6 +239,20 @@ async def test_pods_scheduled_after_being_flushed(scene: Scene) -> None:
     told = await scene.read()
     assert told["scheduler_pod_scheduled_after_flush_total"] == {"": 1}
     assert told["scheduler_pod_scheduling_sli_duration_seconds_count"] == {"2": 1}
+
+
+async def test_a_flush_counts_only_for_the_attempt_that_follows(scene: Scene) -> None:
+    scene.driver.apply(node("a"), pod("p", cpu=100))
+    scene.driver.settle()
+    scene.driver.now += 400.0
+    scene.driver.settle()
+    scene.driver.apply(node("b", cpu=200))
+    scene.driver.now += 60.0
+    scene.driver.settle()
+
+    told = await scene.read()
+    assert told["scheduler_pod_scheduling_attempts_sum"] == {"": 3}
+    assert told["scheduler_pod_scheduled_after_flush_total"] == {"": 0}
 
 
 async def test_many_attempts_are_told_together(scene: Scene) -> None:

@@ -26,7 +26,8 @@ async def test_the_lines_that_kube_scheduler_writes() -> None:
     both = {"cpu": "1", "memory": "128Mi", "example.com/gpu": "1"}
     some = {"cpu": "250m", "memory": "64Mi", "example.com/gpu": "1"}
     waiting = pod("a", spec={**containers({"requests": some, "limits": both}), "priority": 0})
-    running = pod("b", node="n1", spec={**containers({"requests": {"cpu": "1"}}), "priority": 7})
+    asked = {"cpu": "1", "memory": "0"}
+    running = pod("b", node="n1", spec={**containers({"requests": asked}), "priority": 7})
     silent = pod("c", node="n1", spec={**containers({}), "priority": 0})
 
     found = await lines(driver(node("n1"), waiting, running, silent).engine)

@@ -10,7 +10,7 @@ import asyncio
 import platform
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -69,7 +69,7 @@ class Metrics:
 
     async def _parts(self) -> AsyncIterator[bytes]:
         rejections = await self._rejections()
-        for family in (*self._counts(rejections), *self._histograms()):
+        for family in chain(self._counts(rejections), self._histograms()):
             yield generate_latest(_Only(family))
             # Some histograms have thousands of lines.
             await asyncio.sleep(0)

@@ -6,6 +6,7 @@ hundreds at a time, or when somebody reads the metrics.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import cycle
 from math import nan
@@ -42,7 +43,7 @@ class Recorder(Observer):
         self._reserved: dict[str, list[float]] = {}
         #: Four numbers for each pod that was bound.
         self._scheduled: dict[str, list[float]] = {}
-        self._evaluations = Counts(table.PLUGIN_EVALUATION)
+        self._evaluations: dict[tuple[str, str], Counter[str]] = {}
         self._after_flush = Counts(table.SCHEDULED_AFTER_FLUSH, [((), 0)])
         self._remedies_sought = Counts(table.PREEMPTION_ATTEMPTS, [((), 0)])
         self._attempts = Histogram(table.POD_SCHEDULING_ATTEMPTS)
@@ -108,8 +109,11 @@ class Recorder(Observer):
         self._plugin_durations.observe((plugin, point, status), self.clock() - began)
 
     def evaluated(self, profile: str, point: str, plugins: Iterable[str]) -> None:
-        for plugin in plugins:
-            self._evaluations.add((plugin, point, profile))
+        known = self._evaluations.get((point, profile))
+        if known is None:
+            known = self._evaluations[point, profile] = Counter()
+        # Of a mapping, the values would be added up.
+        known.update(iter(plugins))
 
     def stored(self, profile: str, began: float) -> None:
         self._store_durations.observe((profile,), self.clock() - began)
@@ -160,7 +164,15 @@ class Recorder(Observer):
         # Every attempt has a duration, so that these need not be counted apart.
         timed = ((labels, buckets.count) for labels, buckets in self._attempt_durations)
         attempts = Counts(table.SCHEDULE_ATTEMPTS, timed)
-        return attempts, self._evaluations, self._remedies_sought, self._after_flush
+        evaluations = Counts(
+            table.PLUGIN_EVALUATION,
+            (
+                ((plugin, point, profile), count)
+                for (point, profile), counted in self._evaluations.items()
+                for plugin, count in counted.items()
+            ),
+        )
+        return attempts, evaluations, self._remedies_sought, self._after_flush
 
     def _work_out(self) -> None:
         for profile, moments in self._ranked.items():
