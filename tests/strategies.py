@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Cluster, Nodes
+from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
 from mooring.objects.node import ZONE, Node
 from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, ReplicaSet, Selecting, Service
 from tests.builders import node, pod
+from tests.coexisting import ANNOTATED, DAEMON, MIRRORED
 from tests.storage_builders import csi_node, pv, pvc, storage_class
 
 NAMES = tuple(f"n{at}" for at in range(6))
@@ -206,6 +208,7 @@ _tolerations = _field("tolerations", _some(tolerations))
 
 #: What a plugin is about: pods that are to try it have at least one of these.
 FOCUS: dict[str, st.SearchStrategy[Written]] = {
+    "CoexistPolicy": _field("coexistPolicy", st.sampled_from([*[EXCLUSIVE] * 3, "Any", "Neither"])),
     "InterPodAffinity": _pod_affinity,
     "NodeAffinity": st.one_of(
         _affinity(
@@ -265,7 +268,8 @@ def pod_specs(draw: st.DrawFn, focus: str = "") -> Written:
 
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "controller": True}
-metadata = st.sampled_from([{}, {"ownerReferences": [OWNER]}])
+owned: Written = {"ownerReferences": [OWNER]}
+metadata = st.sampled_from([{}, {}, {}, owned, owned, owned, DAEMON, MIRRORED, ANNOTATED])
 DYING = {"deletionTimestamp": "2024-01-01T00:00:00Z"}
 
 
@@ -365,20 +369,22 @@ def clusters(draw: st.DrawFn, least: int = 1, focus: str = "") -> Cluster:
 # What a cluster says
 
 
+_PLAIN_COLUMNS = (
+    "alive",
+    "unschedulable",
+    "taint_sets",
+    "feature_sets",
+    "resource_sets",
+    "nonzero_requested",
+    "exclusive_pods",
+    "ordinary_pods",
+)
+
+
 def columns_of(of: Nodes) -> dict[Any, Any]:
     """Everything that the columns and counts hold, byte for byte where it is an array."""
     state = of._state
-    said: dict[Any, Any] = {
-        name: getattr(of, name).tobytes()
-        for name in (
-            "alive",
-            "unschedulable",
-            "taint_sets",
-            "feature_sets",
-            "resource_sets",
-            "nonzero_requested",
-        )
-    }
+    said: dict[Any, Any] = {name: getattr(of, name).tobytes() for name in _PLAIN_COLUMNS}
     for name, at in of.resources.items():
         said["allocatable", name] = _nonzero(of.allocatable[at])
         said["requested", name] = _nonzero(of.requested[at])

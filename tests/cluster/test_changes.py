@@ -10,11 +10,17 @@ from hypothesis import given
 
 from mooring.cluster import Change, ChangeLog
 from mooring.cluster.changes import EVERYWHERE
+from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS
 from mooring.objects.workload import Namespace, Service
 from tests.builders import cluster, node, pod
+from tests.coexisting import ANNOTATED, DAEMON, MIRRORED
 
 PORT: dict[str, Any] = {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}
+ALONE = {"coexistPolicy": DAEMONSET_AND_STATIC_PODS}
 CLAIM = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]}
+
+#: What every pod changes that is neither a daemonset's nor static.
+PLAIN = Change.REQUESTED | Change.PODS | Change.ORDINARY
 
 
 @pytest.mark.parametrize(
@@ -45,9 +51,10 @@ def test_updates_of_a_node(update: dict[str, Any], kinds: Change | None) -> None
 @pytest.mark.parametrize(
     ("spec", "kinds"),
     [
-        pytest.param({}, Change.REQUESTED | Change.PODS, id="plain"),
-        pytest.param(PORT, Change.REQUESTED | Change.PODS | Change.PORTS, id="ports"),
-        pytest.param(CLAIM, Change.REQUESTED | Change.PODS | Change.VOLUMES, id="volumes"),
+        pytest.param({}, PLAIN, id="plain"),
+        pytest.param(PORT, PLAIN | Change.PORTS, id="ports"),
+        pytest.param(CLAIM, PLAIN | Change.VOLUMES, id="volumes"),
+        pytest.param(ALONE, PLAIN | Change.EXCLUSIVE, id="exclusive"),
     ],
 )
 def test_pods_that_come_and_go(spec: dict[str, Any], kinds: Change) -> None:
@@ -63,6 +70,46 @@ def test_pods_that_come_and_go(spec: dict[str, Any], kinds: Change) -> None:
     assert made.changes.since(come) == {0: kinds, 1: kinds}
     assert made.changes.since(moved) == {1: kinds}
     assert made.changes.since(made.changes.generation) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds"),
+    [
+        pytest.param({}, Change.NONE, id="neither counts as ordinary"),
+        pytest.param({"spec": ALONE}, Change.EXCLUSIVE, id="but both can be exclusive"),
+    ],
+)
+@pytest.mark.parametrize("exempt", [DAEMON, MIRRORED], ids=["daemonset", "static"])
+def test_daemonset_and_static_pods(
+    given: dict[str, Any], kinds: Change, exempt: dict[str, Any]
+) -> None:
+    made = cluster(node("one"))
+    before = made.changes.generation
+    made.put_pod(pod("p", node="one", metadata=exempt, **given))
+
+    assert made.changes.since(before) == {0: Change.REQUESTED | Change.PODS | kinds}
+
+
+def test_a_running_pod_that_changes_its_policy_counts_for_something_else() -> None:
+    made = cluster(node("one"), pod("p", node="one"))
+    before = made.changes.generation
+    made.put_pod(pod("p", node="one", metadata=ANNOTATED))
+
+    assert made.changes.since(before) == {0: PLAIN | Change.EXCLUSIVE}
+    assert made.nodes.exclusive_pods[0] == 1
+    assert made.nodes.ordinary_pods[0] == 1
+
+
+def test_a_place_that_is_kept_for_an_exclusive_pod_is_told_as_such() -> None:
+    made = cluster(node("one"))
+    before = made.changes.generation
+    made.nominate(pod("p"), "one")
+    plain = made.changes.generation
+    made.nominate(pod("q", spec=ALONE), "one")
+
+    assert made.changes.since(before) == {0: Change.NOMINATED | Change.EXCLUSIVE}
+    assert made.changes.since(plain) == {0: Change.NOMINATED | Change.EXCLUSIVE}
+    assert made.nodes.exclusive_pods[0] == 0
 
 
 def test_what_was_assumed_and_is_confirmed_changes_nothing() -> None:

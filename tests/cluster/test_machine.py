@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from mooring.cluster import Change, Cluster, PodMatch, check
+from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.node import ZONE, Node
 from mooring.objects.pod import Pod
 from mooring.objects.selector import EVERYTHING, equality
@@ -118,12 +119,19 @@ class ClusterMachine(RuleBasedStateMachine):
         self.pods[name] = seen
         self.assumed.discard(name)
 
-    @rule(data=st.data(), labels=pod_labels, terminating=st.booleans())
+    @rule(data=st.data(), labels=pod_labels, other=pods(), terminating=st.booleans())
     @precondition(lambda self: self.pods)
-    def change_pod(self, data: st.DataObject, labels: dict[str, str], terminating: bool) -> None:
+    def change_pod(
+        self, data: st.DataObject, labels: dict[str, str], other: Pod, terminating: bool
+    ) -> None:
         name = data.draw(st.sampled_from(sorted(self.pods)))
         changed = msgspec.structs.replace(
-            self.pods[name], labels=labels, terminating=terminating, resource_version="new"
+            self.pods[name],
+            labels=labels,
+            annotations=other.annotations,
+            owner=other.owner,
+            terminating=terminating,
+            resource_version="new",
         )
         self.cluster.put_pod(changed)
         self.pods[name] = changed
@@ -217,6 +225,15 @@ class ClusterMachine(RuleBasedStateMachine):
             }
 
     @invariant()
+    def exclusive_and_ordinary_pods_agree(self) -> None:
+        nodes = self.cluster.nodes
+        for name in self.nodes:
+            row = nodes.row(name)
+            here = [pod for pod in self.pods.values() if pod.node_name == name]
+            assert nodes.exclusive_pods[row] == sum(is_exclusive(pod) for pod in here)
+            assert nodes.ordinary_pods[row] == sum(is_ordinary(pod) for pod in here)
+
+    @invariant()
     def nominations_agree(self) -> None:
         nodes = self.cluster.nodes
         for name, (waiting, on) in self.nominated.items():
@@ -254,6 +271,7 @@ class ClusterMachine(RuleBasedStateMachine):
             return {}
         node = nodes.node(row)
         pods = nodes.pods(row).values()
+        kept = nodes.nominations.on(node.name).values()
         return {
             Change.MEMBERSHIP: node.name,
             Change.ALLOCATABLE: (
@@ -268,6 +286,8 @@ class ClusterMachine(RuleBasedStateMachine):
             Change.IMAGES: {name for name, image in state.images if row in image.rows},
             Change.PORTS: {port: int(users[row]) for port, users in state.ports if users[row]},
             Change.PODS: {(p.uid, p.terminating, *sorted(p.labels.items())) for p in pods},
+            Change.EXCLUSIVE: {pod.uid for pod in (*pods, *kept) if is_exclusive(pod)},
+            Change.ORDINARY: {pod.uid for pod in pods if is_ordinary(pod)},
             Change.NOMINATED: {
                 uid: pod.spec for uid, pod in nodes.nominations.on(node.name).items()
             },

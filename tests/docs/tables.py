@@ -19,6 +19,8 @@ OPERATIONS = {
     "… with host ports": Change.PORTS,
     "… with volumes": Change.VOLUMES,
     "… with affinity terms": Change.TERMS,
+    "… that is exclusive": Change.EXCLUSIVE,
+    "… that is neither a daemonset's nor static": Change.ORDINARY,
     "a node comes or goes": Change.MEMBERSHIP,
     "a node's allocatable changes": Change.ALLOCATABLE,
     "a node's labels change": Change.LABELS,

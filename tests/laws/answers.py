@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,10 +14,19 @@ from mooring.framework.plugin import Filter, Narrowed, Plugin, PreFilter, PreSco
 from mooring.framework.status import PluginError, Rejected
 from mooring.objects.pod import Pod
 from mooring.plugins import BUILTIN
+from mooring.plugins.coexist_policy import CoexistPolicy, CoexistPolicyArgs
 
 FILTERS = [plugin for plugin in BUILTIN if issubclass(plugin, Filter)]
 SCORES = [plugin for plugin in BUILTIN if issubclass(plugin, Score)]
 EITHER = [plugin for plugin in BUILTIN if issubclass(plugin, Filter | Score)]
+
+
+#: Args without which a plugin would not serve one of its points.
+ARGS: dict[type[Plugin], msgspec.Struct] = {
+    CoexistPolicy: CoexistPolicyArgs(prefer_smallest_node=True)
+}
+
+SKIPPED = ("skip",)
 
 
 class NotAsked(NamedTuple):
@@ -26,8 +36,8 @@ class NotAsked(NamedTuple):
 
 
 def build(kind: type[Plugin]) -> Any:
-    """The plugin as the default profile has it."""
-    return kind.create(kind.Args and kind.Args(), FeatureGates())
+    """The plugin as the default profile has it, but with everything it can do switched on."""
+    return kind.create(ARGS.get(kind) or (kind.Args and kind.Args()), FeatureGates())
 
 
 def prepare_filter(plugin: Any, pod: Pod, nodes: Nodes) -> Any:
@@ -38,7 +48,7 @@ def prepare_filter(plugin: Any, pod: Pod, nodes: Nodes) -> Any:
     except PluginError as error:
         return NotAsked(("error", str(error)))
     if prepared is None:
-        return NotAsked(("skip",))
+        return NotAsked(SKIPPED)
     if isinstance(prepared, Rejected):
         return NotAsked((prepared.code, *prepared.reasons))
     return prepared.prepared if isinstance(prepared, Narrowed) else prepared
@@ -51,13 +61,13 @@ def prepare_score(plugin: Any, pod: Pod, nodes: Nodes, feasible: NDArray[np.intp
         prepared = plugin.pre_score(pod, nodes, feasible)
     except PluginError as error:
         return NotAsked(("error", str(error)))
-    return NotAsked(("skip",)) if prepared is None else prepared
+    return NotAsked(SKIPPED) if prepared is None else prepared
 
 
 def filtered(plugin: Any, prepared: Any, nodes: Nodes, rows: Rows) -> list[tuple[str, ...]]:
-    """Per position why the row is rejected; empty where it is not."""
+    """Per position why the row is rejected; empty where it is not, as when the plugin skips."""
     if isinstance(prepared, NotAsked):
-        return [prepared.why] * nodes.count(rows)
+        return [() if prepared.why == SKIPPED else prepared.why] * nodes.count(rows)
     verdict = plugin.filter(prepared, nodes, rows)
     assert verdict.failed.shape == (len(verdict.reasons), nodes.count(rows))
     return [

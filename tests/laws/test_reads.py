@@ -26,6 +26,7 @@ from tests.strategies import (
     about_volumes,
     clusters,
     csi_nodes,
+    metadata,
     namespaces,
     nodes,
     pod_labels,
@@ -42,9 +43,10 @@ ASPECTS = {
     "allocatable": Change.ALLOCATABLE,
     "images": Change.IMAGES,
     "declared_features": Change.FEATURES,
-    "add pod": Change.PODS,
-    "remove pod": Change.PODS,
+    "add pod": Change.PODS | Change.EXCLUSIVE | Change.ORDINARY,
+    "remove pod": Change.PODS | Change.EXCLUSIVE | Change.ORDINARY,
     "relabel pod": Change.PODS,
+    "annotate pod": Change.EXCLUSIVE | Change.ORDINARY,
     "nominate": Change.NOMINATED,
     "namespace": Change.NAMESPACES,
     "service": Change.SERVICES,
@@ -75,7 +77,7 @@ def change(made: Cluster, data: st.DataObject, what: str, focus: str) -> None:
         case "add pod":
             on = data.draw(st.sampled_from(NAMES[:4]))
             made.put_pod(data.draw(pods("guest", on, terminating=True, focus=focus)))
-        case "remove pod" | "relabel pod":
+        case "remove pod" | "relabel pod" | "annotate pod":
             _change_pod(made, data, what)
         case "nominate":
             made.nominate(data.draw(pods("nominated", focus=focus)), "n0")
@@ -115,8 +117,11 @@ def _change_pod(made: Cluster, data: st.DataObject, what: str) -> None:
         known = made.pods[data.draw(st.sampled_from(sorted(made.pods)))]
         if what == "remove pod":
             made.remove_pod(known.uid)
-        else:
+        elif what == "relabel pod":
             made.put_pod(msgspec.structs.replace(known, labels=data.draw(pod_labels)))
+        else:
+            said = data.draw(metadata).get("annotations", {})
+            made.put_pod(msgspec.structs.replace(known, annotations=said))
 
 
 def untouched(

@@ -15,10 +15,11 @@ from tests.laws.answers import EITHER, build, everything_said
 from tests.strategies import clusters, pods
 
 SIGNING = [kind for kind in EITHER if issubclass(kind, Sign)]
-POD_FIELDS = ("namespace", "labels", "owner", "node_name", "terminating")
+POD_FIELDS = ("namespace", "labels", "annotations", "owner", "node_name", "terminating")
 
 #: The fields that a plugin is about, which are to differ more often.
 ABOUT = {
+    "CoexistPolicy": ("coexist_policy", "annotations", "owner"),
     "InterPodAffinity": ("affinity", "labels", "namespace"),
     "NodeAffinity": ("affinity", "node_selector"),
     "NodePorts": ("containers",),

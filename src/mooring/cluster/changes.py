@@ -29,6 +29,10 @@ class Change(IntFlag):
     #: A pod with affinity terms of its own came or went.
     TERMS = 1 << 15
     ANNOTATIONS = 1 << 16
+    #: A pod that tolerates no others came or went, or is kept a place.
+    EXCLUSIVE = 1 << 17
+    #: A pod came or went that is neither a daemonset's nor a static one.
+    ORDINARY = 1 << 18
 
     NONE = 0
     #: Also the kinds that extended resources will add.

@@ -63,6 +63,8 @@ def _row(nodes: Nodes, row: int) -> dict[str, Any]:
         "allocatable": _amounts(nodes, nodes.allocatable[:, row].tolist()),
         "requested": _amounts(nodes, nodes.requested[:, row].tolist()),
         "nonzero_requested": nodes.nonzero_requested[:, row].tolist(),
+        "exclusive pods": int(nodes.exclusive_pods[row]),
+        "ordinary pods": int(nodes.ordinary_pods[row]),
         "unschedulable": bool(nodes.unschedulable[row]),
         "taints": nodes.taints.values[int(nodes.taint_sets[row])],
         "features": nodes.features.values[int(nodes.feature_sets[row])],
@@ -110,8 +112,9 @@ def _check_pods(cluster: Cluster, state: State) -> None:
 def _check_dead_rows(state: State) -> None:
     columns = state.columns
     dead = ~columns.alive
-    for name in ("allocatable", "requested", "nonzero_requested"):
-        left = getattr(columns, name)[:, dead]
+    counts = ("exclusive_pods", "ordinary_pods")
+    for name in ("allocatable", "requested", "nonzero_requested", *counts):
+        left = getattr(columns, name)[..., dead]
         assert not left.any(), f"{name} of rows without a node is not zero"
 
 

@@ -15,6 +15,7 @@ from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, Selecting
 
 from .changes import EVERYWHERE, Change, ChangeLog
+from .coexistence import coexistence_change, count_coexistence, nomination_change
 from .columns import NONZERO_CPU, NONZERO_MEMORY, Columns
 from .csi_nodes import CSINodeColumns
 from .images import Images
@@ -349,6 +350,8 @@ class Cluster:
             state.volume_use.count(pod, row, amount)
         if pod.spec.affinity is not None:
             state.standing.count(pod, row, amount, self.nodes.label)
+        columns = state.columns
+        count_coexistence(pod, row, amount, columns.exclusive_pods, columns.ordinary_pods)
         state.tallies.count(pod, row, amount)
 
     def _resource(self, name: str) -> int:
@@ -397,7 +400,7 @@ class Cluster:
             for name, _ in pod.held.requests:
                 self._resource(name)
             self._state.nominations.count(pod, row, amount, self._state.columns)
-            self._note(row, Change.NOMINATED)
+            self._note(row, nomination_change(pod))
 
 
 def _counts_alike(known: Pod, seen: Pod) -> bool:
@@ -408,6 +411,7 @@ def _counts_alike(known: Pod, seen: Pod) -> bool:
         and known.labels == seen.labels
         and known.terminating == seen.terminating
         and known.held == seen.held
+        and coexistence_change(known) == coexistence_change(seen)
     )
 
 
@@ -415,7 +419,7 @@ def _pod_change(pod: Pod) -> int:
     known = pod.spec.__dict__.get("_change")
     if known is None:
         known = pod.spec.__dict__["_change"] = int(_spec_change(pod))
-    return known
+    return known | coexistence_change(pod)
 
 
 def _spec_change(pod: Pod) -> Change:

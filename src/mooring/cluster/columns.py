@@ -35,6 +35,8 @@ class Columns:
         self.requested: NDArray[np.int64] = self._per_resource()
         #: int64[cpu or memory, row]
         self.nonzero_requested: NDArray[np.int64] = np.zeros((2, self.capacity), np.int64)
+        self.exclusive_pods: NDArray[np.int32] = np.zeros(self.capacity, np.int32)
+        self.ordinary_pods: NDArray[np.int32] = np.zeros(self.capacity, np.int32)
 
     def resource(self, name: str) -> int:
         """The column of a resource; a new name gets one."""
@@ -59,6 +61,8 @@ class Columns:
         self.allocatable = grown(self.allocatable, self.capacity)
         self.requested = grown(self.requested, self.capacity)
         self.nonzero_requested = grown(self.nonzero_requested, self.capacity)
+        self.exclusive_pods = grown(self.exclusive_pods, self.capacity)
+        self.ordinary_pods = grown(self.ordinary_pods, self.capacity)
         return True
 
     def clear(self, row: int) -> None:

@@ -106,6 +106,9 @@ class Nodes:
         self.requested = frozen(columns.requested)
         #: int64[cpu or memory, row]
         self.nonzero_requested = frozen(columns.nonzero_requested)
+        #: How many pods tolerate no others, and how many are neither a daemonset's nor static.
+        self.exclusive_pods = frozen(columns.exclusive_pods)
+        self.ordinary_pods = frozen(columns.ordinary_pods)
         self.ports = self._state.ports
         self.volume_use = self._state.volume_use
 

@@ -9,6 +9,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
 
 from .arrays import frozen
+from .coexistence import coexistence_change, count_coexistence
 from .columns import NONZERO_CPU, NONZERO_MEMORY
 from .nodes import Nodes
 from .ports import PortColumns
@@ -23,6 +24,8 @@ class WhatIf(Nodes):
         # A what-if of a what-if starts from the rows as they would be there.
         self.requested = nodes.requested.copy()
         self.nonzero_requested = frozen(nodes.nonzero_requested)
+        self.exclusive_pods = frozen(nodes.exclusive_pods)
+        self.ordinary_pods = frozen(nodes.ordinary_pods)
         self.ports = nodes.ports
         self._own_ports = False
         self.volume_use = nodes.volume_use
@@ -57,6 +60,14 @@ class WhatIf(Nodes):
         self.nonzero_requested[NONZERO_MEMORY, row] += amount * held.nonzero_memory_bytes
         if pod.spec.volumes:
             self._writable_volume_use().count(pod, row, amount)
+        if coexistence_change(pod):
+            self._count_coexistence(pod, row, amount)
+
+    def _count_coexistence(self, pod: Pod, row: int, amount: int) -> None:
+        if not self.ordinary_pods.flags.writeable:
+            self.exclusive_pods = self.exclusive_pods.copy()
+            self.ordinary_pods = self.ordinary_pods.copy()
+        count_coexistence(pod, row, amount, self.exclusive_pods, self.ordinary_pods)
 
     def _writable_ports(self) -> PortColumns:
         if not self._own_ports:

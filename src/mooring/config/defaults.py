@@ -1,4 +1,4 @@
-"""The plugins of kube-scheduler's default profile."""
+"""The plugins of the default profile: kube-scheduler's, and those of Mooring that are opt-in."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ _DEFAULT = (
     EnabledPlugin("TaintToleration", 3),
     EnabledPlugin("NodeAffinity", 2),
     EnabledPlugin("NodePorts"),
+    # After what evicting cannot change. Before what it can: the reason why an exclusive pod waits
+    # is told even where it would not have room either.
+    EnabledPlugin("CoexistPolicy"),
     EnabledPlugin("NodeResourcesFit", 1),
     EnabledPlugin("VolumeRestrictions"),
     EnabledPlugin("NodeVolumeLimits"),
@@ -30,10 +33,12 @@ _DEFAULT = (
 )
 
 #: Plugins that are there only while the feature gate of the same name is on.
-GATED = frozenset({"NodeDeclaredFeatures"})
+GATED = frozenset({"CoexistPolicy", "NodeDeclaredFeatures"})
+
+_OWN = {"CoexistPolicy"}
 
 #: The names that kube-scheduler itself knows, known to Mooring or not.
-IN_TREE = frozenset(plugin.name for plugin in _DEFAULT) | {
+IN_TREE = frozenset({plugin.name for plugin in _DEFAULT} - _OWN) | {
     "GangScheduling",
     "TopologyPlacementGenerator",
     "PodGroupPodsCount",

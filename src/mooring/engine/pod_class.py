@@ -111,6 +111,7 @@ class PodClass:
         nodes, rows = self._nodes, self._nodes.everything
         ask = asking(self.profile.observer, FILTER)
         self.row_filters: list[RowFilter] = []
+        self._skipping: list[tuple[PreFilter[Any], int]] = []
         self.wide_filters: list[WideFilter] = []
         self.bits: NDArray[np.int64] = np.where(nodes.alive[rows], 0, _DEAD)
         for plugin in self.profile.filter:
@@ -125,6 +126,9 @@ class PodClass:
                 self.row_filters.append(narrow)
                 verdict: Verdict = ask(plugin, plugin.filter, narrow.prepared, nodes, rows)
                 self.bits |= verdict.rejected * np.int64(bit)
+            elif isinstance(plugin, PreFilter):
+                self._skipping.append((plugin, watch))
+        self._skip_watch = united(watch for _, watch in self._skipping)
 
     def _prepared(self, plugin: Filter[Any]) -> Any:
         prepared = self.pre_filtered.prepared
@@ -200,11 +204,18 @@ class PodClass:
         self.generation = log.generation
         union = united(changed.values())
         everywhere = changed.pop(EVERYWHERE, 0)
-        if self._door_watch & union:
+        if self._door_watch & union or (self._skip_watch & union and self._stops_skipping(union)):
             self._begin_anew(Flush.EVERYWHERE)
             return
         self._refresh_wide(union)
         self._refresh_rows(changed, everywhere, union)
+
+    def _stops_skipping(self, union: int) -> bool:
+        """Whether a filter that skipped itself has something to say by now."""
+        return any(
+            watch & union and plugin.pre_filter(self.pod, self._nodes) is not None
+            for plugin, watch in self._skipping
+        )
 
     def _begin_anew(self, why: Flush) -> None:
         self._statistics.flushes[why] += 1

@@ -44,7 +44,8 @@ class Plugin(ABC):
     #: The kinds of row change that can alter its answer for an unchanged pod.
     reads: ClassVar[Change] = Change.ALL
     #: How far such a change reaches. ROW promises that a row's answer, and what is prepared,
-    #: depend on the pod and that row alone.
+    #: depend on the pod and that row alone. Whether a filter skips itself may depend on all rows:
+    #: one that does is asked again after a change that it reads.
     scope: ClassVar[Scope] = Scope.CLUSTER
 
     @classmethod

@@ -124,6 +124,8 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
     scheduling_group: dict[str, Any] | None = None
     host_network: bool = False
     host_users: bool | None = None
+    #: Read by `coexist` alone, which also says what other values mean.
+    coexist_policy: str | None = None
 
     @cached_property
     def requests(self) -> Amounts:

@@ -6,6 +6,7 @@ They decide and nothing else: no I/O, no clock, and no knowledge of the engine t
 
 from mooring.framework.plugin import Plugin, Registry
 
+from .coexist_policy import CoexistPolicy
 from .default_binder import DefaultBinder
 from .default_preemption import DefaultPreemption
 from .dynamic_resources import DynamicResources
@@ -37,6 +38,7 @@ BUILTIN: tuple[type[Plugin], ...] = (
     TaintToleration,
     NodeAffinity,
     NodePorts,
+    CoexistPolicy,
     NodeResourcesFit,
     VolumeRestrictions,
     NodeVolumeLimits,

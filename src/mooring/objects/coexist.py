@@ -1,0 +1,93 @@
+"""CoexistPolicy: with which other pods a pod shares its node.
+
+The one definition of it. The scheduler's plugin counts pods by it, and whoever plays kubelet asks
+`admit`, which refuses a pod that was bound around the scheduler. Whether the feature gate is on is
+up to the caller: what a pod says is kept either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from .pod import Pod
+
+#: Says the same as `spec.coexistPolicy`, which an API server that does not know it drops.
+ANNOTATION = "scheduling.mooring.dev/coexist-policy"
+
+ANY = "Any"
+DAEMONSET_AND_STATIC_PODS = "DaemonsetAndStaticPods"
+
+#: On the mirror pods by which a kubelet shows its static pods. An API server takes it on pods with
+#: a node only, so that no pod can pass for a static one before a scheduler.
+MIRROR = "kubernetes.io/config.mirror"
+
+#: Why a pod does not go with those on a node.
+EXCLUSIVE_THERE = "failed CoexistPolicy: an exclusive pod runs there"
+OTHERS_THERE = "failed CoexistPolicy: the pod is exclusive and other pods run there"
+
+# Enough of a value to recognise it in a message.
+_MOST_SHOWN = 40
+
+
+def policy_of(pod: Pod) -> str:
+    """What the pod says, right or wrong: the field before the annotation, `Any` without both."""
+    return pod.spec.coexist_policy or pod.annotations.get(ANNOTATION, ANY)
+
+
+def is_exclusive(pod: Pod) -> bool:
+    """Whether it tolerates no pods but those of daemonsets and static ones."""
+    return policy_of(pod) == DAEMONSET_AND_STATIC_PODS
+
+
+def is_ordinary(pod: Pod) -> bool:
+    """Whether it is neither a daemonset's pod nor a static one."""
+    owner = pod.owner
+    return not ((owner is not None and owner.kind == "DaemonSet") or MIRROR in pod.annotations)
+
+
+def unknown_policy(pod: Pod) -> str | None:
+    """What is wrong with the policy; None if it is one that there is."""
+    policy = policy_of(pod)
+    if policy in (ANY, DAEMONSET_AND_STATIC_PODS):
+        return None
+    where = "spec.coexistPolicy" if pod.spec.coexist_policy else f"annotation {ANNOTATION}"
+    shown = policy if len(policy) <= _MOST_SHOWN else f"{policy[:_MOST_SHOWN]}…"
+    told = msgspec.json.encode(shown).decode()
+    return f"failed CoexistPolicy: {where} must be {ANY} or {DAEMONSET_AND_STATIC_PODS}, got {told}"
+
+
+def conflict(pod: Pod, present: Pod) -> str | None:
+    """Why a pod cannot come to a node where another is; None if it can."""
+    if is_ordinary(pod) and is_exclusive(present):
+        return EXCLUSIVE_THERE
+    if is_exclusive(pod) and is_ordinary(present):
+        return OTHERS_THERE
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a pod is not let in, in the two texts that a pod's status has for it."""
+
+    reason: str
+    message: str
+
+
+def admit(pod: Pod, present: Iterable[Pod], *, enabled: bool) -> Refusal | None:
+    """What a kubelet asks of a pod bound to its node, given the pods there; None lets it in.
+
+    `present` may name the pod itself, and pods that have run to their end: they do not count.
+    """
+    if not enabled:
+        return None
+    message = unknown_policy(pod)
+    for other in present:
+        if message is not None:
+            break
+        if other.uid != pod.uid and not other.is_finished:
+            why = conflict(pod, other)
+            message = why and f"{why}: {other.key}"
+    return None if message is None else Refusal("CoexistPolicy", message)

@@ -1,0 +1,187 @@
+"""CoexistPolicy: an exclusive pod has its node to itself, but for daemonset and static pods."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Hashable
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import (
+    MAX_SCORE,
+    Filter,
+    PreFilter,
+    PreScore,
+    Reduction,
+    Rescore,
+    Score,
+    Scores,
+    Sign,
+)
+from mooring.framework.status import Reason, Rejected, unresolvable
+from mooring.framework.verdict import Verdict
+from mooring.objects.coexist import (
+    EXCLUSIVE_THERE,
+    OTHERS_THERE,
+    conflict,
+    is_exclusive,
+    is_ordinary,
+    unknown_policy,
+)
+from mooring.objects.meta import Wire
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.resources import CPU, MEMORY
+
+_EXCLUSIVE_THERE = Reason(f"node(s) {EXCLUSIVE_THERE}")
+_OTHERS_THERE = Reason(f"node(s) {OTHERS_THERE}")
+
+# How much memory is as large as a thousandth of a core: the 4 GiB per core of a machine that is
+# made for no special purpose.
+_BYTES_PER_MILLI = 4 * 2**30 // 1000
+
+# A node of one core and 4 GiB, or smaller, scores best; each doubling costs so many points.
+_SMALLEST_MILLI = 2 * 1000
+_POINTS_PER_DOUBLING = 8
+
+# Keeps sums of absurd capacities within 64 bits.
+_LARGEST_MILLI = 2**40
+
+#: From which size on each further point is lost. Whole numbers, so that rows scored one by one and
+#: rows scored together cannot differ by rounding.
+_STEPS = [
+    ceil(_SMALLEST_MILLI * 2 ** (step / _POINTS_PER_DOUBLING)) for step in range(1, MAX_SCORE + 1)
+]
+_STEPS_COLUMN: NDArray[np.int64] = np.array(_STEPS, np.int64)
+
+
+class CoexistPolicyArgs(Wire, frozen=True):
+    """Whether exclusive pods prefer the smallest of the nodes that they fit on."""
+
+    prefer_smallest_node: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a pod is to others: whether it tolerates them, and whether they must tolerate it."""
+
+    is_exclusive: bool
+    is_ordinary: bool
+
+    @classmethod
+    def of(cls, pod: Pod) -> Standing:
+        return cls(is_exclusive(pod), is_ordinary(pod))
+
+
+class CoexistPolicy(PreFilter[Standing], Filter[Standing], PreScore[Pod], Score[Pod], Sign):
+    """Keeps ordinary pods off nodes with an exclusive pod, and exclusive ones off nodes in use."""
+
+    name = "CoexistPolicy"
+    Args = CoexistPolicyArgs
+    reads = Change.EXCLUSIVE | Change.ORDINARY | Change.ALLOCATABLE
+    scope = Scope.ROW
+    signs_any_label = False
+    reduces = Reduction.NOTHING
+
+    def __init__(self, args: CoexistPolicyArgs | None = None) -> None:
+        self._prefers_smallest = (args or CoexistPolicyArgs()).prefer_smallest_node
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return is_exclusive(pod), is_ordinary(pod), unknown_policy(pod)
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        kinds = Change.EXCLUSIVE if is_ordinary(pod) else Change.NONE
+        if is_exclusive(pod):
+            kinds |= Change.ORDINARY
+            if self._prefers_smallest:
+                kinds |= Change.ALLOCATABLE
+        return kinds
+
+    # Filtering
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Standing | Rejected | None:
+        wrong = unknown_policy(pod)
+        if wrong is not None:
+            return unresolvable(f"pod {wrong}")
+        standing = Standing.of(pod)
+        if standing.is_exclusive or (standing.is_ordinary and _anybody_is_exclusive(nodes)):
+            return standing
+        return None
+
+    def filter(self, prepared: Standing, nodes: Nodes, rows: Rows) -> Verdict:
+        repelled = nodes.nothing(rows)
+        if prepared.is_ordinary:
+            repelled = nodes.exclusive_pods[rows] > 0
+        if not prepared.is_exclusive:
+            return Verdict.rejecting(repelled, _EXCLUSIVE_THERE)
+        in_use = (nodes.ordinary_pods[rows] > 0) & ~repelled
+        return Verdict((_EXCLUSIVE_THERE, _OTHERS_THERE), np.stack((repelled, in_use)))
+
+    def recheck(self, prepared: Standing, nodes: Nodes, row: RowFacts) -> Rescore:
+        at = row.number
+        if (prepared.is_ordinary and nodes.exclusive_pods[at]) or (
+            prepared.is_exclusive and nodes.ordinary_pods[at]
+        ):
+            return Rescore.INFEASIBLE
+        return Rescore.UPDATED
+
+    # Scoring
+
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Pod | None:
+        return pod if self._prefers_smallest and is_exclusive(pod) else None
+
+    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
+        cpu_milli = nodes.allocatable[nodes.resources[CPU]][rows]
+        memory_milli = nodes.allocatable[nodes.resources[MEMORY]][rows] // _BYTES_PER_MILLI
+        sizes = np.minimum(cpu_milli, _LARGEST_MILLI) + np.minimum(memory_milli, _LARGEST_MILLI)
+        lost: Scores = np.searchsorted(_STEPS_COLUMN, sizes, side="right").astype(np.int64)
+        return MAX_SCORE - lost
+
+    def rescore(self, prepared: Pod, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+        cpu_milli = row.allocatable[nodes.resources[CPU]]
+        memory_milli = row.allocatable[nodes.resources[MEMORY]] // _BYTES_PER_MILLI
+        size = min(cpu_milli, _LARGEST_MILLI) + min(memory_milli, _LARGEST_MILLI)
+        scores[row.number] = MAX_SCORE - bisect_right(_STEPS, size)
+        return Rescore.UPDATED
+
+    # Waking
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (
+            on(Resource.POD, Action.DELETE, self._after_pod_is_gone),
+            # The policy can be an annotation, which has no event of its own.
+            on(Resource.POD, Action.UPDATE, self._after_pod_change),
+            on(Resource.NODE, Action.ADD, self._after_node_comes),
+        )
+
+    def _after_pod_is_gone(self, pod: Pod, old: Pod, new: None) -> bool:
+        return old.has_place and _is_in_the_way(old, pod)
+
+    def _after_pod_change(self, pod: Pod, old: Pod, new: Pod) -> bool:
+        if new.uid == pod.uid:
+            return _said(old) != _said(new)
+        return _is_in_the_way(old, pod) and not _is_in_the_way(new, pod)
+
+    def _after_node_comes(self, pod: Pod, old: None, new: Node) -> bool:
+        return unknown_policy(pod) is None
+
+
+def _is_in_the_way(other: Pod, pod: Pod) -> bool:
+    """Whether a pod waits for another to go. One whose policy is wrong waits for nobody."""
+    return unknown_policy(pod) is None and conflict(pod, other) is not None
+
+
+def _said(pod: Pod) -> tuple[Standing, str | None]:
+    return Standing.of(pod), unknown_policy(pod)
+
+
+def _anybody_is_exclusive(nodes: Nodes) -> bool:
+    """Whether an exclusive pod runs anywhere, or waits for a place that is kept for it."""
+    if nodes.exclusive_pods.any():
+        return True
+    return any(is_exclusive(pod) for _, pods in nodes.nominations for pod in pods.values())
