@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from mooring.cluster import check
-from mooring.config import load_mapping
+from mooring.config import FeatureGates, load_mapping
 from mooring.engine import Engine
 from mooring.engine.actions import (
     Action,
@@ -28,7 +28,9 @@ from tests import builders
 A = TypeVar("A")
 
 
-def engine(*plugins: type[Plugin], **config: Any) -> Engine:
+def engine(
+    *plugins: type[Plugin], gates: Mapping[str, bool] | None = None, **config: Any
+) -> Engine:
     """An engine with the default profile and some plugins more; keywords go into the file."""
     registry = {**REGISTRY, **{plugin.name: plugin for plugin in plugins}}
     enabled = [{"name": plugin.name} for plugin in plugins]
@@ -38,7 +40,8 @@ def engine(*plugins: type[Plugin], **config: Any) -> Engine:
         "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
         **config,
     }
-    made = Engine(load_mapping(raw, known=known_plugins(registry)), registry)
+    switched = FeatureGates.parse(gates or {})
+    made = Engine(load_mapping(raw, known=known_plugins(registry), gates=switched), registry)
     builders.made.append(made.cluster)
     return made
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -30,8 +30,10 @@ from tests.exactness.templates import (
     IMAGES,
     NAMESPACES,
     Template,
+    coexisting,
     repelling,
     some_labels,
+    some_policy,
     some_taints,
     template,
     variation,
@@ -51,6 +53,12 @@ class Shape:
     nodes: tuple[int, int] = (3, 12)
     turns: int = 40
     schedulers: tuple[str, ...] = ("default-scheduler",)
+    #: Whether some pods tolerate no others on their node.
+    coexisting: bool = False
+
+
+#: Streams in which some pods are exclusive, on as many nodes as that takes.
+COEXISTING = Shape(nodes=(6, 24), coexisting=True)
 
 
 class World:
@@ -77,6 +85,11 @@ class World:
         kinds = min(len(churn), self._pick([1, 1, 2, 2, 4, 30]))
         self._churn = self.random.sample(churn, kinds)
         self._aspects = self.random.sample(_ASPECTS, self._pick([1, 1, 2, len(_ASPECTS)]))
+        if shape.coexisting:
+            # Nodes fill up soon where each takes one pod only.
+            more = (World.change_policy, World.nominate_pod)
+            self._churn += self.random.sample(more, self._pick([0, 1, 2]))
+            self._churn += [World.delete_running_pods] * max(1, len(self._churn))
 
     # What happens
 
@@ -121,8 +134,10 @@ class World:
     def _template(self, name: str, schedulers: tuple[str, ...]) -> Template:
         if self._templates and self.random.random() < 0.5:
             like = self._pick(self._templates)
-            return variation(self.random, like, name, calm=self._is_calm)
-        return template(self.random, name, schedulers, calm=self._is_calm)
+            made = variation(self.random, like, name, calm=self._is_calm)
+        else:
+            made = template(self.random, name, schedulers, calm=self._is_calm)
+        return coexisting(self.random, made) if self.shape.coexisting else made
 
     # Objects
 
@@ -325,14 +340,15 @@ class World:
         labels = dict(of.labels)
         if of.is_indexed:
             labels["index"] = str(self._number % 7)
-        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": of.owner}
+        owner = {"apiVersion": "apps/v1", "kind": of.owner_kind, "name": of.owner}
+        owners = {"ownerReferences": [{**owner, "controller": True}]} if of.owner else {}
         return pod_manifest(
             f"{of.name}-{self._number}",
             namespace=of.namespace,
             labels=labels,
             node=node,
             spec={**deepcopy(of.spec), "priority": self._pick(of.priorities)},
-            metadata={"ownerReferences": [{**owner, "controller": True}]} if of.owner else {},
+            metadata={**owners, "annotations": dict(of.annotations)},
         )
 
     def run_pod(self) -> Events:
@@ -354,9 +370,8 @@ class World:
         of = self._pick(self._templates)
         if self.random.random() < 0.5:
             of = self._template(f"y{self._number}", ("default-scheduler",))
-        important = Template(
-            of.name, of.namespace, of.labels, of.spec, (self._pick([0, 5, 20]),), of.owner
-        )
+        priorities = (self._pick([0, 5, 20]),)
+        important = replace(of, priorities=priorities, is_indexed=False, claim="")
         if self.random.random() < 0.6:
             important.spec["schedulingGates"] = [{"name": "wait"}]
         names = [*self.all("Node"), "nowhere"]
@@ -397,6 +412,13 @@ class World:
             manifest = self._change("Pod", self._pick(self.all("Pod")))
             manifest["metadata"]["labels"].update(some_labels(self.random))
             manifest["metadata"]["labels"]["index"] = str(self.random.randrange(7))
+            yield from self.apply("Pod", manifest)
+
+    def change_policy(self) -> Events:
+        """A pod, running or not, tolerates others no longer, or again."""
+        if self.all("Pod"):
+            manifest = self._change("Pod", self._pick(self.all("Pod")))
+            manifest["metadata"]["annotations"] = some_policy(self.random)
             yield from self.apply("Pod", manifest)
 
     def resize_pod(self) -> Events:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+from mooring.objects.coexist import ANNOTATION, MIRROR
+from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
 from mooring.objects.node import HOSTNAME, ZONE
 from tests.builders import Manifest
 from tests.strategies import PREFERRED, REQUIRED
@@ -48,6 +50,8 @@ class Template:
     is_indexed: bool = False
     #: Kinds of claims: "own" and "own late" for one per pod, "shared" for one for all.
     claim: str = ""
+    annotations: dict[str, str] = field(default_factory=dict)
+    owner_kind: str = "ReplicaSet"
 
 
 def template(
@@ -109,6 +113,26 @@ def repelling(random: Random, name: str) -> Template:
     near = {"podAffinity": {PREFERRED: [{"weight": 50, "podAffinityTerm": term}]}}
     spec = {"containers": [_container(random)], "affinity": random.choice([away, away, near])}
     return Template(name, random.choice(NAMESPACES), {"app": "shy"}, spec, (0,))
+
+
+def coexisting(random: Random, of: Template) -> Template:
+    """The template, whose pods may tolerate no others, or be those that all tolerate."""
+    spec, annotations = deepcopy(of.spec), some_policy(random)
+    if random.random() < 0.3:
+        spec["coexistPolicy"] = random.choice([*[EXCLUSIVE] * 6, "Any", "Neither"])
+    # Evicting is half of what they are for.
+    spec.pop("preemptionPolicy", None)
+    priorities = random.choice([(0, 5), (0, 5, 10), (3,)])
+    made = replace(of, spec=spec, annotations=annotations, priorities=priorities)
+    if random.random() < 0.2:
+        return replace(made, owner="agent", owner_kind="DaemonSet")
+    return made
+
+
+def some_policy(random: Random) -> dict[str, str]:
+    """Annotations that say how a pod coexists with others, or not."""
+    said = random.choice([{}, {}, {}, {ANNOTATION: EXCLUSIVE}, {ANNOTATION: "Any"}])
+    return {**said, **({MIRROR: "x"} if random.random() < 0.1 else {})}
 
 
 def some_labels(random: Random) -> dict[str, str]:

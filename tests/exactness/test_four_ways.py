@@ -18,8 +18,10 @@ from hypothesis import Phase, given, settings
 from mooring.cluster import ChangeLog
 from mooring.cluster import cluster as cluster_module
 from mooring.config import Configuration, FeatureGates, default, load_mapping
+from mooring.engine.actions import BindPod, EvictPod, PodRef
 from mooring.engine.statistics import Way
 from mooring.framework.profile import known_plugins
+from mooring.objects.coexist import is_exclusive
 from mooring.objects.decode import KINDS
 from mooring.objects.node import HOSTNAME, ZONE
 from mooring.plugins import REGISTRY
@@ -27,7 +29,7 @@ from mooring.simulate.golden import Scenario, read
 from tests.builders import Manifest
 from tests.exactness.four_ways import FourWays, configuration, profile, run
 from tests.exactness.outsiders import OUTSIDERS, WITH_OUTSIDERS
-from tests.exactness.streams import Shape, World
+from tests.exactness.streams import COEXISTING, Shape, World
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SEEDS = st.integers(0, 2**32 - 1)
@@ -60,6 +62,11 @@ def constraint(key: str, when: str, skew: int = 1) -> Manifest:
 
 SHAPE = [{"utilization": 0, "score": 0}, {"utilization": 60, "score": 9}]
 WEIGHTS = [{"name": "ImageLocality", "weight": 7}, {"name": "TaintToleration", "weight": 11}]
+SMALLEST = profile(
+    plugins={"score": {"enabled": [{"name": "CoexistPolicy", "weight": 10}]}},
+    pluginConfig=[{"name": "CoexistPolicy", "args": {"preferSmallestNode": True}}],
+)
+NOBODY = PodRef("", "", "")
 PREFERENCE = {
     "weight": 5,
     "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]},
@@ -116,6 +123,42 @@ def test_with_few_classes(most_classes: int, seed: int) -> None:
 @trying(0.06)
 def test_with_other_configurations(raw: Manifest, seed: int) -> None:
     run(seed, configuration(raw))
+
+
+@given(SEEDS)
+@trying(0.4)
+def test_with_exclusive_pods(seed: int) -> None:
+    """Exclusive and ordinary pods in turn, with evictions and places that are kept."""
+    run(seed, DEFAULT, COEXISTING)
+
+
+@given(SEEDS)
+@trying(0.1)
+def test_with_exclusive_pods_that_prefer_small_nodes(seed: int) -> None:
+    run(seed, configuration(SMALLEST), COEXISTING)
+
+
+def test_streams_of_exclusive_pods_try_what_they_are_for() -> None:
+    """Exclusive pods are placed by their class, fail, and evict others or are evicted."""
+    ways: Counter[Way] = Counter()
+    placed, evicted = Counter[bool](), Counter[bool]()
+    for seed in range(12):
+        world, made = World(seed, COEXISTING), FourWays(DEFAULT, recounts=False)
+        made.handle(world.opening(), world.now)
+        for _ in range(40):
+            made.handle(world.turn(), world.now)
+            actions = made.step(world.now, 3)
+            for action in actions:
+                counts = {BindPod: placed, EvictPod: evicted}.get(type(action))
+                pod = made.engines["no reuse"].cluster.pod(getattr(action, "pod", NOBODY).uid)
+                if counts is not None and pod is not None:
+                    counts[is_exclusive(pod)] += 1
+            made.handle(world.perform(actions), world.now)
+        ways += made.ways
+
+    assert min(placed[True], placed[False]) > 50
+    assert min(evicted[True], evicted[False]) > 3
+    assert ways.keys() >= {Way.RANKED, Way.COLUMNS, Way.FIRST, Way.FAILURE, Way.NOMINATED}
 
 
 @given(SEEDS)

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from mooring.cluster import Change, Nodes, Scope
+from mooring.engine.pod_class import PodClass
 from mooring.framework.plugin import Reduction, Rescore
+from mooring.objects.coexist import is_exclusive
 from mooring.objects.pod import Pod
+from mooring.plugins.coexist_policy import CoexistPolicy
 from mooring.plugins.image_locality import ImageLocality
 from mooring.plugins.inter_pod_affinity import InterPodAffinity
 from mooring.plugins.node_affinity import NodeAffinity
@@ -21,6 +24,7 @@ from mooring.plugins.node_volume_limits import NodeVolumeLimits
 from mooring.plugins.pod_topology_spread import PodTopologySpread
 from mooring.plugins.taint_toleration import TaintToleration
 from tests.exactness.four_ways import Differs, configuration, run
+from tests.exactness.streams import COEXISTING, Shape
 
 # The seeds at which streams begin are chosen so that few are needed; with other streams it takes
 # some more.
@@ -63,8 +67,15 @@ def rescores_by_one_more(patch: Patch) -> None:
     patch.setattr(plugin, "rescore", off_by_one)
 
 
-def rechecks_kindly(patch: Patch) -> None:
-    patch.setattr(NodeResourcesFit, "recheck", lambda *_: Rescore.UPDATED)
+def rechecks_kindly(plugin: type[Any]) -> Mutation:
+    return lambda patch: patch.setattr(plugin, "recheck", lambda *_: Rescore.UPDATED)
+
+
+def reads_of_coexistence(less: Change) -> Mutation:
+    watch = CoexistPolicy.watch
+    return lambda patch: patch.setattr(
+        CoexistPolicy, "watch", lambda self, pod, nodes: watch(self, pod, nodes) & ~less
+    )
 
 
 def watches_no_terms(patch: Patch) -> None:
@@ -84,6 +95,14 @@ def _no_labels(pod: Pod, nodes: Nodes) -> Hashable:
     return pod.namespace, pod.terms
 
 
+def _exclusive_only(pod: Pod, nodes: Nodes) -> Hashable:
+    return is_exclusive(pod)
+
+
+def keeps_skipping(patch: Patch) -> None:
+    patch.setattr(PodClass, "_stops_skipping", lambda self, union: False)
+
+
 MUTATIONS: dict[str, tuple[Mutation, int]] = {
     "room that is taken is not read": (reads(NodeResourcesFit, Change.REQUESTED), 0),
     "room that there is is not read": (reads(NodeResourcesFit, Change.ALLOCATABLE), 3),
@@ -101,7 +120,7 @@ MUTATIONS: dict[str, tuple[Mutation, int]] = {
     "affinity by row": (scope(InterPodAffinity, Scope.ROW), 0),
     "taints need no normalising": (reduces(TaintToleration, Reduction.NOTHING), 0),
     "rescoring is off by one": (rescores_by_one_more, 1),
-    "rechecking finds room": (rechecks_kindly, 0),
+    "rechecking finds room": (rechecks_kindly(NodeResourcesFit), 0),
     "labels are not signed": (signs(InterPodAffinity, _no_labels), 64),
     "tolerations are not signed": (signs(TaintToleration, _nothing), 26),
     "requests are not signed": (signs_no_requests, 96),
@@ -117,7 +136,26 @@ def test_it_is_seen(mutate: Mutation, seed: int, monkeypatch: Patch) -> None:
         run_from(seed)
 
 
-def run_from(seed: int) -> None:
+#: The same, with exclusive pods.
+AMONG_EXCLUSIVE: dict[str, tuple[Mutation, int]] = {
+    "exclusive pods are not read": (reads_of_coexistence(Change.EXCLUSIVE), 0),
+    "ordinary pods are not read": (reads_of_coexistence(Change.ORDINARY), 0),
+    "policies are not signed": (signs(CoexistPolicy, _nothing), 0),
+    "daemonset pods are signed like others": (signs(CoexistPolicy, _exclusive_only), 0),
+    "rechecking lets everybody in": (rechecks_kindly(CoexistPolicy), 0),
+    "what was skipped stays so": (keeps_skipping, 0),
+}
+
+
+@pytest.mark.parametrize(("mutate", "seed"), AMONG_EXCLUSIVE.values(), ids=AMONG_EXCLUSIVE)
+def test_it_is_seen_among_exclusive_pods(mutate: Mutation, seed: int, monkeypatch: Patch) -> None:
+    mutate(monkeypatch)
+
+    with pytest.raises(Differs):
+        run_from(seed, COEXISTING)
+
+
+def run_from(seed: int, shape: Shape | None = None) -> None:
     using = configuration()
     for each in range(seed, seed + _MOST_STREAMS):
-        run(each, using, recounts=False)
+        run(each, using, shape, recounts=False)

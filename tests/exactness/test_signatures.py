@@ -28,9 +28,10 @@ from mooring.objects.workload import ReplicaSet, Service
 from mooring.plugins import REGISTRY
 from mooring.simulate.golden import Recording, read
 from tests.builders import cluster, node, pod
+from tests.coexisting import annotated, daemon, exclusive, exclusive_daemon, static
 from tests.exactness.four_ways import configuration
-from tests.exactness.streams import Shape, World
-from tests.exactness.templates import template, variation
+from tests.exactness.streams import COEXISTING, Shape, World
+from tests.exactness.templates import coexisting, template, variation
 from tests.storage_builders import claiming, mounting, pv, pvc, storage_class
 from tests.strategies import OWNER, REQUIRED
 
@@ -70,6 +71,9 @@ def serving(**port: Any) -> Pod:
         pytest.param(
             pod(metadata={"annotations": {"a": "1"}}), pod(), id="annotations that nobody reads"
         ),
+        pytest.param(pod(), pod(spec={"coexistPolicy": "Any"}), id="policies that say the same"),
+        pytest.param(exclusive(), annotated(), id="policies, whichever way they are said"),
+        pytest.param(daemon(), static(), id="exempt pods"),
     ],
 )
 def test_alike(one: Pod, other: Pod) -> None:
@@ -80,6 +84,9 @@ def test_alike(one: Pod, other: Pod) -> None:
     ("one", "other"),
     [
         pytest.param(pod(cpu=1), pod(cpu=2), id="requests"),
+        pytest.param(pod(), exclusive(), id="policies"),
+        pytest.param(pod(), annotated(), id="policies as annotations"),
+        pytest.param(exclusive(), exclusive_daemon(), id="daemonsets"),
         pytest.param(pod(cpu=0), pod(), id="requests of 0 and none"),
         pytest.param(serving(), serving(hostIP="10.0.0.1"), id="addresses of ports"),
         pytest.param(serving(), serving(protocol="UDP"), id="protocols of ports"),
@@ -303,19 +310,29 @@ def test_what_is_signed_alike_is_decided_alike(seed: int) -> None:
     compare_templates(seed)
 
 
-def test_many_are_signed_alike() -> None:
-    assert sum(compare_templates(seed) for seed in range(10)) > 50
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=30)
+def test_exclusive_pods_that_are_signed_alike_are_decided_alike(seed: int) -> None:
+    compare_templates(seed, COEXISTING)
 
 
-def compare_templates(seed: int) -> int:
+@pytest.mark.parametrize("shape", [Shape(), COEXISTING], ids=["plain", "exclusive"])
+def test_many_are_signed_alike(shape: Shape) -> None:
+    assert sum(compare_templates(seed, shape) for seed in range(10)) > 50
+
+
+def compare_templates(seed: int, shape: Shape | None = None) -> int:
     """Random templates, and others that differ in one thing, over a random cluster."""
-    world, random = World(seed, Shape()), Random(seed)
+    shape = shape or Shape()
+    world, random = World(seed, shape), Random(seed)
     engine = Engine(configuration(), REGISTRY)
     for event in world.opening():
         engine.handle(event, 0.0)
     calm = random.random() < 0.3
     templates = [template(random, f"s{at}", ("default-scheduler",), calm=calm) for at in range(3)]
     templates += [variation(random, each, f"{each.name}v", calm=calm) for each in templates * 2]
+    if shape.coexisting:
+        templates += [coexisting(random, each) for each in templates]
     pods: list[Pod] = []
     for each in templates * 2:
         for event in world._create(each):

@@ -16,6 +16,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
 from mooring.objects.workload import ReplicaSet
 from tests.builders import node, pod
+from tests.coexisting import annotated, daemon, exclusive, static
 from tests.exactness.four_ways import FourWays, configuration, profile
 from tests.exactness.outsiders import WITH_OUTSIDERS
 from tests.storage_builders import claiming, csi_node, pv, pvc, storage_class
@@ -181,6 +182,72 @@ def test_a_preference_that_cannot_be_read() -> None:
 
     assert Told(node("a")).places(*pods) == {"p0": "a", "p1": "a"}
     assert Told(node("a"), node("b")).places(*pods) == {"p0": None, "p1": None}
+
+
+# Exclusive pods
+
+
+def test_the_first_exclusive_pod_concerns_pods_that_were_decided_before() -> None:
+    """While nobody is exclusive, ordinary pods are not even asked about it."""
+    told = Told(node("a", cpu=16), node("b", cpu=1))
+    alone = exclusive("alone", "a")
+
+    assert told.places(pod("p0", cpu="100m")) == {"p0": "a"}
+    told.apply(alone)
+    assert told.places(pod("p1", cpu="100m"), pod("p2", cpu="100m")) == {"p1": "b", "p2": "b"}
+    told.remove(alone)
+    assert told.places(pod("p3", cpu="100m")) == {"p3": "a"}
+    told.apply(annotated("again", "a"))
+    assert told.places(pod("p4", cpu="100m")) == {"p4": "b"}
+
+
+def test_a_node_that_is_kept_for_an_exclusive_pod_is_none_for_lesser_ones() -> None:
+    """Not even where no exclusive pod runs anywhere."""
+    told = Told(node("a", cpu=16), node("b", cpu=1))
+    assert told.places(pod("p0", cpu="100m")) == {"p0": "a"}
+    waiting = exclusive(
+        "waiting",
+        spec={"priority": 5, "schedulingGates": [{"name": "wait"}]},
+        status={"nominatedNodeName": "a"},
+    )
+    told.apply(waiting)
+    found = told.places(pod("p1", cpu="100m"), important("greater", 9, cpu="100m"))
+    assert found == {"greater": "a", "p1": "b"}
+    told.remove(waiting)
+    assert told.places(pod("p2", cpu="100m")) == {"p2": "a"}
+
+
+def test_pods_that_differ_in_owner_or_annotations_only() -> None:
+    """One template, and yet not alike: who owns a pod and what is noted on it matters."""
+    told = Told(node("a", cpu=16), node("b", cpu=1), pod("runs", node="a", cpu="100m"))
+
+    assert told.places(pod("p0")) == {"p0": "a"}
+    assert told.places(annotated("p1")) == {"p1": "b"}
+    assert told.places(daemon("p2"), pod("p3"), static("p4")) == {"p2": "a", "p3": "a", "p4": "a"}
+    assert told.places(daemon("p5", spec={"nodeSelector": {HOSTNAME: "b"}})) == {"p5": "b"}
+    assert told.places(pod("p6", spec={"nodeSelector": {HOSTNAME: "b"}})) == {"p6": None}
+
+
+def test_exclusive_pods_in_turn_with_others() -> None:
+    """What one of them takes is gone for the other, at once."""
+    told = Told(*(node(name) for name in "abcd"))
+    turns = [exclusive("e0"), pod("p0"), exclusive("e1"), pod("p1"), exclusive("e2"), pod("p2")]
+
+    found = told.places(*turns)
+    assert found.pop("e2") is None
+    alone, together = {found["e0"], found["e1"]}, {found["p0"], found["p1"], found["p2"]}
+    assert alone | together == set("abcd")
+    assert len(alone) == len(together) == 2
+
+
+def test_a_running_pod_that_begins_to_tolerate_no_others() -> None:
+    told = Told(node("a", cpu=16), node("b", cpu=1))
+
+    assert told.places(pod("p0", cpu="100m"), pod("p1", cpu="100m")) == {"p0": "a", "p1": "a"}
+    told.apply(pod("p0", cpu="100m", node="a"), annotated("p1", "a", cpu="100m"))
+    assert told.places(pod("p2", cpu="100m")) == {"p2": "b"}
+    told.apply(pod("p1", node="a", cpu="100m"))
+    assert told.places(pod("p3", cpu="100m")) == {"p3": "a"}
 
 
 # Plugins from elsewhere
