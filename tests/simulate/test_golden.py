@@ -19,6 +19,8 @@ _LONGEST = 60
 SCENARIOS = {
     "demo": Path("examples/demo"),
     "volumes": Path("examples/volumes"),
+    "mpi-workers": Path("examples/coexist-policy/mpi-workers.yaml"),
+    "database": Path("examples/coexist-policy/database.yaml"),
     **{path.stem: path for path in sorted(FOLDER.glob("*.yaml"))},
 }
 

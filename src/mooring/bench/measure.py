@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Protocol
 
 from mooring.engine import Engine
 from mooring.engine.actions import Action, BindPod, EvictPod
@@ -12,6 +13,12 @@ from mooring.engine.events import Applied, Bound, Evicted, Removed
 from mooring.objects.pod import Pod
 
 from .workloads import HIGH_PRIORITY, LOW_PRIORITY, Workload
+
+
+class MakeEngine(Protocol):
+    """Makes an engine with nothing in it; keywords switch feature gates."""
+
+    def __call__(self, **gates: bool) -> Engine: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from mooring.engine.actions import BindPod
 from mooring.engine.events import Applied, Removed
 from mooring.objects.pod import Pod
 
-from .measure import Measured, fill, measure, measure_preemption, place_all
+from .coexist import exclusive, overhead
+from .measure import MakeEngine, Measured, fill, measure, measure_preemption, place_all
 from .workloads import (
     HOPELESS,
     LOW_PRIORITY,
@@ -22,8 +23,6 @@ from .workloads import (
     Workload,
     kinds,
 )
-
-MakeEngine = Callable[[], Engine]
 
 
 def core(make_engine: MakeEngine, nodes: int, pods: int) -> Iterator[Measured]:
@@ -127,4 +126,6 @@ SUITES: dict[str, Callable[[MakeEngine, int, int], Iterator[Measured]]] = {
     "interleaved": interleaved,
     "scale": scale,
     "hopeless": hopeless,
+    "exclusive": exclusive,
+    "coexist-overhead": overhead,
 }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from mooring.engine import Engine
+    from mooring.bench.measure import MakeEngine
 
 
 class Suite(StrEnum):
@@ -20,6 +19,8 @@ class Suite(StrEnum):
     INTERLEAVED = "interleaved"
     SCALE = "scale"
     HOPELESS = "hopeless"
+    EXCLUSIVE = "exclusive"
+    COEXIST_OVERHEAD = "coexist-overhead"
     MEMORY = "memory"
 
 
@@ -50,14 +51,18 @@ def bench(
         print(f"{found.workload:28} {found.nodes:8,} {found.pods:8,} {rates}", flush=True)
 
 
-def _engines(*, reuse: bool) -> Callable[[], Engine]:
-    from mooring.config import default
+def _engines(*, reuse: bool) -> MakeEngine:
+    from mooring.config import FeatureGates, default
     from mooring.engine import Engine
     from mooring.engine.registry import registry
     from mooring.engine.reuse import ReuseSettings
     from mooring.framework.profile import known_plugins
 
     plugins = registry()
-    configuration = default(known_plugins(plugins))
+    known = known_plugins(plugins)
     settings = ReuseSettings(classes=reuse, batches=reuse)
-    return lambda: Engine(configuration, plugins, settings)
+
+    def make_engine(**gates: bool) -> Engine:
+        return Engine(default(known, FeatureGates(**gates)), plugins, settings)
+
+    return make_engine
