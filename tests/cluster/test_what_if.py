@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import given
 
 from mooring.cluster import Cluster, Nodes, WhatIf, check
+from mooring.cluster.taken import Taken
 from mooring.objects.node import Node
 from mooring.objects.pod import HostPort, Pod
 from tests.builders import cluster, node, pod
@@ -71,12 +72,16 @@ def test_of_what_is_itself_what_if() -> None:
 def test_many_rows_can_be_shifted_at_once() -> None:
     made = cluster(node("one"), node("two"), node("three"))
     what_if = WhatIf(made.nodes)
-    more = np.zeros((len(what_if.requested), 2), np.int64)
-    more[what_if.resources["cpu"]] = [5, 7]
+    more = Taken.nothing((len(what_if.requested), 2))
+    more.requests[what_if.resources["cpu"]] = [5, 7]
+    more.coexisting[:] = [[1, 0], [2, 3]]
     what_if.shift(np.array([2, 0]), more)
 
     assert what_if.requested[what_if.resources["cpu"], :3].tolist() == [7, 0, 5]
+    assert what_if.exclusive_pods[:3].tolist() == [0, 0, 1]
+    assert what_if.ordinary_pods[:3].tolist() == [3, 0, 2]
     assert not made.nodes.requested.any()
+    assert not made.nodes.ordinary_pods.any()
 
 
 @given(st.lists(nodes(), min_size=1, max_size=4, unique_by=lambda n: n.name), st.data())

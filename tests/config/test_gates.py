@@ -143,6 +143,7 @@ def test_all_problems_are_told_at_once() -> None:
     "gate",
     [
         pytest.param("NodeDeclaredFeatures", id="honoured: its plugin is not a default one"),
+        pytest.param("CoexistPolicy", id="honoured: so is this one's"),
         pytest.param("SchedulerPopFromBackoffQ", id="honoured by the queue"),
         pytest.param("SchedulerAsyncPreemption", id="actions are never waited for"),
         pytest.param("ClearingNominatedNodeNameAfterBinding", id="of the API server"),

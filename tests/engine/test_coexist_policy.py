@@ -99,6 +99,15 @@ def test_a_profile_that_names_the_plugin_needs_the_gate() -> None:
         driver(profiles=[named], gates=OFF)
 
 
+def test_its_place_among_the_filters() -> None:
+    """After what evicting cannot change, before the room for which it can."""
+    names = [plugin.name for plugin in driver().engine.profiles["default-scheduler"].filter]
+    at = names.index("CoexistPolicy")
+    assert names[at - 1 : at + 2] == ["NodePorts", "CoexistPolicy", "NodeResourcesFit"]
+    off = driver(gates=OFF).engine.profiles["default-scheduler"].filter
+    assert [plugin.name for plugin in off] == names[:at] + names[at + 1 :]
+
+
 # Upgrade, downgrade, upgrade
 
 

@@ -1,4 +1,4 @@
-"""Laws of preemption, over clusters in which only room decides."""
+"""Laws of preemption, over clusters in which room and coexist policies decide."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from mooring.engine.cycle import decide
 from mooring.framework.attempt import Failed
 from mooring.framework.plugin import Remedy
 from mooring.framework.profile import Profile
+from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS
 from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
 from mooring.objects.workload import PodDisruptionBudget
 from mooring.plugins.default_preemption import DefaultPreemption
 from tests.builders import node, pod
+from tests.coexisting import DAEMON
 from tests.engine.driver import engine
 from tests.strategies import columns_of
 
@@ -37,6 +39,8 @@ BUDGETS = st.lists(
     max_size=2,
 )
 
+POLICIES = st.sampled_from([{}, {}, {}, {"coexistPolicy": DAEMONSET_AND_STATIC_PODS}])
+
 
 @st.composite
 def running(draw: st.DrawFn, name: str, on: str) -> Pod:
@@ -45,7 +49,8 @@ def running(draw: st.DrawFn, name: str, on: str) -> Pod:
         name,
         node=on,
         labels=draw(st.sampled_from([{}, {"app": "web"}, {"app": "db"}])),
-        spec={"priority": draw(st.integers(0, 4))},
+        spec={"priority": draw(st.integers(0, 4)), **draw(POLICIES)},
+        metadata=draw(st.sampled_from([{}, {}, {}, DAEMON])),
         status={} if start is None else {"startTime": f"2024-01-01T00:00:{start:02}Z"},
         cpu=draw(st.integers(0, 3)),
         memory=draw(st.integers(0, 3)),
@@ -99,7 +104,10 @@ def cases(draw: st.DrawFn) -> Case | None:
     for budget in draw(BUDGETS):
         made.cluster.put_workload(budget)
     asks = pod(
-        "asks", spec={"priority": draw(st.integers(0, 4))}, cpu=4, memory=draw(st.integers(0, 4))
+        "asks",
+        spec={"priority": draw(st.integers(0, 4)), **draw(POLICIES)},
+        cpu=draw(st.sampled_from([4, 4, 0])),
+        memory=draw(st.integers(0, 4)),
     )
     if draw(st.booleans()):
         rival = draw(running("rival", ""))
@@ -199,7 +207,7 @@ def test_looking_for_victims_changes_nothing(case: Case | None) -> None:
 @given(cases())
 @LAW
 def test_the_quick_way_agrees_with_the_exact_one(case: Case | None) -> None:
-    """A host port makes the filters read more than room: then rows are looked at one by one."""
+    """A host port makes the filters read more than counts: then rows are looked at one by one."""
     if case is None:
         return
     quick = case.remedy()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
 
@@ -219,7 +220,10 @@ def _with_requests(
 ) -> Iterable[tuple[Pod, dict[str, int]]]:
     begin = int(lesser.begins[at])
     for offset, pod in enumerate(lesser.pods(at)):
-        column = lesser.requests[:, begin + offset].tolist()
+        taken = lesser.taken.at(np.array([begin + offset]))
+        found = int(taken.exclusive[0]), int(taken.ordinary[0])
+        _same(f"kind of pod {pod.key}", found, (is_exclusive(pod), is_ordinary(pod)))
+        column = taken.requests[:, 0].tolist()
         yield pod, {name: column[i] for name, i in state.columns.resources.items() if column[i]}
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from mooring.objects.node import Node
 from mooring.objects.node_selector import Malformed, NodeRequirement, NodeTerm
 from mooring.objects.pod import HostPort, Pod
-from mooring.objects.resources import PODS
 from mooring.objects.selector import Labels
 from mooring.objects.taint import Taint
 
@@ -28,6 +27,7 @@ from .ports import PortColumns
 from .row_facts import RowFacts
 from .standing_terms import StandingTerm, StandingTerms, TermKind
 from .storage import Storage
+from .taken import Taken
 from .tally import PodMatch, Tallies, Tally
 from .vocabulary import ABSENT, Vocabulary
 from .volume_use import VolumeUse
@@ -213,10 +213,10 @@ class Nodes:
             state.pod_table = PodTable(state.columns, state.placed)
         return state.pod_table.below(priority, rows, state.columns.capacity)
 
-    def nominated_weight(self, pod: Pod) -> NDArray[np.int64] | None:
-        """What other pods of at least its priority ask for where they are nominated.
+    def nominated_weight(self, pod: Pod) -> Taken | None:
+        """What other pods of at least its priority will take where they are nominated, per row.
 
-        int64[resource, row]; None if there are none.
+        None if there are none.
         """
         nominations, columns = self._state.nominations, self._state.columns
         weight = nominations.weight(pod.priority, columns)
@@ -224,10 +224,8 @@ class Nodes:
         if weight is None or row is None:
             return weight
         own = nominations.on(self.name(row))[pod.uid]
-        weight = weight.copy()
-        for name, request in own.held.requests:
-            weight[columns.resources[name], row] -= request
-        weight[columns.resources[PODS], row] -= 1
+        weight = weight.copied()
+        weight.count(own, row, -1, columns.resources)
         return weight
 
     def view(self, row: int) -> NodeView:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
 
-from .arrays import grown
 from .columns import Columns
+from .taken import Taken
 
 
 class Nominations:
@@ -20,8 +17,8 @@ class Nominations:
     def __init__(self) -> None:
         self._node_of: dict[str, str] = {}
         self._pods_on: dict[str, dict[str, Pod]] = {}
-        #: What nominated pods ask for, int64[resource, row], by their priority.
-        self._levels: dict[int, NDArray[np.int64]] = {}
+        #: What nominated pods will take, per row, by their priority.
+        self._levels: dict[int, Taken] = {}
 
     def node_of(self, pod: Pod) -> str:
         """The node a pod is nominated to, or an empty name."""
@@ -57,31 +54,18 @@ class Nominations:
         """A nomination to a row began (1) or ended (-1); every resource has its column already."""
         shape = columns.requested.shape
         level = self._levels.get(pod.priority)
-        if level is None:
-            level = np.zeros(shape, np.int64)
-        elif level.shape != shape:
-            level = _fitted(level, shape)
+        level = Taken.nothing(shape) if level is None else level.fitted(shape)
         self._levels[pod.priority] = level
-        for name, request in pod.held.requests:
-            level[columns.resources[name], row] += amount * request
-        level[columns.resources[PODS], row] += amount
-        if amount < 0 and not level[columns.resources[PODS]].any():
+        level.count(pod, row, amount, columns.resources)
+        if amount < 0 and not level.requests[columns.resources[PODS]].any():
             del self._levels[pod.priority]
 
-    def weight(self, priority: int, columns: Columns) -> NDArray[np.int64] | None:
-        """What pods of at least a priority ask for, int64[resource, row]; None if none do."""
+    def weight(self, priority: int, columns: Columns) -> Taken | None:
+        """What pods of at least a priority will take, per row; None if there are none."""
         shape = columns.requested.shape
-        total: NDArray[np.int64] | None = None
+        total: Taken | None = None
         for level_priority, level in self._levels.items():
             if level_priority >= priority:
-                level = level if level.shape == shape else _fitted(level, shape)
+                level = level.fitted(shape)
                 total = level if total is None else total + level
         return total
-
-
-def _fitted(level: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """A level with room for resources and rows that came later."""
-    resources, rows = shape
-    more = np.zeros((resources, level.shape[1]), np.int64)
-    more[: len(level)] = level
-    return grown(more, rows)[:, :rows]

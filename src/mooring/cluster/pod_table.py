@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.objects.pod import Pod
-from mooring.objects.resources import PODS
 
 from .arrays import grown
 from .columns import Columns
+from .taken import Taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,7 @@ class LesserPods:
     slots: NDArray[np.intp]
     priorities: NDArray[np.int64]
     starts: NDArray[np.float64]
-    #: int64[resource, pod]
-    requests: NDArray[np.int64]
+    taken: Taken
     table: PodTable
 
     def pods(self, at: int) -> tuple[Pod, ...]:
@@ -57,7 +56,7 @@ class PodTable:
         self._starts: NDArray[np.float64] = np.zeros(64, np.float64)
         #: Tells equally important pods apart: who came first stays first.
         self._order: NDArray[np.int64] = np.zeros(64, np.int64)
-        self._requests: NDArray[np.int64] = np.zeros((len(columns.requested), 64), np.int64)
+        self._taken = Taken.nothing((len(columns.requested), 64))
         for row, pod in placed:
             self.add(pod, row)
 
@@ -71,10 +70,8 @@ class PodTable:
         self._rows[slot] = row
         self._order[slot] = self._arrivals
         self._arrivals += 1
-        self._requests[:, slot] = 0
-        for name, request in pod.held.requests:
-            self._requests[self._columns.resources[name], slot] = request
-        self._requests[self._columns.resources[PODS], slot] = 1
+        self._taken.clear(slot)
+        self._taken.count(pod, slot, 1, self._columns.resources)
         self._describe(pod, slot)
 
     def remove(self, pod: Pod) -> None:
@@ -106,7 +103,7 @@ class PodTable:
             slots,
             self._priorities[slots],
             self._starts[slots],
-            self._requests[:, slots],
+            self._taken.at(slots),
             self,
         )
 
@@ -127,11 +124,8 @@ class PodTable:
         return slot
 
     def _widen(self) -> None:
-        """Makes room for resources that came after the table."""
-        if len(self._requests) < len(self._columns.requested):
-            wider = np.zeros((len(self._columns.requested), self._requests.shape[1]), np.int64)
-            wider[: len(self._requests)] = self._requests
-            self._requests = wider
+        """Makes room for resources and slots that came after the table."""
+        self._taken = self._taken.fitted((len(self._columns.requested), len(self._rows)))
 
     def _grow(self, length: int) -> None:
         if length > len(self._rows):
@@ -139,7 +133,6 @@ class PodTable:
             self._priorities = grown(self._priorities, length)
             self._starts = grown(self._starts, length)
             self._order = grown(self._order, length)
-            self._requests = grown(self._requests, length)
 
     def __iter__(self) -> Iterable[tuple[int, Pod]]:
         """Every pod with its row."""

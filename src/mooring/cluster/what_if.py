@@ -9,10 +9,11 @@ from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
 
 from .arrays import frozen
-from .coexistence import coexistence_change, count_coexistence
+from .coexistence import count_coexistence
 from .columns import NONZERO_CPU, NONZERO_MEMORY
 from .nodes import Nodes
 from .ports import PortColumns
+from .taken import Taken
 from .volume_use import VolumeUse
 
 
@@ -42,12 +43,15 @@ class WhatIf(Nodes):
             # As in kube-scheduler, where a node's ports are a set, not a count.
             self._writable_ports().vacate(pod.spec.host_ports, row)
 
-    def shift(self, rows: NDArray[np.intp], requests: NDArray[np.int64]) -> None:
-        """Changes what is requested on many rows at once: int64[resource, place in rows].
+    def shift(self, rows: NDArray[np.intp], taken: Taken) -> None:
+        """Changes what is taken on many rows at once; a place of `taken` is one of `rows`.
 
-        That is the room that pods take; what they count for in scoring stays as it is.
+        That is what filters count of pods; what these count for in scoring stays as it is.
         """
-        self.requested[:, rows] += requests
+        self.requested[:, rows] += taken.requests
+        self._own_coexistence()
+        self.exclusive_pods[rows] += taken.exclusive
+        self.ordinary_pods[rows] += taken.ordinary
 
     def _count(self, pod: Pod, row: int, amount: int) -> None:
         held = pod.held
@@ -60,14 +64,13 @@ class WhatIf(Nodes):
         self.nonzero_requested[NONZERO_MEMORY, row] += amount * held.nonzero_memory_bytes
         if pod.spec.volumes:
             self._writable_volume_use().count(pod, row, amount)
-        if coexistence_change(pod):
-            self._count_coexistence(pod, row, amount)
+        self._own_coexistence()
+        count_coexistence(pod, row, amount, self.exclusive_pods, self.ordinary_pods)
 
-    def _count_coexistence(self, pod: Pod, row: int, amount: int) -> None:
+    def _own_coexistence(self) -> None:
         if not self.ordinary_pods.flags.writeable:
             self.exclusive_pods = self.exclusive_pods.copy()
             self.ordinary_pods = self.ordinary_pods.copy()
-        count_coexistence(pod, row, amount, self.exclusive_pods, self.ordinary_pods)
 
     def _writable_ports(self) -> PortColumns:
         if not self._own_ports:

@@ -18,9 +18,11 @@ from .plugin import PreFilter
 from .profile import Profile
 from .run import active_filters, filter_rows
 
-# What a pod changes on its row besides the room it takes.
-_BEYOND_ROOM = Change.ALL & ~(
+# What a pod changes on its row besides what `Taken` counts.
+_BEYOND_COUNTS = Change.ALL & ~(
     Change.REQUESTED
+    | Change.EXCLUSIVE
+    | Change.ORDINARY
     | Change.ALLOCATABLE
     | Change.LABELS
     | Change.TAINTS
@@ -33,9 +35,10 @@ _BEYOND_ROOM = Change.ALL & ~(
 )
 
 
-def reads_only_room(profile: Profile, pre_filtered: PreFiltered) -> bool:
-    """Whether other pods matter to this one's filters only by the room that they take."""
-    return not any(plugin.reads & _BEYOND_ROOM for plugin in active_filters(profile, pre_filtered))
+def reads_only_counts(profile: Profile, pre_filtered: PreFiltered) -> bool:
+    """Whether other pods matter to this one's filters only by what is counted of them: `Taken`."""
+    active = active_filters(profile, pre_filtered)
+    return not any(plugin.reads & _BEYOND_COUNTS for plugin in active)
 
 
 def filter_with_nominated(
@@ -74,28 +77,28 @@ def _with_nominated(
     """The answers for those of the rows that pods are nominated to, with these on them."""
     if not nodes.nominations:
         return ()
-    if reads_only_room(profile, pre_filtered):
-        crowded = _crowded_room(profile, pod, pre_filtered, nodes, rows)
+    if reads_only_counts(profile, pre_filtered):
+        crowded = _crowded_counts(profile, pod, pre_filtered, nodes, rows)
         return () if crowded is None else (crowded,)
     return _crowded(profile, pod, pre_filtered, nodes, _weighing(pod, nodes, rows))
 
 
-def _crowded_room(
+def _crowded_counts(
     profile: Profile,
     pod: Pod,
     pre_filtered: PreFiltered,
     nodes: Nodes,
     rows: NDArray[np.intp],
 ) -> Filtered | None:
-    """The filters' answers for rows with the room of their nominated pods taken."""
+    """The filters' answers for rows with what their nominated pods will take gone."""
     weight = nodes.nominated_weight(pod)
     if weight is None:
         return None
-    nominated = rows[weight[nodes.resources[PODS], rows] > 0]
+    nominated = rows[weight.requests[nodes.resources[PODS], rows] > 0]
     if not len(nominated):
         return None
     what_if = WhatIf(nodes)
-    what_if.shift(nominated, weight[:, nominated])
+    what_if.shift(nominated, weight.at(nominated))
     return filter_rows(profile, pod, pre_filtered, what_if, nominated)
 
 

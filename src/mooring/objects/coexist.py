@@ -42,10 +42,15 @@ def is_exclusive(pod: Pod) -> bool:
     return policy_of(pod) == DAEMONSET_AND_STATIC_PODS
 
 
+def is_daemonset_pod(pod: Pod) -> bool:
+    """Whether a daemonset controls it."""
+    owner = pod.owner
+    return owner is not None and owner.kind == "DaemonSet"
+
+
 def is_ordinary(pod: Pod) -> bool:
     """Whether it is neither a daemonset's pod nor a static one."""
-    owner = pod.owner
-    return not ((owner is not None and owner.kind == "DaemonSet") or MIRROR in pod.annotations)
+    return not (is_daemonset_pod(pod) or MIRROR in pod.annotations)
 
 
 def unknown_policy(pod: Pod) -> str | None:

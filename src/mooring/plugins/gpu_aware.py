@@ -27,6 +27,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Reason
 from mooring.framework.verdict import Verdict
+from mooring.objects.coexist import is_daemonset_pod
 from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -197,7 +198,8 @@ class GPUAware(PreFilter[GPUNames], Filter[GPUNames], PreScore[GPUNames], Score[
         # A claim may be one to a GPU, whatever it is called.
         if pod.spec.resource_claims or self._asks_for_gpu(pod):
             return False
-        return not (self._is_daemon(pod) or self._is_device_plugin(pod))
+        is_daemon = self._args.exempt_daemon_sets and is_daemonset_pod(pod)
+        return not (is_daemon or self._is_device_plugin(pod))
 
     def _asks_for_gpu(self, pod: Pod) -> bool:
         return any(
@@ -206,10 +208,6 @@ class GPUAware(PreFilter[GPUNames], Filter[GPUNames], PreScore[GPUNames], Score[
             if container.resources and container.resources.limits
             for name, amount in container.resources.limits.items()
         )
-
-    def _is_daemon(self, pod: Pod) -> bool:
-        owner = pod.owner
-        return self._args.exempt_daemon_sets and owner is not None and owner.kind == "DaemonSet"
 
     def _is_device_plugin(self, pod: Pod) -> bool:
         images = {

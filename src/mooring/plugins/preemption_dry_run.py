@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, WhatIf
 from mooring.cluster.pod_table import LesserPods
+from mooring.cluster.taken import Taken
 from mooring.framework.attempt import PreFiltered
 from mooring.framework.nominated import (
     filter_with_nominated,
-    reads_only_room,
+    reads_only_counts,
     with_pod,
     without_pod,
 )
@@ -31,6 +32,9 @@ from .preemption_candidates import PRIORITY_SHIFT, Candidates
 
 # Rows that are looked at together, at the least: fewer save nothing.
 _AT_ONCE = 64
+
+# What pods that leave a row change there for such a filter.
+_COUNTED = Change.REQUESTED | Change.EXCLUSIVE | Change.ORDINARY
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 
@@ -72,8 +76,8 @@ class DryRun:
             self.reasons[NO_VICTIMS] += without
         if not len(lesser.rows):
             return Candidates.of(())
-        if reads_only_room(self.profile, self.pre_filtered):
-            return RoomDryRun(self, lesser).candidates()
+        if reads_only_counts(self.profile, self.pre_filtered):
+            return CountsDryRun(self, lesser).candidates()
         by_row = (self._on_row(row, lesser.pods(at)) for at, row in enumerate(lesser.rows.tolist()))
         return Candidates.of([found for found in by_row if found is not None])
 
@@ -134,23 +138,22 @@ class RowState:
         return replace(self, pre_filtered=replace(self.pre_filtered, prepared=prepared))
 
 
-class RoomDryRun:
-    """Many rows at once, for a pod whose filters see others only by the room that they take."""
+class CountsDryRun:
+    """Many rows at once, for a pod whose filters see others only by what is counted of them."""
 
     def __init__(self, run: DryRun, lesser: LesserPods) -> None:
         self._run = run
         self._lesser = lesser
         self._what_if = WhatIf(run.nodes)
-        self._room = [
+        self._counting = [
             plugin
             for plugin in active_filters(run.profile, run.pre_filtered)
-            if plugin.reads & Change.REQUESTED
+            if plugin.reads & _COUNTED
         ]
 
     def candidates(self) -> Candidates:
         run = self._run
-        sums = np.add.reduceat(self._lesser.requests, self._lesser.begins, axis=1)
-        self._what_if.shift(self._lesser.rows, -sums)
+        self._what_if.shift(self._lesser.rows, -self._lesser.taken.summed(self._lesser.begins))
         outcome = filter_with_nominated(
             run.profile, run.pod, run.pre_filtered, self._what_if, self._lesser.rows
         )
@@ -166,7 +169,7 @@ class RoomDryRun:
         """Per pod of the flat arrays whether evicting it breaks a budget."""
         budgets = self._run.budgets
         if not budgets:
-            return np.zeros(self._lesser.requests.shape[1], np.bool_)
+            return np.zeros(len(self._lesser.slots), np.bool_)
         by_row = (self._lesser.pods(at) for at in range(len(self._lesser.rows)))
         return np.array([flag for pods in by_row for flag in breaking(pods, budgets)], np.bool_)
 
@@ -179,42 +182,43 @@ class RoomDryRun:
 
     def _reprieve(self, fitting: NDArray[np.intp], order: NDArray[np.intp]) -> Mask:
         """Per pod of the flat arrays whether it must go: all at first, then one by one less."""
-        gone = np.zeros(self._lesser.requests.shape[1], np.bool_)
+        gone = np.zeros(len(self._lesser.slots), np.bool_)
         crowd = self._crowd()
         for turn in range(int(self._lesser.counts[fitting].max(initial=0))):
             places = fitting[self._lesser.counts[fitting] > turn]
             pods = order[self._lesser.begins[places] + turn]
             rows = self._lesser.rows[places]
-            self._what_if.shift(rows, self._lesser.requests[:, pods])
+            self._what_if.shift(rows, self._lesser.taken.at(pods))
             spared = self._fits(rows, crowd)
             gone[pods[~spared]] = True
-            self._what_if.shift(rows[~spared], -self._lesser.requests[:, pods[~spared]])
+            self._what_if.shift(rows[~spared], -self._lesser.taken.at(pods[~spared]))
         return gone
 
-    def _crowd(self) -> NDArray[np.int64] | None:
+    def _crowd(self) -> Taken | None:
         """What nominated pods take on the rows that have some."""
         weight = self._run.nodes.nominated_weight(self._run.pod)
-        if weight is None or not weight[self._run.nodes.resources[PODS], self._lesser.rows].any():
+        pods = self._run.nodes.resources[PODS]
+        if weight is None or not weight.requests[pods, self._lesser.rows].any():
             return None
         return weight
 
-    def _fits(self, rows: NDArray[np.intp], crowd: NDArray[np.int64] | None) -> Mask:
-        fits = self._has_room(rows)
+    def _fits(self, rows: NDArray[np.intp], crowd: Taken | None) -> Mask:
+        fits = self._takes_it(rows)
         if crowd is None:
             return fits
-        crowded = np.flatnonzero(crowd[self._run.nodes.resources[PODS], rows])
+        crowded = np.flatnonzero(crowd.requests[self._run.nodes.resources[PODS], rows])
         if len(crowded):
             there = rows[crowded]
-            self._what_if.shift(there, crowd[:, there])
-            fits[crowded] &= self._has_room(there)
-            self._what_if.shift(there, -crowd[:, there])
+            self._what_if.shift(there, crowd.at(there))
+            fits[crowded] &= self._takes_it(there)
+            self._what_if.shift(there, -crowd.at(there))
         return fits
 
-    def _has_room(self, rows: NDArray[np.intp]) -> Mask:
+    def _takes_it(self, rows: NDArray[np.intp]) -> Mask:
         # The other filters do not read what was moved, and they accept these rows.
         run = self._run
         return filter_rows(
-            run.profile, run.pod, run.pre_filtered, self._what_if, rows, self._room
+            run.profile, run.pod, run.pre_filtered, self._what_if, rows, self._counting
         ).feasible
 
     def _weighed(self, fitting: NDArray[np.intp], gone: Mask, broken: Mask) -> Candidates:
