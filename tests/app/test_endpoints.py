@@ -13,14 +13,15 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from mooring.app import endpoints
+from mooring.app import tls_site
 from mooring.app.authorization import Authorizer
 from mooring.app.certificates import CertificateSettings, self_signed
 from mooring.app.configz import configz
-from mooring.app.endpoints import Content, ServingSettings, serving
+from mooring.app.endpoints import Content, serving
 from mooring.app.metrics import Metrics
 from mooring.app.pod_resources import pod_resources
 from mooring.app.recorder import Recorder
+from mooring.app.tls_site import ServingSettings
 from mooring.config import default
 from mooring.engine import Engine
 from mooring.engine.events import Applied
@@ -175,7 +176,7 @@ async def test_plain_http_is_not_served(reviews: Reviews) -> None:
 async def test_a_new_certificate_is_served_without_a_restart(
     reviews: Reviews, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoints, "_REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr(tls_site, "_REFRESH_SECONDS", 0.0)
     files = CertificateSettings(str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
     first = _write(files)
     async with server(reviews, files) as served:

@@ -91,7 +91,7 @@ def test_the_dashboard_has_one_panel_per_place() -> None:
     assert len(taken) == len(set(taken))
 
 
-@pytest.mark.parametrize("folder", ["base", "default-scheduler", "metrics-reader"])
+@pytest.mark.parametrize("folder", ["base", "default-scheduler", "metrics-reader", "webhook"])
 def test_kustomize_builds_it(folder: str) -> None:
     kubectl = shutil.which("kubectl")
     if kubectl is None:

@@ -66,7 +66,16 @@ def why(outcome: dict[str, Any]) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", PLUGINS)
 def test_its_own_tests_pass(name: str) -> None:
-    done = run("pytest", "-q", "-p", "no:cacheprovider", folder=EXAMPLES / name, path=[])
+    done = run(
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:asyncio",
+        folder=EXAMPLES / name,
+        path=[],
+    )
 
     assert done.returncode == 0, done.stdout + done.stderr
 

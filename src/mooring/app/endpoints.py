@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from .authorization import Authorizer, Denied
-from .certificates import Certificates, CertificateSettings
 from .health import Check, HealthChecks
-from .logs import named
 from .metrics import CONTENT_TYPE
-
-LOG = named("mooring.endpoints")
-
-#: Where kube-scheduler serves.
-SECURE_PORT = 10259
-
-# How often the files of the certificate are looked at.
-_REFRESH_SECONDS = 10.0
+from .tls_site import ServingSettings, tls_site
 
 _PLAIN = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
 _METRICS = {"Content-Type": CONTENT_TYPE}
-
-
-@dataclass(frozen=True, slots=True)
-class ServingSettings:
-    """Where to serve. Port 0 takes any that is free."""
-
-    bind_address: str = "0.0.0.0"
-    secure_port: int = SECURE_PORT
-    certificate: CertificateSettings = field(default_factory=CertificateSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +35,8 @@ async def serving(
     settings: ServingSettings, content: Content, authorizer: Authorizer
 ) -> AsyncIterator[int]:
     """Serves for as long as the context lasts; gives the port."""
-    certificates = Certificates(settings.certificate)
-    runner = web.AppRunner(application(content, authorizer), access_log=None)
-    async with AsyncExitStack() as stack:
-        await runner.setup()
-        stack.push_async_callback(runner.cleanup)
-        site = web.TCPSite(
-            runner,
-            settings.bind_address,
-            settings.secure_port,
-            ssl_context=certificates.context,
-        )
-        await site.start()
-        refreshing = asyncio.create_task(_keep_fresh(certificates))
-        stack.callback(refreshing.cancel)
-        port = runner.addresses[0][1]
-        LOG.info("Serving securely", address=settings.bind_address, port=port)
+    async with tls_site(application(content, authorizer), settings) as port:
         yield port
-
-
-async def _keep_fresh(certificates: Certificates) -> None:
-    while True:
-        await asyncio.sleep(_REFRESH_SECONDS)
-        certificates.refresh()
 
 
 def application(content: Content, authorizer: Authorizer) -> web.Application:

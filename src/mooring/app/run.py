@@ -20,7 +20,7 @@ from . import logs
 from .authorization import AuthorizationSettings, Authorizer
 from .compare import compare
 from .configz import configz
-from .endpoints import Content, ServingSettings, serving
+from .endpoints import Content, serving
 from .feed import Feed
 from .health import ping
 from .leadership import Leadership
@@ -29,6 +29,7 @@ from .perform import Performer
 from .pod_resources import pod_resources
 from .recorder import Recorder
 from .scheduler import Scheduler
+from .tls_site import ServingSettings
 
 _log = logs.named(__name__)
 

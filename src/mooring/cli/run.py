@@ -158,9 +158,9 @@ def run(  # noqa: PLR0913 - one for each flag
     from mooring.app import logs
     from mooring.app.authorization import AuthorizationSettings
     from mooring.app.certificates import CertificateSettings
-    from mooring.app.endpoints import ServingSettings
     from mooring.app.recorder import Recorder
     from mooring.app.run import Settings, schedule
+    from mooring.app.tls_site import ServingSettings
     from mooring.client.credentials import connect
 
     from .scheduler import engine

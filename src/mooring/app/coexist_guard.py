@@ -1,0 +1,92 @@
+"""Keeping the coexist policy where no kubelet can: at the API server's door.
+
+A guard knows which pods are on which node, and those that it has let in but not seen there yet, so
+that of two bindings at the same moment only one passes. It is best effort: it knows of a pod when
+the watch tells it, and another replica's guard knows nothing of this one's reservations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import monotonic
+
+import msgspec
+
+from mooring.objects.coexist import Refusal, admit
+from mooring.objects.decode import Object
+from mooring.objects.pod import Pod
+
+from . import logs
+
+_log = logs.named(__name__)
+
+# A binding that was let in and is not seen by then was not made.
+_RESERVED_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Reservation:
+    pod: Pod
+    node: str
+    until: float
+
+
+class CoexistGuard:
+    """Which pods are where. Pods are delivered to it as by a watch."""
+
+    def __init__(self, *, enabled: bool = True, clock: Callable[[], float] = monotonic) -> None:
+        self._enabled = enabled
+        self._clock = clock
+        self._pods: dict[str, Pod] = {}
+        self._placed: dict[str, dict[str, Pod]] = {}
+        self._reserved: dict[str, _Reservation] = {}
+
+    def find(self, namespace: str, name: str) -> Pod | None:
+        """The pod of that name, as last seen."""
+        return self._pods.get(f"{namespace}/{name}")
+
+    def review(self, pod: Pod, node: str, *, reserve: bool = True) -> Refusal | None:
+        """Whether a pod may go to a node; if so, the node counts it from now on."""
+        refused = admit(pod, self._present(node), enabled=self._enabled)
+        if refused is None and reserve and self._enabled:
+            until = self._clock() + _RESERVED_SECONDS
+            self._reserved[pod.uid] = _Reservation(pod, node, until)
+        return refused
+
+    def _present(self, node: str) -> Iterator[Pod]:
+        yield from self._placed.get(node, {}).values()
+        now = self._clock()
+        for uid, reserved in list(self._reserved.items()):
+            if reserved.until <= now:
+                del self._reserved[uid]
+            elif reserved.node == node:
+                yield reserved.pod
+
+    # What the watch tells
+
+    def applied(self, item: Object, raw: bytes | msgspec.Raw) -> None:
+        if not isinstance(item, Pod):
+            return
+        self._forget(self._pods.get(item.key))
+        self._pods[item.key] = item
+        if item.node_name:
+            self._reserved.pop(item.uid, None)
+            if not item.is_finished:
+                self._placed.setdefault(item.node_name, {})[item.uid] = item
+
+    def removed(self, item: Object) -> None:
+        if isinstance(item, Pod):
+            self._forget(self._pods.pop(item.key, None))
+            self._reserved.pop(item.uid, None)
+
+    def unreadable(self, kind: str, key: str, problem: str) -> None:
+        _log.error("Left out an object that cannot be read", kind=kind, object=key, problem=problem)
+
+    def _forget(self, pod: Pod | None) -> None:
+        if pod is None or not pod.node_name:
+            return
+        there = self._placed.get(pod.node_name, {})
+        there.pop(pod.uid, None)
+        if not there:
+            self._placed.pop(pod.node_name, None)

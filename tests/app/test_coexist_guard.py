@@ -1,0 +1,82 @@
+"""The guard: what is on a node, and what is on its way there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.app.coexist_guard import CoexistGuard
+from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
+from mooring.objects.pod import Pod
+from tests.builders import pod
+
+EXCLUSIVE: dict[str, Any] = {"metadata": {"annotations": {ANNOTATION: DAEMONSET_AND_STATIC_PODS}}}
+
+
+def guard(*pods: Pod, now: list[float] | None = None) -> CoexistGuard:
+    clock = now or [0.0]
+    made = CoexistGuard(clock=lambda: clock[0])
+    for each in pods:
+        made.applied(each, b"")
+    return made
+
+
+def test_an_exclusive_pod_is_kept_off_a_node_with_others_and_others_off_its_node() -> None:
+    it = guard(pod("web", node="n1"), pod("mpi", node="n2", **EXCLUSIVE))
+
+    assert it.review(pod("mpi2", **EXCLUSIVE), "n1") is not None
+    assert it.review(pod("web2"), "n2") is not None
+    assert it.review(pod("web2"), "n1") is None
+    assert it.review(pod("mpi2", **EXCLUSIVE), "n3") is None
+
+
+def test_of_two_bindings_at_the_same_moment_only_one_passes() -> None:
+    it = guard()
+
+    assert it.review(pod("mpi", **EXCLUSIVE), "n1") is None
+    refused = it.review(pod("web"), "n1")
+    assert refused is not None
+    assert refused.message.endswith("default/mpi")
+    # The same binding again, as when the answer to the first was lost, passes.
+    assert it.review(pod("mpi", **EXCLUSIVE), "n1") is None
+
+
+def test_a_dry_run_takes_no_place() -> None:
+    it = guard()
+    it.review(pod("mpi", **EXCLUSIVE), "n1", reserve=False)
+
+    assert it.review(pod("web"), "n1") is None
+
+
+def test_a_binding_that_was_not_made_gives_its_place_back() -> None:
+    now = [0.0]
+    it = guard(now=now)
+    it.review(pod("mpi", **EXCLUSIVE), "n1")
+    now[0] = 31.0
+
+    assert it.review(pod("web"), "n1") is None
+
+
+def test_what_the_watch_tells_takes_the_place_of_a_reservation() -> None:
+    it = guard()
+    it.review(pod("mpi", **EXCLUSIVE), "n1")
+    it.applied(pod("mpi", node="n2", **EXCLUSIVE), b"")
+
+    assert it.review(pod("web"), "n1") is None
+    assert it.review(pod("web2"), "n2") is not None
+
+
+def test_pods_that_ended_or_are_gone_do_not_count() -> None:
+    it = guard(pod("mpi", node="n1", **EXCLUSIVE), pod("mpi2", node="n2", **EXCLUSIVE))
+    it.applied(pod("mpi", node="n1", status={"phase": "Succeeded"}, **EXCLUSIVE), b"")
+    it.removed(pod("mpi2", node="n2", **EXCLUSIVE))
+
+    assert it.review(pod("web"), "n1") is None
+    assert it.review(pod("web2"), "n2") is None
+    assert it.find("default", "mpi2") is None
+
+
+def test_with_the_gate_off_everything_passes() -> None:
+    it = CoexistGuard(enabled=False)
+    it.applied(pod("mpi", node="n1", **EXCLUSIVE), b"")
+
+    assert it.review(pod("web"), "n1") is None
