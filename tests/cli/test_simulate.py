@@ -329,7 +329,7 @@ def test_bad_usage_is_2(mooring: Mooring, arguments: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("debug", [False, True])
 def test_an_internal_error(mooring: Mooring, monkeypatch: pytest.MonkeyPatch, debug: bool) -> None:
-    def break_down(paths: list[str]) -> None:
+    def break_down(*given: object) -> None:
         raise RuntimeError("oh\x1b no")
 
     monkeypatch.setattr(loading, "load", break_down)

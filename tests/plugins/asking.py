@@ -61,14 +61,14 @@ def scores(plugin: Score[Any], pod: Pod, cluster: Cluster) -> dict[str, int] | N
     return dict(zip(nodes.names(nodes.rows.tolist()), answer.tolist(), strict=True))
 
 
-def listens(plugin: Plugin) -> set[tuple[Resource, Action]]:
+def listens(plugin: Plugin) -> set[tuple[Resource | str, Action]]:
     """The events that the plugin asks to be told of."""
     return {(wakeup.event.resource, wakeup.event.action) for wakeup in plugin.wakeups()}
 
 
 def wakes(
     plugin: Plugin,
-    resource: Resource,
+    resource: Resource | str,
     action: Action,
     *,
     pod: Pod,

@@ -82,7 +82,7 @@ def simulate(
         # What is read stays until the end: looking for garbage among it doubles the time.
         gc.disable()
         try:
-            given = load(paths)
+            given = load(paths, scheduler.handles.kinds)
         finally:
             gc.enable()
         bar.stage("scheduling", pending(given.objects))

@@ -7,18 +7,28 @@ arrays, so there is no snapshot to copy. Decisions, plugins and I/O do not live 
 from .changes import Change, ChangeLog, Scope
 from .check import check
 from .cluster import Cluster, UnknownNode
+from .extended import Admission, ExtendedCache, ExtendedResource, Handle, HandleRegistry
+from .extended_handles import ObjectPerNode
+from .informers import Informer
 from .nodes import Mask, Nodes, NodeView, Rows
 from .row_facts import RowFacts
 from .tally import PodMatch, Tally
 from .what_if import WhatIf
 
 __all__ = [
+    "Admission",
     "Change",
     "ChangeLog",
     "Cluster",
+    "ExtendedCache",
+    "ExtendedResource",
+    "Handle",
+    "HandleRegistry",
+    "Informer",
     "Mask",
     "NodeView",
     "Nodes",
+    "ObjectPerNode",
     "PodMatch",
     "RowFacts",
     "Rows",

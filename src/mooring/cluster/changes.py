@@ -35,7 +35,8 @@ class Change(IntFlag):
     ORDINARY = 1 << 18
 
     NONE = 0
-    #: Also the kinds that extended resources will add.
+    #: The kinds that extended resources add, one per type.
+    EXTENDED = (1 << 62) - (1 << 32)
     ALL = (1 << 62) - 1
 
 

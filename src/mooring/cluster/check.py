@@ -13,6 +13,7 @@ from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
 
+from .check_extended import check_extended, resources_again
 from .check_storage import check_storage
 from .cluster import Cluster
 from .nodes import Nodes, State
@@ -40,6 +41,7 @@ def check(cluster: Cluster) -> None:
     _check_nominations(state)
     _check_pod_table(state)
     check_storage(state, rebuilt._state)
+    check_extended(state, rebuilt._state)
 
 
 def _same(what: str, kept: Any, rebuilt: Any) -> None:
@@ -47,7 +49,8 @@ def _same(what: str, kept: Any, rebuilt: Any) -> None:
 
 
 def _rebuild(cluster: Cluster) -> Cluster:
-    rebuilt = Cluster()
+    rebuilt = Cluster(cluster.extended.handles)
+    resources_again(cluster.extended, rebuilt.extended)
     for node in cluster._state.nodes:
         if node is not None:
             rebuilt.put_node(node)

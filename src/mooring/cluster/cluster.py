@@ -18,6 +18,8 @@ from .changes import EVERYWHERE, Change, ChangeLog
 from .coexistence import coexistence_change, count_coexistence, nomination_change
 from .columns import NONZERO_CPU, NONZERO_MEMORY, Columns
 from .csi_nodes import CSINodeColumns
+from .extended import HandleRegistry
+from .extended_resources import ExtendedResources
 from .images import Images
 from .label_keys import LabelKeys
 from .labels import LabelColumns
@@ -46,15 +48,17 @@ class UnknownNode(LookupError):
 class Cluster:
     """Nodes and the pods on them. A pod on a node that is not known yet waits for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, handles: HandleRegistry | None = None) -> None:
         columns = Columns()
+        rows: dict[str, int] = {}
+        pods: list[dict[str, Pod]] = []
         storage = Storage(lambda: self._note(EVERYWHERE, Change.VOLUMES))
         label_keys = LabelKeys()
         self._state = State(
             columns=columns,
-            rows={},
+            rows=rows,
             nodes=[],
-            pods=[],
+            pods=pods,
             labels=LabelColumns(),
             taints=Vocabulary(),
             features=Vocabulary(),
@@ -70,6 +74,9 @@ class Cluster:
             volume_use=VolumeUse(storage, columns.capacity),
             csi_nodes=CSINodeColumns(columns.capacity),
             order=VisitOrder(),
+            extended=ExtendedResources(
+                handles or HandleRegistry(), rows, pods, self._note, columns.capacity
+            ),
         )
         # Code 0 is a node without taints, features and resources, for as long as the cluster lives:
         # rows that have no node point at it too.
@@ -110,6 +117,7 @@ class Cluster:
         for pod in self._state.nominations.on(name).values():
             self._count_nominated(pod, name, -1)
         self._storage.leave(row, name)
+        self._state.extended.leave(row)
         self._set_labels(row, {})
         self._state.images.take(row, node.images)
         self._state.taints.release(int(self._state.columns.taint_sets[row]))
@@ -138,6 +146,7 @@ class Cluster:
         self._state.images.put(row, node.images)
         self._state.order.add(row, node.zone)
         self._storage.join(row, node.name)
+        self._state.extended.join(row, node.name)
         self._note_membership(row)
         for pod in self._stranded.pop(node.name, {}).values():
             self._attach(pod, row)
@@ -243,6 +252,7 @@ class Cluster:
             self._displace(pod)
             self._assumed.discard(uid)
             self._state.storage.settle(uid)
+            self._state.extended.forget(pod)
         return pod
 
     # Nominations
@@ -288,6 +298,13 @@ class Cluster:
     def remove_storage(self, item: StorageObject) -> None:
         self._storage.remove(item)
 
+    # Extended resources
+
+    @property
+    def extended(self) -> ExtendedResources:
+        """What plugins keep of nodes beyond their own resources, and the objects that tell it."""
+        return self._state.extended
+
     # Bookkeeping
 
     def _place(self, pod: Pod) -> None:
@@ -297,7 +314,7 @@ class Cluster:
             self._stranded.setdefault(pod.node_name, {})[pod.uid] = pod
         else:
             self._attach(pod, row)
-            self._note(row, _pod_change(pod))
+            self._note(row, _pod_change(pod) | self._state.extended.kinds(pod))
 
     def _displace(self, pod: Pod) -> None:
         del self._pods[pod.uid]
@@ -306,15 +323,18 @@ class Cluster:
             self._unstrand(pod)
         else:
             self._detach(pod, row)
-            self._note(row, _pod_change(pod))
+            self._note(row, _pod_change(pod) | self._state.extended.kinds(pod))
 
     def _replace(self, pod: Pod) -> None:
+        known = self._pods[pod.uid]
         self._pods[pod.uid] = pod
         row = self._state.rows.get(pod.node_name)
         holder = self._stranded[pod.node_name] if row is None else self._state.pods[row]
         holder[pod.uid] = pod
-        if row is not None and self._state.pod_table is not None:
-            self._state.pod_table.replace(pod)
+        if row is not None:
+            self._state.extended.replace_pod(known, pod, row)
+            if self._state.pod_table is not None:
+                self._state.pod_table.replace(pod)
 
     def _unstrand(self, pod: Pod) -> None:
         waiting = self._stranded[pod.node_name]
@@ -325,11 +345,13 @@ class Cluster:
     def _attach(self, pod: Pod, row: int) -> None:
         self._state.pods[row][pod.uid] = pod
         self._count(pod, row, 1)
+        self._state.extended.add_pod(pod, row)
         if self._state.pod_table is not None:
             self._state.pod_table.add(pod, row)
 
     def _detach(self, pod: Pod, row: int) -> None:
         """Takes a pod off a row; it is still known."""
+        self._state.extended.remove_pod(pod, row)
         del self._state.pods[row][pod.uid]
         self._count(pod, row, -1)
         if self._state.pod_table is not None:
@@ -383,6 +405,7 @@ class Cluster:
             self._state.ports.grow(capacity)
             self._state.volume_use.grow(capacity)
             self._state.csi_nodes.grow(capacity)
+            self._state.extended.grow(capacity)
             self.nodes.refresh()
         return row
 

@@ -17,6 +17,8 @@ from mooring.objects.taint import Taint
 from .arrays import frozen
 from .columns import Columns
 from .csi_nodes import CSINodeColumns
+from .extended import ExtendedResource
+from .extended_resources import ExtendedResources, ExtendedView
 from .images import Image, Images
 from .label_keys import LabelKeys
 from .labels import LabelColumn, LabelColumns
@@ -64,6 +66,7 @@ class State:
     volume_use: VolumeUse
     csi_nodes: CSINodeColumns
     order: VisitOrder
+    extended: ExtendedResources
     #: Made when first asked for, kept up to date from then on.
     pod_table: PodTable | None = None
     #: Made when asked for, dropped when the row changes.
@@ -111,6 +114,8 @@ class Nodes:
         self.ordinary_pods = frozen(columns.ordinary_pods)
         self.ports = self._state.ports
         self.volume_use = self._state.volume_use
+        #: What plugins keep of nodes: extended resources by type.
+        self.extended: ExtendedView = self._state.extended
 
     # Rows and names
 
@@ -380,6 +385,10 @@ class NodeView:
     def requested(self, resource: str) -> int:
         at = self._nodes.resource(resource)
         return 0 if at is None else int(self._nodes.requested[at, self.row])
+
+    def extended(self, resource_type: str) -> ExtendedResource | None:
+        """What the node has of an extended resource, with its pods counted."""
+        return self._nodes.extended.resource(resource_type, self.row)
 
 
 def _among(codes: NDArray[np.intp], column: LabelColumn, values: Sequence[str]) -> Mask:

@@ -11,6 +11,7 @@ from mooring.objects.resources import PODS
 from .arrays import frozen
 from .coexistence import count_coexistence
 from .columns import NONZERO_CPU, NONZERO_MEMORY
+from .extended_resources import ExtendedLayer
 from .nodes import Nodes
 from .ports import PortColumns
 from .taken import Taken
@@ -31,14 +32,17 @@ class WhatIf(Nodes):
         self._own_ports = False
         self.volume_use = nodes.volume_use
         self._own_volume_use = False
+        self.extended: ExtendedLayer = nodes.extended.layer()
 
     def add_pod(self, pod: Pod, row: int) -> None:
         self._count(pod, row, 1)
+        self.extended.add_pod(pod, row)
         if pod.spec.host_ports:
             self._writable_ports().count(pod.spec.host_ports, row, 1, len(self.alive))
 
     def remove_pod(self, pod: Pod, row: int) -> None:
         self._count(pod, row, -1)
+        self.extended.remove_pod(pod, row)
         if pod.spec.host_ports:
             # As in kube-scheduler, where a node's ports are a set, not a count.
             self._writable_ports().vacate(pod.spec.host_ports, row)

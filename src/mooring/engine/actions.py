@@ -86,7 +86,10 @@ class WriteVolumes(_Action, frozen=True, tag="writeVolumes"):
 
 
 class Report(_Action, frozen=True, tag="report"):
-    """Tell whoever runs the scheduler something that they should know."""
+    """Tell whoever runs the scheduler something that they should know.
+
+    Without a profile it concerns all of them.
+    """
 
     profile: str
     message: str

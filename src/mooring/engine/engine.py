@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from zlib import crc32
 
-from mooring.cluster import Cluster
+from mooring.cluster import Cluster, HandleRegistry
 from mooring.config import Configuration
 from mooring.framework.attempt import Failed
 from mooring.framework.events import Wakeup
@@ -19,7 +19,7 @@ from mooring.objects.pod import Pod
 from mooring.queue import Backoff, Queue, QueuedPod
 
 from . import actions, diagnosis
-from .actions import Action
+from .actions import Action, Report
 from .cycle import Found, Window, looked_at
 from .events import (
     Applied,
@@ -58,12 +58,17 @@ class Engine:
     ) -> None:
         self.configuration = configuration
         self._observer = observer
-        self.cluster = Cluster()
+        #: The extended resources that plugins register, and the custom resources to watch for them.
+        self.handles = HandleRegistry()
         self.profiles = {
-            each.scheduler_name: Profile.build(each, registry, configuration.gates, observer)
+            each.scheduler_name: Profile.build(
+                each, registry, configuration.gates, self.handles, observer
+            )
             for each in configuration.profiles
         }
-        self._outbox: list[Action] = []
+        self.cluster = Cluster(self.handles)
+        self.cluster.extended.run()
+        self._outbox: list[Action] = list(_unowned(self.handles))
         settings = reuse or reuse_settings(configuration)
         self.reuse = {
             name: Reuse(profile, self.cluster, settings, self._emit)
@@ -124,6 +129,8 @@ class Engine:
                 break
             self._attempt(queued, now)
         self._observer.settles()
+        for text in self.cluster.extended.reports.take():
+            self._emit(Report("", text))
         taken = list(self._outbox)
         self._outbox.clear()
         return taken
@@ -248,6 +255,12 @@ class Engine:
 
     def _emit(self, action: Action) -> None:
         self._outbox.append(action)
+
+
+def _unowned(handles: HandleRegistry) -> Iterator[Report]:
+    for resource_type, readers in handles.unowned:
+        names = ", ".join(readers)
+        yield Report("", f"no plugin registers extended resource {resource_type}, read by {names}")
 
 
 def _wakeups(profile: Profile) -> dict[str, tuple[Wakeup, ...]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container
 
 from mooring.cluster import Cluster
 from mooring.framework.events import Action, ClusterEvent
+from mooring.objects.custom import CustomObject
 from mooring.objects.decode import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -19,6 +20,7 @@ from mooring.queue.happenings import (
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_DELETE,
     UNSCHEDULED_POD_UPDATE,
+    custom_event,
     node_events,
     pod_events,
     storage_event,
@@ -57,6 +59,8 @@ class Intake:
             event = storage_event(item, Action.ADD if before is None else Action.UPDATE)
             self._queue.happened(event, before, item, now)
             return (event,)
+        if isinstance(item, CustomObject):
+            return self._apply_custom(item, now)
         self._cluster.put_workload(item)
         return ()
 
@@ -74,6 +78,8 @@ class Intake:
             event = storage_event(item, Action.DELETE)
             self._queue.happened(event, item, None, now)
             return (event,)
+        if isinstance(item, CustomObject):
+            return self._remove_custom(item, now)
         self._cluster.remove_workload(item)
         return ()
 
@@ -83,6 +89,26 @@ class Intake:
         for event in events:
             self._queue.happened(event, before, node, now)
         return events
+
+    def _apply_custom(self, item: CustomObject, now: float) -> Events:
+        custom = self._cluster.extended.custom
+        kind = custom.kind_of(item)
+        if kind is None:
+            return ()
+        before = custom.put(item)
+        event = custom_event(kind, Action.ADD if before is None else Action.UPDATE)
+        self._queue.happened(event, before, item, now)
+        return (event,)
+
+    def _remove_custom(self, item: CustomObject, now: float) -> Events:
+        custom = self._cluster.extended.custom
+        kind = custom.kind_of(item)
+        if kind is None:
+            return ()
+        before = custom.remove(item)
+        event = custom_event(kind, Action.DELETE)
+        self._queue.happened(event, before or item, None, now)
+        return (event,)
 
     def _apply_pod(self, pod: Pod, now: float) -> Events:
         if pod.is_finished:

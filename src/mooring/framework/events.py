@@ -30,7 +30,7 @@ class Resource(StrEnum):
     VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
     ANYTHING = "*"
 
-    def covers(self, other: Resource) -> bool:
+    def covers(self, other: Resource | str) -> bool:
         """Whether a registration for this hears events about the other."""
         if self is other or self is Resource.ANYTHING:
             return True
@@ -62,7 +62,8 @@ class Action(IntFlag):
 class ClusterEvent:
     """Something that happened, or, in a registration, the things a plugin listens for."""
 
-    resource: Resource
+    #: A kind that is known, or what a custom one is called: `CustomKind.resource`.
+    resource: Resource | str
     action: Action
     #: kube-scheduler's label, for metrics: "AssignedPodDelete", "NodeAdd", …
     label: str = ""
@@ -75,10 +76,15 @@ class ClusterEvent:
         if self.resource is Resource.ANYTHING:
             return True
         return (
-            self.resource.covers(happened.resource)
+            self._covers(happened.resource)
             and bool(self.action & happened.action)
             and happened.action <= self.action
         )
+
+    def _covers(self, other: Resource | str) -> bool:
+        if isinstance(self.resource, Resource):
+            return self.resource.covers(other)
+        return self.resource == other
 
     @property
     def is_wildcard(self) -> bool:
@@ -97,6 +103,6 @@ class Wakeup:
     hint: Hint | None = None
 
 
-def on(resource: Resource, action: Action, hint: Hint | None = None) -> Wakeup:
+def on(resource: Resource | str, action: Action, hint: Hint | None = None) -> Wakeup:
     """Reads as a line of the table of events: on(NODE, ADD | UPDATE_NODE_LABEL, hint)."""
     return Wakeup(ClusterEvent(resource, action), hint)

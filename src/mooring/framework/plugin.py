@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Change, Nodes, NodeView, RowFacts, Rows, Scope
+from mooring.cluster import Change, HandleRegistry, Nodes, NodeView, RowFacts, Rows, Scope
 from mooring.objects.pod import Pod
 
 from .attempt import Failed
@@ -52,6 +52,11 @@ class Plugin(ABC):
     def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:
         """Builds the plugin for a profile."""
         return cls() if cls.Args is None else cls(args)  # type: ignore[call-arg]
+
+    @classmethod
+    def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:
+        """Builds a plugin that uses extended resources: it registers their handles here."""
+        return cls.create(args, gates)
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         """The changes that can alter its answer for such a pod: `reads`, or fewer of them."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from mooring.cluster import HandleRegistry
 from mooring.config import EnabledPlugin, FeatureGates, KnownPlugin, ProfileConfiguration
 
 from .observe import UNOBSERVED, Observer
@@ -47,13 +48,17 @@ class Profile:
         configuration: ProfileConfiguration,
         registry: Registry,
         gates: FeatureGates,
+        handles: HandleRegistry | None = None,
         observer: Observer = UNOBSERVED,
     ) -> Profile:
+        """Builds every enabled plugin; `handles` are those of all profiles."""
+        handles = handles or HandleRegistry()
         names = dict.fromkeys(
             enabled.name for listed in configuration.points.values() for enabled in listed
         )
         plugins = {
-            name: registry[name].create(configuration.args.get(name), gates) for name in names
+            name: registry[name].create_sharing(configuration.args.get(name), gates, handles)
+            for name in names
         }
         return cls(
             configuration.scheduler_name,

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from .custom import CustomKind, CustomObject, custom_object
 from .meta import Wire, decode_hook
 from .node import Node, _WireNode
 from .pod import Pod, _WirePod
@@ -35,6 +36,7 @@ Object = (
     | StatefulSet
     | PodDisruptionBudget
     | StorageObject
+    | CustomObject
 )
 
 
@@ -54,7 +56,7 @@ _KINDS: Mapping[str, tuple[type[Any], Callable[[Any], Object]]] = {
     **STORAGE_KINDS,
 }
 
-#: The kinds that scheduling reads.
+#: The kinds that scheduling reads; plugins may ask for custom ones.
 KINDS = frozenset(_KINDS)
 
 _W = TypeVar("_W")
@@ -107,14 +109,18 @@ def reader(kind: str) -> Reader:
     return Reader(*_KINDS[kind])
 
 
-def from_json(kind: str, text: bytes | str) -> Object:
+def from_json(kind: str | CustomKind, text: bytes | str) -> Object:
     """Reads an object of a kind from JSON."""
+    if isinstance(kind, CustomKind):
+        return _reading(lambda: custom_object(kind, msgspec.json.decode(text, type=dict)))
     known = reader(kind)
     return _reading(lambda: known.build(known.one.decode(text)))
 
 
-def from_builtins(kind: str, raw: Mapping[str, Any]) -> Object:
+def from_builtins(kind: str | CustomKind, raw: Mapping[str, Any]) -> Object:
     """Reads an object of a kind from the mappings and lists that YAML gives."""
+    if isinstance(kind, CustomKind):
+        return _reading(lambda: custom_object(kind, raw))
     wire, build = _KINDS[kind]
     return _reading(lambda: build(msgspec.convert(raw, wire, dec_hook=decode_hook)))
 

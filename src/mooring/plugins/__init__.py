@@ -9,6 +9,7 @@ from mooring.framework.plugin import Plugin, Registry
 from .coexist_policy import CoexistPolicy
 from .default_binder import DefaultBinder
 from .default_preemption import DefaultPreemption
+from .disk_io import DiskIO
 from .dynamic_resources import DynamicResources
 from .gpu_aware import GPUAware
 from .image_locality import ImageLocality
@@ -23,6 +24,7 @@ from .node_unschedulable import NodeUnschedulable
 from .node_volume_limits import NodeVolumeLimits
 from .pod_topology_spread import PodTopologySpread
 from .priority_sort import PrioritySort
+from .quiet_disk import QuietDisk
 from .scheduling_gates import SchedulingGates
 from .taint_toleration import TaintToleration
 from .volume_binding import VolumeBinding
@@ -53,6 +55,8 @@ BUILTIN: tuple[type[Plugin], ...] = (
     DefaultBinder,
     NodeDeclaredFeatures,
     GPUAware,
+    DiskIO,
+    QuietDisk,
 )
 
 #: The same by name.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.objects.csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
+from mooring.objects.custom import CustomKind
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.storage import (
@@ -33,7 +34,7 @@ _LABELS = {
 }
 
 
-def event(resource: Resource, action: Action) -> ClusterEvent:
+def event(resource: Resource | str, action: Action) -> ClusterEvent:
     """An event with kube-scheduler's label for it."""
     return ClusterEvent(resource, action, f"{resource}{_LABELS[action]}")
 
@@ -83,6 +84,11 @@ _STORAGE: dict[type[StorageObject], Resource] = {
 def storage_event(item: StorageObject, action: Action) -> ClusterEvent:
     """What happened to a storage object; changes of it are not told apart."""
     return event(_STORAGE[type(item)], action)
+
+
+def custom_event(kind: CustomKind, action: Action) -> ClusterEvent:
+    """What happened to an object of a custom kind; changes of it are not told apart."""
+    return event(kind.resource, action)
 
 
 def pod_events(old: Pod, new: Pod, assigned: bool) -> tuple[ClusterEvent, ...]:

@@ -55,7 +55,7 @@ class Listeners:
             for profile, plugins in wakeups.items()
         }
         self._observer = observer
-        self._heard: dict[tuple[Resource, Action], Heard] = {}
+        self._heard: dict[tuple[Resource | str, Action], Heard] = {}
 
     def happening(self, event: ClusterEvent, old: Any, new: Any) -> Happening:
         """The event together with who listens to it."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
 
 from mooring.config.problems import shown
+from mooring.objects.custom import CustomKind
 from mooring.objects.decode import DecodeError, Object, from_builtins
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -32,11 +33,14 @@ class Input:
     notes: tuple[str, ...] = ()
 
 
-def load(paths: Sequence[str]) -> Input:
-    """Reads manifests; raises InputError with the first thing that is wrong."""
+def load(paths: Sequence[str], wanted: Iterable[CustomKind] = ()) -> Input:
+    """Reads manifests, those of custom kinds that are wanted among them.
+
+    Raises InputError with the first thing that is wrong.
+    """
     manifests: list[Manifest] = []
     unread: Counter[tuple[str, str]] = Counter()
-    for manifest in read(paths):
+    for manifest in read(paths, wanted):
         if manifest.is_read:
             manifests.append(manifest)
         else:
@@ -69,7 +73,7 @@ def _objects(manifests: list[Manifest]) -> Iterator[Object]:
 
 def _decoded(manifest: Manifest, defaults: Defaults) -> Object:
     def decode(raw: Any) -> Object:
-        return from_builtins(manifest.kind, raw)
+        return from_builtins(manifest.custom or manifest.kind, raw)
 
     def fill(raw: Any) -> Any:
         return defaults.fill(manifest.kind, raw)

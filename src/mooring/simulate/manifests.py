@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mooring.config.problems import shown
+from mooring.objects.custom import CustomKind
 
 from . import json_text, yaml_text
 from .problems import InputError, Place
@@ -61,12 +62,23 @@ class Manifest:
     place: Place
     kind: str
     raw: Mapping[str, Any]
+    #: The custom kind that it is of, if an enabled plugin asks for such objects.
+    custom: CustomKind | None = None
 
     @property
     def is_read(self) -> bool:
         """Whether it is of a kind that is read; another group may have a kind of that name."""
+        return self.version is not None
+
+    @property
+    def version(self) -> str | None:
+        """The API version in which such an object is read; None if it is not."""
+        if self.custom is not None:
+            return self.custom.api_version
         version = VERSIONS.get(self.kind)
-        return version is not None and _group(self.raw["apiVersion"]) == _group(version)
+        if version is None or _group(self.raw["apiVersion"]) != _group(version):
+            return None
+        return version
 
     @property
     def unread_reason(self) -> str:
@@ -89,12 +101,15 @@ class Manifest:
         return InputError(self.place, self.title, *parts)
 
 
-def read(paths: Iterable[str]) -> Iterator[Manifest]:
+def read(paths: Iterable[str], wanted: Iterable[CustomKind] = ()) -> Iterator[Manifest]:
     """Every object in the files, directories and standard input that the paths name."""
+    kinds = {(kind.group, kind.kind): kind for kind in wanted}
     for source in sources(paths):
         documents = json_text.documents if source.is_json else yaml_text.documents
         for place, raw in documents(source.text, source.name):
-            yield from _objects(place, raw, {})
+            for manifest in _objects(place, raw, {}):
+                group = _group(manifest.raw["apiVersion"])
+                yield _checked(replace(manifest, custom=kinds.get((group, manifest.kind))))
 
 
 def _objects(place: Place, raw: Any, inherited: Mapping[str, str]) -> Iterator[Manifest]:
@@ -108,7 +123,7 @@ def _objects(place: Place, raw: Any, inherited: Mapping[str, str]) -> Iterator[M
             raise InputError(place, field, wrong or "is required")
     kind: str = told["kind"]
     if not kind.endswith("List") or "items" not in raw:
-        yield _checked(Manifest(place, kind, told))
+        yield Manifest(place, kind, told)
         return
     items = raw["items"] or []
     if not isinstance(items, list):
@@ -120,10 +135,9 @@ def _objects(place: Place, raw: Any, inherited: Mapping[str, str]) -> Iterator[M
 
 
 def _checked(manifest: Manifest) -> Manifest:
-    version = manifest.raw["apiVersion"]
-    if manifest.is_read and version != VERSIONS[manifest.kind]:
-        expected = shown(VERSIONS[manifest.kind])
-        raise manifest.error("apiVersion", f"must be {expected}, got {shown(version)}")
+    version, expected = manifest.raw["apiVersion"], manifest.version
+    if expected is not None and version != expected:
+        raise manifest.error("apiVersion", f"must be {shown(expected)}, got {shown(version)}")
     return manifest
 
 

@@ -1,0 +1,174 @@
+"""The scheduler cache extension: what authors of extended resources write, and what they get.
+
+A resource type exists once and is shared by all plugins and profiles. Its `Handle` follows a
+custom resource and sets, node by node, an `ExtendedResource` in the `ExtendedCache`; pods are
+counted in it together with everything else that they take on their node.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+
+from mooring.objects.custom import CustomKind
+from mooring.objects.pod import Pod
+
+from .changes import Change
+
+if TYPE_CHECKING:
+    from .informers import Informer
+    from .nodes import NodeView
+
+# Where the kinds of change begin that extended resources add, and how many there are. Types beyond
+# that share one with another: their plugins are asked more often than need be, never less.
+_FIRST_KIND, _KINDS = 32, 30
+
+
+class Admission(NamedTuple):
+    """How much a pod would use, and how much there is for it."""
+
+    request: int
+    available: int
+
+    @property
+    def fits(self) -> bool:
+        return self.request <= self.available
+
+
+class ExtendedResource(ABC):
+    """What one node has of a resource, and what its pods use of it.
+
+    It decides by the pods that it was told of and by nothing else, in whatever order they came.
+    """
+
+    @abstractmethod
+    def add_pod(self, pod: Pod) -> None:
+        """A pod is on the node from now on. Raising leaves it out, and is reported."""
+
+    @abstractmethod
+    def remove_pod(self, pod: Pod) -> None:
+        """A pod that was added is gone: what `add_pod` did is undone."""
+
+    @abstractmethod
+    def admit_pod(self, pod: Pod) -> Admission:
+        """What a pod asks for, and what is left for it. Changes nothing."""
+
+    def copy(self) -> Self:
+        """One that can be changed without changing this one."""
+        return deepcopy(self)
+
+    def figures(self) -> Mapping[str, int]:
+        """Its numbers, for columns, for people and to compare: all integers that it holds."""
+        held = vars(self).items()
+        return {name: value for name, value in held if type(value) is int}
+
+
+class ExtendedCache(ABC):
+    """The resources of one type, by node name. A node need not be there yet."""
+
+    resource_type: str
+
+    @abstractmethod
+    def get(self, node_name: str) -> ExtendedResource | None:
+        """The resource with its pods counted; it is to be read, not kept."""
+
+    @abstractmethod
+    def set(self, node_name: str, resource: ExtendedResource) -> None:
+        """Sets what a node has: a new resource without pods, or the changed one that `get` gave.
+
+        The pods of the node are counted in it before anyone sees it.
+        """
+
+    @abstractmethod
+    def remove(self, node_name: str) -> None:
+        """The node has nothing of it any more."""
+
+
+class Handle(ABC):
+    """Keeps the resources of a type up to date."""
+
+    #: The custom resource that tells what nodes have, if there is one.
+    kind: ClassVar[CustomKind | None] = None
+    #: The annotations that say what a pod uses: pods without any of them are not counted.
+    #: None counts every pod.
+    annotations: tuple[str, ...] | None = None
+    #: The figures that are kept as columns.
+    columns: ClassVar[tuple[str, ...]] = ()
+
+    cache: ExtendedCache
+
+    def run(self, cache: ExtendedCache, informer: Informer) -> None:
+        """Called once, before the first event: the time to listen to the informer."""
+        self.cache = cache
+
+    def get(self, node: NodeView | str) -> ExtendedResource | None:
+        """The resource of a node: as it is for its name, as it would be there for a view.
+
+        Plugins pass the view that they were given, which may be one of a what-if.
+        """
+        if isinstance(node, str):
+            return self.cache.get(node)
+        return node.extended(self.cache.resource_type)
+
+    def counts(self, pod: Pod) -> bool:
+        """Whether a pod can use any of it."""
+        if self.annotations is None:
+            return True
+        held = pod.annotations
+        return any(name in held for name in self.annotations)
+
+    def counts_alike(self, known: Pod, seen: Pod) -> bool:
+        """Whether a newer form of a pod, with the same template and labels, uses the same."""
+        if self.annotations is None:
+            return known.annotations == seen.annotations
+        old, new = known.annotations, seen.annotations
+        return all(old.get(name) == new.get(name) for name in self.annotations)
+
+
+class HandleRegistry:
+    """The handles by resource type. Plugins register theirs while they are made."""
+
+    def __init__(self) -> None:
+        self._handles: dict[str, Handle] = {}
+        self._readers: dict[str, list[str]] = {}
+        self._is_closed = False
+
+    def register(self, resource_type: str, make: Callable[[], Handle]) -> Handle:
+        """The handle of a type: the one that is there already, else a new one."""
+        handle = self._handles.get(resource_type)
+        if handle is None:
+            if self._is_closed:
+                raise RuntimeError(f"extended resource {resource_type}: registered too late")
+            handle = self._handles[resource_type] = make()
+        return handle
+
+    def expect(self, resource_type: str, reader: str) -> None:
+        """A plugin will read a resource that another one registers, now or later."""
+        self._readers.setdefault(resource_type, []).append(reader)
+
+    def close(self) -> None:
+        """All plugins are made: whoever comes now would be heard by nobody."""
+        self._is_closed = True
+
+    def __iter__(self) -> Iterator[tuple[str, Handle]]:
+        return iter(self._handles.items())
+
+    @property
+    def unowned(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        """Types that nobody registers, and the plugins that would read them."""
+        for resource_type, readers in self._readers.items():
+            if resource_type not in self._handles:
+                yield resource_type, tuple(dict.fromkeys(readers))
+
+    @property
+    def kinds(self) -> tuple[CustomKind, ...]:
+        """The custom resources that somebody must watch for the handles."""
+        wanted = (handle.kind for handle in self._handles.values())
+        return tuple(dict.fromkeys(kind for kind in wanted if kind is not None))
+
+
+def kind_of_change(number: int) -> Change:
+    """The kind of change of the resource type that was registered at a place."""
+    return Change(1 << (_FIRST_KIND + number % _KINDS))

@@ -1,0 +1,293 @@
+"""Extended resources by type and row: as they are, and as they would be."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from mooring.objects.pod import Pod
+
+from .changes import Change
+from .extended import ExtendedCache, ExtendedResource, Handle, HandleRegistry, kind_of_change
+from .extended_columns import ExtendedColumns
+from .extended_counts import Counted
+from .informers import CustomObjects
+from .reports import Reports
+
+#: Is told a row and what kinds of change it saw.
+Note = Callable[[int, int], None]
+
+
+class ExtendedTable:
+    """All resources of one type. Those whose node is there have its row as well."""
+
+    __slots__ = ("by_node", "by_row", "change", "columns", "handle", "resource_type")
+
+    def __init__(self, resource_type: str, handle: Handle, change: Change, capacity: int) -> None:
+        self.resource_type = resource_type
+        self.handle = handle
+        self.change = int(change)
+        self.by_node: dict[str, Counted] = {}
+        self.by_row: dict[int, Counted] = {}
+        self.columns = ExtendedColumns(handle.columns, capacity)
+
+
+class ExtendedView(ABC):
+    """What decisions see of extended resources."""
+
+    _tables: dict[str, ExtendedTable]
+
+    def __contains__(self, resource_type: str) -> bool:
+        """Whether some enabled plugin registered the type."""
+        return resource_type in self._tables
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def change(self, resource_type: str) -> Change:
+        """The kind of change that tells of a type; none if nobody registered it."""
+        table = self._tables.get(resource_type)
+        return Change.NONE if table is None else Change(table.change)
+
+    def columns(self, resource_type: str) -> ExtendedColumns | None:
+        """The columns of a type; None if nobody registered it."""
+        table = self._tables.get(resource_type)
+        return None if table is None else table.columns
+
+    def resource(self, resource_type: str, row: int) -> ExtendedResource | None:
+        """What a row has, with its pods counted."""
+        table = self._tables.get(resource_type)
+        counted = None if table is None else table.by_row.get(row)
+        return None if counted is None else counted.resource
+
+    @abstractmethod
+    def layer(self) -> ExtendedLayer:
+        """The same, to be changed on its own."""
+
+
+class ExtendedResources(ExtendedView):
+    """The resources as they are. The cluster tells of every node and pod in passing."""
+
+    def __init__(
+        self,
+        handles: HandleRegistry,
+        rows: Mapping[str, int],
+        pods: Sequence[Mapping[str, Pod]],
+        note: Note,
+        capacity: int,
+    ) -> None:
+        self.handles = handles
+        self._rows = rows
+        self._pods = pods
+        self._note = note
+        self.reports = Reports()
+        self._tables = {
+            resource_type: ExtendedTable(resource_type, handle, kind_of_change(at), capacity)
+            for at, (resource_type, handle) in enumerate(handles)
+        }
+        self.custom = CustomObjects(handles.kinds, self.reports)
+
+    def run(self) -> None:
+        """Starts every handle."""
+        self.handles.close()
+        for resource_type, table in self._tables.items():
+            cache = _Cache(self, resource_type)
+            table.handle.run(cache, self.custom.informer(table.handle.kind))
+
+    def tables(self) -> Iterable[ExtendedTable]:
+        return self._tables.values()
+
+    def layer(self) -> ExtendedLayer:
+        return ExtendedLayer(self._tables, {})
+
+    # Nodes
+
+    def join(self, row: int, node_name: str) -> None:
+        """A row was given to a node; its pods come next."""
+        for table in self._tables.values():
+            counted = table.by_node.get(node_name)
+            if counted is not None:
+                table.by_row[row] = counted
+                table.columns.put(row, counted.figures)
+
+    def leave(self, row: int) -> None:
+        """A node has lost its pods, and is about to lose its row."""
+        for table in self._tables.values():
+            if table.by_row.pop(row, None) is not None:
+                table.columns.clear(row)
+
+    def grow(self, capacity: int) -> None:
+        for table in self._tables.values():
+            table.columns.grow(capacity)
+
+    # Pods
+
+    def kinds(self, pod: Pod) -> int:
+        """The kinds of change that the coming or going of a pod is."""
+        kinds = 0
+        for table in self._tables.values():
+            if table.handle.counts(pod):
+                kinds |= table.change
+        return kinds
+
+    def add_pod(self, pod: Pod, row: int) -> None:
+        for table in self._tables.values():
+            self._add(table, pod, row)
+
+    def remove_pod(self, pod: Pod, row: int) -> None:
+        for table in self._tables.values():
+            self._remove(table, pod, row)
+
+    def replace_pod(self, known: Pod, seen: Pod, row: int) -> None:
+        """A pod is seen in a newer form, which counts for the same in everything else."""
+        for table in self._tables.values():
+            if not table.handle.counts_alike(known, seen):
+                self._remove(table, known, row)
+                self._add(table, seen, row)
+                self._note(row, table.change)
+
+    def forget(self, pod: Pod) -> None:
+        """A pod is gone for good."""
+        for resource_type in self._tables:
+            self.reports.forget((resource_type, pod.uid))
+
+    def _add(self, table: ExtendedTable, pod: Pod, row: int) -> None:
+        counted = table.by_row.get(row)
+        if counted is not None and table.handle.counts(pod):
+            self._counted(table, row, "add_pod", counted.add(pod))
+
+    def _remove(self, table: ExtendedTable, pod: Pod, row: int) -> None:
+        counted = table.by_row.get(row)
+        if counted is not None:
+            self._counted(table, row, "remove_pod", counted.remove(pod.uid))
+
+    def _counted(
+        self, table: ExtendedTable, row: int, what: str, errors: Mapping[str, Exception]
+    ) -> None:
+        table.columns.put(row, table.by_row[row].figures)
+        for uid, error in errors.items():
+            pod = self._pods[row].get(uid)
+            name = uid if pod is None else pod.key
+            told = f"{what}: {type(error).__name__}: {error}"
+            text = f"extended resource {table.resource_type}: pod {name}: {told}"
+            self.reports.tell((table.resource_type, uid), text)
+
+    # Resources
+
+    def get(self, resource_type: str, node_name: str) -> ExtendedResource | None:
+        counted = self._tables[resource_type].by_node.get(node_name)
+        return None if counted is None else counted.resource
+
+    def set(self, resource_type: str, node_name: str, resource: ExtendedResource) -> None:
+        table = self._tables[resource_type]
+        before = table.by_node.get(node_name)
+        if before is not None and resource is before.resource:
+            resource = before.emptied()
+        counted = Counted(resource)
+        missing = [name for name in table.columns.names if name not in counted.figures]
+        if missing:
+            raise ValueError(f"figures() of {resource_type} lacks {', '.join(missing)}")
+        table.by_node[node_name] = counted
+        row = self._rows.get(node_name)
+        if row is not None:
+            table.by_row[row] = counted
+            table.columns.put(row, counted.figures)
+            for pod in self._pods[row].values():
+                self._add(table, pod, row)
+            self._note(row, table.change)
+
+    def remove(self, resource_type: str, node_name: str) -> None:
+        table = self._tables[resource_type]
+        row = self._rows.get(node_name)
+        if table.by_node.pop(node_name, None) is not None and row is not None:
+            del table.by_row[row]
+            table.columns.clear(row)
+            self._note(row, table.change)
+
+    def empties(self) -> Iterator[tuple[str, str, ExtendedResource]]:
+        """Every resource as it would be without pods, with its type and node."""
+        for resource_type, table in self._tables.items():
+            for node_name, counted in table.by_node.items():
+                yield resource_type, node_name, counted.empty()
+
+
+class _Cache(ExtendedCache):
+    """The cache of one type: a key into all of them."""
+
+    def __init__(self, resources: ExtendedResources, resource_type: str) -> None:
+        self._resources = resources
+        self.resource_type = resource_type
+
+    def get(self, node_name: str) -> ExtendedResource | None:
+        return self._resources.get(self.resource_type, node_name)
+
+    def set(self, node_name: str, resource: ExtendedResource) -> None:
+        self._resources.set(self.resource_type, node_name, resource)
+
+    def remove(self, node_name: str) -> None:
+        self._resources.remove(self.resource_type, node_name)
+
+
+class ExtendedLayer(ExtendedView):
+    """The resources as they would be with some pods more or fewer: copies, made when changed."""
+
+    def __init__(
+        self,
+        tables: dict[str, ExtendedTable],
+        changed: Mapping[str, tuple[ExtendedColumns, Mapping[int, Counted | None]]],
+    ) -> None:
+        self._tables = tables
+        # What another layer has changed is copied at once: it may go on changing it.
+        self._changed: dict[str, tuple[ExtendedColumns, dict[int, Counted | None]]] = {
+            resource_type: (
+                columns.copied(),
+                {row: each and each.copied() for row, each in rows.items()},
+            )
+            for resource_type, (columns, rows) in changed.items()
+        }
+
+    def layer(self) -> ExtendedLayer:
+        return ExtendedLayer(self._tables, self._changed)
+
+    def columns(self, resource_type: str) -> ExtendedColumns | None:
+        changed = self._changed.get(resource_type)
+        return super().columns(resource_type) if changed is None else changed[0]
+
+    def resource(self, resource_type: str, row: int) -> ExtendedResource | None:
+        changed = self._changed.get(resource_type)
+        if changed is None or row not in changed[1]:
+            return super().resource(resource_type, row)
+        counted = changed[1][row]
+        return None if counted is None else counted.resource
+
+    def add_pod(self, pod: Pod, row: int) -> None:
+        for table in self._tables.values():
+            if table.handle.counts(pod):
+                counted = self._own(table, row)
+                if counted is not None:
+                    counted.add(pod)
+                    self._changed[table.resource_type][0].put(row, counted.figures)
+
+    def remove_pod(self, pod: Pod, row: int) -> None:
+        for table in self._tables.values():
+            if table.handle.counts(pod):
+                counted = self._own(table, row)
+                if counted is not None:
+                    counted.remove(pod.uid)
+                    self._changed[table.resource_type][0].put(row, counted.figures)
+
+    def _own(self, table: ExtendedTable, row: int) -> Counted | None:
+        """The copy of what a row has. One that cannot be copied counts as not there."""
+        live = table.by_row.get(row)
+        if live is None:
+            return None
+        if table.resource_type not in self._changed:
+            self._changed[table.resource_type] = table.columns.copied(), {}
+        columns, rows = self._changed[table.resource_type]
+        if row not in rows:
+            try:
+                rows[row] = live.copied()
+            except Exception:  # noqa: BLE001 - an author's code must not end the search for victims
+                rows[row] = None
+                columns.clear(row)
+        return rows[row]

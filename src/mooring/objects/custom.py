@@ -1,0 +1,104 @@
+"""Custom resources: objects of kinds that only some plugin knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from .meta import ObjectMeta
+
+# They have a value of their own.
+_ELSEWHERE = frozenset(("apiVersion", "kind", "metadata"))
+
+Fields = Mapping[str, Any]
+
+
+class CustomKind(msgspec.Struct, frozen=True):
+    """What a custom resource is called: enough to list, watch and decode its objects."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = False
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}"
+
+    @property
+    def resource(self) -> str:
+        """The name under which plugins listen to its events, as kube-scheduler has it."""
+        return f"{self.plural}.{self.version}.{self.group}"
+
+
+class CustomObject(msgspec.Struct, frozen=True, kw_only=True):
+    """An object of a custom kind. `fields` is all but its metadata, as plain mappings."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    fields: Fields = {}
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def title(self) -> str:
+        """Kind and name, for messages."""
+        return f"{self.kind} {self.key}"
+
+    def mapping(self, *path: str) -> Fields:
+        """The mapping at a path, empty if it is not there; raises Malformed if it is no mapping."""
+        found: Any = self.fields
+        for at, step in enumerate(path, 1):
+            found = found.get(step)
+            if found is None:
+                return {}
+            if not isinstance(found, Mapping):
+                raise Malformed(".".join(path[:at]), "must be a mapping")
+        return found
+
+
+class Malformed(ValueError):
+    """A field of a custom object that cannot be read."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+
+
+class WireCustom(msgspec.Struct, frozen=True):
+    """The metadata of a custom object as the API writes it; the rest is taken as it is."""
+
+    metadata: ObjectMeta
+
+
+def custom_object(kind: CustomKind, raw: Fields) -> CustomObject:
+    """Reads an object of a kind; raises ValueError naming the field that is wrong.
+
+    The items of a list leave out what they are, so that may be missing.
+    """
+    for field, expected in (("apiVersion", kind.api_version), ("kind", kind.kind)):
+        found = raw.get(field, expected)
+        if found != expected:
+            raise Malformed(field, f"must be {expected}")
+    meta = msgspec.convert(raw, WireCustom).metadata
+    return CustomObject(
+        api_version=kind.api_version,
+        kind=kind.kind,
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        labels=meta.labels or {},
+        annotations=meta.annotations or {},
+        fields={name: value for name, value in raw.items() if name not in _ELSEWHERE},
+    )

@@ -1,0 +1,236 @@
+"""DiskIO: a node must have disk bandwidth left for the pod; the more, the better it is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
+from mooring.cluster.extended_columns import ExtendedColumns
+from mooring.config import ConfigError, Problem
+from mooring.config.problems import child, item
+from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.plugin import (
+    MAX_SCORE,
+    Filter,
+    PreFilter,
+    PreScore,
+    Reduction,
+    Rescore,
+    Score,
+    Scores,
+    Sign,
+    rescored,
+)
+from mooring.framework.status import Code, Reason, Rejected, unresolvable
+from mooring.framework.verdict import Verdict
+from mooring.objects.custom import CustomObject, Malformed
+from mooring.objects.meta import Wire
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+
+from .disk_io_resource import (
+    BLOCK_SIZES,
+    DISK_IO,
+    KIND,
+    READ_CAPACITY,
+    READ_USED,
+    WRITE_CAPACITY,
+    WRITE_USED,
+    Bandwidth,
+    BlockSize,
+    DiskIOHandle,
+    asks,
+    capacity,
+    estimated,
+)
+
+_UNKNOWN = Reason("node(s) without disk IO status", Code.UNRESOLVABLE)
+
+# One reason for what is taken, and one for what was never there: evicting helps with the first.
+_SHORT = (
+    Reason("Insufficient disk read bandwidth"),
+    Reason("Insufficient disk read bandwidth", Code.UNRESOLVABLE),
+    Reason("Insufficient disk write bandwidth"),
+    Reason("Insufficient disk write bandwidth", Code.UNRESOLVABLE),
+)
+NOTHING = Bandwidth(0, 0)
+_COLUMNS = (READ_CAPACITY, READ_USED), (WRITE_CAPACITY, WRITE_USED)
+
+
+class DiskIOArgs(Wire, frozen=True):
+    """What small blocks cost, and which nodes are preferred."""
+
+    #: By size, the smallest first; larger blocks cost what is asked for.
+    block_sizes: tuple[BlockSize, ...] = BLOCK_SIZES
+    scoring_strategy: Literal["LeastAllocated", "MostAllocated"] = "LeastAllocated"
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        before = 0
+        for at, each in enumerate(self.block_sizes):
+            where = item("blockSizes", at)
+            if each.up_to_bytes <= before:
+                yield child(where, "upToBytes"), f"must be greater than {before}"
+            if each.percent < 1:
+                yield child(where, "percent"), "must be 1 or greater"
+            before = each.up_to_bytes
+
+
+class DiskIO(PreFilter[Bandwidth], Filter[Bandwidth], PreScore[Bandwidth], Score[Bandwidth], Sign):
+    """Compares what a pod's annotations ask for with what the disks of a node have left."""
+
+    name = "DiskIO"
+    Args = DiskIOArgs
+    reads = Change.EXTENDED
+    scope = Scope.ROW
+    signs_any_label = False
+    reduces = Reduction.NOTHING
+
+    def __init__(
+        self, args: DiskIOArgs | None = None, handles: HandleRegistry | None = None
+    ) -> None:
+        self._args = args = args or DiskIOArgs()
+        handles = handles or HandleRegistry()
+        handle = handles.register(DISK_IO, lambda: DiskIOHandle(args.block_sizes))
+        assert isinstance(handle, DiskIOHandle), f"{DISK_IO} belongs to another plugin"
+        if handle.block_sizes != args.block_sizes:
+            told = "must be the same in all profiles: what is in use is counted once"
+            raise ConfigError((Problem(f"pluginConfig[{self.name}].args.blockSizes", told),))
+        self._handle = handle
+        self._packs = args.scoring_strategy == "MostAllocated"
+
+    @classmethod
+    def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:
+        return cls(args, handles)
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        try:
+            return self._asked(pod)
+        except Malformed as error:
+            return str(error)
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        return Change.NONE if self._readable(pod) is None else nodes.extended.change(DISK_IO)
+
+    # Filtering
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Bandwidth | Rejected | None:
+        try:
+            return self._asked(pod)
+        except Malformed as error:
+            return unresolvable(str(error))
+
+    def filter(self, prepared: Bandwidth, nodes: Nodes, rows: Rows) -> Verdict:
+        columns = nodes.extended.columns(DISK_IO)
+        if columns is None:
+            return Verdict.rejecting(~nodes.nothing(rows), _UNKNOWN)
+        present = columns.present[rows]
+        failed = np.zeros((1 + len(_SHORT), nodes.count(rows)), np.bool_)
+        np.logical_not(present, out=failed[0])
+        for at, (amount, (has, uses)) in enumerate(zip(prepared, _COLUMNS, strict=True)):
+            if amount:
+                can = columns[has][rows]
+                failed[1 + 2 * at] = present & (can - columns[uses][rows] < amount)
+                failed[2 + 2 * at] = present & (can < amount)
+        return Verdict((_UNKNOWN, *_SHORT), failed)
+
+    def recheck(self, prepared: Bandwidth, nodes: Nodes, row: RowFacts) -> Rescore:
+        figures = _figures(nodes, row.number)
+        if figures is None:
+            return Rescore.INFEASIBLE
+        for at, amount in enumerate(prepared):
+            if amount and figures[2 * at] - figures[2 * at + 1] < amount:
+                return Rescore.INFEASIBLE
+        return Rescore.UPDATED
+
+    # Scoring
+
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Bandwidth | None:
+        return self._readable(pod)
+
+    def score(self, prepared: Bandwidth, nodes: Nodes, rows: Rows) -> Scores:
+        columns = nodes.extended.columns(DISK_IO)
+        totals: Scores = np.zeros(nodes.count(rows), np.int64)
+        if columns is None:
+            return totals
+        asked = [pair for pair in zip(prepared, _COLUMNS, strict=True) if pair[0]]
+        for amount, (has, uses) in asked:
+            totals += self._shares(columns, has, columns[uses][rows] + amount, rows)
+        return totals // len(asked)
+
+    def rescore(self, prepared: Bandwidth, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+        return rescored(self, prepared, nodes, row, scores)
+
+    def _shares(
+        self, columns: ExtendedColumns, has: str, used: NDArray[np.int64], rows: Rows
+    ) -> Scores:
+        """Per row what is left of a direction, or what is used, of 100."""
+        can = columns[has][rows]
+        left = np.clip(can - used, 0, None) * MAX_SCORE // np.maximum(can, 1)
+        if not self._packs:
+            return left
+        return np.where(used <= can, MAX_SCORE - left, 0)
+
+    # Waking
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (
+            on(KIND.resource, Action.ALL, self._after_status),
+            on(Resource.NODE, Action.ADD, self._after_node),
+            on(Resource.POD, Action.DELETE, self._after_pod_is_gone),
+            on(Resource.POD, Action.UPDATE, self._after_pod_change),
+        )
+
+    def _after_status(self, pod: Pod, old: CustomObject | None, new: CustomObject | None) -> bool:
+        asked = self._readable(pod)
+        if asked is None:
+            return False
+        if new is None:
+            # Another object may describe the node from now on.
+            return True
+        has, had = _read(new), NOTHING if old is None else _read(old)
+        if old is not None and old.fields.get("spec") != new.fields.get("spec"):
+            # It may describe another node now.
+            had = NOTHING
+        enough = has.read >= asked.read and has.write >= asked.write
+        return enough and (has.read > had.read or has.write > had.write)
+
+    def _after_node(self, pod: Pod, old: None, new: Node) -> bool:
+        # What is told of a node may have come before it.
+        return self._handle.get(new.name) is not None
+
+    def _after_pod_is_gone(self, pod: Pod, old: Pod, new: None) -> bool:
+        return old.has_place and asks(old)
+
+    def _after_pod_change(self, pod: Pod, old: Pod, new: Pod) -> bool:
+        if self._handle.counts_alike(old, new):
+            return False
+        return new.uid == pod.uid or new.has_place
+
+    def _asked(self, pod: Pod) -> Bandwidth | None:
+        """What a pod is estimated to use, None if it says nothing; raises Malformed."""
+        if not asks(pod):
+            return None
+        use = estimated(pod, self._args.block_sizes)
+        return None if use.is_none else use
+
+    def _readable(self, pod: Pod) -> Bandwidth | None:
+        try:
+            return self._asked(pod)
+        except Malformed:
+            return None
+
+
+def _figures(nodes: Nodes, row: int) -> list[int] | None:
+    columns = nodes.extended.columns(DISK_IO)
+    return None if columns is None else columns.at(row)
+
+
+def _read(item: CustomObject) -> Bandwidth:
+    try:
+        return capacity(item)
+    except Malformed:
+        return NOTHING
