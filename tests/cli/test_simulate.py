@@ -343,7 +343,7 @@ def test_an_internal_error(mooring: Mooring, monkeypatch: pytest.MonkeyPatch, de
 
 
 def test_an_interrupt_is_130(mooring: Mooring, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(paths: list[str]) -> None:
+    def interrupt(*given: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(loading, "load", interrupt)
