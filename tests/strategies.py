@@ -10,13 +10,24 @@ import hypothesis.strategies as st
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Cluster, Nodes
+from mooring.cluster import Cluster, HandleRegistry, Nodes
+from mooring.cluster.extended_figures import extended_figures
 from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
 from mooring.objects.node import ZONE, Node
 from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, ReplicaSet, Selecting, Service
+from mooring.plugins.disk_io_resource import (
+    BLOCK_SIZE,
+    BLOCK_SIZES,
+    DISK_IO,
+    READ,
+    WRITE,
+    DiskIOHandle,
+    DiskIOResource,
+)
+from mooring.plugins.quiet_disk import QUIET
 from tests.builders import node, pod
 from tests.coexisting import ANNOTATED, DAEMON, MIRRORED
 from tests.storage_builders import csi_node, pv, pvc, storage_class
@@ -267,6 +278,37 @@ def pod_specs(draw: st.DrawFn, focus: str = "") -> Written:
     return {**spec, "affinity": affinity} if affinity else spec
 
 
+# Disks
+
+#: Shared by all clusters here, none of which is told of objects.
+DISKS = HandleRegistry()
+DISKS.register(DISK_IO, DiskIOHandle)
+
+disk_annotations = _one_of(
+    **{
+        READ: [None, "100", "40", "0", "9e30", "much"],
+        WRITE: [None, "50", "200"],
+        BLOCK_SIZE: [None, "4Ki", "1Mi"],
+        QUIET: [None, "true", "false"],
+    }
+)
+disks: st.SearchStrategy[DiskIOResource] = st.builds(
+    DiskIOResource,
+    st.just(BLOCK_SIZES),
+    st.sampled_from([0, 100, 400, 1000]),
+    st.sampled_from([0, 100, 400, 1000]),
+)
+
+
+def about_disks(focus: str) -> bool:
+    return "Disk" in focus
+
+
+def known_disks(focus: str) -> st.SearchStrategy[dict[str, DiskIOResource]]:
+    """What is told of the disks of some nodes, which need not be there."""
+    return st.dictionaries(st.sampled_from(NAMES[:4]), disks, max_size=4 * about_disks(focus))
+
+
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "controller": True}
 owned: Written = {"ownerReferences": [OWNER]}
 metadata = st.sampled_from([{}, {}, {}, owned, owned, owned, DAEMON, MIRRORED, ANNOTATED])
@@ -284,13 +326,14 @@ def pods(
 ) -> Pod:
     """A pod, perhaps on a node, perhaps with what a plugin is about."""
     leaving = DYING if terminating and draw(st.booleans()) else {}
+    annotations = {"annotations": draw(disk_annotations)} if about_disks(focus) else {}
     return pod(
         name,
         namespace=draw(st.sampled_from(NAMESPACES)),
         labels=draw(pod_labels),
         node=on,
         spec=draw(pod_specs(focus)),
-        metadata={**draw(metadata), **leaving},
+        metadata={**draw(metadata), **leaving, **annotations},
     )
 
 
@@ -351,7 +394,7 @@ def about_volumes(focus: str) -> bool:
 def clusters(draw: st.DrawFn, least: int = 1, focus: str = "") -> Cluster:
     """A cluster with pods on its nodes, now and then with a row that has no node."""
     count = draw(st.integers(least, 4))
-    made = Cluster()
+    made = Cluster(DISKS if about_disks(focus) else None)
     for name in NAMES[:count]:
         made.put_node(draw(nodes(name)))
     for item in draw(st.lists(workloads, max_size=3)):
@@ -361,6 +404,8 @@ def clusters(draw: st.DrawFn, least: int = 1, focus: str = "") -> Cluster:
             made.put_storage(thing)
     for each in draw(placed_pods(NAMES[:count], focus)):
         made.put_pod(each)
+    for name, disk in draw(known_disks(focus)).items():
+        made.extended.set(DISK_IO, name, disk)
     if count > least and draw(st.integers(0, 3)) == 3:
         made.remove_node(draw(st.sampled_from(NAMES[:count])))
     return made
@@ -401,6 +446,7 @@ def columns_of(of: Nodes) -> dict[Any, Any]:
         said["standing", standing_key] = standing.pods, counts, standing.domains.total
     for image_name, image in state.images:
         said["image", image_name] = image.size_bytes, frozenset(image.rows)
+    said["extended"] = extended_figures(state.extended)
     said["nominations"] = {name: frozenset(held) for name, held in state.nominations}
     # A column of zeros is as good as none: it appears with the first pod that asks for it.
     return {key: value for key, value in said.items() if value}

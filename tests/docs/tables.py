@@ -31,6 +31,7 @@ OPERATIONS = {
     "a node's attach limits change": Change.ATTACH_LIMITS,
     "a namespace changes": Change.NAMESPACES,
     "a service or controller changes": Change.SERVICES,
+    "an extended resource changes": Change.EXTENDED,
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from mooring.cluster import Cluster, check
+from mooring.cluster.check_extended import resources_again
 from mooring.config import Configuration, FeatureGates, load_mapping
 from mooring.engine import Engine, diagnosis
 from mooring.engine.actions import Action, Report, encode
@@ -162,7 +163,8 @@ def told(profile: Profile, pod: Pod, cluster: Cluster, window: Window) -> str:
 
 def recount(cluster: Cluster, node_log: NodeLog) -> Cluster:
     """A new cluster with the same objects, in which nothing has ever been counted up or down."""
-    anew = Cluster()
+    anew = Cluster(cluster.extended.handles)
+    resources_again(cluster.extended, anew.extended)
     _put_in_order(anew, node_log)
     nodes = cluster.nodes
     for row in nodes.rows.tolist():

@@ -22,9 +22,11 @@ from mooring.engine.events import (
     EvictionFailed,
     Removed,
 )
+from mooring.objects.custom import CustomKind
 from mooring.objects.decode import from_builtins
 from mooring.objects.node import ZONE
 from mooring.objects.storage import BIND_COMPLETED
+from mooring.plugins.disk_io_resource import KIND as DISKS
 from tests.builders import Manifest, node_manifest, pod_manifest
 from tests.exactness.templates import (
     IMAGES,
@@ -32,6 +34,7 @@ from tests.exactness.templates import (
     Template,
     coexisting,
     repelling,
+    some_disk_use,
     some_labels,
     some_policy,
     some_taints,
@@ -44,6 +47,7 @@ _TERMINATING = "2024-01-01T00:00:00Z"
 _FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport")
 
 Events = Iterator[Event]
+Kind = str | CustomKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class Shape:
     schedulers: tuple[str, ...] = ("default-scheduler",)
     #: Whether some pods tolerate no others on their node.
     coexisting: bool = False
+    #: Whether nodes tell what their disks can do, and pods what they need of them.
+    disks: bool = False
 
 
 #: Streams in which some pods are exclusive, on as many nodes as that takes.
@@ -69,7 +75,7 @@ class World:
         self.shape = shape
         self.now = 0.0
         #: All objects by kind and key, as they are written.
-        self.objects: dict[str, dict[str, Manifest]] = {}
+        self.objects: dict[Kind, dict[str, Manifest]] = {}
         self._later: list[Callable[[], Events]] = []
         self._number = 0
         self._is_uniform = self.random.random() < 0.6
@@ -84,6 +90,8 @@ class World:
         churn = _CALM if self._is_calm else _CALM + _WILD
         kinds = min(len(churn), self._pick([1, 1, 2, 2, 4, 30]))
         self._churn = self.random.sample(churn, kinds)
+        if shape.disks:
+            self._churn += [World.change_disk, World.change_disk, World.annotate_pod]
         self._aspects = self.random.sample(_ASPECTS, self._pick([1, 1, 2, len(_ASPECTS)]))
         if shape.coexisting:
             # Nodes fill up soon where each takes one pod only.
@@ -103,6 +111,9 @@ class World:
         if any(each.claim for each in self._templates):
             for name in list(self.all("Node")):
                 yield from self.limit_volumes(name)
+        if self.shape.disks:
+            for name in list(self.all("Node")):
+                yield from self.apply(DISKS, self._disk(name))
         for _ in range(self.random.choice([0, 0, 4, 12])):
             yield from self.run_pod()
 
@@ -132,6 +143,12 @@ class World:
                     yield from self._soon(_partial(self._write_volumes, action))
 
     def _template(self, name: str, schedulers: tuple[str, ...]) -> Template:
+        made = self._plain_template(name, schedulers)
+        if self.shape.disks:
+            return replace(made, annotations={**made.annotations, **some_disk_use(self.random)})
+        return made
+
+    def _plain_template(self, name: str, schedulers: tuple[str, ...]) -> Template:
         if self._templates and self.random.random() < 0.5:
             like = self._pick(self._templates)
             made = variation(self.random, like, name, calm=self._is_calm)
@@ -141,15 +158,15 @@ class World:
 
     # Objects
 
-    def apply(self, kind: str, manifest: Manifest) -> Events:
+    def apply(self, kind: Kind, manifest: Manifest) -> Events:
         """Writes an object and tells of it."""
         self.objects.setdefault(kind, {})[_key(manifest)] = manifest
         yield Applied(from_builtins(kind, manifest))
 
-    def remove(self, kind: str, key: str) -> Events:
+    def remove(self, kind: Kind, key: str) -> Events:
         yield Removed(from_builtins(kind, self.objects[kind].pop(key)))
 
-    def all(self, kind: str) -> dict[str, Manifest]:
+    def all(self, kind: Kind) -> dict[str, Manifest]:
         return self.objects.setdefault(kind, {})
 
     def _change(self, kind: str, key: str) -> Manifest:
@@ -448,6 +465,33 @@ class World:
             if self.random.random() < 0.3:
                 names = ["", *self.all("Node")]
                 manifest["status"]["nominatedNodeName"] = self._pick(names)
+            yield from self.apply("Pod", manifest)
+
+    # Disks
+
+    def _disk(self, name: str) -> Manifest:
+        """What the disks of a node can do, now and then something that cannot be read."""
+        amounts = ["0", "300Mi", "1Gi", "4Gi", "x"]
+        weights = [1, 4, 4, 4, 1]
+        read, write = self.random.choices(amounts, weights, k=2)
+        spec = {"nodeName": name, "capacity": {"read": read, "write": write}}
+        measured = {"allocatable": {"read": self._pick(amounts[:4])}}
+        status = measured if self.random.random() < 0.3 else {}
+        return {**_meta(f"disk-of-{name}"), "spec": spec, "status": status}
+
+    def change_disk(self) -> Events:
+        """What is told of a node's disks, which need not be there, changes or goes."""
+        known = list(self.all(DISKS))
+        if known and self.random.random() < 0.2:
+            yield from self.remove(DISKS, self._pick(known))
+        else:
+            manifest = self._disk(self._pick([*self.all("Node"), "n0", "nowhere"]))
+            yield from self.apply(DISKS, manifest)
+
+    def annotate_pod(self) -> Events:
+        if self.all("Pod"):
+            manifest = self._change("Pod", self._pick(self.all("Pod")))
+            manifest["metadata"]["annotations"] = some_disk_use(self.random)
             yield from self.apply("Pod", manifest)
 
     # Around pods

@@ -11,6 +11,8 @@ from typing import Any
 from mooring.objects.coexist import ANNOTATION, MIRROR
 from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
 from mooring.objects.node import HOSTNAME, ZONE
+from mooring.plugins.disk_io_resource import BLOCK_SIZE, READ, WRITE
+from mooring.plugins.quiet_disk import QUIET
 from tests.builders import Manifest
 from tests.strategies import PREFERRED, REQUIRED
 
@@ -140,6 +142,21 @@ def some_labels(random: Random) -> dict[str, str]:
     if random.random() < 0.4:
         labels["tier"] = random.choice(["x", "y"])
     return labels
+
+
+def some_disk_use(random: Random) -> dict[str, str]:
+    """What a pod says of the disks that it needs; some say nothing, or nothing that can be read."""
+    held: dict[str, str] = {}
+    for name, chance in ((READ, 0.6), (WRITE, 0.3)):
+        if random.random() < chance:
+            held[name] = random.choice(["10Mi", "40Mi", "40Mi", "150Mi"])
+    if random.random() < 0.2:
+        held[BLOCK_SIZE] = random.choice(["4Ki", "64Ki", "1Mi"])
+    if random.random() < 0.05:
+        held[READ] = "much"
+    if random.random() < 0.3:
+        held[QUIET] = "true"
+    return held
 
 
 def some_taints(random: Random) -> list[dict[str, str]]:

@@ -16,6 +16,7 @@ from mooring.framework.plugin import Plugin
 from mooring.objects.node import HOSTNAME, Node
 from mooring.objects.pod import Pod
 from mooring.objects.storage import StorageObject
+from mooring.plugins.disk_io_resource import DISK_IO
 from mooring.plugins.pod_topology_spread import PodTopologySpread
 from mooring.plugins.volume_binding import VolumeBinding
 from tests.builders import cluster, node, pod
@@ -23,9 +24,12 @@ from tests.laws.answers import EITHER, build, everything_said
 from tests.storage_builders import claiming, pv, pvc, storage_class
 from tests.strategies import (
     NAMES,
+    about_disks,
     about_volumes,
     clusters,
     csi_nodes,
+    disk_annotations,
+    disks,
     metadata,
     namespaces,
     nodes,
@@ -58,12 +62,18 @@ STORAGE_ASPECTS = {
     "storage gone": Change.VOLUMES,
     "limits": Change.ATTACH_LIMITS,
 }
+DISK_ASPECTS = {
+    "disk": Change.EXTENDED,
+    "disk gone": Change.EXTENDED,
+    "ask for disks": Change.EXTENDED,
+}
 
 
 def telling(kind: type[Plugin], watched: int) -> list[str]:
     """The changes that can show a dependency which is not declared."""
     volumes = STORAGE_ASPECTS if about_volumes(kind.name) else {}
-    aspects = {**ASPECTS, **volumes}
+    disks = DISK_ASPECTS if about_disks(kind.name) else {}
+    aspects = {**ASPECTS, **volumes, **disks}
     read = [aspect for aspect, change in aspects.items() if change & watched]
     if kind.scope is Scope.ROW:
         # What is read of one row must not be read of another.
@@ -77,11 +87,11 @@ def change(made: Cluster, data: st.DataObject, what: str, focus: str) -> None:
         case "add pod":
             on = data.draw(st.sampled_from(NAMES[:4]))
             made.put_pod(data.draw(pods("guest", on, terminating=True, focus=focus)))
-        case "remove pod" | "relabel pod" | "annotate pod":
+        case "remove pod" | "relabel pod" | "annotate pod" | "ask for disks":
             _change_pod(made, data, what)
         case "nominate":
             made.nominate(data.draw(pods("nominated", focus=focus)), "n0")
-        case "namespace" | "service" | "storage" | "storage gone" | "limits":
+        case "namespace" | "service" | "storage" | "storage gone" | "limits" | "disk" | "disk gone":
             _change_surroundings(made, data, what)
         case "add node":
             made.put_node(data.draw(nodes("new")))
@@ -110,6 +120,10 @@ def _change_surroundings(made: Cluster, data: st.DataObject, what: str) -> None:
             made.remove_storage(data.draw(storage))
         case "limits":
             made.put_storage(data.draw(csi_nodes))
+        case "disk":
+            made.extended.set(DISK_IO, data.draw(st.sampled_from(NAMES[:4])), data.draw(disks))
+        case "disk gone":
+            made.extended.remove(DISK_IO, data.draw(st.sampled_from(NAMES[:4])))
 
 
 def _change_pod(made: Cluster, data: st.DataObject, what: str) -> None:
@@ -119,6 +133,9 @@ def _change_pod(made: Cluster, data: st.DataObject, what: str) -> None:
             made.remove_pod(known.uid)
         elif what == "relabel pod":
             made.put_pod(msgspec.structs.replace(known, labels=data.draw(pod_labels)))
+        elif what == "ask for disks":
+            held = data.draw(disk_annotations)
+            made.put_pod(msgspec.structs.replace(known, annotations=held))
         else:
             said = data.draw(metadata).get("annotations", {})
             made.put_pod(msgspec.structs.replace(known, annotations=said))

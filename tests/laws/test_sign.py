@@ -20,6 +20,8 @@ POD_FIELDS = ("namespace", "labels", "annotations", "owner", "node_name", "termi
 #: The fields that a plugin is about, which are to differ more often.
 ABOUT = {
     "CoexistPolicy": ("coexist_policy", "annotations", "owner"),
+    "DiskIO": ("annotations",),
+    "QuietDisk": ("annotations",),
     "InterPodAffinity": ("affinity", "labels", "namespace"),
     "NodeAffinity": ("affinity", "node_selector"),
     "NodePorts": ("containers",),
