@@ -374,6 +374,16 @@ def test_a_handle_without_a_custom_resource() -> None:
     assert handle.get("b") is None
 
 
+def test_a_handle_that_cannot_be_started() -> None:
+    class Broken(Handle):
+        def run(self, cache: ExtendedCache, informer: Informer) -> None:
+            raise LookupError("no agent")
+
+    told = "extended resource example.com/slots: cannot be started: LookupError: no agent"
+    with pytest.raises(RuntimeError, match=told):
+        cluster(Broken)
+
+
 def test_who_listens_late_hears_of_all_objects() -> None:
     made = cluster()
     made.extended.custom.put(status("a", 5))

@@ -91,8 +91,12 @@ class ExtendedResources(ExtendedView):
         """Starts every handle."""
         self.handles.close()
         for resource_type, table in self._tables.items():
-            cache = _Cache(self, resource_type)
-            table.handle.run(cache, self.custom.informer(table.handle.kind))
+            informer = self.custom.informer(table.handle.kind)
+            try:
+                table.handle.run(_Cache(self, resource_type), informer)
+            except Exception as error:
+                told = f"cannot be started: {type(error).__name__}: {error}"
+                raise RuntimeError(f"extended resource {resource_type}: {told}") from error
 
     def tables(self) -> Iterable[ExtendedTable]:
         return self._tables.values()

@@ -55,10 +55,14 @@ def load(paths: Sequence[str], wanted: Iterable[CustomKind] = ()) -> Input:
 def _objects(manifests: list[Manifest]) -> Iterator[Object]:
     """Decodes what was read, and compares the objects with each other."""
     register = _Register()
-    classes = {each: _priority_class(each) for each in manifests if each.kind == PRIORITY_CLASS}
+    classes = {
+        each: _priority_class(each) for each in manifests if each.known_kind == PRIORITY_CLASS
+    }
     for manifest, defined in classes.items():
         register.add(manifest, "", defined.metadata.name)
-    storage_class = default_class(each.raw for each in manifests if each.kind == STORAGE_CLASS)
+    storage_class = default_class(
+        each.raw for each in manifests if each.known_kind == STORAGE_CLASS
+    )
     defaults = Defaults.given(classes.values(), storage_class)
     decoded = [(each, _decoded(each, defaults)) for each in manifests if each not in classes]
     for manifest, item in decoded:
@@ -76,7 +80,7 @@ def _decoded(manifest: Manifest, defaults: Defaults) -> Object:
         return from_builtins(manifest.custom or manifest.kind, raw)
 
     def fill(raw: Any) -> Any:
-        return defaults.fill(manifest.kind, raw)
+        return defaults.fill(manifest.known_kind, raw)
 
     try:
         return _read(manifest, fill, decode)
@@ -131,7 +135,11 @@ def _explained(decode: Decode, written: Any, filled: Any, error: str) -> tuple[s
 def _error(manifest: Manifest, field: str, told: str) -> InputError:
     """The error, in terms of what is written where that was filled in from another field."""
     status = manifest.raw.get("status")
-    if manifest.kind == "Node" and isinstance(status, Mapping) and not status.get("allocatable"):
+    if (
+        manifest.known_kind == "Node"
+        and isinstance(status, Mapping)
+        and not status.get("allocatable")
+    ):
         field = field.replace("status.allocatable", "status.capacity", 1)
     return manifest.error(field, told)
 
@@ -144,7 +152,7 @@ class _Register:
         self._uids: dict[str, Manifest] = {}
 
     def add(self, manifest: Manifest, namespace: str, name: str) -> None:
-        key = manifest.kind, namespace, name
+        key = manifest.known_kind, namespace, name
         first = self._names.setdefault(key, manifest.place)
         if first is not manifest.place:
             raise manifest.error("metadata.name", f"duplicate: also in {first}")

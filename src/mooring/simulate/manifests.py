@@ -81,6 +81,11 @@ class Manifest:
         return version
 
     @property
+    def known_kind(self) -> str:
+        """The kind by which it is told from all others that are read, custom ones by their group."""
+        return self.kind if self.custom is None else self.custom.resource
+
+    @property
     def unread_reason(self) -> str:
         """Why such an object is not read."""
         return _UNREAD.get(self.kind, _NO_USE)
