@@ -177,7 +177,7 @@ def test_the_kinds_of_change() -> None:
     made = cluster(SlotsHandle, ColumnsHandle)
     made.put_node(node("a"))
     every, some = kind_of_change(0), kind_of_change(1)
-    plain = Change.REQUESTED | Change.PODS
+    plain = Change.REQUESTED | Change.PODS | Change.ORDINARY
     at = made.changes.generation
     made.put_pod(using("p", 1, "a"))
     assert made.changes.since(at) == {0: plain | every | some}

@@ -82,7 +82,7 @@ class Manifest:
 
     @property
     def known_kind(self) -> str:
-        """The kind by which it is told from all others that are read, custom ones by their group."""
+        """The kind by which it is told from all others, custom ones by their group too."""
         return self.kind if self.custom is None else self.custom.resource
 
     @property
