@@ -251,6 +251,11 @@ def test_a_plugin_whose_gate_is_off_is_not_enabled_by_name(point: str) -> None:
     )
 
 
+def test_a_default_plugin_of_our_own_is_none_that_kube_scheduler_knows() -> None:
+    with pytest.raises(ConfigError, match='unknown plugin "CoexistPolicy"'):
+        loaded({"plugins": {"filter": on("CoexistPolicy")}})
+
+
 def test_a_custom_queue_sort_needs_the_default_one_disabled() -> None:
     known = KNOWN | {"Fifo": KnownPlugin(frozenset({"queueSort"}))}
     plugins = {"queueSort": on("Fifo") | off("PrioritySort")}
