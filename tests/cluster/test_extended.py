@@ -317,7 +317,7 @@ def test_a_malformed_object_is_told_once_and_changes_nothing(bad: Any, told: str
 def test_what_get_gave_may_be_changed_and_set_again() -> None:
     """The way of the proposal: get, change, set. Pods are not counted twice."""
     made = cluster(ColumnsHandle)
-    cache = next(iter(made.extended.tables())).handle.cache
+    cache = made.extended.cache(SLOTS)
     made.put_node(node("a"))
     made.put_pod(using("p", 2, "a"))
     cache.set("a", Slots(5))

@@ -41,6 +41,7 @@ from tests.builders import Manifest, node, pod
 from tests.exactness.four_ways import Differs, configuration, profile, run
 from tests.exactness.streams import Shape
 from tests.exactness.test_four_ways import SEEDS, trying
+from tests.exactness.test_signatures import compare_templates
 from tests.exactness.test_traps import Told
 from tests.extended_fakes import custom
 
@@ -166,6 +167,16 @@ def test_what_is_declared_is_ranked_too() -> None:
     )
 
     assert ways[Way.RANKED] > 10
+
+
+@given(SEEDS)
+@trying(0.6)
+def test_what_is_signed_alike_is_decided_alike(seed: int) -> None:
+    compare_templates(seed, BUILT_IN, DISKS)
+
+
+def test_many_are_signed_alike() -> None:
+    assert sum(compare_templates(seed, BUILT_IN, DISKS) for seed in range(5)) > 50
 
 
 # Traps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from random import Random
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from mooring.cluster import Cluster, Nodes
-from mooring.config import FeatureGates, default, load_mapping
+from mooring.config import Configuration, FeatureGates, default, load_mapping
 from mooring.engine import Engine
 from mooring.engine.events import Applied
 from mooring.engine.signatures import Signer
@@ -31,7 +32,7 @@ from tests.builders import cluster, node, pod
 from tests.coexisting import annotated, daemon, exclusive, exclusive_daemon, static
 from tests.exactness.four_ways import configuration
 from tests.exactness.streams import COEXISTING, Shape, World
-from tests.exactness.templates import coexisting, template, variation
+from tests.exactness.templates import coexisting, some_disk_use, template, variation
 from tests.storage_builders import claiming, mounting, pv, pvc, storage_class
 from tests.strategies import OWNER, REQUIRED
 
@@ -313,26 +314,29 @@ def test_what_is_signed_alike_is_decided_alike(seed: int) -> None:
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=30)
 def test_exclusive_pods_that_are_signed_alike_are_decided_alike(seed: int) -> None:
-    compare_templates(seed, COEXISTING)
+    compare_templates(seed, shape=COEXISTING)
 
 
 @pytest.mark.parametrize("shape", [Shape(), COEXISTING], ids=["plain", "exclusive"])
 def test_many_are_signed_alike(shape: Shape) -> None:
-    assert sum(compare_templates(seed, shape) for seed in range(10)) > 50
+    assert sum(compare_templates(seed, shape=shape) for seed in range(10)) > 50
 
 
-def compare_templates(seed: int, shape: Shape | None = None) -> int:
+def compare_templates(
+    seed: int, using: Configuration | None = None, shape: Shape | None = None
+) -> int:
     """Random templates, and others that differ in one thing, over a random cluster."""
-    shape = shape or Shape()
-    world, random = World(seed, shape), Random(seed)
-    engine = Engine(configuration(), REGISTRY)
+    world, random = World(seed, shape or Shape()), Random(seed)
+    engine = Engine(using or configuration(), REGISTRY)
     for event in world.opening():
         engine.handle(event, 0.0)
     calm = random.random() < 0.3
     templates = [template(random, f"s{at}", ("default-scheduler",), calm=calm) for at in range(3)]
     templates += [variation(random, each, f"{each.name}v", calm=calm) for each in templates * 2]
-    if shape.coexisting:
+    if world.shape.coexisting:
         templates += [coexisting(random, each) for each in templates]
+    if world.shape.disks:
+        templates = [replace(each, annotations=some_disk_use(random)) for each in templates * 3]
     pods: list[Pod] = []
     for each in templates * 2:
         for event in world._create(each):
@@ -341,4 +345,5 @@ def compare_templates(seed: int, shape: Shape | None = None) -> int:
             else:
                 engine.handle(event, 0.0)
 
-    return assert_consistent(PROFILE, pods, engine.cluster.nodes)
+    profile = engine.profiles["default-scheduler"]
+    return assert_consistent(profile, pods, engine.cluster.nodes)

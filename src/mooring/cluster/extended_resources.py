@@ -93,10 +93,14 @@ class ExtendedResources(ExtendedView):
         for resource_type, table in self._tables.items():
             informer = self.custom.informer(table.handle.kind)
             try:
-                table.handle.run(_Cache(self, resource_type), informer)
+                table.handle.run(self.cache(resource_type), informer)
             except Exception as error:
                 told = f"cannot be started: {type(error).__name__}: {error}"
                 raise RuntimeError(f"extended resource {resource_type}: {told}") from error
+
+    def cache(self, resource_type: str) -> ExtendedCache:
+        """The cache of a type that was registered."""
+        return _Cache(self, resource_type)
 
     def tables(self) -> Iterable[ExtendedTable]:
         return self._tables.values()

@@ -23,7 +23,6 @@ from mooring.framework.plugin import (
     Score,
     Scores,
     Sign,
-    rescored,
 )
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
@@ -162,12 +161,27 @@ class DiskIO(PreFilter[Bandwidth], Filter[Bandwidth], PreScore[Bandwidth], Score
         return totals // len(asked)
 
     def rescore(self, prepared: Bandwidth, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
-        return rescored(self, prepared, nodes, row, scores)
+        figures = _figures(nodes, row.number)
+        total = asked = 0
+        for at, amount in enumerate(prepared):
+            if amount:
+                asked += 1
+                if figures is not None:
+                    total += self._share(figures[2 * at], figures[2 * at + 1] + amount)
+        scores[row.number] = total // asked
+        return Rescore.UPDATED
+
+    def _share(self, can: int, used: int) -> int:
+        """What is left of a direction, or what is used, of 100."""
+        if used > can:
+            return 0
+        left = (can - used) * MAX_SCORE // max(can, 1)
+        return MAX_SCORE - left if self._packs else left
 
     def _shares(
         self, columns: ExtendedColumns, has: str, used: NDArray[np.int64], rows: Rows
     ) -> Scores:
-        """Per row what is left of a direction, or what is used, of 100."""
+        """The same for many rows."""
         can = columns[has][rows]
         left = np.clip(can - used, 0, None) * MAX_SCORE // np.maximum(can, 1)
         if not self._packs:
