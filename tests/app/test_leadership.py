@@ -118,6 +118,7 @@ async def test_a_lease_that_is_renewed_is_not_taken() -> None:
     assert not campaign.done()
     assert b.leader == "a"
     assert len({each["acquireTime"] for each in leases.writes}) == 1
+    assert {each["leaseTransitions"] for each in leases.writes} == {0}
     assert len({each["renewTime"] for each in leases.writes}) == 151
     holding.cancel()
     campaign.cancel()
@@ -165,10 +166,13 @@ async def test_who_cannot_renew_stops_in_time(bad: Trouble) -> None:
     assert changes == [(True, "a"), (False, "a")]
 
 
+@pytest.mark.parametrize("there_is_one", [False, True], ids=["new", "left by another"])
 @virtually
-async def test_an_answer_on_the_way_does_not_lengthen_the_term() -> None:
+async def test_an_answer_on_the_way_does_not_lengthen_the_term(there_is_one: bool) -> None:
     """What counts is when the renewal was sent: others may have seen it since."""
     leases = Leases()
+    if there_is_one:
+        leases.lease = {"metadata": {"name": "x", "resourceVersion": "0"}, "spec": {}}
     a = candidate(leases, "a", trouble=lambda: Trouble(back=8))
 
     await a.campaign()
@@ -245,6 +249,15 @@ async def test_only_the_holder_releases() -> None:
 
 
 @virtually
+async def test_who_never_led_has_nothing_to_release() -> None:
+    api = LeaseApi(Leases())
+
+    await Leadership(cast(Api, api), SETTINGS, "a").release()
+
+    assert api.requests == 0
+
+
+@virtually
 async def test_a_release_that_fails_is_no_error() -> None:
     leases = Leases()
     trouble = FINE
@@ -285,6 +298,26 @@ async def test_a_lease_that_somebody_deleted_is_made_again() -> None:
     assert leases.holder == "a"
     assert a.may_act()
     holding.cancel()
+
+
+@virtually
+async def test_a_lease_that_somebody_deleted_and_another_made_again() -> None:
+    """Deleting it lets two act, but not for longer than it takes to notice."""
+    leases = Leases()
+    trouble = FINE
+    a, b = candidate(leases, "a", trouble=lambda: trouble), candidate(leases, "b")
+    await a.campaign()
+    leases.lease = None
+    trouble = Trouble(there=1)
+    holding = asyncio.create_task(a.hold())
+    # Renewing and looking took a second each; creating is on its way.
+    await asyncio.sleep(RETRY + 2.5)
+    await b.campaign()
+    await asyncio.sleep(1)
+
+    assert b.may_act()
+    assert not a.may_act()
+    await holding
 
 
 @virtually

@@ -192,6 +192,14 @@ async def test_a_program_is_run_again_when_its_token_is_rejected(here: Path) -> 
     assert runs(here) == 2
 
 
+async def test_a_token_may_be_rejected_before_its_time(here: Path) -> None:
+    lasting = {"token": "one", "expirationTimestamp": "2999-01-01T00:00:00Z"}
+    user = {"exec": plugin(here, lasting, {"token": "two"})}
+    connection = await connect(written(here / "k", config(user)))
+
+    assert await rejected(connection) == "Bearer two"
+
+
 async def test_a_program_that_says_how_long_its_token_lasts(here: Path) -> None:
     lasting = {"token": "one", "expirationTimestamp": "2999-01-01T00:00:00Z"}
     expired = {"token": "one", "expirationTimestamp": "2001-01-01T00:00:00Z"}

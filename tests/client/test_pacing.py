@@ -87,6 +87,22 @@ async def test_who_came_first_goes_first() -> None:
     assert order == ["a", "b", "c"]
 
 
+async def test_newcomers_do_not_push_in() -> None:
+    """Room that was made by a success is for those who wait."""
+    pace = Pace(2)
+    for _ in range(2):
+        await pace.enter()
+    first = asyncio.create_task(pace.enter())
+    await settle()
+    pace.leave()
+    newcomer = asyncio.create_task(pace.enter())
+    await settle()
+
+    assert first.done()
+    assert not newcomer.done()
+    newcomer.cancel()
+
+
 @pytest.mark.parametrize("admitted", [False, True], ids=["still waiting", "just admitted"])
 async def test_who_is_cancelled_takes_no_place(admitted: bool) -> None:
     pace = Pace(1)

@@ -163,7 +163,6 @@ class Mirror:
             # Deleted and made anew while we looked away: two objects, not two forms of one.
             self._sink.removed(held.item)
         self._held[key] = _Held(version, meta.uid, item)
-        self._malformed.pop(key, None)
         self._sink.applied(item, raw)
 
     def _remove(self, meta: Any, wire: Any | None) -> None:

@@ -28,7 +28,8 @@ class Pace:
 
     async def enter(self) -> int:
         """Waits for its turn; returns a ticket to show with a refusal."""
-        if self._waiting or self._under_way >= self.allowed:
+        # Places that become free are given to those who wait, so that no newcomer finds one.
+        if self._under_way >= self.allowed:
             await self._turn()
         else:
             self._under_way += 1
