@@ -10,18 +10,21 @@ from mooring.engine.events import Applied, Event, Removed
 from mooring.objects.decode import Object
 
 from . import logs
+from .recording import Recorder
 
 _log = logs.named(__name__)
 
 
 class Feed:
-    """Where reflectors deliver to."""
+    """Where reflectors deliver to. With a recorder they have to keep the JSON of objects."""
 
-    def __init__(self, tell: Callable[[Event], None]) -> None:
+    def __init__(self, tell: Callable[[Event], None], recorder: Recorder | None = None) -> None:
         self._tell = tell
+        self._recorder = recorder
 
     def applied(self, item: Object, raw: bytes | msgspec.Raw) -> None:
-        self._tell(Applied(item))
+        event = Applied(item) if self._recorder is None else self._recorder.seen(item, raw)
+        self._tell(event)
 
     def removed(self, item: Object) -> None:
         self._tell(Removed(item))

@@ -12,6 +12,8 @@ from mooring.engine import Engine
 from mooring.engine.actions import Action
 from mooring.engine.events import Event
 
+from .recording import Recorder
+
 # So many actions may be under way before no further decision is made: what is decided long
 # before it can be carried out is decided on old news.
 _MOST_UNDER_WAY = 256
@@ -33,9 +35,15 @@ class Performing(Protocol):
 class Scheduler:
     """Drives an engine. All of it runs in one task, so that no decision is ever interleaved."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Callable[[], float] = monotonic,
+        recorder: Recorder | None = None,
+    ) -> None:
         self.engine = engine
         self.clock = clock
+        self._recorder = recorder
         self._inbox: deque[Event] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._performer: Performing | None = None
@@ -80,8 +88,13 @@ class Scheduler:
 
     def _take_in(self) -> bool:
         now = self.clock()
+        if self._recorder is not None:
+            self._recorder.look_after(self.engine, now)
         for _ in range(min(_INTAKE, len(self._inbox))):
-            self.engine.handle(self._inbox.popleft(), now)
+            event = self._inbox.popleft()
+            if self._recorder is not None:
+                event = self._recorder.taken_in(event, now)
+            self.engine.handle(event, now)
         if self._caught_up is not None and not self._inbox:
             self._caught_up.set()
         return bool(self._inbox)
@@ -90,10 +103,15 @@ class Scheduler:
         performer = self._ready_performer()
         if performer is None:
             return False
-        actions = self.engine.step(self.clock(), _BUDGET)
+        actions = self._step(self.clock())
         for action in actions:
             performer.perform(action)
         return bool(actions)
+
+    def _step(self, now: float) -> list[Action]:
+        if self._recorder is None:
+            return self.engine.step(now, _BUDGET)
+        return self._recorder.step(self.engine, now, _BUDGET)
 
     def _ready_performer(self) -> Performing | None:
         performer = self._performer

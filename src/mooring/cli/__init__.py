@@ -15,7 +15,7 @@ import typer
 
 from mooring import __version__
 
-from . import bench, conform, run, simulate, study, webhook
+from . import bench, conform, replay, run, simulate, study, webhook
 from .errors import report
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command("simulate")(simulate.simulate)
 app.command("run")(run.run)
 app.command("webhook")(webhook.webhook)
 app.command("conform")(conform.conform)
+app.command("replay")(replay.replay)
 app.command("bench")(bench.bench)
 app.add_typer(study.app, name="study")
 

@@ -1,0 +1,264 @@
+"""Replaying a recording: the same events once more, and whether they lead to the same actions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from mooring.app.recorded import OUTCOMES, Line
+from mooring.engine import Engine
+from mooring.engine.actions import Action, BindPod, EvictPod, Report, WriteVolumes
+from mooring.engine.events import (
+    Applied,
+    BindingFailed,
+    Event,
+    EvictionFailed,
+    Removed,
+)
+from mooring.objects.decode import KINDS, DecodeError, Object, from_json
+from mooring.objects.pod import Pod
+
+from .problems import InputError
+from .recording import Segment
+
+# Of so many differences the details are kept; all are counted.
+_MOST_KEPT = 1_000
+
+_ACTION: msgspec.json.Decoder[Action] = msgspec.json.Decoder(Action)
+
+_NOT_RECORDED = "the recording knows nothing of this"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a step asked for about a pod otherwise than recorded. No pod: the step as a whole."""
+
+    where: str
+    at: float
+    pod: str
+    recorded: tuple[Action, ...] = ()
+    replayed: tuple[Action, ...] = ()
+    #: What failed, where something did.
+    recorded_error: str = ""
+    replayed_error: str = ""
+
+
+class Listener:
+    """Who follows a replay; does nothing by itself."""
+
+    def happened(self, at: float, event: Event) -> None:
+        """The engine is about to be told."""
+
+    def decided(self, at: float, actions: Sequence[Action]) -> None:
+        """The engine has made a step."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a replay has seen so far."""
+
+    events: Counter[str] = field(default_factory=Counter)
+    steps: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    difference_count: int = 0
+    began: float | None = None
+    now: float = 0.0
+    #: Why the recording ends, if it says so.
+    end: str = ""
+
+
+class Replay:
+    """Drives an engine with what was recorded, and compares.
+
+    Whatever the engine decides, what happens next is what is recorded. What it decides otherwise is
+    taken back, so that differences do not spread.
+    """
+
+    def __init__(self, engine: Engine, *, placements_only: bool, listener: Listener) -> None:
+        """With `placements_only`, only who goes where and who is evicted is compared."""
+        self.engine = engine
+        self.outcome = Outcome()
+        self._placements_only = placements_only
+        self._listener = listener
+        self._known: dict[tuple[str, str], Object] = {}
+
+    def begin(self, segment: Segment, number: int, line: Line) -> None:
+        """Takes in an object that was known when the segment began."""
+        where, header = segment.where(number), segment.header
+        if line.apply is None:
+            raise InputError(where, f"must be one of {header.objects} objects that are known")
+        if self.outcome.began is None:
+            self.outcome.began = header.at
+        item = self._applied(where, line.apply, line)
+        if isinstance(item, Pod) and item.uid in header.assumed:
+            # It is on its way, and nobody is to decide about it again.
+            item = item.on(header.assumed[item.uid])
+        self.outcome.events["known"] += 1
+        self._handle(where, header.at, Applied(item))
+
+    def take(self, segment: Segment, number: int, line: Line) -> None:
+        """Takes in any other line. Raises InputError if it cannot be understood."""
+        where = segment.where(number)
+        if line.at is None:
+            raise InputError(where, "at: is required")
+        outcome = self.outcome
+        if outcome.began is None:
+            outcome.began = line.at
+        outcome.now = line.at
+        if line.end is not None:
+            outcome.end = line.end
+        elif line.step is not None:
+            self._step(where, line.at, line)
+        else:
+            self._handle(where, line.at, self._event(where, line))
+
+    @property
+    def decisions(self) -> int:
+        return sum(each.statistics.decisions for each in self.engine.reuse.values())
+
+    @property
+    def seconds(self) -> float:
+        """How much time has passed since the recording began."""
+        began = self.outcome.began
+        return 0.0 if began is None else self.outcome.now - began
+
+    # Events
+
+    def _event(self, where: str, line: Line) -> Event:
+        if line.apply is not None:
+            self.outcome.events["applied"] += 1
+            return Applied(self._applied(where, line.apply, line))
+        if line.remove is not None:
+            self.outcome.events["removed"] += 1
+            return Removed(self._removed(where, line.remove, line.key))
+        self.outcome.events["outcomes"] += 1
+        return _outcome(where, line)
+
+    def _applied(self, where: str, kind: str, line: Line) -> Object:
+        _check_kind(where, "apply", kind, line)
+        if not line.object:
+            raise InputError(where, "object: is required")
+        try:
+            item = from_json(kind, bytes(line.object))
+        except (DecodeError, RecursionError) as error:
+            raise InputError(where, kind, f"object: {error}") from None
+        self._known[kind, _key(item)] = item
+        return item
+
+    def _removed(self, where: str, kind: str, key: str | None) -> Object:
+        item = self._known.pop((kind, key or ""), None)
+        if item is None:
+            raise InputError(where, f"key: there is no {kind} {key!r} to remove")
+        return item
+
+    def _handle(self, where: str, at: float, event: Event) -> None:
+        self._listener.happened(at, event)
+        try:
+            self.engine.handle(event, at)
+        except Exception as error:  # noqa: BLE001 - that it fails is what is to be found out
+            self._differ(Difference(where, at, "", replayed_error=_told(error)))
+
+    # Steps
+
+    def _step(self, where: str, at: float, line: Line) -> None:
+        recorded = tuple(_action(where, number, raw) for number, raw in enumerate(line.actions))
+        self.outcome.steps += 1
+        failed = ""
+        replayed: list[Action] = []
+        try:
+            replayed = self.engine.step(at, line.step or 0)
+        except Exception as error:  # noqa: BLE001 - that it fails is what is to be found out
+            failed = _told(error)
+        self._listener.decided(at, replayed)
+        if failed != (line.error or ""):
+            told = line.error or ""
+            self._differ(Difference(where, at, "", recorded_error=told, replayed_error=failed))
+        if tuple(replayed) != recorded:
+            self._compare(where, at, recorded, tuple(replayed))
+            self._take_back(recorded, replayed, at)
+
+    def _compare(
+        self, where: str, at: float, recorded: tuple[Action, ...], replayed: tuple[Action, ...]
+    ) -> None:
+        if self._placements_only:
+            recorded, replayed = _placements(recorded), _placements(replayed)
+        before, after = _by_pod(recorded), _by_pod(replayed)
+        pods = [pod for pod in {**before, **after} if before.get(pod) != after.get(pod)]
+        for pod in pods:
+            told = tuple(before.get(pod, ())), tuple(after.get(pod, ()))
+            self._differ(Difference(where, at, pod, *told))
+        if not pods and recorded != replayed and not self._placements_only:
+            self._differ(Difference(where, at, "", recorded, replayed))
+
+    def _take_back(self, recorded: Sequence[Action], replayed: Sequence[Action], at: float) -> None:
+        """Nobody will tell the outcome of what was not done."""
+        done = {action.pod.uid for action in recorded if isinstance(action, BindPod | WriteVolumes)}
+        evicted = {_eviction(action) for action in recorded if isinstance(action, EvictPod)}
+        for action in replayed:
+            if isinstance(action, BindPod | WriteVolumes) and action.pod.uid not in done:
+                self.engine.handle(BindingFailed(action.pod.uid, _NOT_RECORDED), at)
+            elif isinstance(action, EvictPod) and _eviction(action) not in evicted:
+                self.engine.handle(EvictionFailed(*_eviction(action), _NOT_RECORDED), at)
+
+    def _differ(self, difference: Difference) -> None:
+        self.outcome.difference_count += 1
+        if len(self.outcome.differences) < _MOST_KEPT:
+            self.outcome.differences.append(difference)
+
+
+def pod_of(action: Action) -> str:
+    """Namespace and name of the pod that an action is about; empty if it is about none."""
+    return "" if isinstance(action, Report) else f"{action.pod.namespace}/{action.pod.name}"
+
+
+def _placements(actions: Sequence[Action]) -> tuple[Action, ...]:
+    return tuple(action for action in actions if isinstance(action, BindPod | EvictPod))
+
+
+def _by_pod(actions: Sequence[Action]) -> dict[str, list[Action]]:
+    found: dict[str, list[Action]] = {}
+    for action in actions:
+        found.setdefault(pod_of(action), []).append(action)
+    return found
+
+
+def _eviction(action: EvictPod) -> tuple[str, str]:
+    return action.pod.uid, action.preemptor.uid
+
+
+def _action(where: str, number: int, raw: msgspec.Raw) -> Action:
+    try:
+        return _ACTION.decode(raw)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise InputError(where, f"actions[{number}]: {error}") from None
+
+
+def _outcome(where: str, line: Line) -> Event:
+    kind = OUTCOMES.get(line.told or "")
+    if kind is None:
+        raise InputError(where, f"told: {line.told!r} is not known")
+    try:
+        event: Event = msgspec.convert(line.about, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(where, f"about: {error}") from None
+    return event
+
+
+def _check_kind(where: str, field: str, kind: str, line: Line) -> None:
+    if line.api_version is not None:
+        told = f"objects of {line.api_version} {kind!r} cannot be replayed"
+        raise InputError(where, f"apiVersion: {told}")
+    if kind not in KINDS:
+        raise InputError(where, f"{field}: kind {kind!r} is not known")
+
+
+def _key(item: Object) -> str:
+    key: str = getattr(item, "key", None) or item.name
+    return key
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
