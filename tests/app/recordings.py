@@ -18,7 +18,7 @@ from mooring.app.scheduler import Scheduler
 from mooring.app.segments import RecordSettings
 from mooring.config import FeatureGates, default, load
 from mooring.engine import Engine
-from mooring.engine.actions import Action, BindPod, EvictPod, encode
+from mooring.engine.actions import Action, BindPod, EvictPod, WriteVolumes, encode
 from mooring.engine.events import BindingFailed, Bound, Evicted
 from mooring.engine.registry import registry
 from mooring.framework.profile import known_plugins
@@ -84,6 +84,8 @@ class Stage:
                     return
                 self.scheduler.tell(Bound(pod.uid))
                 self.apply({**known, "spec": {**known["spec"], "nodeName": node}})
+            case WriteVolumes(pod):
+                self.scheduler.tell(BindingFailed(pod.uid, "no volumes today"))
             case EvictPod(pod, preemptor):
                 self.scheduler.tell(Evicted(pod.uid, preemptor.uid))
                 if pod.uid in self.pods:
@@ -100,6 +102,8 @@ class Stage:
                     call()
                 self.scheduler.wake()
                 await settle()
+                # So that whether a segment is full is not a matter of luck.
+                self.recorder.flush()
         finally:
             loop.cancel()
             await asyncio.gather(loop, return_exceptions=True)

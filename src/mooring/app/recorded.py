@@ -26,6 +26,9 @@ from mooring.objects.meta import Wire
 #: Changes whenever an older reader would misunderstand a newer recording.
 FORMAT = 1
 
+#: Why a segment ends: in order, or because there is a next one.
+STOPPED, GOES_ON = "the scheduler has stopped", "it goes on in the next segment"
+
 #: How many decisions a step may make. A recording that says more is not one of ours, and might keep
 #: its reader busy for ever.
 Budget = Annotated[int, msgspec.Meta(ge=0, le=4096)]
@@ -90,7 +93,7 @@ class Line(Wire, frozen=True, forbid_unknown_fields=True):
     step: Budget | None = None
     actions: tuple[msgspec.Raw, ...] = ()
     error: str | None = None
-    #: The recording ends here, and why.
+    #: The segment ends here, and why.
     end: str | None = None
 
 
@@ -122,7 +125,7 @@ def step_line(at: float, budget: int, actions: bytes, error: str | None = None) 
 
 
 def end_line(at: float, why: str) -> bytes:
-    """The orderly end of a recording as a line."""
+    """The end of a segment as a line."""
     return b'%b"end":%b}\n' % (moment(at), _encode(why))
 
 

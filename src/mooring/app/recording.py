@@ -20,6 +20,8 @@ from mooring.objects.decode import KINDS, Object
 from . import logs
 from .recorded import (
     FORMAT,
+    GOES_ON,
+    STOPPED,
     Header,
     Setup,
     apply_text,
@@ -110,14 +112,19 @@ class Recorder:
         if self._segments.problem:
             self._stop(self._segments.problem)
         elif self._segments.is_full:
+            self._segments.put(end_line(now, GOES_ON))
             self._segment += 1
             header = self._header(now, _assumed(engine))
             self._segments.begin(_head(header, list(self._known.values())))
 
+    def flush(self) -> None:
+        """Returns when all so far is in the file."""
+        self._segments.flush()
+
     def close(self) -> None:
         """Ends the recording; returns when all of it is written."""
         if self._is_on:
-            self._segments.put(end_line(self._now, "the scheduler has stopped"))
+            self._segments.put(end_line(self._now, STOPPED))
         self._is_on = False
         self._segments.close()
         if self._segments.problem:

@@ -61,25 +61,35 @@ class Segments:
     def __init__(self, path: Path, settings: RecordSettings) -> None:
         self._path = path
         self._settings = settings
-        #: Lines to be written; None begins a new segment.
-        self._waiting: deque[Iterable[bytes] | bytes | None] = deque()
+        #: Lines to be written. None begins a new segment, an event is set when all before it is
+        #: in the file.
+        self._waiting: deque[Iterable[bytes] | bytes | threading.Event | None] = deque()
         self._given_bytes = 0
         self._taken_bytes = 0
         self._wake = threading.Event()
         self._closing = False
-        #: Set by the thread when a new segment is to be begun.
-        self.is_full = False
         #: Why nothing is written any more; empty if all is well.
         self.problem = ""
         self._file: BinaryIO | None = None
         self._packed = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
         self._written_bytes = 0
+        #: How much of it tells what was known when the segment began.
+        self._head_bytes = 0
         known = segments(path)
         self._number = int(known[-1].name.rpartition(".")[2]) if known else 0
         # Now, so that a path that cannot be written to is told before anything is scheduled.
         self._begin()
+        #: The segment that was begun or asked for last, and the last one that the thread found to
+        #: be full: two numbers, so that an old segment is not taken for the new one.
+        self._asked = self._number
+        self._full = 0
         self._thread = threading.Thread(target=self._run, name="recording", daemon=True)
         self._thread.start()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a new segment is to be begun."""
+        return self._full == self._asked
 
     def put(self, line: bytes) -> None:
         """Has a line written."""
@@ -90,9 +100,17 @@ class Segments:
 
     def begin(self, lines: Iterable[bytes]) -> None:
         """Begins a new segment with these lines, which are made in the thread."""
-        self.is_full = False
+        self._asked += 1
         self._waiting.append(None)
         self._waiting.append(lines)
+
+    def flush(self) -> None:
+        """Returns when all so far is in the file, or nothing is written any more."""
+        written = threading.Event()
+        self._waiting.append(written)
+        self._wake.set()
+        while self._thread.is_alive() and not written.wait(_FLUSH_SECONDS):
+            pass
 
     def close(self) -> None:
         """Returns when all is written."""
@@ -106,6 +124,7 @@ class Segments:
         try:
             while not (self._closing or self.problem):
                 self._wake.wait(_FLUSH_SECONDS)
+                self._wake.clear()
                 self._write_waiting()
             self._write_waiting()
             self._end()
@@ -117,33 +136,41 @@ class Segments:
                 self._file.close()
 
     def _write_waiting(self) -> None:
-        chunk = bytearray()
+        lines: list[bytes] = []
         while self._waiting and not self.problem:
             given = self._waiting.popleft()
+            if isinstance(given, bytes):
+                lines.append(given)
+                self._taken_bytes += len(given)
+                continue
+            self._write(lines)
+            lines = []
             if given is None:
-                self._write(chunk)
                 self._end()
                 self._begin()
-                chunk = bytearray()
-                continue
-            for line in (given,) if isinstance(given, bytes) else given:
-                chunk += line
-                if len(chunk) >= _CHUNK_BYTES:
-                    self._write(chunk)
-                    chunk = bytearray()
-            if isinstance(given, bytes):
-                self._taken_bytes += len(given)
-        if chunk:
-            self._write(chunk)
+            elif isinstance(given, threading.Event):
+                self._flush()
+                given.set()
+            else:
+                self._write(given)
+                self._head_bytes = self._written_bytes
+        self._write(lines)
         self._flush()
 
-    def _write(self, chunk: bytearray) -> None:
+    def _write(self, lines: Iterable[bytes]) -> None:
+        chunk = bytearray()
+        for line in lines:
+            chunk += line
+            if len(chunk) >= _CHUNK_BYTES:
+                self._save(self._packed.compress(chunk))
+                chunk.clear()
         self._save(self._packed.compress(chunk))
 
     def _flush(self) -> None:
         self._save(self._packed.flush(zlib.Z_SYNC_FLUSH))
-        if self._written_bytes >= self._settings.segment_bytes:
-            self.is_full = True
+        # Where much is known, a new segment is not worth its beginning until it has grown by that.
+        if self._written_bytes >= max(self._settings.segment_bytes, 2 * self._head_bytes):
+            self._full = self._number
 
     def _save(self, packed: bytes) -> None:
         assert self._file is not None, "a segment is open"
@@ -158,7 +185,7 @@ class Segments:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         self._file = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
         self._packed = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-        self._written_bytes = 0
+        self._written_bytes = self._head_bytes = 0
 
     def _end(self) -> None:
         self._save(self._packed.flush(zlib.Z_FINISH))

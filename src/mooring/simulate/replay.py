@@ -66,7 +66,7 @@ class Outcome:
     difference_count: int = 0
     began: float | None = None
     now: float = 0.0
-    #: Why the recording ends, if it says so.
+    #: Why the recording ends, if its last line says so.
     end: str = ""
 
 
@@ -108,9 +108,10 @@ class Replay:
         if outcome.began is None:
             outcome.began = line.at
         outcome.now = line.at
+        outcome.end = line.end or ""
         if line.end is not None:
-            outcome.end = line.end
-        elif line.step is not None:
+            return
+        if line.step is not None:
             self._step(where, line.at, line)
         else:
             self._handle(where, line.at, self._event(where, line))

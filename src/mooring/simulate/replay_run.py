@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mooring import __version__
-from mooring.app.recorded import Line, Setup
+from mooring.app.recorded import STOPPED, Line, Setup
 from mooring.config import Configuration, FeatureGates, default, load
 from mooring.config.duration import Duration
 from mooring.engine import Engine
@@ -90,7 +90,9 @@ def replay(
         else:
             run.take(segment, number, line)
     done = Replayed(segments, run.outcome, run.decisions, run.seconds)
-    done.notes = [*_notes(segments, stopped=bool(stop))]
+    done.notes = [*_notes(segments)]
+    if not stop:
+        done.notes += _end_notes(segments[-1], run.outcome.end)
     done.placements_only = placements_only
     done.pod = pod
     done.story = chronicle.story
@@ -136,8 +138,8 @@ def _lines(segments: list[Segment]) -> Iterator[tuple[Segment, int, Line, bool]]
             raise InputError(segment.path, "ends early, but is not the last segment")
 
 
-def _notes(segments: list[Segment], *, stopped: bool) -> Iterator[str]:
-    first, last = segments[0], segments[-1]
+def _notes(segments: list[Segment]) -> Iterator[str]:
+    first = segments[0]
     if first.header.version != __version__:
         told = f"was made by Mooring {first.header.version}, this is {__version__}"
         yield f"{first.path} {told}: decisions may differ for that reason alone"
@@ -146,5 +148,10 @@ def _notes(segments: list[Segment], *, stopped: bool) -> Iterator[str]:
         yield (
             f"{first.path} {told}: what the scheduler remembered then besides objects is not known"
         )
-    if last.is_cut and not stopped:
+
+
+def _end_notes(last: Segment, end: str) -> Iterator[str]:
+    if last.is_cut or not end:
         yield f"{last.path} ends early: the scheduler did not stop in order, or the file was cut"
+    elif end != STOPPED:
+        yield f"{last.path} ends before the scheduler did: {end}"
