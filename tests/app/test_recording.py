@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
-import msgspec
 import pytest
 from hypothesis import given, settings
 
-from mooring.app.recorded import Setup
-from mooring.app.recording import Recorder
 from mooring.app.segments import RecordSettings, Segments, segments
 from mooring.engine import Engine
 from mooring.engine.actions import Action, BindPod
-from mooring.engine.events import Applied, BindingFailed, Removed
+from mooring.engine.events import Applied, BindingFailed, Event, Removed
 from mooring.simulate.recording import open_recording
 from mooring.simulate.replay_run import replay
 from tests.builders import node_manifest, pod, pod_manifest
@@ -167,6 +165,8 @@ def test_all_segments_of_a_run_replay_exactly(tmp_path: Path) -> None:
     whole = replay([tmp_path / "run"])
     assert (whole.outcome.difference_count, whole.placements_only) == (0, False)
     assert whole.outcome.steps > 60
+    # Who has read the segments before knows what a later one begins with.
+    assert whole.outcome.events["known"] == 0
     assert replay([*files[3:], *files[:3]]).outcome == whole.outcome
     # A beginning is as good as the whole.
     assert replay(files[:4]).outcome.difference_count == 0
@@ -189,6 +189,7 @@ def test_a_later_segment_begins_with_what_is_known(tmp_path: Path) -> None:
     assert all("at" in line for line in lines[header["objects"] :])
     done = replay([late])
     assert done.placements_only
+    assert done.outcome.difference_count == 0
     assert "begins in the middle of a run (segment 4)" in done.notes[0]
     assert done.outcome.events["known"] == header["objects"]
 
@@ -305,21 +306,38 @@ def test_scheduling_goes_on_when_the_disk_is_full(
     assert "Nothing is recorded any more" in caplog.text
 
 
-@pytest.mark.parametrize("how", ["an object without its JSON", "a text that no file can hold"])
+@pytest.mark.parametrize(
+    ("happens", "told"),
+    [
+        pytest.param(
+            lambda stage: stage.feed.applied(pod("bare"), b""),
+            "an object came without its JSON",
+            id="a reflector that does not keep it",
+        ),
+        pytest.param(
+            lambda stage: stage.scheduler.tell(Applied(pod("bare"))),
+            "an object came without its JSON",
+            id="an object past the feed",
+        ),
+        pytest.param(
+            lambda stage: stage.scheduler.tell(BindingFailed("x", "\ud800")),
+            "UnicodeEncodeError",
+            id="a text that no file can hold",
+        ),
+    ],
+)
 def test_what_cannot_be_written_ends_the_recording_and_nothing_else(
-    tmp_path: Path, how: str
+    tmp_path: Path, happens: Callable[[Stage], None], told: str
 ) -> None:
     stage = Stage(tmp_path / "run")
-    event = Applied(pod("bare")) if "object" in how else BindingFailed("x", "\ud800")
     moments: list[Any] = [(1000.0, [partial(stage.apply, node_manifest("n0"))])]
-    moments.append((1001.0, [partial(stage.scheduler.tell, event)]))
+    moments.append((1001.0, [partial(happens, stage)]))
     moments.append((1002.0, [partial(stage.apply, pod_manifest("a"))]))
     asyncio.run(stage.play(*moments))
     stage.recorder.close()
 
     assert "a" in {each.pod.name for each in stage.actions if isinstance(each, BindPod)}
-    end = lines_of(tmp_path / "run.000001")[-1]["end"]
-    assert ("without its JSON" if "object" in how else "UnicodeEncodeError") in end
+    assert told in lines_of(tmp_path / "run.000001")[-1]["end"]
 
 
 def test_a_step_that_fails_is_in_the_recording(
@@ -339,13 +357,20 @@ def test_a_step_that_fails_is_in_the_recording(
     assert (found.recorded_error, found.replayed_error) == ("ZeroDivisionError: by zero", "")
 
 
-def test_a_removed_object_is_told_in_the_form_that_is_recorded(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path / "run", Setup())
-    seen = recorder.seen(pod("a", cpu=1), msgspec.json.encode(pod_manifest("a", cpu=1)))
-    recorder.taken_in(seen, 1.0)
+def test_a_removed_object_is_told_in_the_form_that_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Event] = []
+    stage = Stage(tmp_path / "run")
+    monkeypatch.setattr(stage.engine, "handle", lambda event, now: heard.append(event))
+    remove = partial(stage.remove, node_manifest("n0", cpu=2))
+    asyncio.run(
+        stage.play((1.0, [partial(stage.apply, node_manifest("n0", cpu=1))]), (2.0, [remove]))
+    )
+    stage.recorder.close()
 
-    told = recorder.taken_in(Removed(pod("a", cpu=2)), 2.0)
-
-    recorder.close()
-    assert isinstance(told, Removed)
-    assert told.object is seen.object
+    seen, removed = heard
+    assert isinstance(seen, Applied)
+    assert isinstance(removed, Removed)
+    assert removed.object is seen.object
+    assert lines_of(tmp_path / "run.000001")[-3] == {"at": 2.0, "remove": "Node", "key": "n0"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from functools import partial
@@ -312,8 +313,13 @@ def test_a_small_file_does_not_fill_the_memory(
     bomb = packer.compress(json.dumps(lines[0]).encode() + b"\n" + b" " * (1 << 26))
     (tmp_path / "run").write_bytes(bomb + packer.flush())
 
-    with pytest.raises(InputError, match="a line is longer than 1048576 bytes"):
-        replay([tmp_path / "run"])
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="a line is longer than 1048576 bytes"):
+            replay([tmp_path / "run"])
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_missing_segment_is_told(tmp_path: Path, lines: Lines) -> None:

@@ -127,8 +127,6 @@ class Chronicle(Listener):
                 self._messages[pod.uid] = condition.message
             case RecordEvent(pod, reason="FailedScheduling", note=note):
                 self._messages.setdefault(pod.uid, note)
-            case BindPod(pod):
-                self._messages.pop(pod.uid, None)
 
     def _attempt(self, action: Action) -> str:
         """Which attempt it was, and who rejected the pod."""
