@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import tempfile
 from collections.abc import Callable
@@ -15,9 +16,11 @@ import pytest
 from hypothesis import given, settings
 
 from mooring.app.segments import RecordSettings, Segments, segments
+from mooring.client.mirror import Mirror
 from mooring.engine import Engine
 from mooring.engine.actions import Action, BindPod
 from mooring.engine.events import Applied, BindingFailed, Event, Removed
+from mooring.objects.decode import reader
 from mooring.simulate.recording import open_recording
 from mooring.simulate.replay_run import replay
 from tests.builders import node_manifest, pod, pod_manifest
@@ -33,6 +36,8 @@ from tests.strategies import (
 )
 
 from .recordings import Manifest, Stage, lines_of
+
+SECRET = "hunter2"
 
 SERVICE: Manifest = {
     "apiVersion": "v1",
@@ -374,3 +379,42 @@ def test_a_removed_object_is_told_in_the_form_that_is_recorded(
     assert isinstance(removed, Removed)
     assert removed.object is seen.object
     assert lines_of(tmp_path / "run.000001")[-3] == {"at": 2.0, "remove": "Node", "key": "n0"}
+
+
+def test_from_the_wire_to_the_file(tmp_path: Path) -> None:
+    """What reflectors deliver is recorded without secrets, and replays."""
+    stage = Stage(tmp_path / "run")
+    mirrors = {
+        kind: Mirror(kind, reader(kind), stage.feed, keep_raw=True) for kind in ("Node", "Pod")
+    }
+    private = pod_manifest("a", cpu=1, metadata={"resourceVersion": "1"})
+    private["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": SECRET}]
+    node = node_manifest("n0", cpu=4)
+    stage.pods["default/a"] = private
+    watched = [
+        ("Node", "ADDED", _version(node, 1)),
+        ("Pod", "ADDED", private),
+        ("Pod", "DELETED", _version(private, 3)),
+        ("Node", "DELETED", _version(node, 4)),
+    ]
+    moments = [
+        (1000.0 + at, [partial(mirrors[kind].take_line, _line(change, item))])
+        for at, (kind, change, item) in enumerate(watched)
+    ]
+    asyncio.run(stage.play(*moments))
+    stage.recorder.close()
+
+    file = tmp_path / "run.000001"
+    assert SECRET not in str(lines_of(file))
+    removed = [line["key"] for line in lines_of(file) if "remove" in line]
+    assert removed == ["default/a", "n0"]
+    done = replay([file])
+    assert (done.decisions, done.outcome.difference_count) == (1, 0)
+
+
+def _version(manifest: Manifest, version: int) -> Manifest:
+    return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": str(version)}}
+
+
+def _line(change: str, item: Manifest) -> bytes:
+    return json.dumps({"type": change, "object": item}).encode()
