@@ -51,6 +51,7 @@ class Stage:
         self.actions: list[Action] = []
         self.pods: dict[str, Manifest] = {}
         self._versions = 0
+        self._there: set[tuple[str, str, str]] = set()
         #: Names of pods that cannot be bound.
         self.stubborn: set[str] = set()
         #: Whether what is decided takes effect.
@@ -61,13 +62,18 @@ class Stage:
             self._versions += 1
             meta = {**each["metadata"], "resourceVersion": str(self._versions)}
             manifest = {**each, "metadata": meta}
+            self._there.add(_key(each))
             if each["kind"] == "Pod":
                 self.pods[meta["uid"]] = manifest
             raw = msgspec.json.encode(manifest)
             self.feed.applied(from_builtins(each["kind"], manifest), msgspec.Raw(raw))
 
     def remove(self, *manifests: Manifest) -> None:
+        """Removes what is there, as a reflector tells it once."""
         for each in manifests:
+            if _key(each) not in self._there:
+                continue
+            self._there.discard(_key(each))
             if each["kind"] == "Pod":
                 self.pods.pop(each["metadata"]["uid"], None)
             self.feed.removed(from_builtins(each["kind"], each))
@@ -110,6 +116,11 @@ class Stage:
 
     def told(self) -> list[Any]:
         return [json.loads(encode(action)) for action in self.actions]
+
+
+def _key(manifest: Manifest) -> tuple[str, str, str]:
+    meta = manifest["metadata"]
+    return manifest["kind"], meta.get("namespace", ""), meta["name"]
 
 
 async def settle(turns: int = 60) -> None:

@@ -98,22 +98,11 @@ days = st.lists(
 
 
 def play(stage: Stage, day: list[tuple[float, list[Call]]]) -> None:
-    """A cluster's day: only what is there can be removed."""
-    there: set[tuple[str, str, str]] = set()
+    """A cluster's day, and what comes of it later."""
     now, moments = stage.now, []
     for wait, happens in day:
         now += wait
-        made = []
-        for what, manifest in happens:
-            meta = manifest["metadata"]
-            key = manifest["kind"], meta.get("namespace", ""), meta["name"]
-            if what == "apply":
-                there.add(key)
-                made.append(partial(stage.apply, manifest))
-            elif key in there:
-                there.discard(key)
-                made.append(partial(stage.remove, manifest))
-        moments.append((now, made))
+        moments.append((now, [partial(getattr(stage, what), item) for what, item in happens]))
     asyncio.run(stage.play(*moments, (now + 20.0, ()), (now + 400.0, ())))
 
 
@@ -325,6 +314,11 @@ def test_scheduling_goes_on_when_the_disk_is_full(
             id="an object past the feed",
         ),
         pytest.param(
+            lambda stage: stage.scheduler.tell(Removed(pod("bare"))),
+            "an object is gone that was never seen",
+            id="a removal past the feed",
+        ),
+        pytest.param(
             lambda stage: stage.scheduler.tell(BindingFailed("x", "\ud800")),
             "UnicodeEncodeError",
             id="a text that no file can hold",
@@ -342,7 +336,8 @@ def test_what_cannot_be_written_ends_the_recording_and_nothing_else(
     stage.recorder.close()
 
     assert "a" in {each.pod.name for each in stage.actions if isinstance(each, BindPod)}
-    assert told in lines_of(tmp_path / "run.000001")[-1]["end"]
+    assert told in stage.recorder.problem
+    assert lines_of(tmp_path / "run.000001")[-1]["end"] == stage.recorder.problem
 
 
 def test_a_step_that_fails_is_in_the_recording(

@@ -60,12 +60,9 @@ class Recorder:
         self._known: dict[_Key, Seen] = {}
         self._now = 0.0
         self._is_on = True
+        #: Why nothing is recorded any more; empty if all is well.
+        self.problem = ""
         self._segments.put(header_line(self._header(0.0, {})))
-
-    @property
-    def problem(self) -> str:
-        """Why nothing is recorded any more; empty if all is well."""
-        return self._segments.problem
 
     def seen(self, item: Object, raw: bytes | msgspec.Raw) -> Applied:
         """The event that an object was seen, from which it can be recorded."""
@@ -127,8 +124,9 @@ class Recorder:
             self._segments.put(end_line(self._now, STOPPED))
         self._is_on = False
         self._segments.close()
-        if self._segments.problem:
-            _log.error("The recording is incomplete", problem=self._segments.problem)
+        if self._segments.problem and not self.problem:
+            self.problem = self._segments.problem
+            _log.error("The recording is incomplete", problem=self.problem)
 
     def _put(self, make: Callable[[], bytes]) -> None:
         """Writes a line with texts of plugins and of the API in it, which may be anything."""
@@ -139,10 +137,13 @@ class Recorder:
 
     def _removed(self, item: Object, event: Removed, now: float) -> Event:
         key = _key(item)
-        self._segments.put(remove_line(now, *key))
         last = self._known.pop(key, None)
+        if last is None:
+            self._stop("an object is gone that was never seen")
+            return event
+        self._segments.put(remove_line(now, *key))
         # In its last known form, which the recording has already.
-        return event if last is None else Removed(last.object)
+        return Removed(last.object)
 
     def _header(self, now: float, assumed: Mapping[str, str]) -> Header:
         return Header(
@@ -159,6 +160,7 @@ class Recorder:
 
     def _stop(self, why: str) -> None:
         self._is_on = False
+        self.problem = why
         self._known.clear()
         self._segments.put(end_line(self._now, why))
         _log.error("Nothing is recorded any more", problem=why)

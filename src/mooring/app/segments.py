@@ -56,7 +56,7 @@ def _literal(name: str) -> str:
 
 
 class Segments:
-    """Writes lines to segment after segment. Only `run` and what it calls is in the thread."""
+    """Writes lines to segment after segment. Only `_run` and what it calls is in the thread."""
 
     def __init__(self, path: Path, settings: RecordSettings) -> None:
         self._path = path
