@@ -19,8 +19,8 @@ from mooring.app.certificates import CertificateSettings, self_signed
 from mooring.app.configz import configz
 from mooring.app.endpoints import Content, serving
 from mooring.app.metrics import Metrics
+from mooring.app.observations import Observations
 from mooring.app.pod_resources import pod_resources
-from mooring.app.recorder import Recorder
 from mooring.app.tls_site import ServingSettings
 from mooring.config import default
 from mooring.engine import Engine
@@ -35,11 +35,11 @@ PATHS = ("/metrics", "/metrics/resources", "/configz", "/readyz/informer-sync", 
 
 
 def content() -> Content:
-    recorder = Recorder()
-    engine = Engine(default(known_plugins(REGISTRY)), REGISTRY, observer=recorder)
+    observations = Observations()
+    engine = Engine(default(known_plugins(REGISTRY)), REGISTRY, observer=observations)
     engine.handle(Applied(pod("web", cpu=1)), 0.0)
     return Content(
-        metrics=Metrics(engine, recorder).text,
+        metrics=Metrics(engine, observations).text,
         resources=partial(pod_resources, engine),
         configuration=partial(configz, engine.configuration),
         readyz={"shutdown": lambda: None, "informer-sync": lambda: "pods are not listed yet"},

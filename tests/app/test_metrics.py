@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mooring.app.metric_table import METRICS
 from mooring.app.metrics import Metrics
-from mooring.app.recorder import Recorder
+from mooring.app.observations import Observations
 from mooring.config import load_mapping
 from mooring.engine import Engine
 from mooring.engine.actions import BindPod
@@ -36,7 +36,7 @@ class Patient(Permit):
 
 
 class Scene:
-    """An engine whose recorder's clock moves on by a millisecond with every look at it."""
+    """An engine observed by a clock that moves on by a millisecond with every look at it."""
 
     def __init__(self, *, reuse: bool = True) -> None:
         ticks = count()
@@ -47,11 +47,11 @@ class Scene:
             "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Patient"}]}}}],
         }
         configuration = load_mapping(raw, known=known_plugins(registry))
-        self.recorder = Recorder(lambda: next(ticks) / 1000)
+        self.observations = Observations(lambda: next(ticks) / 1000)
         settings = ReuseSettings(classes=reuse, batches=reuse)
-        self.engine = Engine(configuration, registry, settings, self.recorder)
+        self.engine = Engine(configuration, registry, settings, self.observations)
         self.driver = Driver(self.engine)
-        self.metrics = Metrics(self.engine, self.recorder)
+        self.metrics = Metrics(self.engine, self.observations)
 
     async def read(self) -> dict[str, dict[str, float]]:
         """By name of the sample, its values by labels as text; buckets are left out."""
@@ -257,8 +257,8 @@ async def test_a_flush_counts_only_for_the_attempt_that_follows(scene: Scene) ->
 
 async def test_many_attempts_are_told_together(scene: Scene) -> None:
     for attempts in (14, 15, 40):
-        scene.recorder.scheduled(PROFILE, 0.0, attempts, 1.0)
-    scene.recorder.scheduled(PROFILE, 0.0, 1, None)
+        scene.observations.scheduled(PROFILE, 0.0, attempts, 1.0)
+    scene.observations.scheduled(PROFILE, 0.0, 1, None)
 
     told = await scene.read()
     assert told["scheduler_pod_scheduling_sli_duration_seconds_count"] == {"14": 1, "15+": 2}
@@ -300,12 +300,12 @@ async def test_reading_twice_counts_nothing_twice(scene: Scene) -> None:
         assert first[name] == again[name]
 
 
-def test_the_recorder_keeps_no_more_than_it_must(scene: Scene) -> None:
+def test_the_observations_keeps_no_more_than_it_must(scene: Scene) -> None:
     """Whoever never reads the metrics does not run out of memory."""
-    moments = scene.recorder.ranked(PROFILE)
+    moments = scene.observations.ranked(PROFILE)
     for _ in range(10):
         moments.extend([0.0, 1.0] * 1_000)
-        scene.recorder.settles()
+        scene.observations.settles()
     assert len(moments) < 5_000
     scene.driver.apply(node("a"))
     scene.engine.handle(Applied(pod("p", cpu=1)), 0.0)

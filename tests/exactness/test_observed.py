@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import Phase, given, settings
 
-from mooring.app.recorder import Recorder
+from mooring.app.observations import Observations
 from mooring.engine import Engine
 from mooring.engine.actions import Action, encode
 from mooring.engine.events import Event
@@ -20,7 +20,7 @@ from tests.exactness.outsiders import OUTSIDERS, WITH_OUTSIDERS
 from tests.exactness.streams import Shape, World
 
 
-class Restless(Recorder):
+class Restless(Observations):
     """Looks at every plugin, by a clock that jumps to and fro."""
 
     def __init__(self, seed: int) -> None:
@@ -54,7 +54,7 @@ def test_observers_change_no_decision(reuse: bool, seed: int) -> None:
     enabled = {"multiPoint": {"enabled": [{"name": each.name} for each in OUTSIDERS]}}
     using = configuration(profile(plugins=enabled) if seed % 2 else None, WITH_OUTSIDERS)
     kept = ReuseSettings(classes=reuse, batches=reuse)
-    observers: list[Observer] = [Recorder(), Restless(seed), Counting()]
+    observers: list[Observer] = [Observations(), Restless(seed), Counting()]
     plain = Engine(using, WITH_OUTSIDERS, kept)
     observed = [Engine(using, WITH_OUTSIDERS, kept, observer) for observer in observers]
 

@@ -1,4 +1,4 @@
-"""What /metrics tells: kube-scheduler's metrics, read from the recorder and the engine.
+"""What /metrics tells: kube-scheduler's metrics, read from the observations and the engine.
 
 Gauges are computed when somebody asks, on the thread that schedules, so nothing is locked and
 nothing is counted on the way of a decision. What may be long is done in slices.
@@ -28,7 +28,7 @@ from mooring.engine import Engine
 from mooring.queue import QueuedPod
 
 from . import metric_table as table
-from .recorder import Recorder
+from .observations import Observations
 from .series import Buckets, Counts, Histogram, as_go
 
 #: What generate_latest writes.
@@ -41,9 +41,9 @@ _SLICE = 2_000
 class Metrics:
     """All metrics of a process. `registry` is for plugins that bring metrics of their own."""
 
-    def __init__(self, engine: Engine, recorder: Recorder) -> None:
+    def __init__(self, engine: Engine, observations: Observations) -> None:
         self._engine = engine
-        self._recorder = recorder
+        self._observations = observations
         self._leading = Counts(table.LEADER)
         self._requests = Counts(table.REQUESTS)
         self._request_durations = Histogram(table.REQUEST_DURATION)
@@ -76,12 +76,12 @@ class Metrics:
         yield generate_latest(self.registry)
 
     def _histograms(self) -> Iterator[Metric]:
-        for histogram in (*self._recorder.histograms(), self._request_durations):
+        for histogram in (*self._observations.histograms(), self._request_durations):
             yield _histogram_family(histogram)
 
     def _counts(self, rejections: Counter[tuple[str, str]]) -> Iterator[Metric]:
         counted = (
-            *self._recorder.counts(),
+            *self._observations.counts(),
             *self._of_batches(),
             *self._of_queue(),
             *self._of_process(),

@@ -8,13 +8,14 @@ import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from mooring.client.api import Api
 from mooring.client.connection import Connection
 from mooring.client.reflector import Reflector
-from mooring.client.resources import RESOURCES
+from mooring.client.resources import RESOURCES, Resource
 from mooring.engine import Engine
-from mooring.objects.decode import KINDS
+from mooring.objects.decode import KINDS, Reader, reader
 
 from . import logs
 from .authorization import AuthorizationSettings, Authorizer
@@ -25,10 +26,13 @@ from .feed import Feed
 from .health import ping
 from .leadership import Leadership
 from .metrics import Metrics
+from .observations import Observations
 from .perform import Performer
 from .pod_resources import pod_resources
-from .recorder import Recorder
+from .recorded import Setup
+from .recording import Recorder
 from .scheduler import Scheduler
+from .segments import RecordSettings
 from .tls_site import ServingSettings
 
 _log = logs.named(__name__)
@@ -38,6 +42,18 @@ _DRAIN_SECONDS = 10.0
 
 # Exit codes.
 _STOPPED, _LOST = 0, 1
+
+
+@dataclass(frozen=True)
+class Record:
+    """Where to write down what the scheduler sees and decides."""
+
+    path: Path
+    setup: Setup
+    settings: RecordSettings = field(default_factory=RecordSettings)
+
+    def begin(self) -> Recorder:
+        return Recorder(self.path, self.setup, self.settings)
 
 
 @dataclass(frozen=True)
@@ -51,16 +67,18 @@ class Settings:
     #: None serves no endpoints.
     serving: ServingSettings | None = None
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
+    #: None records nothing.
+    record: Record | None = None
 
 
 async def schedule(
-    connection: Connection, engine: Engine, recorder: Recorder, settings: Settings
+    connection: Connection, engine: Engine, observations: Observations, settings: Settings
 ) -> int:
-    """Runs an engine, which the recorder observes, until told to stop or until its lead is lost.
+    """Runs an engine, which is observed, until told to stop or until its lead is lost.
 
     Returns the exit code.
     """
-    metrics = Metrics(engine, recorder)
+    metrics = Metrics(engine, observations)
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(
             Api(connection, qps=settings.qps, burst=settings.burst, observe=metrics.requested)
@@ -76,7 +94,11 @@ async def schedule(
                 settings.identity,
                 on_change=lambda leads, _: metrics.leads(election.resource_name, leads),
             )
-        running = Running(api, engine, settings.identity, leadership)
+        recorder = None
+        if settings.record is not None:
+            recorder = settings.record.begin()
+            stack.callback(recorder.close)
+        running = Running(api, engine, settings.identity, leadership, recorder)
         if settings.serving is not None:
             authorizer = Authorizer(api, settings.authorization)
             told = _content(engine, metrics, running)
@@ -109,15 +131,19 @@ class Running:
     """A scheduler at work."""
 
     def __init__(
-        self, api: Api, engine: Engine, identity: str, leadership: Leadership | None = None
+        self,
+        api: Api,
+        engine: Engine,
+        identity: str,
+        leadership: Leadership | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self._api = api
         self._engine = engine
         self._identity = identity
         self._leadership = leadership
-        self.scheduler = Scheduler(engine)
-        feed = Feed(self.scheduler.tell)
-        self._reflectors = [Reflector(api, RESOURCES[kind], feed) for kind in sorted(KINDS)]
+        self.scheduler = Scheduler(engine, recorder=recorder)
+        self._reflectors = _reflectors(api, engine, Feed(self.scheduler.tell, recorder), recorder)
         self._stopping = asyncio.Event()
         self._performer: Performer | None = None
         self._comparison: asyncio.Task[None] | None = None
@@ -145,7 +171,8 @@ class Running:
         """Runs until stopped, or until leadership is lost; returns the exit code."""
         tasks = [asyncio.create_task(each.run()) for each in self._reflectors]
         tasks.append(asyncio.create_task(self.scheduler.run()))
-        tasks.append(asyncio.create_task(self._serve()))
+        leading = asyncio.create_task(self._serve())
+        tasks.append(leading)
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             done, _ = await asyncio.wait([*tasks, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -153,6 +180,8 @@ class Running:
                 # Nothing but leadership ends by itself: what else ends has failed, and says why.
                 task.result()
                 return _LOST
+            # Nobody renews the lease while it is given up.
+            leading.cancel()
             await self._leave()
             return _STOPPED
         finally:
@@ -202,3 +231,16 @@ class Running:
     async def _stop_performing(self) -> None:
         if self._performer is not None:
             await self._performer.stop()
+
+
+def _reflectors(api: Api, engine: Engine, feed: Feed, recorder: Recorder | None) -> list[Reflector]:
+    """One for each kind that scheduling reads, and for each that a plugin asked for."""
+    wanted: dict[Resource, Reader] = {RESOURCES[kind]: reader(kind) for kind in sorted(KINDS)}
+    for kind in engine.handles.kinds:
+        resource = Resource(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced)
+        wanted[resource] = reader(kind)
+    keep_raw = recorder is not None
+    return [
+        Reflector(api, resource, feed, decode=each, keep_raw=keep_raw)
+        for resource, each in wanted.items()
+    ]

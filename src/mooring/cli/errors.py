@@ -29,6 +29,9 @@ def report(error: Exception, *, debug: bool) -> int:
     if isinstance(error, InputError | RegistryError | CredentialsError | CertificateError):
         print(plain(str(error)), file=sys.stderr)
         return BAD_INPUT
+    if isinstance(error, OSError) and error.filename is not None:
+        print(plain(f"{error.filename}: {(error.strerror or str(error)).lower()}"), file=sys.stderr)
+        return BAD_INPUT
     if debug:
         traceback.print_exception(error)
     told = plain(f"{type(error).__name__}: {error}")

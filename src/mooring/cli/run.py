@@ -6,11 +6,16 @@ import socket
 import uuid
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-_CLUSTER, _LEADER, _SERVING, _LOGS = "Connection", "Leader election", "Serving", "Logs"
+if TYPE_CHECKING:
+    from mooring.app.recorded import Setup
+    from mooring.app.segments import RecordSettings
+
+_CLUSTER, _LEADER, _SERVING = "Connection", "Leader election", "Serving"
+_RECORD, _LOGS = "Recording", "Logs"
 
 
 class Switch(StrEnum):
@@ -136,6 +141,22 @@ def run(  # noqa: PLR0913 - one for each flag
             rich_help_panel=_SERVING,
         ),
     ] = "/healthz,/livez,/readyz",
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write down what is seen and decided, for `mooring replay`.",
+            rich_help_panel=_RECORD,
+        ),
+    ] = None,
+    record_max_size: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="How much of it is kept, in all its files.",
+            rich_help_panel=_RECORD,
+        ),
+    ] = "512Mi",
     log_format: Annotated[LogFormat, typer.Option(rich_help_panel=_LOGS)] = LogFormat.TEXT,
     log_level: Annotated[LogLevel, typer.Option(rich_help_panel=_LOGS)] = LogLevel.INFO,
     verbosity: Annotated[
@@ -158,8 +179,8 @@ def run(  # noqa: PLR0913 - one for each flag
     from mooring.app import logs
     from mooring.app.authorization import AuthorizationSettings
     from mooring.app.certificates import CertificateSettings
-    from mooring.app.recorder import Recorder
-    from mooring.app.run import Settings, schedule
+    from mooring.app.observations import Observations
+    from mooring.app.run import Record, Settings, schedule
     from mooring.app.tls_site import ServingSettings
     from mooring.client.credentials import connect
 
@@ -175,8 +196,8 @@ def run(  # noqa: PLR0913 - one for each flag
     }
     level = logs.level_of(verbosity) if verbosity else log_level.value
     logs.configure(logs.LogSettings(logs.Format(log_format.value), level))
-    recorder = Recorder()
-    scheduler = engine(config, feature_gates, election=election, observer=recorder)
+    observations = Observations()
+    scheduler = engine(config, feature_gates, election=election, observer=observations)
     certificate = CertificateSettings(tls_cert_file, tls_private_key_file, cert_dir)
     settings = Settings(
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
@@ -184,10 +205,33 @@ def run(  # noqa: PLR0913 - one for each flag
         burst=kube_api_burst,
         serving=ServingSettings(bind_address, secure_port, certificate) if secure_port else None,
         authorization=AuthorizationSettings(tuple(authorization_always_allow_paths.split(","))),
+        record=None
+        if record is None
+        else Record(record, _setup(config, feature_gates), _limits(record_max_size)),
     )
 
     async def main() -> int:
         connection = await connect(None if kubeconfig is None else str(kubeconfig), context, master)
-        return await schedule(connection, scheduler, recorder, settings)
+        return await schedule(connection, scheduler, observations, settings)
 
     raise typer.Exit(uvloop.run(main()))
+
+
+def _setup(config: Path | None, feature_gates: str) -> Setup:
+    from mooring.app.recorded import Setup
+    from mooring.config import FeatureGates
+
+    text = None if config is None else config.read_text()
+    return Setup(config=text, feature_gates=dict(FeatureGates.from_text(feature_gates)))
+
+
+def _limits(size: str) -> RecordSettings:
+    from mooring.app.segments import RecordSettings
+    from mooring.objects.quantity import Quantity
+    from mooring.simulate.problems import InputError
+
+    try:
+        most = Quantity.parse(size).value
+    except ValueError as error:
+        raise InputError("--record-max-size", str(error)) from error
+    return RecordSettings(most_bytes=most)

@@ -81,6 +81,21 @@ class WireCustom(msgspec.Struct, frozen=True):
     metadata: ObjectMeta
 
 
+class Whole:
+    """An object of a kind that nobody described, as the API writes it: all its fields."""
+
+    def __init__(self, fields: Fields) -> None:
+        self.fields = fields
+        self.metadata = msgspec.convert(fields, WireCustom).metadata
+
+    @classmethod
+    def hook(cls, wanted: type, raw: Any) -> Whole:
+        """How msgspec makes one of what it has decoded."""
+        if not isinstance(raw, dict):
+            raise ValueError(f"expected an object, got {type(raw).__name__}")
+        return cls(raw)
+
+
 def custom_object(kind: CustomKind, raw: Fields) -> CustomObject:
     """Reads an object of a kind; raises ValueError naming the field that is wrong.
 

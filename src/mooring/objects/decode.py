@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from .custom import CustomKind, CustomObject, custom_object
+from .custom import CustomKind, CustomObject, Whole, custom_object
 from .meta import Wire, decode_hook
 from .node import Node, _WireNode
 from .pod import Pod, _WirePod
@@ -89,23 +89,26 @@ class Reader:
     `wire` is what the API writes, a struct that has `metadata`; `build` makes the object of it.
     """
 
-    def __init__(self, wire: type[Any], build: Callable[[Any], Any]) -> None:
+    def __init__(
+        self,
+        wire: type[Any],
+        build: Callable[[Any], Any],
+        hook: Callable[[type, Any], Any] = decode_hook,
+    ) -> None:
         self.build = build
-        self.one = msgspec.json.Decoder(wire, dec_hook=decode_hook)
+        self.one = msgspec.json.Decoder(wire, dec_hook=hook)
         # Types made while running are beyond what a type checker can follow.
         page: Any = Page[wire]  # type: ignore[valid-type]
         line: Any = WatchLine[wire]  # type: ignore[valid-type]
-        self.page: msgspec.json.Decoder[Page[Any]] = msgspec.json.Decoder(
-            page, dec_hook=decode_hook
-        )
-        self.line: msgspec.json.Decoder[WatchLine[Any]] = msgspec.json.Decoder(
-            line, dec_hook=decode_hook
-        )
+        self.page: msgspec.json.Decoder[Page[Any]] = msgspec.json.Decoder(page, dec_hook=hook)
+        self.line: msgspec.json.Decoder[WatchLine[Any]] = msgspec.json.Decoder(line, dec_hook=hook)
 
 
 @cache
-def reader(kind: str) -> Reader:
-    """The reader of a kind that scheduling reads."""
+def reader(kind: str | CustomKind) -> Reader:
+    """The reader of a kind that scheduling reads, or that a plugin asked for."""
+    if isinstance(kind, CustomKind):
+        return Reader(Whole, lambda whole: custom_object(kind, whole.fields), Whole.hook)
     return Reader(*_KINDS[kind])
 
 

@@ -33,7 +33,7 @@ _MANY_ATTEMPTS = 15
 _MANY_MOMENTS = 4_096
 
 
-class Recorder(Observer):
+class Observations(Observer):
     """Counts and times. Made once for a process and given to its engine."""
 
     def __init__(self, clock: Clock = perf_counter) -> None:
