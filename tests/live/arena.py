@@ -95,6 +95,16 @@ class Arena:
         ):
             await self.delete(path)
 
+    async def created(self, folder: str, name: str) -> None:
+        """Waits until a custom resource definition is served."""
+        async with asyncio.timeout(30):
+            while True:
+                told = await self.request("GET", f"{folder}/{name}")
+                conditions = told.get("status", {}).get("conditions") or []
+                if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+                    return
+                await asyncio.sleep(0.1)
+
     async def nodes(self) -> list[Manifest]:
         told: Manifest = await self.request("GET", "/api/v1/nodes")
         return list(told["items"])

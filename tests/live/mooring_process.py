@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -50,6 +50,13 @@ class MooringProcess:
         """Waits until the log has a text."""
         async with asyncio.timeout(seconds):
             while text not in self.log:
+                assert self._process.returncode is None, self.log[-2000:]
+                await asyncio.sleep(0.05)
+
+    async def settled(self, look: Callable[[], Awaitable[object]], seconds: float = 30.0) -> None:
+        """Waits until there is something to see."""
+        async with asyncio.timeout(seconds):
+            while not await look():
                 assert self._process.returncode is None, self.log[-2000:]
                 await asyncio.sleep(0.05)
 

@@ -246,8 +246,8 @@ BROKEN = [
     pytest.param(adding({"at": 1.0}), "line 2: must have one of .*, has none", id="nothing"),
     pytest.param(changing(1, apply="Cat"), "line 2: apply: kind 'Cat' is not known", id="kind"),
     pytest.param(
-        changing(1, apply="Cat", apiVersion="x/v1"),
-        "apiVersion: objects of x/v1 'Cat'",
+        changing(1, apply="Cat", apiVersion="x/v1", object={"metadata": 7}),
+        "Cat: object: ",
         id="custom",
     ),
     pytest.param(changing(1, object=...), "line 2: object: is required", id="no object"),
