@@ -1,0 +1,169 @@
+"""What a request is refused with: the Status objects of the Kubernetes API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+class Refused(Exception):
+    """A request that is not fulfilled, with the Status that tells why."""
+
+    def __init__(
+        self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = dict(details or {})
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The Status object that clients read."""
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.reason:
+            status["reason"] = self.reason
+        if self.details:
+            status["details"] = self.details
+        return {**status, "code": self.code}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One field of an object that is not acceptable."""
+
+    field: str
+    reason: str
+    detail: str
+
+    @property
+    def cause(self) -> dict[str, Any]:
+        return {"reason": self.reason, "message": self.detail, "field": self.field}
+
+
+def required(field: str, detail: str = "") -> Fault:
+    text = f"Required value: {detail}" if detail else "Required value"
+    return Fault(field, "FieldValueRequired", text)
+
+
+def invalid_value(field: str, value: Any, detail: str) -> Fault:
+    return Fault(field, "FieldValueInvalid", f"Invalid value: {_shown(value)}: {detail}")
+
+
+def unsupported(field: str, value: Any, known: Iterable[str]) -> Fault:
+    listed = ", ".join(f'"{each}"' for each in sorted(known))
+    text = f"Unsupported value: {_shown(value)}: supported values: {listed}"
+    return Fault(field, "FieldValueNotSupported", text)
+
+
+def forbidden_field(field: str, detail: str) -> Fault:
+    return Fault(field, "FieldValueForbidden", f"Forbidden: {detail}")
+
+
+def duplicate(field: str, value: Any) -> Fault:
+    return Fault(field, "FieldValueDuplicate", f"Duplicate value: {_shown(value)}")
+
+
+def bad_request(message: str) -> Refused:
+    return Refused(400, "BadRequest", message)
+
+
+def unauthorized() -> Refused:
+    return Refused(401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(
+    resource: str, name: str, why: str, causes: list[dict[str, Any]] | None = None
+) -> Refused:
+    details = _about(resource, name)
+    if causes:
+        details["causes"] = causes
+    return Refused(403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', details)
+
+
+def not_found(resource: str, name: str) -> Refused:
+    return Refused(404, "NotFound", f'{resource} "{name}" not found', _about(resource, name))
+
+
+def no_such_path() -> Refused:
+    return Refused(404, "NotFound", "the server could not find the requested resource")
+
+
+def method_not_allowed(resource: str, method: str) -> Refused:
+    message = f'{method.lower()} is not supported on resources of kind "{resource}"'
+    return Refused(405, "MethodNotAllowed", message, _about(resource, ""))
+
+
+def not_acceptable() -> Refused:
+    message = "only the following media types are accepted: application/json"
+    return Refused(406, "NotAcceptable", message)
+
+
+def already_exists(resource: str, name: str) -> Refused:
+    message = f'{resource} "{name}" already exists'
+    return Refused(409, "AlreadyExists", message, _about(resource, name))
+
+
+def conflict(resource: str, name: str, why: str) -> Refused:
+    message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
+    return Refused(409, "Conflict", message, _about(resource, name))
+
+
+def expired(message: str) -> Refused:
+    return Refused(410, "Expired", message)
+
+
+def too_large(limit: int) -> Refused:
+    message = f"limit is {limit} bytes"
+    return Refused(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
+
+
+def unsupported_media(accepted: Iterable[str]) -> Refused:
+    message = (
+        "the body of the request was in an unknown format - accepted media types include: "
+        f"{', '.join(accepted)}"
+    )
+    return Refused(415, "UnsupportedMediaType", message)
+
+
+def invalid(group: str, kind: str, name: str, faults: Iterable[Fault]) -> Refused:
+    """An object of which some fields are not acceptable."""
+    told = list(faults)
+    lines = [f"{each.field}: {each.detail}" for each in told]
+    text = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
+    titled = f"{kind}.{group}" if group else kind
+    details = {"name": name, "group": group, "kind": kind, "causes": [each.cause for each in told]}
+    shown = {key: value for key, value in details.items() if value}
+    return Refused(422, "Invalid", f'{titled} "{name}" is invalid: {text}', shown)
+
+
+def too_many_requests(message: str, retry_after_seconds: int, cause: Mapping[str, Any]) -> Refused:
+    details = {"causes": [dict(cause)], "retryAfterSeconds": retry_after_seconds}
+    return Refused(429, "TooManyRequests", message, details)
+
+
+def not_here(message: str) -> Refused:
+    """Something that this server has nothing to do with, such as the logs of containers."""
+    return Refused(501, "NotImplemented", message)
+
+
+def _about(resource: str, name: str) -> dict[str, Any]:
+    plural, _, group = resource.partition(".")
+    details = {"name": name, "group": group, "kind": plural}
+    return {key: value for key, value in details.items() if value}
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)

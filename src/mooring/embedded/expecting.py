@@ -1,0 +1,52 @@
+"""What a write assumes about the object it replaces, and the refusal if that does not hold."""
+
+from __future__ import annotations
+
+from .errors import bad_request, conflict
+from .kinds import Kind
+from .store import Entry
+from .wire import Json
+
+_MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+
+
+def expect_namespace(kind: Kind, metadata: Json, namespace: str) -> None:
+    """An object goes where the request was sent."""
+    if kind.namespaced and metadata.setdefault("namespace", namespace) != namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+
+
+def expect_name(metadata: Json, name: str) -> None:
+    if metadata.setdefault("name", name) != name:
+        raise bad_request(
+            f"the name of the object ({metadata['name']}) does not match the name on the URL "
+            f"({name})"
+        )
+
+
+def expect_version(kind: Kind, entry: Entry, version: str) -> None:
+    """Nobody else has written since."""
+    if version and version != str(entry.version):
+        raise conflict(kind.resource, entry.name, _MODIFIED)
+
+
+def expect_uid(kind: Kind, old: Json, uid: str) -> None:
+    """It is still the same object, not another of the same name."""
+    actual = old["metadata"]["uid"]
+    if uid and uid != actual:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}"
+        raise conflict(kind.resource, old["metadata"]["name"], why)
+
+
+def expect_precondition(kind: Kind, entry: Entry, version: str) -> None:
+    """The version that a request names outright is the current one."""
+    if version and version != str(entry.version):
+        why = (
+            f"Precondition failed: ResourceVersion in precondition: {version}, "
+            f"ResourceVersion in object meta: {entry.version}"
+        )
+        raise conflict(kind.resource, entry.name, why)

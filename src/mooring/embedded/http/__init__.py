@@ -1,0 +1,1 @@
+"""The HTTP side of the server: addresses, media types, streams. Objects are changed elsewhere."""

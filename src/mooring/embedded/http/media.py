@@ -1,0 +1,87 @@
+"""What is sent and what is wanted: content types, and the forms an answer can take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+import yaml
+
+from mooring.embedded.errors import bad_request, not_acceptable, unsupported_media
+from mooring.embedded.store import decode
+
+Form = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
+
+_JSON, _YAML = "application/json", "application/yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The form that a client asks for."""
+
+    form: Form = ""
+    version: str = "v1"
+
+
+def wanted(accept: str) -> Wanted:
+    """The first form of the Accept header that can be served."""
+    if not accept:
+        return Wanted()
+    for each in accept.split(","):
+        media, *rest = (part.strip() for part in each.split(";"))
+        options = dict(part.split("=", 1) for part in rest if "=" in part)
+        if media not in (_JSON, "*/*", "application/*"):
+            continue
+        match options.get("as"):
+            case None:
+                return Wanted()
+            case "Table" | "PartialObjectMetadata" | "PartialObjectMetadataList" as form:
+                if options.get("g") == "meta.k8s.io" and options.get("v") in ("v1", "v1beta1"):
+                    return Wanted(form, options["v"])
+            case _:
+                continue
+    raise not_acceptable()
+
+
+def read_object(content_type: str, body: bytes) -> dict[str, Any]:
+    """The object in a body."""
+    raw = read_any(content_type, body)
+    if not isinstance(raw, dict):
+        raise bad_request("the object provided is unrecognized (must be of type object)")
+    return raw
+
+
+def read_any(content_type: str, body: bytes) -> Any:
+    media = content_type.partition(";")[0].strip().lower()
+    if media in (_JSON, "") or media.endswith("+json"):
+        return _json(body)
+    if media in (_YAML, "text/yaml") or media.endswith("+yaml"):
+        return _yaml(body)
+    raise unsupported_media((_JSON, _YAML))
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise bad_request(f"the body is not JSON: {error}") from error
+
+
+def _yaml(body: bytes) -> Any:
+    try:
+        raw = yaml.load(body, Loader=_Loader)
+        # What JSON cannot say, such as dates and keys that are numbers, is refused or made text.
+        return decode(msgspec.json.encode(raw))
+    except (yaml.YAMLError, UnicodeDecodeError, TypeError, ValueError, RecursionError) as error:
+        raise bad_request(f"the body is not YAML: {error}") from error
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which a date is a text, as in JSON."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, shape) for tag, shape in rules if tag != "tag:yaml.org,2002:timestamp"]
+    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}

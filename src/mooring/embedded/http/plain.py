@@ -1,0 +1,62 @@
+"""Addresses that are not objects: discovery, health, the version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiohttp import web
+
+from mooring.embedded.errors import method_not_allowed
+from mooring.embedded.kinds import Kinds
+
+from . import discovery
+from .answers import json_answer
+
+_PATHS = ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
+
+
+class PlainPaths:
+    """Answers what is asked about the server itself."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+
+    def answer(self, request: web.BaseRequest) -> web.Response | None:
+        """The answer; None if the address is one of objects."""
+        path = "/" + request.path.strip("/")
+        found = self._found(request, path)
+        if found is None:
+            return None
+        if request.method not in ("GET", "HEAD"):
+            raise method_not_allowed(path, request.method)
+        return found()
+
+    def _found(self, request: web.BaseRequest, path: str) -> Callable[[], web.Response] | None:
+        match path.split("/")[1:]:
+            case [""]:
+                return lambda: json_answer({"paths": _PATHS})
+            case ["healthz" | "livez" | "readyz", *_]:
+                return lambda: web.Response(text="ok")
+            case ["version"]:
+                return lambda: json_answer(discovery.VERSION)
+            case ["api" | "apis" as root]:
+                return lambda: self._groups(request, core=root == "api")
+            case ["api", "v1"]:
+                return lambda: json_answer(discovery.resources(self._kinds, "", "v1"))
+            case ["apis", group]:
+                return lambda: json_answer(discovery.group(self._kinds, group))
+            case ["apis", group, version]:
+                return lambda: json_answer(discovery.resources(self._kinds, group, version))
+            case _:
+                return None
+
+    def _groups(self, request: web.BaseRequest, *, core: bool) -> web.Response:
+        version = discovery.wants_aggregated(request.headers.get("Accept", ""))
+        if version:
+            response = json_answer(discovery.aggregated(self._kinds, version, core=core))
+            media = f"g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+            response.headers["Content-Type"] = f"application/json;{media}"
+            return response
+        if core:
+            return json_answer(discovery.core_versions(request.host))
+        return json_answer(discovery.groups(self._kinds))

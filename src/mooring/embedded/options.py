@@ -1,0 +1,73 @@
+"""What a request says beside the object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .errors import Refused, bad_request, invalid, unsupported
+from .wire import Json, checked
+
+Propagation = Literal["Background", "Foreground", "Orphan"]
+_POLICIES = ("Background", "Foreground", "Orphan")
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """How an object is to be written."""
+
+    dry_run: bool = False
+    #: Who writes, for server-side apply.
+    manager: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """How an object is to be deleted, and on what conditions."""
+
+    dry_run: bool = False
+    grace_seconds: int | None = None
+    uid: str = ""
+    version: str = ""
+    propagation: Propagation = "Background"
+
+    @classmethod
+    def read(cls, raw: Json, *, dry_run: bool = False) -> Delete:
+        """Reads DeleteOptions."""
+        given = checked("meta.v1.DeleteOptions", raw, 'DeleteOptions in version "v1"')
+        grace = given.get("gracePeriodSeconds")
+        if grace is not None and grace < 0:
+            raise bad_request("gracePeriodSeconds must not be negative")
+        conditions = given.get("preconditions") or {}
+        return cls(
+            dry_run=dry_run or dry_run_of(given.get("dryRun") or []),
+            grace_seconds=grace,
+            uid=conditions.get("uid", ""),
+            version=conditions.get("resourceVersion", ""),
+            propagation=_policy(given),
+        )
+
+
+def dry_run_of(values: list[str]) -> bool:
+    """Whether nothing is to be kept."""
+    for value in values:
+        if value != "All":
+            raise _invalid_options("dryRun", value, ("All",))
+    return bool(values)
+
+
+def _policy(given: Json) -> Propagation:
+    policy, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
+    if policy is not None and orphan is not None:
+        raise bad_request("orphanDependents and deletionPropagation cannot be both set")
+    if policy is None:
+        return "Orphan" if orphan else "Background"
+    match policy:
+        case "Background" | "Foreground" | "Orphan":
+            return policy
+        case _:
+            raise _invalid_options("propagationPolicy", policy, _POLICIES)
+
+
+def _invalid_options(field: str, value: str, known: tuple[str, ...]) -> Refused:
+    return invalid("meta.k8s.io", "DeleteOptions", "", [unsupported(field, value, known)])

@@ -1,0 +1,1 @@
+"""Patches: from an object and a description of changes to another object."""

@@ -1,0 +1,95 @@
+"""The rules of kinds that have none of their own, from which the others differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mooring.embedded.errors import Fault
+
+Json = dict[str, Any]
+
+
+class Rules:
+    """What is filled in, refused and kept when objects of a kind are written."""
+
+    #: Whether the status has its own address, so that other writes leave it alone.
+    status: bool = False
+    #: Whether changes of anything but metadata and status are counted.
+    generation: bool = False
+    #: Whether a write to the status may change metadata, too.
+    status_keeps_metadata: bool = True
+
+    def default(self, item: Json) -> None:
+        """Fills in what was left out."""
+
+    def created(self, item: Json) -> None:
+        """Makes a new object complete, after its defaults."""
+
+    def updated(self, item: Json, old: Json) -> None:
+        """Keeps what an update may not touch."""
+
+    def status_updated(self, item: Json, old: Json) -> None:
+        """Keeps what a write to the status may not touch."""
+
+    def drop_disabled(self, item: Json, old: Json | None) -> None:
+        """Drops fields whose feature gate is off, unless the stored object uses them."""
+
+    def faults(self, item: Json) -> Iterator[Fault]:
+        """What is wrong with an object by itself."""
+        yield from ()
+
+    def update_faults(self, item: Json, old: Json) -> Iterator[Fault]:
+        """What must not have been changed."""
+        yield from ()
+
+    def status_faults(self, item: Json, old: Json) -> Iterator[Fault]:
+        """What is wrong with a status."""
+        yield from ()
+
+    def is_held(self, item: Json) -> bool:
+        """Whether an object that is deleted waits for more than its finalizers."""
+        return False
+
+    def deleted(self, item: Json) -> None:
+        """Notes in an object that it is being deleted."""
+
+    def grace_seconds(self, item: Json, asked: int | None) -> int:
+        """How long an object that is deleted stays for others to let go of it."""
+        return 0
+
+    def pruned(self, raw: Any) -> Json:
+        """A custom resource with the fields that its definition knows."""
+        raise NotImplementedError
+
+
+class Plain(Rules):
+    """Stored as they come."""
+
+
+class WithStatus(Rules):
+    """A status of its own, and a generation that counts changes of the rest."""
+
+    status = True
+    generation = True
+
+    def created(self, item: Json) -> None:
+        item.pop("status", None)
+
+
+class KeepsStatus(Rules):
+    """A status of its own, which may come with a new object."""
+
+    status = True
+
+
+def part(item: Mapping[str, Any], name: str) -> Json:
+    """A mapping in a mapping; empty if there is none."""
+    value = item.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def fill(item: Json, **values: Any) -> None:
+    """Sets the fields that are absent."""
+    for name, value in values.items():
+        item.setdefault(name, value)

@@ -1,0 +1,126 @@
+"""Controllers of pods: deployments, sets, jobs, and the budgets that guard their pods."""
+
+from __future__ import annotations
+
+from mooring.embedded.coexist import drop_disabled
+
+from .plain import Json, WithStatus, fill, part
+from .pod_template import default_pod_spec
+
+_PROGRESS_SECONDS = 600
+_HISTORY = 10
+
+
+class Templated(WithStatus):
+    """A kind whose spec has a template of pods."""
+
+    def __init__(self, *, coexist: bool = True) -> None:
+        self._coexist = coexist
+
+    def drop_disabled(self, item: Json, old: Json | None) -> None:
+        template = part(part(item, "spec"), "template")
+        before = part(part(old or {}, "spec"), "template")
+        drop_disabled(part(template, "spec"), part(before, "spec"), enabled=self._coexist)
+
+    def default(self, item: Json) -> None:
+        spec = item.setdefault("spec", {})
+        template = spec.get("template")
+        if isinstance(template, dict):
+            default_pod_spec(template.setdefault("spec", {}))
+            template.setdefault("metadata", {})
+        self.default_spec(item, spec)
+
+    def default_spec(self, item: Json, spec: Json) -> None:
+        """Fills in the spec beside its template."""
+
+
+class Deployments(Templated):
+    def default_spec(self, item: Json, spec: Json) -> None:
+        fill(
+            spec,
+            progressDeadlineSeconds=_PROGRESS_SECONDS,
+            replicas=1,
+            revisionHistoryLimit=_HISTORY,
+            strategy={},
+        )
+        strategy = spec["strategy"]
+        fill(strategy, type="RollingUpdate")
+        if strategy["type"] == "RollingUpdate":
+            fill(strategy, rollingUpdate={})
+            fill(strategy["rollingUpdate"], maxSurge="25%", maxUnavailable="25%")
+
+
+class ReplicaSets(Templated):
+    def default_spec(self, item: Json, spec: Json) -> None:
+        fill(spec, replicas=1)
+
+
+class ReplicationControllers(Templated):
+    def default_spec(self, item: Json, spec: Json) -> None:
+        labels = part(part(part(spec, "template"), "metadata"), "labels")
+        if labels:
+            fill(spec, selector=dict(labels))
+            fill(item["metadata"], labels=dict(labels))
+        fill(spec, replicas=1)
+
+
+class StatefulSets(Templated):
+    def default_spec(self, item: Json, spec: Json) -> None:
+        fill(
+            spec,
+            podManagementPolicy="OrderedReady",
+            replicas=1,
+            revisionHistoryLimit=_HISTORY,
+            updateStrategy={},
+            persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain", "whenScaled": "Retain"},
+        )
+        strategy = spec["updateStrategy"]
+        fill(strategy, type="RollingUpdate")
+        if strategy["type"] == "RollingUpdate":
+            fill(strategy, rollingUpdate={})
+            fill(strategy["rollingUpdate"], partition=0)
+
+
+class DaemonSets(Templated):
+    def default_spec(self, item: Json, spec: Json) -> None:
+        fill(spec, revisionHistoryLimit=_HISTORY, updateStrategy={})
+        strategy = spec["updateStrategy"]
+        fill(strategy, type="RollingUpdate")
+        if strategy["type"] == "RollingUpdate":
+            fill(strategy, rollingUpdate={})
+            fill(strategy["rollingUpdate"], maxSurge=0, maxUnavailable=1)
+
+
+class Jobs(Templated):
+    """Jobs choose their pods by labels that the server makes up."""
+
+    def default_spec(self, item: Json, spec: Json) -> None:
+        if spec.get("parallelism") is None and spec.get("completions") is None:
+            spec["completions"] = 1
+        fill(
+            spec,
+            backoffLimit=6,
+            completionMode="NonIndexed",
+            manualSelector=False,
+            parallelism=1,
+            podReplacementPolicy="TerminatingOrFailed",
+            suspend=False,
+        )
+
+    def created(self, item: Json) -> None:
+        super().created(item)
+        metadata, spec = item["metadata"], item["spec"]
+        template = spec.get("template")
+        if spec["manualSelector"] or not isinstance(template, dict):
+            return
+        uid = metadata["uid"]
+        own = {
+            "batch.kubernetes.io/controller-uid": uid,
+            "batch.kubernetes.io/job-name": metadata["name"],
+            "controller-uid": uid,
+            "job-name": metadata["name"],
+        }
+        described = template.setdefault("metadata", {})
+        described["labels"] = {**(described.get("labels") or {}), **own}
+        chosen = "batch.kubernetes.io/controller-uid"
+        spec["selector"] = {"matchLabels": {chosen: own[chosen]}}

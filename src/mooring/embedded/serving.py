@@ -1,0 +1,103 @@
+"""Starting and stopping the server."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from .api import Api
+from .catalogue import catalogue
+from .certificates import Certificate, self_signed
+from .http.front import MAX_BODY_BYTES, Front
+from .kinds import Kinds
+from .settings import Settings
+from .store import Store
+
+# What is there before anybody has made anything.
+_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_SYSTEM_PRIORITIES = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that listens."""
+
+    api: Api
+    settings: Settings
+    port: int
+    certificate: Certificate | None
+    _runner: web.ServerRunner
+
+    @property
+    def url(self) -> str:
+        host = self.settings.host
+        shown = f"[{host}]" if ":" in host else host
+        return f"{'https' if self.certificate else 'http'}://{shown}:{self.port}"
+
+    @property
+    def kubeconfig(self) -> dict[str, Any]:
+        """What kubectl needs to get here."""
+        cluster: dict[str, Any] = {"server": self.url}
+        if self.certificate:
+            pem = base64.b64encode(self.certificate.pem).decode()
+            cluster["certificate-authority-data"] = pem
+        context = {"cluster": "mooring", "user": "mooring", "namespace": "default"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "mooring", "cluster": cluster}],
+            "users": [{"name": "mooring", "user": {"token": self.settings.token}}],
+            "contexts": [{"name": "mooring", "context": context}],
+            "current-context": "mooring",
+        }
+
+    async def stop(self) -> None:
+        """Stops listening; watches end."""
+        await self._runner.cleanup()
+
+
+async def serve(settings: Settings) -> Running:
+    """Starts a server and returns once it listens."""
+    api = Api(
+        Store(history_limit=settings.history_limit), Kinds(catalogue(coexist=settings.coexist))
+    )
+    furnish(api)
+    certificate = self_signed(settings.host) if settings.tls else None
+    server = web.Server(
+        Front(api, settings),
+        request_factory=_request,
+        handler_cancellation=True,
+        access_log=None,
+    )
+    runner = web.ServerRunner(server, shutdown_timeout=1.0)
+    await runner.setup()
+    context = certificate.context if certificate else None
+    site = web.TCPSite(runner, settings.host, settings.port, ssl_context=context)
+    await site.start()
+    port = runner.addresses[0][1]
+    return Running(api, settings, port, certificate, runner)
+
+
+def furnish(api: Api) -> None:
+    """Makes what every cluster has, where it is missing."""
+    namespaces, classes = api.kinds["namespaces"], api.kinds["priorityclasses.scheduling.k8s.io"]
+    for name in _NAMESPACES:
+        if api.find(namespaces, "", name) is None:
+            api.create(namespaces, "", {"metadata": {"name": name}})
+    for name, value in _SYSTEM_PRIORITIES.items():
+        if api.find(classes, "", name) is None:
+            api.create(classes, "", {"metadata": {"name": name}, "value": value})
+
+
+def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES
+    )

@@ -1,0 +1,235 @@
+"""Objects by kind and name, every one with its version, and what happened to them.
+
+An object is encoded once, when it is written; lists and watches send those bytes. One counter
+gives versions to all kinds, so a version is a moment of the whole store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from .errors import expired
+
+Json = dict[str, Any]
+
+#: The values of the fields that field selectors may ask for, in the order of the kind.
+FieldValues = tuple[str, ...]
+FieldsOf = Callable[[Json], FieldValues]
+
+# How many changes of a kind are kept for watches that resume. At 50,000 pods a client that lists
+# them and then watches may be this far behind.
+HISTORY_LIMIT = 100_000
+
+_NO_LABELS: Mapping[str, str] = {}
+
+encode = msgspec.json.Encoder().encode
+decode: Callable[[bytes], Any] = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An object as it was written at some version."""
+
+    key: str
+    version: int
+    body: bytes
+    labels: Mapping[str, str]
+    fields: FieldValues
+
+    @property
+    def namespace(self) -> str:
+        return self.key.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        return self.key.rpartition("/")[2]
+
+    @property
+    def object(self) -> Json:
+        """The object, decoded anew: the caller may change it."""
+        return decode(self.body)
+
+    def rewritten(self, version: int, item: Json) -> Entry:
+        """This object at another version."""
+        return Entry(self.key, version, encode(item), self.labels, self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a version did to an object: made, changed or, with `gone`, removed it."""
+
+    version: int
+    before: Entry | None
+    #: The object after the change; of a removed one its last state, at the version that removed it.
+    after: Entry
+    gone: bool = False
+
+
+class Journal(Protocol):
+    """Keeps writes beyond the life of the process."""
+
+    def append(self, table: str, entry: Entry, *, gone: bool) -> None:
+        """Takes a write; `Store.settle` is called once it is safe."""
+
+
+class Table:
+    """The objects of one kind, in order of their keys, and their latest changes."""
+
+    def __init__(self, fields_of: FieldsOf, history_limit: int, version: int) -> None:
+        self.fields_of = fields_of
+        self.entries: dict[str, Entry] = {}
+        #: Changes at or before this version are forgotten.
+        self.forgotten = version
+        self.waiting: set[asyncio.Future[None]] = set()
+        self._keys: list[str] = []
+        self._changes: list[Change] = []
+        self._limit = history_limit
+
+    def load(self, entries: list[Entry]) -> None:
+        """Takes over what was kept by a journal."""
+        self.entries = {entry.key: entry for entry in entries}
+        self._keys = sorted(self.entries)
+
+    def record(self, change: Change) -> None:
+        key = change.after.key
+        if change.gone:
+            del self.entries[key]
+            del self._keys[bisect_left(self._keys, key)]
+        else:
+            if change.before is None:
+                insort(self._keys, key)
+            self.entries[key] = change.after
+        self._changes.append(change)
+        # Forgetting a quarter at a time makes the cost of it a constant per change.
+        if len(self._changes) > self._limit + self._limit // 4:
+            self.forget(self._changes[-self._limit - 1].version)
+
+    def forget(self, version: int) -> None:
+        """Forgets changes up to a version: who resumes from before it must list again."""
+        del self._changes[: self._after(version)]
+        self.forgotten = max(self.forgotten, version)
+
+    def changes(self, since: int, until: int) -> list[Change]:
+        """What happened after one version, up to another."""
+        if since < self.forgotten:
+            raise expired(f"too old resource version: {since} ({self.forgotten})")
+        return self._changes[self._after(since) : self._after(until)]
+
+    def in_order(self, namespace: str = "", after: str = "") -> Iterator[Entry]:
+        """The objects of a namespace, or of all, in the order of their keys."""
+        keys = self._keys
+        start = bisect_right(keys, after) if after else 0
+        end = len(keys)
+        if namespace:
+            # "0" is the character after "/".
+            start = max(start, bisect_left(keys, f"{namespace}/"))
+            end = bisect_left(keys, f"{namespace}0")
+        entries = self.entries
+        return (entries[key] for key in keys[start:end])
+
+    def at(self, version: int) -> dict[str, Entry]:
+        """The objects as they were at a version, in the order of their keys."""
+        state = dict(self.entries)
+        for change in reversed(self.changes(version, self._newest())):
+            if change.before is None:
+                state.pop(change.after.key, None)
+            else:
+                state[change.after.key] = change.before
+        return dict(sorted(state.items()))
+
+    def _newest(self) -> int:
+        return self._changes[-1].version if self._changes else self.forgotten
+
+    def _after(self, version: int) -> int:
+        return bisect_right(self._changes, version, key=lambda change: change.version)
+
+
+class Store:
+    """All tables, and the version that the next write gets."""
+
+    def __init__(self, version: int = 1, history_limit: int = HISTORY_LIMIT) -> None:
+        self.version = version
+        #: Everything up to this version is safe, and may be shown.
+        self.settled = version
+        self.journal: Journal | None = None
+        self._tables: dict[str, Table] = {}
+        self._history_limit = history_limit
+        self._unsettled: set[asyncio.Future[None]] = set()
+
+    def open_table(self, name: str, fields_of: FieldsOf) -> Table:
+        """The table of a name, made if there is none."""
+        if name not in self._tables:
+            self._tables[name] = Table(fields_of, self._history_limit, self.version)
+        return self._tables[name]
+
+    def table(self, name: str) -> Table:
+        return self._tables[name]
+
+    def put(self, name: str, key: str, item: Json) -> Entry:
+        """Writes an object, new or not, and gives it its version."""
+        table = self._tables[name]
+        entry = self._entry(table, key, item)
+        self._record(name, table, Change(entry.version, table.entries.get(key), entry))
+        return entry
+
+    def remove(self, name: str, key: str, item: Json) -> Entry:
+        """Removes an object; `item` is its last state."""
+        table = self._tables[name]
+        entry = self._entry(table, key, item)
+        change = Change(entry.version, table.entries[key], entry, gone=True)
+        self._record(name, table, change)
+        return entry
+
+    def settle(self, version: int) -> None:
+        """Everything up to a version is safe now."""
+        self.settled = version
+        _wake(self._unsettled)
+        for table in self._tables.values():
+            _wake(table.waiting)
+
+    async def until_settled(self, version: int) -> None:
+        """Waits until a version may be shown to anyone."""
+        while self.settled < version:
+            await _wait(self._unsettled)
+
+    async def until_changed(self, name: str, since: int) -> None:
+        """Waits until a table has something to show that is newer than a version."""
+        table = self._tables[name]
+        while not table.changes(since, self.settled):
+            await _wait(table.waiting)
+
+    def _entry(self, table: Table, key: str, item: Json) -> Entry:
+        self.version += 1
+        item["metadata"]["resourceVersion"] = str(self.version)
+        labels = item["metadata"].get("labels") or _NO_LABELS
+        return Entry(key, self.version, encode(item), labels, table.fields_of(item))
+
+    def _record(self, name: str, table: Table, change: Change) -> None:
+        table.record(change)
+        if self.journal is not None:
+            self.journal.append(name, change.after, gone=change.gone)
+        else:
+            self.settled = change.version
+            _wake(table.waiting)
+
+
+def _wake(waiting: set[asyncio.Future[None]]) -> None:
+    for each in waiting:
+        if not each.done():
+            each.set_result(None)
+    waiting.clear()
+
+
+async def _wait(waiting: set[asyncio.Future[None]]) -> None:
+    future = asyncio.get_running_loop().create_future()
+    waiting.add(future)
+    try:
+        await future
+    finally:
+        waiting.discard(future)

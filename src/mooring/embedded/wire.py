@@ -1,0 +1,131 @@
+"""From what clients send to objects with the right types and no fields that nobody knows.
+
+Types are compiled into msgspec structs when they are first used, so that checking and pruning run
+at the speed of decoding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from types import GenericAlias
+from typing import Annotated, Any
+
+import msgspec
+
+from .errors import Refused, bad_request
+from .quantities import canonical
+from .schema import Field, Type, struct
+
+Json = dict[str, Any]
+
+_TYPE_META = (("kind", str | None, None), ("apiVersion", str | None, None))
+_MICRO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+class _Quantity(str):
+    """A quantity in canonical form."""
+
+
+class _Time(str):
+    """A time in UTC, in whole seconds."""
+
+
+class _MicroTime(str):
+    """A time with exactly six digits of its second."""
+
+
+_SCALARS: Mapping[str, Any] = {
+    "any": Any,
+    "boolean": bool,
+    "bytes": str,
+    "int32": Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)],
+    "int64": Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
+    "intOrString": int | str,
+    "microTime": _MicroTime,
+    "number": float,
+    "object": dict[str, Any],
+    "quantity": _Quantity,
+    "string": str,
+    "time": _Time,
+}
+
+
+def checked(schema: str, raw: Any, title: str) -> Json:
+    """The object with known fields of the right types only, without nulls."""
+    try:
+        value = msgspec.convert(raw, _compiled(schema), dec_hook=_parse)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise _unreadable(title, error) from error
+    return msgspec.to_builtins(value, enc_hook=str)
+
+
+def unknown_fields(raw: Any, kept: Any, path: str = "") -> Iterator[str]:
+    """The paths of fields that were sent but not kept; a null was never sent."""
+    if isinstance(raw, dict) and isinstance(kept, dict):
+        for key, value in raw.items():
+            at = f"{path}.{key}" if path else str(key)
+            if key in kept:
+                yield from unknown_fields(value, kept[key], at)
+            elif value is not None:
+                yield at
+    elif isinstance(raw, list) and isinstance(kept, list):
+        for index, (one, other) in enumerate(zip(raw, kept, strict=False)):
+            yield from unknown_fields(one, other, f"{path}[{index}]")
+
+
+def now_text(moment: datetime) -> str:
+    """A time as the API writes it."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _unreadable(title: str, error: Exception) -> Refused:
+    return bad_request(f"{title} cannot be handled: {error}")
+
+
+@cache
+def _compiled(schema: str) -> type[msgspec.Struct]:
+    fields = [
+        (each.name, _optional(each), None)
+        for each in struct(schema).fields.values()
+        if each.name not in ("kind", "apiVersion")
+    ]
+    return msgspec.defstruct(
+        re.sub(r"\W", "_", schema), [*_TYPE_META, *fields], omit_defaults=True, kw_only=True
+    )
+
+
+def _optional(field: Field) -> Any:
+    return _python(field.type) | None
+
+
+def _python(kind: Type) -> Any:
+    if kind.of is not None:
+        inner = _python(kind.of)
+        return GenericAlias(list, (inner,)) if kind.is_list else GenericAlias(dict, (str, inner))
+    return _SCALARS.get(kind.name) or _compiled(kind.name)
+
+
+def _parse(wanted: type, raw: Any) -> Any:
+    if wanted is _Quantity:
+        if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+            raise ValueError(f"expected a quantity, got {type(raw).__name__}")
+        return _Quantity(canonical(raw if isinstance(raw, str) else repr(raw)))
+    if not isinstance(raw, str):
+        raise ValueError(f"expected a time, got {type(raw).__name__}")
+    if wanted is _MicroTime:
+        return _MicroTime(_micro(raw))
+    return _Time(_seconds(raw))
+
+
+def _seconds(text: str) -> str:
+    return now_text(msgspec.convert(text, Annotated[datetime, msgspec.Meta(tz=True)]))
+
+
+def _micro(text: str) -> str:
+    if not _MICRO.fullmatch(text):
+        raise ValueError(f"{text!r} is not a time such as 2025-01-31T12:00:00.000000Z")
+    msgspec.convert(text, datetime)
+    return text
