@@ -150,9 +150,8 @@ def too_many_requests(message: str, retry_after_seconds: int, cause: Mapping[str
     return Refused(429, "TooManyRequests", message, details)
 
 
-def not_here(message: str) -> Refused:
-    """Something that this server has nothing to do with, such as the logs of containers."""
-    return Refused(501, "NotImplemented", message)
+def unavailable(message: str) -> Refused:
+    return Refused(503, "ServiceUnavailable", message)
 
 
 def _about(resource: str, name: str) -> dict[str, Any]:

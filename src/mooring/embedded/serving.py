@@ -14,6 +14,7 @@ from .catalogue import catalogue
 from .certificates import Certificate, self_signed
 from .http.front import MAX_BODY_BYTES, Front
 from .kinds import Kinds
+from .persistence import SqliteJournal
 from .settings import Settings
 from .store import Store
 
@@ -34,6 +35,7 @@ class Running:
     port: int
     certificate: Certificate | None
     _runner: web.ServerRunner
+    _journal: SqliteJournal | None
 
     @property
     def url(self) -> str:
@@ -61,14 +63,20 @@ class Running:
     async def stop(self) -> None:
         """Stops listening; watches end."""
         await self._runner.cleanup()
+        if self._journal is not None:
+            await self._journal.close()
 
 
 async def serve(settings: Settings) -> Running:
     """Starts a server and returns once it listens."""
-    api = Api(
-        Store(history_limit=settings.history_limit), Kinds(catalogue(coexist=settings.coexist))
-    )
+    journal = SqliteJournal(settings.data_dir) if settings.data_dir else None
+    limit = settings.history_limit
+    store = journal.restore(limit) if journal else Store(history_limit=limit)
+    if journal:
+        journal.attach(store)
+    api = Api(store, Kinds(catalogue(coexist=settings.coexist)))
     furnish(api)
+    await store.until_settled(store.version)
     certificate = self_signed(settings.host) if settings.tls else None
     server = web.Server(
         Front(api, settings),
@@ -82,7 +90,7 @@ async def serve(settings: Settings) -> Running:
     site = web.TCPSite(runner, settings.host, settings.port, ssl_context=context)
     await site.start()
     port = runner.addresses[0][1]
-    return Running(api, settings, port, certificate, runner)
+    return Running(api, settings, port, certificate, runner, journal)
 
 
 def furnish(api: Api) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from .errors import expired
+from .errors import expired, unavailable
 
 Json = dict[str, Any]
 
@@ -161,11 +161,19 @@ class Store:
         self._tables: dict[str, Table] = {}
         self._history_limit = history_limit
         self._unsettled: set[asyncio.Future[None]] = set()
+        self._kept: dict[str, list[tuple[str, int, bytes]]] = {}
+        self._failure = ""
+
+    def restore(self, name: str, key: str, version: int, body: bytes) -> None:
+        """Takes over an object that was kept; its table is opened later."""
+        self._kept.setdefault(name, []).append((key, version, body))
 
     def open_table(self, name: str, fields_of: FieldsOf) -> Table:
         """The table of a name, made if there is none."""
         if name not in self._tables:
-            self._tables[name] = Table(fields_of, self._history_limit, self.version)
+            table = Table(fields_of, self._history_limit, self.version)
+            table.load([_entry(table, *kept) for kept in self._kept.pop(name, ())])
+            self._tables[name] = table
         return self._tables[name]
 
     def table(self, name: str) -> Table:
@@ -193,9 +201,16 @@ class Store:
         for table in self._tables.values():
             _wake(table.waiting)
 
+    def fail(self, reason: str) -> None:
+        """Nothing more can be kept: whoever waits for that is refused."""
+        self._failure = reason
+        _wake(self._unsettled)
+
     async def until_settled(self, version: int) -> None:
         """Waits until a version may be shown to anyone."""
         while self.settled < version:
+            if self._failure:
+                raise unavailable(f"objects cannot be kept: {self._failure}")
             await _wait(self._unsettled)
 
     async def until_changed(self, name: str, since: int) -> None:
@@ -206,8 +221,9 @@ class Store:
 
     def _entry(self, table: Table, key: str, item: Json) -> Entry:
         self.version += 1
-        item["metadata"]["resourceVersion"] = str(self.version)
-        labels = item["metadata"].get("labels") or _NO_LABELS
+        metadata = item["metadata"]
+        metadata["resourceVersion"] = str(self.version)
+        labels = metadata.get("labels") or _NO_LABELS
         return Entry(key, self.version, encode(item), labels, table.fields_of(item))
 
     def _record(self, name: str, table: Table, change: Change) -> None:
@@ -217,6 +233,12 @@ class Store:
         else:
             self.settled = change.version
             _wake(table.waiting)
+
+
+def _entry(table: Table, key: str, version: int, body: bytes) -> Entry:
+    item = decode(body)
+    labels = item["metadata"].get("labels") or _NO_LABELS
+    return Entry(key, version, body, labels, table.fields_of(item))
 
 
 def _wake(waiting: set[asyncio.Future[None]]) -> None:

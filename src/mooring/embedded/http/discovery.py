@@ -11,7 +11,7 @@ from mooring.embedded.wire import Json
 
 _AGGREGATED = "apidiscovery.k8s.io"
 
-VERSION = {
+VERSION: Json = {
     "major": "1",
     "minor": "36",
     "gitVersion": "v1.36.4-mooring",

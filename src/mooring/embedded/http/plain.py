@@ -8,11 +8,13 @@ from aiohttp import web
 
 from mooring.embedded.errors import method_not_allowed
 from mooring.embedded.kinds import Kinds
+from mooring.embedded.wire import Json
 
-from . import discovery
-from .answers import json_answer
+from . import discovery, openapi
+from .answers import json_answer, json_bytes
 
 _PATHS = ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
+_FIXED: dict[str, Json] = {"/": {"paths": _PATHS}, "/version": discovery.VERSION}
 
 
 class PlainPaths:
@@ -33,12 +35,10 @@ class PlainPaths:
 
     def _found(self, request: web.BaseRequest, path: str) -> Callable[[], web.Response] | None:
         match path.split("/")[1:]:
-            case [""]:
-                return lambda: json_answer({"paths": _PATHS})
             case ["healthz" | "livez" | "readyz", *_]:
                 return lambda: web.Response(text="ok")
-            case ["version"]:
-                return lambda: json_answer(discovery.VERSION)
+            case ["openapi", "v3", *below]:
+                return lambda: self._openapi("/".join(below))
             case ["api" | "apis" as root]:
                 return lambda: self._groups(request, core=root == "api")
             case ["api", "v1"]:
@@ -48,7 +48,13 @@ class PlainPaths:
             case ["apis", group, version]:
                 return lambda: json_answer(discovery.resources(self._kinds, group, version))
             case _:
-                return None
+                fixed = _FIXED.get(path)
+                return (lambda: json_answer(fixed)) if fixed else None
+
+    def _openapi(self, prefix: str) -> web.Response:
+        if not prefix:
+            return json_answer(openapi.index(self._kinds))
+        return json_bytes(openapi.document_bytes(self._kinds, prefix))
 
     def _groups(self, request: web.BaseRequest, *, core: bool) -> web.Response:
         version = discovery.wants_aggregated(request.headers.get("Accept", ""))

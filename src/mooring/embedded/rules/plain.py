@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mooring.embedded.errors import Fault
@@ -60,6 +60,14 @@ class Rules:
 
     def pruned(self, raw: Any) -> Json:
         """A custom resource with the fields that its definition knows."""
+        raise NotImplementedError
+
+    def columns(self) -> Sequence[Any]:
+        """What a table shows of a custom resource."""
+        return ()
+
+    def described(self) -> Json:
+        """The schema of a custom resource, for clients."""
         raise NotImplementedError
 
 

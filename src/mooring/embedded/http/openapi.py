@@ -1,0 +1,200 @@
+"""OpenAPI documents, one per group and version, made from the tables of fields.
+
+They say as much as kubectl reads: the fields of each kind for `explain`, how lists are merged for
+`apply`, and that the server itself checks for unknown fields.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from mooring.embedded.errors import no_such_path
+from mooring.embedded.kinds import Kind, Kinds
+from mooring.embedded.schema import Field, Type, struct
+from mooring.embedded.store import encode
+from mooring.embedded.wire import Json
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+_CUSTOM = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
+
+_INLINE: dict[str, Json] = {
+    "any": {},
+    "boolean": {"type": "boolean"},
+    "bytes": {"type": "string", "format": "byte"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "number": {"type": "number", "format": "double"},
+    "object": {"type": "object"},
+    "string": {"type": "string"},
+}
+_NAMED: dict[str, tuple[str, Json]] = {
+    "intOrString": (
+        _INT_OR_STRING,
+        {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+    ),
+    "microTime": (f"{_META}MicroTime", {"type": "string", "format": "date-time"}),
+    "quantity": (_QUANTITY, {"oneOf": [{"type": "string"}, {"type": "number"}]}),
+    "time": (f"{_META}Time", {"type": "string", "format": "date-time"}),
+}
+_DESCRIPTIONS = {
+    "kind": "The kind of the object.",
+    "apiVersion": "The group and version of the kind.",
+    "metadata": "Name, labels and the like.",
+    "spec": "What is wanted.",
+    "status": "What is the case.",
+    "coexistPolicy": (
+        "Which other pods this pod can share a node with: Any, or DaemonsetAndStaticPods. "
+        "A field of Mooring behind the gate CoexistPolicy."
+    ),
+}
+_PARAMETERS = [
+    {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
+    for name in ("dryRun", "fieldManager", "fieldValidation", "force")
+]
+
+
+def index(kinds: Kinds) -> Json:
+    """Where the document of each group and version is; the hash changes with its content."""
+    paths = {}
+    for prefix in sorted({_prefix(each) for each in kinds}):
+        digest = hashlib.sha256(document_bytes(kinds, prefix)).hexdigest()[:32].upper()
+        paths[prefix] = {"serverRelativeURL": f"/openapi/v3/{prefix}?hash={digest}"}
+    return {"paths": paths}
+
+
+def document_bytes(kinds: Kinds, prefix: str) -> bytes:
+    """The document of a group and version, such as apis/apps/v1."""
+    served = [each for each in kinds if _prefix(each) == prefix]
+    if not served:
+        raise no_such_path()
+    return encode(
+        {
+            "openapi": "3.0.0",
+            "info": {"title": "Mooring embedded cluster", "version": "v1.36.4"},
+            "paths": dict(path for kind in served for path in _paths(prefix, kind)),
+            "components": {"schemas": _schemas(served)},
+        }
+    )
+
+
+def full_name(schema: str) -> str:
+    """The name of a type as clients know it."""
+    if schema.startswith("meta.v1."):
+        return _META + schema.removeprefix("meta.v1.")
+    if schema.startswith("apiextensions.v1."):
+        return _CUSTOM + schema.removeprefix("apiextensions.v1.")
+    return f"io.k8s.api.{schema}"
+
+
+def _prefix(kind: Kind) -> str:
+    return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
+
+
+def _paths(prefix: str, kind: Kind) -> Iterator[tuple[str, Json]]:
+    below = "namespaces/{namespace}/" if kind.namespaced else ""
+    whole = f"/{prefix}/{below}{kind.plural}"
+    identity = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    operation: Json = {
+        "parameters": _PARAMETERS,
+        "responses": {"200": {"description": "OK"}},
+        "x-kubernetes-group-version-kind": identity,
+    }
+    reading = {**operation, "parameters": []}
+    if "create" in kind.verbs:
+        yield whole, {"get": reading, "post": operation}
+    if "patch" in kind.verbs:
+        yield f"{whole}/{{name}}", {"get": reading, "patch": operation, "put": operation}
+
+
+def _schemas(kinds: Iterable[Kind]) -> Json:
+    found: Json = {}
+    for kind in kinds:
+        if not kind.schema:
+            found[_custom_name(kind)] = _custom(kind)
+            continue
+        _collect(kind.schema, found)
+        identity = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+        top = found[full_name(kind.schema)]
+        top["x-kubernetes-group-version-kind"] = [identity]
+        texts = {name: _described(name, {"type": "string"}) for name in ("apiVersion", "kind")}
+        top["properties"] = {**texts, **top["properties"]}
+    return found
+
+
+def _collect(schema: str, found: Json) -> None:
+    """Adds a type and all that it refers to."""
+    name = full_name(schema)
+    if name in found:
+        return
+    shape = struct(schema)
+    found[name] = described = {"type": "object", "properties": {}}
+    required = [each.name for each in shape.fields.values() if each.required]
+    if required:
+        described["required"] = required
+    if shape.atomic:
+        described["x-kubernetes-map-type"] = "atomic"
+    described["properties"] = {
+        each.name: _described(each.name, _property(each, found)) for each in shape.fields.values()
+    }
+
+
+def _property(field: Field, found: Json) -> Json:
+    shown = _typed(field.type, found)
+    strategies = [
+        *(["merge"] if field.merges else []),
+        *(["retainKeys"] if field.retains_keys else []),
+    ]
+    extensions = {
+        "default": field.default,
+        "x-kubernetes-list-map-keys": list(field.keys) or None,
+        "x-kubernetes-list-type": _list_type(field),
+        "x-kubernetes-map-type": "atomic" if field.atomic and not field.type.is_list else None,
+        "x-kubernetes-patch-merge-key": field.merge_key or None,
+        "x-kubernetes-patch-strategy": ",".join(strategies) or None,
+    }
+    return {**shown, **{key: value for key, value in extensions.items() if value is not None}}
+
+
+def _list_type(field: Field) -> str | None:
+    if not field.type.is_list:
+        return None
+    if field.keys:
+        return "map"
+    if field.is_set:
+        return "set"
+    return "atomic" if field.atomic else None
+
+
+def _typed(kind: Type, found: Json) -> Json:
+    if kind.of is not None:
+        inner = _typed(kind.of, found)
+        if kind.is_list:
+            return {"type": "array", "items": inner}
+        return {"type": "object", "additionalProperties": inner}
+    if kind.name in _INLINE:
+        return dict(_INLINE[kind.name])
+    if kind.name in _NAMED:
+        name, shape = _NAMED[kind.name]
+        found[name] = shape
+    else:
+        _collect(kind.name, found)
+        name = full_name(kind.name)
+    return {"allOf": [{"$ref": f"#/components/schemas/{name}"}]}
+
+
+def _described(name: str, shape: Json) -> Json:
+    text = _DESCRIPTIONS.get(name)
+    return {"description": text, **shape} if text else shape
+
+
+def _custom_name(kind: Kind) -> str:
+    return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
+
+
+def _custom(kind: Kind) -> Any:
+    identity = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    return {**kind.rules.described(), "x-kubernetes-group-version-kind": [identity]}
