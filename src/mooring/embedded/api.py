@@ -22,8 +22,10 @@ from .metadata import (
     metadata_faults,
 )
 from .options import Write
+from .patching.managers import Manager, note_update
+from .patching.shape import shape_of
 from .store import Entry, Store, encode
-from .wire import Json
+from .wire import Json, now_text
 
 Clock = Callable[[], datetime]
 Edit = Callable[[Json], Json]
@@ -150,9 +152,18 @@ class Api:
         metadata = item["metadata"]
         faults = [*metadata_faults(metadata), *finalizer_faults(metadata, old["metadata"])]
         _accept(kind, entry.name, faults)
+        self._note_manager(kind, item, old, options)
         if is_finished(kind, item) and not options.dry_run:
             return self.store.remove(kind.table, entry.key, item)
         return self._put(kind, entry.key, item, options, entry)
+
+    def _note_manager(self, kind: Kind, item: Json, old: Json, options: Write) -> None:
+        """Keeps track of who has set what, for objects that somebody has applied."""
+        if item["metadata"].get("managedFields") is None:
+            return
+        name, now = options.manager or "unknown", now_text(self.clock())
+        writer = Manager(name, "Update", options.subresource, kind.api_version, now, frozenset())
+        note_update(item, old, shape_of(kind.schema), writer)
 
     def _put(
         self, kind: Kind, key: str, item: Json, options: Write, entry: Entry | None = None

@@ -9,6 +9,7 @@ from typing import Any
 from .events_view import EVENTS_VIEW
 from .kinds import CREATE_ONLY, Kind, Subresource
 from .rules.cluster import Budgets, Namespaces, Nodes, PriorityClasses, Secrets, Services
+from .rules.custom import Definitions
 from .rules.plain import KeepsStatus, Plain, Rules, WithStatus
 from .rules.pods import Pods
 from .rules.storage import Claims, Classes, Drivers, Volumes
@@ -230,7 +231,7 @@ def _others() -> Iterator[Kind]:
         "apiextensions.v1",
         "CustomResourceDefinition",
         "customresourcedefinitions",
-        KeepsStatus(),
+        Definitions(),
         parts=(STATUS,),
         namespaced=False,
         short_names=("crd", "crds"),

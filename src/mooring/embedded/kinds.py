@@ -116,6 +116,8 @@ class Kinds:
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._by_address = {(each.group, each.version, each.plural): each for each in kinds}
+        #: How often what is served has changed.
+        self.revision = 0
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._by_address.values())
@@ -132,9 +134,11 @@ class Kinds:
 
     def serve(self, kind: Kind) -> None:
         self._by_address[kind.group, kind.version, kind.plural] = kind
+        self.revision += 1
 
     def drop(self, kind: Kind) -> None:
         self._by_address.pop((kind.group, kind.version, kind.plural), None)
+        self.revision += 1
 
 
 def _value(item: Json, path: str) -> str:

@@ -26,7 +26,7 @@ _KEPT = (
     "generation",
     "generateName",
 )
-_SET_BY_SERVER = (*_KEPT, "selfLink", "resourceVersion", "managedFields")
+_SET_BY_SERVER = (*_KEPT, "selfLink", "resourceVersion")
 
 
 def generated_name(prefix: str) -> str:

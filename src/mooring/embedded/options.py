@@ -19,6 +19,10 @@ class Write:
     dry_run: bool = False
     #: Who writes, for server-side apply.
     manager: str = ""
+    #: Which part of the object is written.
+    subresource: str = ""
+    #: Takes over fields that others have applied.
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)

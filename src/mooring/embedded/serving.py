@@ -12,6 +12,7 @@ from aiohttp import web
 from .api import Api
 from .catalogue import catalogue
 from .certificates import Certificate, self_signed
+from .definitions import serve_custom_resources
 from .http.front import MAX_BODY_BYTES, Front
 from .kinds import Kinds
 from .persistence import SqliteJournal
@@ -75,6 +76,7 @@ async def serve(settings: Settings) -> Running:
     if journal:
         journal.attach(store)
     api = Api(store, Kinds(catalogue(coexist=settings.coexist)))
+    serve_custom_resources(api)
     furnish(api)
     await store.until_settled(store.version)
     certificate = self_signed(settings.host) if settings.tls else None

@@ -71,6 +71,9 @@ class Change:
     gone: bool = False
 
 
+Listener = Callable[[Change], None]
+
+
 class Journal(Protocol):
     """Keeps writes beyond the life of the process."""
 
@@ -163,6 +166,11 @@ class Store:
         self._unsettled: set[asyncio.Future[None]] = set()
         self._kept: dict[str, list[tuple[str, int, bytes]]] = {}
         self._failure = ""
+        self._listeners: dict[str, Listener] = {}
+
+    def listen(self, name: str, listener: Listener) -> None:
+        """Has a function told of every change of a table, at once."""
+        self._listeners[name] = listener
 
     def restore(self, name: str, key: str, version: int, body: bytes) -> None:
         """Takes over an object that was kept; its table is opened later."""
@@ -233,6 +241,9 @@ class Store:
         else:
             self.settled = change.version
             _wake(table.waiting)
+        listener = self._listeners.get(name)
+        if listener is not None:
+            listener(change)
 
 
 def _entry(table: Table, key: str, version: int, body: bytes) -> Entry:

@@ -17,6 +17,7 @@ _FALSE = ("", "0", "false", "False", "FALSE", "f", "F")
 
 # More than this many digits is no number that anyone means.
 _LONGEST_NUMBER = 18
+_LONGEST_MANAGER = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,10 @@ def watching(query: Query) -> Watching:
     )
 
 
-def write(query: Query) -> Write:
-    dry = query.get("dryRun")
-    return Write(dry_run_of([dry] if dry else []), query.get("fieldManager", ""))
+def write(query: Query, agent: str = "", subresource: str = "") -> Write:
+    dry, manager = query.get("dryRun"), query.get("fieldManager", "")
+    if len(manager) > _LONGEST_MANAGER or not manager.isprintable():
+        raise bad_request(f"fieldManager must be printable and of {_LONGEST_MANAGER} bytes at most")
+    return Write(
+        dry_run_of([dry] if dry else []), manager or agent, subresource, flag(query, "force")
+    )

@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mooring.embedded.errors import no_such_path
 from mooring.embedded.kinds import Kind, Kinds
 from mooring.embedded.schema import Field, Type, struct
 from mooring.embedded.store import encode
@@ -57,20 +56,26 @@ _PARAMETERS = [
 ]
 
 
-def index(kinds: Kinds) -> Json:
-    """Where the document of each group and version is; the hash changes with its content."""
-    paths = {}
-    for prefix in sorted({_prefix(each) for each in kinds}):
-        digest = hashlib.sha256(document_bytes(kinds, prefix)).hexdigest()[:32].upper()
-        paths[prefix] = {"serverRelativeURL": f"/openapi/v3/{prefix}?hash={digest}"}
-    return {"paths": paths}
+def documents(kinds: Kinds) -> dict[str, bytes]:
+    """The document of each group and version, by addresses such as apis/apps/v1.
+
+    That of the empty address tells where they are; the hash there changes with their content.
+    """
+    prefixes = sorted({_prefix(each) for each in kinds})
+    found = {prefix: _document(kinds, prefix) for prefix in prefixes}
+    paths = {
+        prefix: {"serverRelativeURL": f"/openapi/v3/{prefix}?hash={_digest(document)}"}
+        for prefix, document in found.items()
+    }
+    return {"": encode({"paths": paths}), **found}
 
 
-def document_bytes(kinds: Kinds, prefix: str) -> bytes:
-    """The document of a group and version, such as apis/apps/v1."""
+def _digest(document: bytes) -> str:
+    return hashlib.sha256(document).hexdigest()[:32].upper()
+
+
+def _document(kinds: Kinds, prefix: str) -> bytes:
     served = [each for each in kinds if _prefix(each) == prefix]
-    if not served:
-        raise no_such_path()
     return encode(
         {
             "openapi": "3.0.0",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from mooring.embedded.errors import method_not_allowed
+from mooring.embedded.errors import method_not_allowed, no_such_path
 from mooring.embedded.kinds import Kinds
 from mooring.embedded.wire import Json
 
@@ -22,6 +22,9 @@ class PlainPaths:
 
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
+        #: OpenAPI documents by address, made when first asked for.
+        self._documents: dict[str, bytes] = {}
+        self._revision = 0
 
     def answer(self, request: web.BaseRequest) -> web.Response | None:
         """The answer; None if the address is one of objects."""
@@ -52,9 +55,13 @@ class PlainPaths:
                 return (lambda: json_answer(fixed)) if fixed else None
 
     def _openapi(self, prefix: str) -> web.Response:
-        if not prefix:
-            return json_answer(openapi.index(self._kinds))
-        return json_bytes(openapi.document_bytes(self._kinds, prefix))
+        if self._revision != self._kinds.revision or not self._documents:
+            self._documents = openapi.documents(self._kinds)
+            self._revision = self._kinds.revision
+        document = self._documents.get(prefix)
+        if document is None:
+            raise no_such_path()
+        return json_bytes(document)
 
     def _groups(self, request: web.BaseRequest, *, core: bool) -> web.Response:
         version = discovery.wants_aggregated(request.headers.get("Accept", ""))

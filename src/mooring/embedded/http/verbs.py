@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from aiohttp import web
 
 from mooring.embedded.api import Api
+from mooring.embedded.applying import apply_object
 from mooring.embedded.deleting import delete, delete_all
 from mooring.embedded.errors import bad_request, method_not_allowed
 from mooring.embedded.listing import list_entries
-from mooring.embedded.options import Delete
+from mooring.embedded.options import Delete, Write
 from mooring.embedded.store import Entry
 from mooring.embedded.wire import Json
 
@@ -19,7 +20,7 @@ from .answers import body_of, json_answer, json_bytes, send_list, success
 from .checking import check_fields, check_type
 from .forms import send_form, shown_as
 from .media import read_object, wanted
-from .patches import patched, read_patch
+from .patches import APPLY, media_of, patched, read_patch
 from .paths import Address
 from .streams import Stream
 
@@ -117,15 +118,17 @@ class Verbs:
 
     async def _update(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         raw, warnings = await self._read(request, at)
-        options = asking.write(request.query)
+        options = _write(request, at)
         write = self._api.update_status if at.part == "status" else self._api.update
         entry = write(at.kind, at.namespace, at.name, raw, options)
         return await self._show(request, at, entry, 200, warnings)
 
     async def _patch(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         content_type, body = request.headers.get("Content-Type", ""), await request.read()
+        options = _write(request, at)
+        if media_of(content_type) in APPLY:
+            return await self._apply(request, at, options, read_object(content_type, body))
         change = read_patch(content_type, body, at.kind.schema)
-        options = asking.write(request.query)
         stored = self._api.get(at.kind, at.namespace, at.name).object
         raw = patched(at.kind, stored, change)
         check_type(at.kind, raw)
@@ -133,6 +136,14 @@ class Verbs:
         write = self._api.update_status if at.part == "status" else self._api.update
         entry = write(at.kind, at.namespace, at.name, raw, options)
         return await self._show(request, at, entry, 200, warnings)
+
+    async def _apply(
+        self, request: web.BaseRequest, at: Address, options: Write, raw: Json
+    ) -> web.StreamResponse:
+        check_type(at.kind, raw)
+        warnings = check_fields(request.query, at.kind, raw)
+        entry, made = apply_object(self._api, at.kind, (at.namespace, at.name), raw, options)
+        return await self._show(request, at, entry, 201 if made else 200, warnings)
 
     async def _delete(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         options = await read_delete(request)
@@ -155,6 +166,12 @@ class Verbs:
         raw = read_object(request.headers.get("Content-Type", ""), await request.read())
         check_type(at.kind, raw)
         return raw, check_fields(request.query, at.kind, raw)
+
+
+def _write(request: web.BaseRequest, at: Address) -> Write:
+    """How to write; a client that does not say who it is goes by the name of its program."""
+    agent = request.headers.get("User-Agent", "").partition("/")[0]
+    return asking.write(request.query, agent, at.part)
 
 
 async def read_delete(request: web.BaseRequest) -> Delete:

@@ -1,0 +1,155 @@
+"""Sets of fields: what a manager of an object has set, as server-side apply writes it down.
+
+A path is a tuple of steps: `f:spec` is a field, `k:{"name":"a"}` an item of a list by its keys,
+`v:"x"` an item of a list that is a set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mooring.embedded.store import decode, encode
+from mooring.embedded.wire import Json
+
+from .shape import Shape
+
+Path = tuple[str, ...]
+Paths = frozenset[Path]
+
+_ABSENT = object()
+
+#: What the server alone writes, and what names the object: nobody owns it.
+_UNOWNED: Paths = frozenset(
+    {
+        ("f:apiVersion",),
+        ("f:kind",),
+        *(
+            ("f:metadata", f"f:{name}")
+            for name in (
+                "creationTimestamp",
+                "deletionGracePeriodSeconds",
+                "deletionTimestamp",
+                "generation",
+                "managedFields",
+                "name",
+                "namespace",
+                "resourceVersion",
+                "selfLink",
+                "uid",
+            )
+        ),
+    }
+)
+
+
+def paths_of(item: Json, shape: Shape) -> Paths:
+    """Every field of an object that somebody can own."""
+    found = _paths(item, shape, ())
+    return frozenset(
+        path for path in found if path[:1] not in _UNOWNED and path[:2] not in _UNOWNED
+    )
+
+
+def _paths(value: Any, shape: Shape, at: Path) -> Iterator[Path]:
+    if shape.is_atomic or not isinstance(value, dict | list):
+        yield from [at] if at else []
+    elif isinstance(value, dict):
+        for key, child in value.items():
+            yield from _paths(child, shape.child(key), (*at, f"f:{key}"))
+        if not value and at:
+            yield at
+    elif shape.keys:
+        yield from _item_paths(value, shape, at)
+    elif shape.is_set:
+        for item in value:
+            yield (*at, f"v:{encode(item).decode()}")
+    else:
+        yield at
+
+
+def _item_paths(items: list[Any], shape: Shape, at: Path) -> Iterator[Path]:
+    for item in items:
+        step = (*at, item_step(shape, item))
+        yield step
+        if isinstance(item, dict):
+            yield from _paths(item, shape.item, step)
+
+
+def item_step(shape: Shape, item: Any) -> str:
+    keys = shape.key_of(item) if isinstance(item, dict) else {}
+    return f"k:{encode(keys).decode()}"
+
+
+def is_item(path: Path) -> bool:
+    return not path[-1].startswith("f:")
+
+
+def same_at(one: Json, other: Json, path: Path, shape: Shape) -> bool:
+    """Whether two objects agree at a path; of an item, whether both have it."""
+    mine, theirs = value_at(one, path, shape), value_at(other, path, shape)
+    if is_item(path):
+        return (mine is _ABSENT) is (theirs is _ABSENT)
+    return bool(mine == theirs)
+
+
+def has(item: Json, path: Path, shape: Shape) -> bool:
+    return value_at(item, path, shape) is not _ABSENT
+
+
+def value_at(value: Any, path: Path, shape: Shape) -> Any:
+    for step in path:
+        value, shape = _down(value, step, shape)
+        if value is _ABSENT:
+            return _ABSENT
+    return value
+
+
+def _down(value: Any, step: str, shape: Shape) -> tuple[Any, Shape]:
+    if step.startswith("f:"):
+        name = step[2:]
+        if isinstance(value, dict) and name in value:
+            return value[name], shape.child(name)
+    elif isinstance(value, list):
+        at = place(value, step, shape)
+        if at is not None:
+            return value[at], shape.item
+    return _ABSENT, shape
+
+
+def place(items: list[Any], step: str, shape: Shape) -> int | None:
+    """Where in a list the item of a step is."""
+    if step.startswith("v:"):
+        wanted = decode(step[2:].encode())
+        return items.index(wanted) if wanted in items else None
+    return next((at for at, each in enumerate(items) if item_step(shape, each) == step), None)
+
+
+def to_tree(paths: Paths) -> Json:
+    """A set of fields as it is stored."""
+    tree: Json = {}
+    for path in sorted(paths):
+        below = tree
+        for step in path:
+            below = below.setdefault(step, {})
+        if path[-1].startswith("k:"):
+            below["."] = {}
+    return tree
+
+
+def from_tree(tree: Any) -> Paths:
+    """Reads a stored set of fields; what makes no sense is left out."""
+    return frozenset(_read(tree, ()))
+
+
+def _read(tree: Any, at: Path) -> Iterator[Path]:
+    if not isinstance(tree, dict) or (not tree and at):
+        if at:
+            yield at
+        return
+    for step, below in tree.items():
+        if step == ".":
+            if at:
+                yield at
+        elif step[:2] in ("f:", "k:", "v:"):
+            yield from _read(below, (*at, step))

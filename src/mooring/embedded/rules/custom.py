@@ -1,0 +1,153 @@
+"""Custom resources, and the definitions that bring them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from mooring.embedded.columns.column import NAME, Column, at, since
+from mooring.embedded.errors import Fault, bad_request, invalid_value, required
+from mooring.embedded.names import dns_1035_faults, subdomain_faults
+from mooring.embedded.wire import checked
+
+from .json_schema import fill_defaults, pruned, schema_faults
+from .plain import Json, Rules, fill, part
+
+
+#: Groups that custom resources may not add to.
+BUILT_IN_GROUPS = frozenset(
+    (
+        "apiextensions.k8s.io",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "coordination.k8s.io",
+        "discovery.k8s.io",
+        "events.k8s.io",
+        "resource.k8s.io",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+    )
+)
+
+
+class Custom(Rules):
+    """The rules of one version of a custom resource."""
+
+    generation = True
+
+    def __init__(self, version: Json) -> None:
+        self._schema = part(part(version, "schema"), "openAPIV3Schema")
+        self._columns = version.get("additionalPrinterColumns") or ()
+        self.status = "status" in part(version, "subresources")
+
+    def pruned(self, raw: Any) -> Json:
+        if not isinstance(raw, dict):
+            raise bad_request("the object provided is unrecognized (must be of type object)")
+        known = self._schema.get("properties") or {}
+        anyhow: Json = {"apiVersion": {}, "kind": {}}
+        item = pruned(raw, {**self._schema, "properties": {**known, **anyhow}})
+        given = checked("meta.v1.ObjectMeta", raw.get("metadata") or {}, "metadata")
+        item.pop("metadata", None)
+        return {"metadata": given, **item}
+
+    def default(self, item: Json) -> None:
+        fill_defaults(item, self._schema)
+
+    def created(self, item: Json) -> None:
+        if self.status:
+            item.pop("status", None)
+
+    def faults(self, item: Json) -> Iterator[Fault]:
+        yield from subdomain_faults("metadata.name", item["metadata"]["name"])
+        body = {key: value for key, value in item.items() if key != "metadata"}
+        schema = {**self._schema}
+        schema["required"] = [
+            each for each in schema.get("required") or () if each not in ("metadata",)
+        ]
+        yield from schema_faults(body, schema, "")
+
+    def status_faults(self, item: Json, old: Json) -> Iterator[Fault]:
+        yield from self.faults(item)
+
+    def columns(self) -> Sequence[Column]:
+        if not self._columns:
+            return ()
+        return (NAME, *(_column(each) for each in self._columns))
+
+    def described(self) -> Json:
+        return self._schema or {"type": "object"}
+
+
+def _column(given: Json) -> Column:
+    path = str(given.get("jsonPath", "")).lstrip(".")
+    kind = str(given.get("type", "string"))
+
+    def value(item: Json, now: datetime) -> Any:
+        found = at(item, path, None)
+        if kind == "date":
+            return since(found, now) if isinstance(found, str) else None
+        return found if isinstance(found, str | int | float | None) else str(found)
+
+    return Column(str(given.get("name", "")), value, kind, int(given.get("priority") or 0))
+
+
+class Definitions(Rules):
+    """The rules of definitions. What they define is served as soon as they are stored."""
+
+    status = True
+    generation = True
+
+    def default(self, item: Json) -> None:
+        spec = item.setdefault("spec", {})
+        names = spec.setdefault("names", {})
+        kind = names.get("kind", "")
+        fill(names, singular=kind.lower(), listKind=f"{kind}List")
+        fill(spec, conversion={"strategy": "None"})
+
+    def created(self, item: Json) -> None:
+        spec, now = item["spec"], item["metadata"]["creationTimestamp"]
+        conditions = [
+            {
+                "type": name,
+                "status": "True",
+                "lastTransitionTime": now,
+                "reason": reason,
+                "message": message,
+            }
+            for name, reason, message in (
+                ("NamesAccepted", "NoConflicts", "no conflicts found"),
+                ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+            )
+        ]
+        stored = [each.get("name") for each in spec.get("versions") or () if each.get("storage")]
+        item["status"] = {
+            "acceptedNames": spec["names"],
+            "conditions": conditions,
+            "storedVersions": stored,
+        }
+
+    def faults(self, item: Json) -> Iterator[Fault]:
+        spec, name = item["spec"], item["metadata"]["name"]
+        names, group = spec["names"], spec.get("group", "")
+        yield from subdomain_faults("spec.group", group)
+        if "." not in group or group in BUILT_IN_GROUPS:
+            yield invalid_value("spec.group", group, "should be a domain of your own")
+        yield from dns_1035_faults("spec.names.plural", names.get("plural", ""))
+        if not names.get("kind"):
+            yield required("spec.names.kind")
+        if name != f"{names.get('plural')}.{group}":
+            yield invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+        if spec.get("scope") not in ("Cluster", "Namespaced"):
+            yield required("spec.scope", "must be Cluster or Namespaced")
+        yield from _version_faults(spec.get("versions") or [])
+
+
+def _version_faults(versions: list[Json]) -> Iterator[Fault]:
+    if sum(1 for each in versions if each.get("storage")) != 1:
+        detail = "must have exactly one version marked as storage version"
+        yield invalid_value("spec.versions", len(versions), detail)
+    for index, each in enumerate(versions):
+        yield from dns_1035_faults(f"spec.versions[{index}].name", each.get("name", ""))
+        if not part(part(each, "schema"), "openAPIV3Schema"):
+            yield required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
