@@ -75,7 +75,8 @@ class Api:
         rules.created(item)
         rules.drop_disabled(item, None)
         self.admission.create(kind, namespace, item)
-        _accept(kind, name, [*metadata_faults(metadata), *rules.faults(item)])
+        faults = [*rules.name_faults(name), *metadata_faults(metadata), *rules.faults(item)]
+        _accept(kind, name, [*faults, *rules.creation_faults(item)])
         if self.find(kind, namespace, name):
             raise already_exists(kind.resource, name)
         return self._put(kind, key_of(namespace, name), item, options)
@@ -90,11 +91,16 @@ class Api:
             _take(item, old, "status")
         rules.default(item)
         rules.updated(item, old)
+        if options.subresource:
+            rules.part_updated(item, old, options.subresource)
         rules.drop_disabled(item, old)
         self.admission.update(kind, item, old)
         if rules.generation and changed_beside_status(item, old):
             item["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        _accept(kind, name, [*rules.faults(item), *rules.update_faults(item, old)])
+        faults = list(rules.faults(item))
+        if not options.subresource:
+            faults += rules.update_faults(item, old)
+        _accept(kind, name, faults)
         return self._replace(kind, entry, item, old, options)
 
     def update_status(

@@ -8,12 +8,13 @@ from typing import Any
 
 from .events_view import EVENTS_VIEW
 from .kinds import CREATE_ONLY, Kind, Subresource
-from .rules.cluster import Budgets, Namespaces, Nodes, PriorityClasses, Secrets, Services
+from .rules.cluster import Namespaces, Nodes, PriorityClasses, Secrets, Services
 from .rules.custom import Definitions
 from .rules.plain import KeepsStatus, Plain, Rules, WithStatus
 from .rules.pods import Pods
 from .rules.storage import Claims, Classes, Drivers, Volumes
 from .rules.workloads import (
+    Budgets,
     DaemonSets,
     Deployments,
     Jobs,

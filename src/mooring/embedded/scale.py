@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .api import Api
 from .errors import bad_request, invalid, invalid_value
 from .expecting import expect_name, expect_version
@@ -44,7 +46,7 @@ def set_scale(api: Api, kind: Kind, namespace: str, name: str, raw: Json, option
     if not isinstance(item.get("spec"), dict):
         raise bad_request(f"{kind.resource} {name} has no spec to scale")
     item["spec"]["replicas"] = replicas
-    return api.update(kind, namespace, name, item, options)
+    return api.update(kind, namespace, name, item, replace(options, subresource=""))
 
 
 def selector_text(selector: Json | None) -> str:

@@ -16,15 +16,12 @@ from .definitions import serve_custom_resources
 from .http.front import MAX_BODY_BYTES, Front
 from .kinds import Kinds
 from .persistence import SqliteJournal
+from .rules.cluster import SYSTEM_PRIORITIES
 from .settings import Settings
 from .store import Store
 
 # What is there before anybody has made anything.
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-_SYSTEM_PRIORITIES = {
-    "system-cluster-critical": 2_000_000_000,
-    "system-node-critical": 2_000_001_000,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +98,7 @@ def furnish(api: Api) -> None:
     for name in _NAMESPACES:
         if api.find(namespaces, "", name) is None:
             api.create(namespaces, "", {"metadata": {"name": name}})
-    for name, value in _SYSTEM_PRIORITIES.items():
+    for name, value in SYSTEM_PRIORITIES.items():
         if api.find(classes, "", name) is None:
             api.create(classes, "", {"metadata": {"name": name}, "value": value})
 

@@ -14,7 +14,6 @@ from mooring.embedded.wire import checked
 from .json_schema import fill_defaults, pruned, schema_faults
 from .plain import Json, Rules, fill, part
 
-
 #: Groups that custom resources may not add to.
 BUILT_IN_GROUPS = frozenset(
     (
@@ -59,7 +58,6 @@ class Custom(Rules):
             item.pop("status", None)
 
     def faults(self, item: Json) -> Iterator[Fault]:
-        yield from subdomain_faults("metadata.name", item["metadata"]["name"])
         body = {key: value for key, value in item.items() if key != "metadata"}
         schema = {**self._schema}
         schema["required"] = [

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mooring.embedded.errors import Fault
+from mooring.embedded.names import subdomain_faults
 
 Json = dict[str, Any]
 
@@ -29,11 +30,22 @@ class Rules:
     def updated(self, item: Json, old: Json) -> None:
         """Keeps what an update may not touch."""
 
+    def part_updated(self, item: Json, old: Json, name: str) -> None:
+        """Keeps all but one part of an object that has an address of its own."""
+
     def status_updated(self, item: Json, old: Json) -> None:
         """Keeps what a write to the status may not touch."""
 
     def drop_disabled(self, item: Json, old: Json | None) -> None:
         """Drops fields whose feature gate is off, unless the stored object uses them."""
+
+    def name_faults(self, name: str) -> Iterator[Fault]:
+        """What is wrong with a name."""
+        yield from subdomain_faults("metadata.name", name)
+
+    def creation_faults(self, item: Json) -> Iterator[Fault]:
+        """What a new object must not have although an older one may."""
+        yield from ()
 
     def faults(self, item: Json) -> Iterator[Fault]:
         """What is wrong with an object by itself."""

@@ -10,8 +10,9 @@ from mooring.objects.pod_defaults import filled_spec
 from mooring.objects.quantity import Quantity
 
 from .plain import Json, Rules, part
-from .pod_faults import pod_faults, pod_update_faults
+from .pod_faults import creation_faults, pod_faults
 from .pod_template import containers, default_pod_spec
+from .pod_updates import pod_update_faults, resized
 
 _DEFAULT_GRACE_SECONDS = 30
 _QOS_RESOURCES = ("cpu", "memory")
@@ -64,6 +65,16 @@ class Pods(Rules):
 
     def faults(self, item: Json) -> Iterator[Fault]:
         yield from pod_faults(item)
+
+    def creation_faults(self, item: Json) -> Iterator[Fault]:
+        yield from creation_faults(item)
+
+    def part_updated(self, item: Json, old: Json, name: str) -> None:
+        if name == "resize":
+            item["spec"] = resized(item, old)
+        else:
+            added = item["spec"].get("ephemeralContainers")
+            item["spec"] = {**old["spec"], **({"ephemeralContainers": added} if added else {})}
 
     def update_faults(self, item: Json, old: Json) -> Iterator[Fault]:
         yield from pod_update_faults(item, old)

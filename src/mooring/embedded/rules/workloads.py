@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mooring.embedded.coexist import drop_disabled
+from mooring.embedded.errors import Fault, invalid_value, required, unsupported
 
 from .plain import Json, WithStatus, fill, part
 from .pod_template import default_pod_spec
+from .workload_faults import (
+    budget_faults,
+    count_faults,
+    selecting_faults,
+    template_faults,
+    unchanged_faults,
+)
 
 _PROGRESS_SECONDS = 600
 _HISTORY = 10
@@ -32,6 +42,15 @@ class Templated(WithStatus):
 
     def default_spec(self, item: Json, spec: Json) -> None:
         """Fills in the spec beside its template."""
+
+    def faults(self, item: Json) -> Iterator[Fault]:
+        spec = item["spec"]
+        yield from count_faults(spec, "replicas", "minReadySeconds", "revisionHistoryLimit")
+        yield from selecting_faults(item["kind"].lower(), spec)
+        yield from template_faults(spec, ("Always",))
+
+    def update_faults(self, item: Json, old: Json) -> Iterator[Fault]:
+        yield from unchanged_faults(item, old, "selector")
 
 
 class Deployments(Templated):
@@ -62,6 +81,21 @@ class ReplicationControllers(Templated):
             fill(spec, selector=dict(labels))
             fill(item["metadata"], labels=dict(labels))
         fill(spec, replicas=1)
+
+    def faults(self, item: Json) -> Iterator[Fault]:
+        spec = item["spec"]
+        yield from count_faults(spec, "replicas", "minReadySeconds")
+        chosen, labels = part(spec, "selector"), part(spec, "template")
+        if not chosen:
+            yield required("spec.selector")
+        given = part(part(labels, "metadata"), "labels")
+        if any(given.get(key) != value for key, value in chosen.items()):
+            detail = "`selector` does not match template `labels`"
+            yield invalid_value("spec.template.metadata.labels", given, detail)
+        yield from template_faults(spec, ("Always",))
+
+    def update_faults(self, item: Json, old: Json) -> Iterator[Fault]:
+        yield from ()
 
 
 class StatefulSets(Templated):
@@ -124,3 +158,24 @@ class Jobs(Templated):
         described["labels"] = {**(described.get("labels") or {}), **own}
         chosen = "batch.kubernetes.io/controller-uid"
         spec["selector"] = {"matchLabels": {chosen: own[chosen]}}
+
+    def faults(self, item: Json) -> Iterator[Fault]:
+        spec = item["spec"]
+        yield from count_faults(spec, "parallelism", "completions", "backoffLimit")
+        if spec.get("completionMode") not in ("Indexed", "NonIndexed"):
+            modes = ("Indexed", "NonIndexed")
+            yield unsupported("spec.completionMode", spec.get("completionMode"), modes)
+        yield from selecting_faults("job", spec)
+        yield from template_faults(spec, ("OnFailure", "Never"))
+
+    def update_faults(self, item: Json, old: Json) -> Iterator[Fault]:
+        yield from unchanged_faults(item, old, "completionMode", "selector")
+        if not part(old, "spec").get("suspend"):
+            yield from unchanged_faults(item, old, "template")
+
+
+class Budgets(WithStatus):
+    """Disruption budgets; their status is a controller's."""
+
+    def faults(self, item: Json) -> Iterator[Fault]:
+        yield from budget_faults(part(item, "spec"))
