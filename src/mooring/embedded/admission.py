@@ -37,6 +37,7 @@ class Admission:
     def update(self, kind: Kind, item: Json, old: Json) -> None:
         if kind.table == "pods":
             _keep_priority(item["spec"], old["spec"])
+            _tolerate_trouble(item["spec"])
 
     def delete(self, kind: Kind, item: Json) -> None:
         name = item["metadata"]["name"]

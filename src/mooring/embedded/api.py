@@ -124,11 +124,13 @@ class Api:
         entry = self.get(kind, namespace, name)
         return self._put(kind, entry.key, change(entry.object), options, entry)
 
-    def remove(self, kind: Kind, entry: Entry, options: Write = KEEP) -> Entry:
-        """Takes an object away at once, whatever its finalizers say."""
+    def remove(
+        self, kind: Kind, entry: Entry, options: Write = KEEP, last: Json | None = None
+    ) -> Entry:
+        """Takes an object away at once, whatever its finalizers say; `last` is its last state."""
         if options.dry_run:
             return entry
-        return self.store.remove(kind.table, entry.key, entry.object)
+        return self.store.remove(kind.table, entry.key, last or entry.object)
 
     def _name(self, kind: Kind, namespace: str, metadata: Json) -> None:
         if metadata.get("name"):

@@ -19,7 +19,7 @@ def apply_object(
 ) -> tuple[Entry, bool]:
     """Applies a configuration to the object of a namespace and name; whether it was made."""
     namespace, name = at
-    if not options.manager:
+    if not options.named:
         fault = required("fieldManager", "is required for apply patch")
         raise invalid("meta.k8s.io", "PatchOptions", "", [fault])
     config = kind.known(raw)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from .api import Api
-from .expecting import expect_precondition, expect_uid
+from .expecting import expect_before_delete
 from .kinds import Kind
 from .options import Delete, Write
 from .store import Entry
@@ -27,15 +27,15 @@ def delete(api: Api, kind: Kind, namespace: str, name: str, options: Delete) -> 
     """Removes an object, or marks it so that others let go of it first."""
     entry = api.get(kind, namespace, name)
     item = entry.object
-    expect_uid(kind, item, options.uid)
-    expect_precondition(kind, entry, options.version)
+    expect_before_delete(kind, entry, item, options.uid, options.version)
     api.admission.delete(kind, item)
     _mark(api, kind, item, options)
     metadata = item["metadata"]
     write = Write(dry_run=options.dry_run)
     waits = metadata.get("finalizers") or metadata["deletionGracePeriodSeconds"]
     if not waits and not kind.rules.is_held(item):
-        return Deleted(api.remove(kind, entry, write), gone=True)
+        last = item if kind.rules.shows_deleted else entry.object
+        return Deleted(api.remove(kind, entry, write, last), gone=True)
     kept = api.edit(kind, namespace, name, lambda _: item, write)
     return Deleted(kept, gone=False)
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 
 class Refused(Exception):
     """A request that is not fulfilled, with the Status that tells why."""
@@ -59,7 +61,7 @@ def invalid_value(field: str, value: Any, detail: str) -> Fault:
 
 
 def unsupported(field: str, value: Any, known: Iterable[str]) -> Fault:
-    listed = ", ".join(f'"{each}"' for each in sorted(known))
+    listed = ", ".join(f'"{each}"' for each in known)
     text = f"Unsupported value: {_shown(value)}: supported values: {listed}"
     return Fault(field, "FieldValueNotSupported", text)
 
@@ -161,8 +163,4 @@ def _about(resource: str, name: str) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)
+    return f'"{value}"' if isinstance(value, str) else msgspec.json.encode(value).decode()

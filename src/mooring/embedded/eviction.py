@@ -13,7 +13,7 @@ from .api import Api
 from .conditions import set_condition
 from .deleting import delete
 from .errors import Refused, bad_request, forbidden, too_many_requests
-from .expecting import expect_precondition, expect_uid
+from .expecting import expect_before_delete
 from .options import Delete, Write
 from .rules.plain import part
 from .store import Entry
@@ -41,8 +41,7 @@ def evict(api: Api, namespace: str, name: str, raw: Json, options: Write) -> Non
     pod = entry.object
     if not _is_unguarded(pod):
         _spend(api, entry, pod, how)
-    expect_uid(kind, pod, how.uid)
-    expect_precondition(kind, entry, how.version)
+    expect_before_delete(kind, entry, pod, how.uid, how.version)
     if not how.dry_run:
         api.edit(kind, namespace, name, lambda stored: _disrupted(api, stored))
     delete(api, kind, namespace, name, replace(how, uid="", version=""))

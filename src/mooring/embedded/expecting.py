@@ -42,6 +42,24 @@ def expect_uid(kind: Kind, old: Json, uid: str) -> None:
         raise conflict(kind.resource, old["metadata"]["name"], why)
 
 
+def expect_before_delete(kind: Kind, entry: Entry, old: Json, uid: str, version: str) -> None:
+    """What is deleted is what the request means."""
+    title = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    actual = old["metadata"]["uid"]
+    if uid and uid != actual:
+        why = (
+            f"the UID in the precondition ({uid}) does not match the UID in record ({actual}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise conflict(title, entry.name, why)
+    if version and version != str(entry.version):
+        why = (
+            f"the ResourceVersion in the precondition ({version}) does not match the "
+            f"ResourceVersion in record ({entry.version}). The object might have been modified"
+        )
+        raise conflict(title, entry.name, why)
+
+
 def expect_precondition(kind: Kind, entry: Entry, version: str) -> None:
     """The version that a request names outright is the current one."""
     if version and version != str(entry.version):

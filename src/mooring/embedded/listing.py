@@ -86,7 +86,7 @@ def _start(store: Store, page: Page) -> tuple[int, str]:
     version = read_version(page.version)
     if page.match == "Exact":
         if not version:
-            raise bad_request("resourceVersionMatch Exact needs a resourceVersion")
+            raise bad_request("resourceVersionMatch Exact needs a resourceVersion but 0")
         _not_in_the_future(store, version)
         return version, ""
     _not_in_the_future(store, version)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .errors import Refused, bad_request, invalid, unsupported
+from .errors import Fault, Refused, bad_request, invalid, unsupported
 from .wire import Json, checked
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
-_POLICIES = ("Background", "Foreground", "Orphan")
+_POLICIES = ("Foreground", "Background", "Orphan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,8 @@ class Write:
     dry_run: bool = False
     #: Who writes, for server-side apply.
     manager: str = ""
+    #: Whether the request itself says so.
+    named: bool = False
     #: Which part of the object is written.
     subresource: str = ""
     #: Takes over fields that others have applied.
@@ -52,11 +54,10 @@ class Delete:
         )
 
 
-def dry_run_of(values: list[str]) -> bool:
+def dry_run_of(values: list[str], kind: str = "DeleteOptions") -> bool:
     """Whether nothing is to be kept."""
-    for value in values:
-        if value != "All":
-            raise _invalid_options("dryRun", value, ("All",))
+    if any(value != "All" for value in values):
+        raise invalid_options(kind, unsupported("dryRun", values, ("All",)))
     return bool(values)
 
 
@@ -70,8 +71,10 @@ def _policy(given: Json) -> Propagation:
         case "Background" | "Foreground" | "Orphan":
             return policy
         case _:
-            raise _invalid_options("propagationPolicy", policy, _POLICIES)
+            fault = unsupported("propagationPolicy", policy, _POLICIES)
+            raise invalid_options("DeleteOptions", fault)
 
 
-def _invalid_options(field: str, value: str, known: tuple[str, ...]) -> Refused:
-    return invalid("meta.k8s.io", "DeleteOptions", "", [unsupported(field, value, known)])
+def invalid_options(kind: str, fault: Fault) -> Refused:
+    """Options of a request that make no sense."""
+    return invalid("meta.k8s.io", kind, "", [fault])

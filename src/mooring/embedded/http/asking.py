@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mooring.embedded.errors import bad_request
+from mooring.embedded.errors import bad_request, forbidden_field
 from mooring.embedded.kinds import Kind
 from mooring.embedded.listing import Page
-from mooring.embedded.options import Write, dry_run_of
+from mooring.embedded.options import Write, dry_run_of, invalid_options
 from mooring.embedded.selection import Selection, read_fields, read_labels
 
 Query = Mapping[str, str]
@@ -61,6 +61,10 @@ def page(query: Query) -> Page:
     match = query.get("resourceVersionMatch", "")
     if match not in ("", "Exact", "NotOlderThan"):
         raise bad_request(f"invalid value for resourceVersionMatch: {match!r}")
+    if match and not version and not token:
+        detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        fault = forbidden_field("resourceVersionMatch", detail)
+        raise invalid_options("ListOptions", fault)
     if token and version not in ("", "0"):
         raise bad_request("specifying resource version is not allowed when using continue")
     return Page(number(query, "limit"), token, version, match)
@@ -69,7 +73,9 @@ def page(query: Query) -> Page:
 def watching(query: Query) -> Watching:
     initial = flag(query, "sendInitialEvents")
     if initial and query.get("resourceVersionMatch") != "NotOlderThan":
-        raise bad_request("sendInitialEvents requires setting resourceVersionMatch=NotOlderThan")
+        detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        fault = forbidden_field("resourceVersionMatch", detail)
+        raise invalid_options("ListOptions", fault)
     return Watching(
         query.get("resourceVersion", ""),
         flag(query, "allowWatchBookmarks"),
@@ -83,5 +89,9 @@ def write(query: Query, agent: str = "", subresource: str = "") -> Write:
     if len(manager) > _LONGEST_MANAGER or not manager.isprintable():
         raise bad_request(f"fieldManager must be printable and of {_LONGEST_MANAGER} bytes at most")
     return Write(
-        dry_run_of([dry] if dry else []), manager or agent, subresource, flag(query, "force")
+        dry_run=dry_run_of([dry] if dry else [], "CreateOptions"),
+        manager=manager or agent,
+        named=bool(manager),
+        subresource=subresource,
+        force=flag(query, "force"),
     )

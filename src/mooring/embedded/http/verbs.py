@@ -148,7 +148,7 @@ class Verbs:
     async def _delete(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         options = await read_delete(request)
         done = delete(self._api, at.kind, at.namespace, at.name, options)
-        if not done.gone:
+        if not done.gone or at.kind.rules.shows_deleted:
             return await self._show(request, at, done.entry)
         await self._api.store.until_settled(done.entry.version)
         uid = done.entry.object["metadata"]["uid"]

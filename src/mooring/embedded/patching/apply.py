@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mooring.embedded.errors import Refused
-from mooring.embedded.store import decode
+from mooring.embedded.store import decode, encode
 from mooring.embedded.wire import Json
 
 from .field_sets import Path, Paths, is_item, item_step, paths_of, place, same_at
@@ -146,7 +146,7 @@ def _conflicting(conflicts: list[tuple[Manager, Path]]) -> Refused:
     causes = [
         {
             "reason": "FieldManagerConflict",
-            "message": f'conflict with "{manager.name}" using {manager.api_version}',
+            "message": f'conflict with "{manager.name}"',
             "field": _shown(path),
         }
         for manager, path in conflicts
@@ -160,4 +160,12 @@ def _conflicting(conflicts: list[tuple[Manager, Path]]) -> Refused:
 
 
 def _shown(path: Path) -> str:
-    return "".join(f".{step[2:]}" if step.startswith("f:") else f"[{step[2:]}]" for step in path)
+    return "".join(f".{step[2:]}" if step.startswith("f:") else _shown_item(step) for step in path)
+
+
+def _shown_item(step: str) -> str:
+    """An item of a list as people write it: [name="c"]."""
+    if step.startswith("v:"):
+        return f"[={step[2:]}]"
+    keys = decode(step[2:].encode())
+    return f"[{','.join(f'{key}={encode(value).decode()}' for key, value in keys.items())}]"

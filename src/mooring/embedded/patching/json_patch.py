@@ -59,7 +59,7 @@ def _applied(target: Any, step: Operation) -> Any:
         case "copy":
             return _placed(target, step.path, deepcopy(_at(target, step.source)), new=True)
         case _:
-            raise bad_request(f"unknown operation {step.op!r} in a JSON patch")
+            raise _Untrue(f"unknown operation {step.op!r} in a JSON patch")
 
 
 def _tested(target: Any, step: Operation) -> Any:

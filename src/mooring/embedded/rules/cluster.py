@@ -12,7 +12,7 @@ from mooring.embedded.errors import (
     required,
     unsupported,
 )
-from mooring.embedded.names import dns_1035_faults, label_faults, label_name_faults
+from mooring.embedded.names import label_faults, label_name_faults
 
 from .container_faults import amount_faults
 from .plain import Json, Rules, fill, part
@@ -98,7 +98,7 @@ class Services(Rules):
         item["status"] = {"loadBalancer": {}}
 
     def name_faults(self, name: str) -> Iterator[Fault]:
-        yield from dns_1035_faults("metadata.name", name)
+        yield from label_name_faults("metadata.name", name)
 
     def faults(self, item: Json) -> Iterator[Fault]:
         spec = item["spec"]

@@ -15,6 +15,7 @@ _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _STANDARD = ("cpu", "ephemeral-storage", "memory")
 _HUGE_PAGES = "hugepages-"
 _NEGATIVE = "must be greater than or equal to 0"
+_HOST_PORT = "must match `containerPort` when `hostNetwork` is true"
 _PORT_RANGE = "must be between 1 and 65535, inclusive"
 
 
@@ -44,6 +45,9 @@ def resource_faults(at: str, resources: Json) -> Iterator[Fault]:
     for name, written in requests.items():
         limit = limits.get(name)
         if limit is None:
+            if not _is_overcommitted(name):
+                detail = "Limit must be set for non overcommitable resources"
+                yield required(f"{at}.limits", detail)
             continue
         asked, most = Quantity.parse(written), Quantity.parse(limit)
         if asked > most:
@@ -57,7 +61,7 @@ def resource_faults(at: str, resources: Json) -> Iterator[Fault]:
 def amount_faults(at: str, amounts: Mapping[str, str], *, named: bool) -> Iterator[Fault]:
     """What is wrong with amounts of resources."""
     for name, written in amounts.items():
-        where = f"{at}[{name}]" if "/" in name else f"{at}.{name}"
+        where = f"{at}[{name}]"
         amount = Quantity.parse(written)
         if amount < 0:
             yield invalid_value(where, written, _NEGATIVE)
@@ -99,7 +103,7 @@ def host_port_faults(spec: Json, at: str) -> Iterator[Fault]:
             where = f"{at}.containers[{place}].ports[{index}]"
             outside, inside = port.get("hostPort", 0), port.get("containerPort", 0)
             if spec.get("hostNetwork") and outside != inside:
-                yield invalid_value(f"{where}.hostPort", outside, "must match `containerPort`")
+                yield invalid_value(f"{where}.hostPort", outside, _HOST_PORT)
             claimed = (port.get("protocol", "TCP"), port.get("hostIP", ""), outside)
             if outside and claimed in taken:
                 text = "/".join(str(part) for part in claimed)

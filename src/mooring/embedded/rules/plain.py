@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from mooring.embedded.errors import Fault
 from mooring.embedded.names import subdomain_faults
@@ -18,8 +18,10 @@ class Rules:
     status: bool = False
     #: Whether changes of anything but metadata and status are counted.
     generation: bool = False
-    #: Whether a write to the status may change metadata, too.
+    #: Whether a write to the status leaves metadata alone.
     status_keeps_metadata: bool = True
+    #: Whether who deletes an object is answered with it rather than with a Status.
+    shows_deleted: bool = False
 
     def default(self, item: Json) -> None:
         """Fills in what was left out."""
@@ -92,9 +94,11 @@ class WithStatus(Rules):
 
     status = True
     generation = True
+    #: What nobody has looked at yet is like.
+    first_status: ClassVar[Mapping[str, Any]] = {}
 
     def created(self, item: Json) -> None:
-        item.pop("status", None)
+        item["status"] = dict(self.first_status)
 
 
 class KeepsStatus(Rules):

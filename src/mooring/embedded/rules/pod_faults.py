@@ -21,7 +21,7 @@ from .plain import Json, part
 from .pod_template import CONTAINERS
 from .scheduling_faults import gate_faults, spread_faults, toleration_faults
 
-_RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
 

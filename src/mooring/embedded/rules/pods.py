@@ -24,6 +24,7 @@ class Pods(Rules):
     status = True
     generation = True
     status_keeps_metadata = False
+    shows_deleted = True
 
     def __init__(self, *, coexist: bool = True) -> None:
         self._coexist = coexist
@@ -42,6 +43,8 @@ class Pods(Rules):
         labels = part(item["metadata"], "labels")
         item["spec"] = spec = dict(filled_spec(item["spec"], labels))
         _merge_spread_labels(spec, labels)
+        if spec["terminationGracePeriodSeconds"] < 0:
+            spec["terminationGracePeriodSeconds"] = 1
         item["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
         if spec.get("schedulingGates"):
             condition = {

@@ -10,7 +10,7 @@ from mooring.embedded.names import label_key_faults, label_value_faults
 from .plain import Json
 from .selector_faults import label_selector_faults
 
-_EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists", "Gt", "Lt")
 _UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES = ("Honor", "Ignore")
@@ -103,5 +103,5 @@ def gate_faults(at: str, gates: list[Json]) -> Iterator[Fault]:
         name = each.get("name", "")
         yield from label_key_faults(f"{at}[{index}].name", name)
         if name in seen:
-            yield duplicate(f"{at}[{index}].name", name)
+            yield duplicate(f"{at}[{index}]", name)
         seen.add(name)

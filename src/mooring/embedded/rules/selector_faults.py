@@ -9,7 +9,6 @@ from mooring.embedded.errors import (
     forbidden_field,
     invalid_value,
     required,
-    unsupported,
 )
 from mooring.embedded.names import label_faults, label_key_faults, label_value_faults
 
@@ -81,4 +80,5 @@ def _field_requirement_faults(at: str, requirement: Json) -> Iterator[Fault]:
         detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         yield required(f"{at}.values", detail)
     if requirement.get("key") != "metadata.name":
-        yield unsupported(f"{at}.key", requirement.get("key", ""), ("metadata.name",))
+        detail = "not a valid field selector key"
+        yield invalid_value(f"{at}.key", requirement.get("key", ""), detail)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.embedded.errors import Fault, forbidden_field, required, unsupported
+from mooring.embedded.errors import Fault, forbidden_field, invalid_value, required, unsupported
 
 from .container_faults import amount_faults
 from .plain import Json, Rules, fill, part
@@ -37,6 +37,8 @@ class Volumes(Rules):
     def default(self, item: Json) -> None:
         spec = item.setdefault("spec", {})
         fill(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+        if "hostPath" in spec:
+            fill(spec["hostPath"], type="")
 
     def created(self, item: Json) -> None:
         item["status"] = {"phase": "Pending"}
@@ -114,14 +116,9 @@ class Classes(Rules):
         yield from _choice_faults("volumeBindingMode", item["volumeBindingMode"], _BINDING_MODES)
 
     def update_faults(self, item: Json, old: Json) -> Iterator[Fault]:
-        for name, detail in (
-            ("parameters", "updates to parameters are forbidden."),
-            ("provisioner", "updates to provisioner are forbidden."),
-            ("reclaimPolicy", "updates to reclaimPolicy are forbidden."),
-            ("volumeBindingMode", "field is immutable"),
-        ):
+        for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
             if item.get(name) != old.get(name):
-                yield forbidden_field(name, detail)
+                yield invalid_value(name, item.get(name), "field is immutable")
 
 
 class Drivers(Rules):

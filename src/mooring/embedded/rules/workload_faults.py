@@ -53,7 +53,7 @@ def _selects(selector: Json, labels: Json) -> bool:
     return compiled is not None and compiled.matches(labels)
 
 
-def template_faults(spec: Json, restart_policies: tuple[str, ...]) -> Iterator[Fault]:
+def template_faults(spec: Json, restart_policies: tuple[str, ...] | None) -> Iterator[Fault]:
     """What is wrong with the template of pods."""
     template = part(spec, "template")
     at = "spec.template"
@@ -62,7 +62,7 @@ def template_faults(spec: Json, restart_policies: tuple[str, ...]) -> Iterator[F
     pod = part(template, "spec")
     yield from pod_spec_faults(f"{at}.spec", pod)
     policy = pod.get("restartPolicy", "Always")
-    if policy not in restart_policies:
+    if restart_policies is not None and policy not in restart_policies:
         yield unsupported(f"{at}.spec.restartPolicy", policy, restart_policies)
 
 
@@ -91,7 +91,10 @@ def budget_faults(spec: Json) -> Iterator[Fault]:
 def _share_faults(at: str, share: Any) -> Iterator[Fault]:
     if isinstance(share, str):
         if not _PERCENT.fullmatch(share):
-            detail = "a valid percent string must be a numeric string followed by an ending '%'"
+            detail = (
+                "a valid percent string must be a numeric string followed by an ending '%' "
+                "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+            )
             yield invalid_value(at, share, detail)
         elif int(share[:-1]) > 100:
             yield invalid_value(at, share, "must not be greater than 100%")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from mooring.embedded.coexist import drop_disabled
 from mooring.embedded.errors import Fault, invalid_value, required, unsupported
@@ -70,11 +71,15 @@ class Deployments(Templated):
 
 
 class ReplicaSets(Templated):
+    first_status: ClassVar = {"replicas": 0}
+
     def default_spec(self, item: Json, spec: Json) -> None:
         fill(spec, replicas=1)
 
 
 class ReplicationControllers(Templated):
+    first_status: ClassVar = {"replicas": 0}
+
     def default_spec(self, item: Json, spec: Json) -> None:
         labels = part(part(part(spec, "template"), "metadata"), "labels")
         if labels:
@@ -99,6 +104,8 @@ class ReplicationControllers(Templated):
 
 
 class StatefulSets(Templated):
+    first_status: ClassVar = {"replicas": 0, "availableReplicas": 0}
+
     def default_spec(self, item: Json, spec: Json) -> None:
         fill(
             spec,
@@ -116,6 +123,13 @@ class StatefulSets(Templated):
 
 
 class DaemonSets(Templated):
+    first_status: ClassVar = {
+        "currentNumberScheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "numberReady": 0,
+    }
+
     def default_spec(self, item: Json, spec: Json) -> None:
         fill(spec, revisionHistoryLimit=_HISTORY, updateStrategy={})
         strategy = spec["updateStrategy"]
@@ -156,6 +170,7 @@ class Jobs(Templated):
         }
         described = template.setdefault("metadata", {})
         described["labels"] = {**(described.get("labels") or {}), **own}
+        fill(metadata, labels=dict(described["labels"]))
         chosen = "batch.kubernetes.io/controller-uid"
         spec["selector"] = {"matchLabels": {chosen: own[chosen]}}
 
@@ -166,7 +181,11 @@ class Jobs(Templated):
             modes = ("Indexed", "NonIndexed")
             yield unsupported("spec.completionMode", spec.get("completionMode"), modes)
         yield from selecting_faults("job", spec)
-        yield from template_faults(spec, ("OnFailure", "Never"))
+        yield from template_faults(spec, None)
+        policy = part(part(spec, "template"), "spec").get("restartPolicy")
+        if policy not in ("OnFailure", "Never"):
+            detail = 'valid values: "OnFailure", "Never"'
+            yield required("spec.template.spec.restartPolicy", detail)
 
     def update_faults(self, item: Json, old: Json) -> Iterator[Fault]:
         yield from unchanged_faults(item, old, "completionMode", "selector")
@@ -176,6 +195,13 @@ class Jobs(Templated):
 
 class Budgets(WithStatus):
     """Disruption budgets; their status is a controller's."""
+
+    first_status: ClassVar = {
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "disruptionsAllowed": 0,
+        "expectedPods": 0,
+    }
 
     def faults(self, item: Json) -> Iterator[Fault]:
         yield from budget_faults(part(item, "spec"))
