@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -86,11 +87,18 @@ async def served(settings: Settings | None = None) -> AsyncIterator[Client]:
     """A server on a free port and a client that may do everything."""
     running = await serve(settings or Settings(tls=False))
     headers = {"Authorization": f"Bearer {running.settings.token}"}
+    connector = aiohttp.TCPConnector(ssl=_trust(running))
     try:
-        async with aiohttp.ClientSession(headers=headers) as session:
+        async with aiohttp.ClientSession(headers=headers, connector=connector) as session:
             yield Client(running, session)
     finally:
         await running.stop()
+
+
+def _trust(running: Running) -> ssl.SSLContext | bool:
+    if running.certificate is None:
+        return True
+    return ssl.create_default_context(cadata=running.certificate.pem.decode())
 
 
 def pod(name: str, **spec: Any) -> Json:

@@ -44,6 +44,11 @@ def wanted(accept: str) -> Wanted:
     raise not_acceptable()
 
 
+def media_of(content_type: str) -> str:
+    """The media type without its parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
 def read_object(content_type: str, body: bytes) -> dict[str, Any]:
     """The object in a body."""
     raw = read_any(content_type, body)
@@ -53,7 +58,7 @@ def read_object(content_type: str, body: bytes) -> dict[str, Any]:
 
 
 def read_any(content_type: str, body: bytes) -> Any:
-    media = content_type.partition(";")[0].strip().lower()
+    media = media_of(content_type)
     if media in (_JSON, "") or media.endswith("+json"):
         return _json(body)
     if media in (_YAML, "text/yaml") or media.endswith("+yaml"):

@@ -12,7 +12,7 @@ from mooring.embedded.patching.merge_patch import merge_patch
 from mooring.embedded.patching.strategic import strategic_merge
 from mooring.embedded.wire import Json
 
-from .media import read_any
+from .media import media_of, read_any
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -22,10 +22,6 @@ _ALL = (JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY[0])
 
 #: What a patch makes of an object.
 Change = Callable[[Json], Any]
-
-
-def media_of(content_type: str) -> str:
-    return content_type.partition(";")[0].strip().lower()
 
 
 def read_patch(content_type: str, body: bytes, schema: str) -> Change:

@@ -19,8 +19,8 @@ from . import asking
 from .answers import body_of, json_answer, json_bytes, send_list, success
 from .checking import check_fields, check_type
 from .forms import send_form, shown_as
-from .media import read_object, wanted
-from .patches import APPLY, media_of, patched, read_patch
+from .media import media_of, read_object, wanted
+from .patches import APPLY, patched, read_patch
 from .paths import Address
 from .streams import Stream
 

@@ -1,0 +1,70 @@
+"""Runs real kubectl against a server of the test."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.embedded.serving import Running
+
+#: kubectl of the path, and those that the variable names, parted as in a path.
+BINARIES = [
+    found
+    for name in ("kubectl", *os.environ.get("MOORING_TEST_KUBECTLS", "").split(os.pathsep))
+    if name and (found := shutil.which(name))
+]
+
+# What a hanging kubectl may cost; a good one takes a second even on a busy machine.
+_PATIENCE_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """A kubectl with the configuration for one server."""
+
+    binary: str
+    folder: Path
+
+    @classmethod
+    def of(cls, binary: str, running: Running, folder: Path) -> Kubectl:
+        (folder / "kubeconfig").write_text(json.dumps(running.kubeconfig))
+        return cls(binary, folder)
+
+    async def run(self, command: str, stdin: str = "") -> str:
+        """What a command prints; it must succeed."""
+        code, output = await self.attempt(command, stdin)
+        assert code == 0, f"kubectl {command}: {output}"
+        return output
+
+    async def fails(self, command: str, stdin: str = "") -> str:
+        """What a command prints that must fail."""
+        code, output = await self.attempt(command, stdin)
+        assert code != 0, f"kubectl {command}: {output}"
+        return output
+
+    async def attempt(self, command: str, stdin: str = "") -> tuple[int | None, str]:
+        process = await self.start(command)
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            output, _ = await process.communicate(stdin.encode())
+        return process.returncode, output.decode()
+
+    async def start(self, command: str) -> asyncio.subprocess.Process:
+        """A command that goes on, such as a watch."""
+        return await asyncio.create_subprocess_exec(
+            self.binary,
+            *command.split(),
+            env={
+                "KUBECONFIG": str(self.folder / "kubeconfig"),
+                "HOME": str(self.folder),
+                "PATH": os.environ["PATH"],
+                # `kubectl edit` puts this where an editor would be.
+                "KUBE_EDITOR": "sed -i s/before/after/",
+            },
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
