@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,8 @@ from .api import Api
 from .catalogue import catalogue
 from .certificates import Certificate, self_signed
 from .definitions import serve_custom_resources
-from .http.front import MAX_BODY_BYTES, Front
+from .http.front import Front
+from .http.listener import Listener
 from .kinds import Kinds
 from .persistence import SqliteJournal
 from .rules.cluster import SYSTEM_PRIORITIES
@@ -77,13 +77,7 @@ async def serve(settings: Settings) -> Running:
     furnish(api)
     await store.until_settled(store.version)
     certificate = self_signed(settings.host) if settings.tls else None
-    server = web.Server(
-        Front(api, settings),
-        request_factory=_request,
-        handler_cancellation=True,
-        access_log=None,
-    )
-    runner = web.ServerRunner(server, shutdown_timeout=1.0)
+    runner = web.ServerRunner(Listener(Front(api, settings)), shutdown_timeout=1.0)
     await runner.setup()
     context = certificate.context if certificate else None
     site = web.TCPSite(runner, settings.host, settings.port, ssl_context=context)
@@ -101,10 +95,3 @@ def furnish(api: Api) -> None:
     for name, value in SYSTEM_PRIORITIES.items():
         if api.find(classes, "", name) is None:
             api.create(classes, "", {"metadata": {"name": name}, "value": value})
-
-
-def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(
-        message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES
-    )

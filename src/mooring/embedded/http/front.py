@@ -12,6 +12,7 @@ from mooring.embedded.errors import Refused, too_large, unauthorized
 from mooring.embedded.settings import Settings
 
 from .answers import failure
+from .listener import MAX_BODY_BYTES
 from .parts import Parts
 from .paths import locate
 from .plain import PlainPaths
@@ -19,9 +20,6 @@ from .reviews import review
 from .verbs import Verbs
 
 _LOG = logging.getLogger(__name__)
-
-#: What the largest request may have.
-MAX_BODY_BYTES = 3 * 1024 * 1024
 
 
 class Front:
