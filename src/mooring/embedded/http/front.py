@@ -36,9 +36,7 @@ class Front:
         try:
             return await self._answer(request)
         except Refused as refusal:
-            # What was refused may rest on a write that is not safe yet.
-            await self._api.store.until_settled(self._api.store.version)
-            return failure(refusal)
+            return failure(await self._final(refusal))
         except web.HTTPRequestEntityTooLarge:
             return failure(too_large(MAX_BODY_BYTES))
         except ConnectionError:
@@ -46,6 +44,14 @@ class Front:
         except Exception:  # noqa: BLE001 - a fault of ours is told to the client as a Status, too
             _LOG.exception("a request to %s failed", request.path)
             return failure(Refused(500, "InternalError", "Internal error occurred"))
+
+    async def _final(self, refusal: Refused) -> Refused:
+        """A refusal once all is safe that it may rest on, or the one that it never will be."""
+        try:
+            await self._api.store.until_settled(self._api.store.version)
+        except Refused as worse:
+            return worse
+        return refusal
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
