@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .rules.plain import Plain, Rules
-from .store import FieldValues
+from .store import FieldsOf
 from .wire import Json, checked
 
 #: The verbs of stored objects, as discovery lists them.
@@ -106,9 +106,14 @@ class Kind:
         known = (*_COMMON_FIELDS, *self.fields)
         return known.index(path) if path in known else None
 
-    def fields_of(self, item: Json) -> FieldValues:
-        """The values of the selectable fields of a stored object."""
-        return tuple(_value(item, path) for path in (*_COMMON_FIELDS, *self.fields))
+    @property
+    def fields_of(self) -> FieldsOf:
+        """Reads the values of the selectable fields of a stored object."""
+        ways = [
+            (_ELSEWHERE.get(path, path).split("."), _ABSENT.get(path, ""))
+            for path in (*_COMMON_FIELDS, *self.fields)
+        ]
+        return lambda item: tuple([_value(item, steps, absent) for steps, absent in ways])
 
 
 class Kinds:
@@ -141,12 +146,14 @@ class Kinds:
         self.revision += 1
 
 
-def _value(item: Json, path: str) -> str:
+def _value(item: Json, steps: list[str], absent: str) -> str:
     value: Any = item
-    for step in _ELSEWHERE.get(path, path).split("."):
-        value = value.get(step) if isinstance(value, dict) else None
-    if value is None:
-        return _ABSENT.get(path, "")
+    for step in steps:
+        if not isinstance(value, dict) or step not in value:
+            return absent
+        value = value[step]
+    if isinstance(value, str):
+        return value
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -50,31 +49,25 @@ class _Token(msgspec.Struct, rename={"version": "rv", "after": "start"}):
 def list_entries(store: Store, kind: Kind, selection: Selection, page: Page = WHOLE) -> Listed:
     """The objects that are selected."""
     version, after = _start(store, page)
-    candidates = _candidates(store, kind, selection.namespace, version, after)
+    table, namespace = store.table(kind.table), selection.namespace
     if selection.namespace_only:
-        matching = candidates
-    else:
-        matching = (entry for entry in candidates if selection.matches(entry))
+        entries, remaining = table.page(version, namespace, after, page.limit)
+        return _listed(entries, version, remaining, known=True)
+    candidates, _ = table.page(version, namespace, after)
+    matching = (entry for entry in candidates if selection.matches(entry))
     if not page.limit:
         return Listed(list(matching), version)
     entries = list(islice(matching, page.limit))
-    following = next(matching, None)
-    if following is None:
+    return _listed(entries, version, int(next(matching, None) is not None), known=False)
+
+
+def _listed(entries: list[Entry], version: int, remaining: int, *, known: bool) -> Listed:
+    """A page, and where the next one begins if there is one."""
+    if not remaining:
         return Listed(entries, version)
-    remaining = 1 + sum(1 for _ in matching) if selection.namespace_only else None
     token = msgspec.json.encode(_Token(version, entries[-1].key))
-    return Listed(entries, version, base64.urlsafe_b64encode(token).decode(), remaining)
-
-
-def _candidates(
-    store: Store, kind: Kind, namespace: str, version: int, after: str
-) -> Iterator[Entry]:
-    table = store.table(kind.table)
-    if version == store.version or not table.changes(version, store.version):
-        return table.in_order(namespace, after)
-    prefix = f"{namespace}/" if namespace else ""
-    entries = table.at(version).values()
-    return (each for each in entries if each.key > after and each.key.startswith(prefix))
+    text = base64.urlsafe_b64encode(token).decode()
+    return Listed(entries, version, text, remaining if known else None)
 
 
 def _start(store: Store, page: Page) -> tuple[int, str]:

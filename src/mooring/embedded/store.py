@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -93,6 +93,8 @@ class Table:
         self._keys: list[str] = []
         self._changes: list[Change] = []
         self._limit = history_limit
+        #: The last moment that was asked for: the pages of a list are of one moment.
+        self._moment: tuple[int, dict[str, Entry]] = (version, {})
 
     def load(self, entries: list[Entry]) -> None:
         """Takes over what was kept by a journal."""
@@ -124,33 +126,53 @@ class Table:
             raise expired(f"too old resource version: {since} ({self.forgotten})")
         return self._changes[self._after(since) : self._after(until)]
 
-    def in_order(self, namespace: str = "", after: str = "") -> Iterator[Entry]:
+    def in_order(self, namespace: str = "", after: str = "") -> list[Entry]:
         """The objects of a namespace, or of all, in the order of their keys."""
-        keys = self._keys
-        start = bisect_right(keys, after) if after else 0
-        end = len(keys)
-        if namespace:
-            # "0" is the character after "/".
-            start = max(start, bisect_left(keys, f"{namespace}/"))
-            end = bisect_left(keys, f"{namespace}0")
-        entries = self.entries
-        return (entries[key] for key in keys[start:end])
+        keys, entries = self._keys, self.entries
+        start, end = _range(keys, namespace, after)
+        return [entries[key] for key in keys[start:end]]
+
+    def page(
+        self, version: int, namespace: str = "", after: str = "", limit: int = 0
+    ) -> tuple[list[Entry], int]:
+        """As many objects as of a version, in order, and how many follow."""
+        entries, keys = self.entries, self._keys
+        if self.changes(version, self._newest()):
+            entries = self.at(version)
+            keys = list(entries)
+        start, end = _range(keys, namespace, after)
+        stop = min(end, start + limit) if limit else end
+        return [entries[key] for key in keys[start:stop]], max(end - stop, 0)
 
     def at(self, version: int) -> dict[str, Entry]:
         """The objects as they were at a version, in the order of their keys."""
+        undone = self.changes(version, self._newest())
+        if self._moment[0] == version and self._moment[1]:
+            return self._moment[1]
         state = dict(self.entries)
-        for change in reversed(self.changes(version, self._newest())):
+        for change in reversed(undone):
             if change.before is None:
                 state.pop(change.after.key, None)
             else:
                 state[change.after.key] = change.before
-        return dict(sorted(state.items()))
+        self._moment = (version, dict(sorted(state.items())))
+        return self._moment[1]
 
     def _newest(self) -> int:
         return self._changes[-1].version if self._changes else self.forgotten
 
     def _after(self, version: int) -> int:
         return bisect_right(self._changes, version, key=lambda change: change.version)
+
+
+def _range(keys: list[str], namespace: str, after: str) -> tuple[int, int]:
+    """Where the keys of a namespace are that come after one of them."""
+    start, end = bisect_right(keys, after) if after else 0, len(keys)
+    if namespace:
+        # "0" is the character after "/".
+        start = max(start, bisect_left(keys, f"{namespace}/"))
+        end = bisect_left(keys, f"{namespace}0")
+    return start, end
 
 
 class Store:
