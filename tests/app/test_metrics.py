@@ -130,7 +130,8 @@ async def test_extension_points(scene: Scene) -> None:
     points = (await scene.read())["scheduler_framework_extension_point_duration_seconds_count"]
 
     assert points[f"PreEnqueue {PROFILE} Success"] == 4
-    assert points[f"Reserve {PROFILE} Success"] == 3
+    # In the first of ten attempts.
+    assert points[f"Reserve {PROFILE} Success"] == 1
     assert points[f"Permit {PROFILE} Success"] == 3
     # Two classes, and a full look at why the big one fits nowhere. The others asked nobody.
     assert points[f"PreFilter {PROFILE} Success"] == 3
@@ -300,12 +301,12 @@ async def test_reading_twice_counts_nothing_twice(scene: Scene) -> None:
         assert first[name] == again[name]
 
 
-def test_the_observations_keeps_no_more_than_it_must(scene: Scene) -> None:
+def test_observations_keep_no_more_than_they_must(scene: Scene) -> None:
     """Whoever never reads the metrics does not run out of memory."""
-    moments = scene.observations.ranked(PROFILE)
+    durations = scene.observations.ranked(PROFILE)
     for _ in range(10):
-        moments.extend([0.0, 1.0] * 1_000)
+        durations.extend([1.0] * 1_000)
         scene.observations.settles()
-    assert len(moments) < 5_000
+    assert len(durations) < 5_000
     scene.driver.apply(node("a"))
     scene.engine.handle(Applied(pod("p", cpu=1)), 0.0)

@@ -6,6 +6,7 @@ hundreds at a time, or when somebody reads the metrics.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable
 from itertools import cycle
@@ -15,7 +16,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.framework.observe import RESERVE, SUCCESS, Clock, Observer
+from mooring.framework.observe import Clock, Observer
 
 from . import metric_table as table
 from .logs import named
@@ -29,8 +30,8 @@ _TURNS = (True, *[False] * 9)
 # From this many attempts on they are told together.
 _MANY_ATTEMPTS = 15
 
-# Times that are kept until they are worked out; a step may add some more.
-_MANY_MOMENTS = 4_096
+# Numbers that are kept until they are worked out; a step may add some more.
+_MANY = 2_048
 
 
 class Observations(Observer):
@@ -39,10 +40,10 @@ class Observations(Observer):
     def __init__(self, clock: Clock = perf_counter) -> None:
         super().__init__(clock)
         self._turns = cycle(_TURNS)
-        self._ranked: dict[str, list[float]] = {}
-        self._reserved: dict[str, list[float]] = {}
+        #: Plain numbers: as many objects would push what decisions need out of the CPU's cache.
+        self._ranked: dict[str, array[float]] = {}
         #: Four numbers for each pod that was bound.
-        self._scheduled: dict[str, list[float]] = {}
+        self._scheduled: dict[str, array[float]] = {}
         self._evaluations: dict[tuple[str, str], Counter[str]] = {}
         self._after_flush = Counts(table.SCHEDULED_AFTER_FLUSH, [((), 0)])
         self._remedies_sought = Counts(table.PREEMPTION_ATTEMPTS, [((), 0)])
@@ -63,20 +64,21 @@ class Observations(Observer):
 
     def begins(self) -> float:
         self.is_sampling = next(self._turns)
-        return self.clock()
+        self.began = began = self.clock()
+        return began
 
-    def ranked(self, profile: str) -> list[float]:
-        return self._ranked.setdefault(profile, [])
+    def ranked(self, profile: str) -> array[float]:
+        return self._ranked.setdefault(profile, array("d"))
 
-    def decided(self, profile: str, served: bool, found: bool, began: float) -> None:
-        took = self.clock() - began
+    def decided(self, profile: str, served: bool, found: bool) -> None:
+        took = self.clock() - self.began
         self._hint_durations.observe(("hint" if served else "no_hint", profile), took)
         if found:
             self._algorithm_durations.observe((), took)
 
     def settles(self) -> None:
-        for moments in (*self._ranked.values(), *self._reserved.values()):
-            if len(moments) > _MANY_MOMENTS:
+        for durations in self._ranked.values():
+            if len(durations) > _MANY:
                 self._work_out()
                 return
 
@@ -89,18 +91,15 @@ class Observations(Observer):
     def scheduled(self, profile: str, began: float, attempts: int, waited: float | None) -> None:
         kept = self._scheduled.get(profile)
         if kept is None:
-            kept = self._scheduled[profile] = []
+            kept = self._scheduled[profile] = array("d")
         kept.extend((began, self.clock(), attempts, nan if waited is None else waited))
-        if len(kept) > _MANY_MOMENTS:
+        if len(kept) > _MANY:
             self._work_out()
 
     def flushed(self) -> None:
         self._after_flush.add()
 
     # Extension points
-
-    def reserved(self, profile: str) -> list[float]:
-        return self._reserved.setdefault(profile, [])
 
     def ran(self, point: str, status: str, profile: str, began: float) -> None:
         self._point_durations.observe((point, status, profile), self.clock() - began)
@@ -175,16 +174,12 @@ class Observations(Observer):
         return attempts, evaluations, self._remedies_sought, self._after_flush
 
     def _work_out(self) -> None:
-        for profile, moments in self._ranked.items():
-            took = _durations(moments)
+        for profile, durations in self._ranked.items():
+            took = _taken(durations)
             self._hint_durations.observe_all(("hint", profile), took)
             self._algorithm_durations.observe_all((), took)
-        for profile, moments in self._reserved.items():
-            labels = RESERVE, SUCCESS, profile
-            self._point_durations.observe_all(labels, _durations(moments))
         for profile, kept in self._scheduled.items():
-            began, ended, attempts, waited = np.array(kept).reshape(-1, 4).T
-            kept.clear()
+            began, ended, attempts, waited = _taken(kept).reshape(-1, 4).T
             self._attempt_durations.observe_all(("scheduled", profile), ended - began)
             self._attempts.observe_all((), attempts)
             self._work_out_waits(attempts, waited)
@@ -197,8 +192,8 @@ class Observations(Observer):
             self._sli_durations.observe_all((label,), waited[known & (told == number)])
 
 
-def _durations(moments: list[float]) -> NDArray[np.float64]:
-    """How long each took of what began and ended then. Empties the list."""
-    times = np.array(moments).reshape(-1, 2)
-    moments.clear()
-    return times[:, 1] - times[:, 0]
+def _taken(numbers: array[float]) -> NDArray[np.float64]:
+    """What an array has, which is empty then."""
+    taken = np.array(numbers)
+    del numbers[:]
+    return taken

@@ -58,6 +58,7 @@ class Engine:
     ) -> None:
         self.configuration = configuration
         self._observer = observer
+        self._is_observed = observer.is_there
         #: The extended resources that plugins register, and the custom resources to watch for them.
         self.handles = HandleRegistry()
         self.profiles = {
@@ -82,9 +83,7 @@ class Engine:
             backoff=_backoff(configuration),
             observer=observer,
         )
-        self._placements = Placements(
-            self.cluster, self.queue, self._emit, self._fail, observer, self.profiles
-        )
+        self._placements = Placements(self.cluster, self.queue, self._emit, self._fail, observer)
         self._evictions = Evictions(self.cluster, self.queue, self._placements, self._emit)
         self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)
         # Schedulers of different names start their search at different nodes, so that they do
@@ -159,7 +158,8 @@ class Engine:
         if self.cluster.pod(pod.uid) is not None:
             self.queue.done(pod.uid)
             return
-        queued.began = self._observer.begins()
+        if self._is_observed:
+            queued.began = self._observer.begins()
         try:
             outcome = self._decide(profile, pod)
         except PluginError as error:
@@ -231,6 +231,8 @@ class Engine:
 
     def _admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
         """Asks the pre-enqueue plugins, first of all the one that said no last."""
+        if not self._is_observed:
+            return self._ask_to_admit(pod, last)
         began = self._observer.clock()
         answer = self._ask_to_admit(pod, last)
         status = SUCCESS if answer is None else answer[1].code.value

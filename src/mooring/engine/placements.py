@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from mooring.cluster import Cluster
@@ -64,20 +64,14 @@ class Placements:
     """Carries pods from their chosen node to their binding, or back into the queue."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        queue: Queue,
-        emit: Emit,
-        fail: Fail,
-        observer: Observer,
-        profiles: Iterable[str],
+        self, cluster: Cluster, queue: Queue, emit: Emit, fail: Fail, observer: Observer
     ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._emit = emit
         self._fail = fail
         self._observer = observer
-        self._reserved = {name: observer.reserved(name) for name in profiles}
+        self._is_observed = observer.is_there
         self._placements: dict[str, Placement] = {}
         #: Those that wait for a permit or for their volumes.
         self._waiting: dict[str, Placement] = {}
@@ -105,7 +99,8 @@ class Placements:
     def bound(self, uid: str, now: float) -> None:
         placement = self._placements.pop(uid, None)
         if placement is not None:
-            self._count(placement, now)
+            if self._is_observed:
+                self._count(placement, now)
             name = placement.profile.name
             self._emit(actions.scheduled(placement.pod, placement.node_name, name))
 
@@ -197,23 +192,26 @@ class Placements:
             self._bind(placement)
 
     def _reserve(self, placement: Placement) -> Failure | None:
-        clock, name = self._observer.clock, placement.profile.name
-        began = clock()
-        refused = self._ask_to_reserve(placement)
-        if refused is None:
-            self._reserved[name].extend((began, clock()))
-        else:
-            self._observer.ran(RESERVE, _STATUSES[refused.reason], name, began)
+        # Every pod comes by here, and the time that it takes is mostly that of taking it.
+        if not self._observer.is_sampling:
+            return self._ask_to_reserve(placement)
+        with Running(self._observer, RESERVE, placement.profile.name) as running:
+            refused = self._ask_to_reserve(placement)
+            if refused is not None:
+                running.status = _STATUSES[refused.reason]
         return refused
 
     def _ask_to_reserve(self, placement: Placement) -> Failure | None:
         nodes = self._cluster.nodes
-        ask = asking(self._observer, RESERVE)
+        ask = asking(self._observer, RESERVE) if self._observer.is_sampling else None
         row = nodes.row(placement.node_name)
         assert row is not None, "a pod is assumed on a node that is not there"
         for plugin in placement.profile.reserve:
             try:
-                answer = ask(plugin, plugin.reserve, placement.pod, nodes, row)
+                if ask is None:
+                    answer = plugin.reserve(placement.pod, nodes, row)
+                else:
+                    answer = ask(plugin, plugin.reserve, placement.pod, nodes, row)
             except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
                 return Failure(SCHEDULER_ERROR, str(_broken("Reserve", plugin, error)))
             if answer is not None:

@@ -25,6 +25,9 @@ from .ranking import Turns
 from .signatures import Signer
 from .statistics import Flush, Statistics, Way
 
+# Looked up once: it is compared with for every pod.
+_RANKED = Way.RANKED
+
 
 @dataclass(frozen=True, slots=True)
 class ReuseSettings:
@@ -51,6 +54,7 @@ class Reuse:
         self._settings = settings
         self._report = report
         self._observer = profile.observer
+        self._is_observed = profile.observer.is_there
         self._clock = profile.observer.clock
         self._ranked = profile.observer.ranked(profile.name)
         self._signer = Signer(profile)
@@ -68,7 +72,6 @@ class Reuse:
 
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
         """The decision for a pod: the same as `cycle.decide` makes, mostly with less work."""
-        began = self._clock()
         signature = self._sign(pod)
         self.statistics.saw(signature)
         way, outcome = self._served(signature, pod, window)
@@ -81,11 +84,13 @@ class Reuse:
         self.statistics.ways[way] += 1
         if signature is not None:
             self._remember(signature, pod, outcome)
-        if way is Way.RANKED:
-            self._ranked.extend((began, self._clock()))
+        if not self._is_observed:
+            return outcome
+        if way is _RANKED:
+            self._ranked.append(self._clock() - self._observer.began)
         else:
             found = isinstance(outcome, Found)
-            self._observer.decided(self._profile.name, way.is_reuse, found, began)
+            self._observer.decided(self._profile.name, way.is_reuse, found)
         return outcome
 
     def _served(

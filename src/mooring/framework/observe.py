@@ -38,16 +38,16 @@ ERROR: Final = "Error"
 _SKIPPING = (PRE_FILTER, PRE_SCORE)
 
 
-class Moments(Protocol):
-    """Takes the times at which something began and ended, one after the other.
+class Durations(Protocol):
+    """Takes durations in seconds, one by one.
 
-    For what every pod goes through: to add to a list takes a fraction of the time of a call.
+    For what most pods go through: to add to an array takes a fraction of the time of a call.
     """
 
-    def extend(self, times: tuple[float, float], /) -> None: ...
+    def append(self, seconds: float, /) -> None: ...
 
 
-_NOWHERE: Moments = deque(maxlen=0)
+_NOWHERE: Durations = deque(maxlen=0)
 
 
 class Observer:
@@ -60,24 +60,31 @@ class Observer:
     def __init__(self, clock: Clock = float) -> None:
         # Called as a function of no arguments, float is the quickest clock that stands still.
         self.clock = clock
-        #: Whether every plugin call of the attempt under way is to be timed.
+        #: When the attempt under way began.
+        self.began = 0.0
+        #: Whether it is one in which every plugin call is timed, and Reserve as a whole.
         self.is_sampling = False
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anybody hears. What every pod goes through is spared the hooks if not."""
+        return self is not UNOBSERVED
 
     # Attempts
 
     def begins(self) -> float:
         """An attempt begins; returns the time, to be given back when it ends."""
-        return 0.0
+        return self.began
 
-    def ranked(self, profile: str) -> Moments:
+    def ranked(self, profile: str) -> Durations:
         """Where to tell of decisions that were made by the ranking of a class."""
         return _NOWHERE
 
-    def decided(self, profile: str, served: bool, found: bool, began: float) -> None:
+    def decided(self, profile: str, served: bool, found: bool) -> None:
         """A decision was made otherwise; `served` if the answers for like pods were enough."""
 
     def settles(self) -> None:
-        """Some decisions were made: time to look at the moments, if there are many."""
+        """Some decisions were made: time to look at their durations, if there are many."""
 
     def despairs(self, began: float) -> None:
         """No node was found for the attempt that began then, and no remedy either, or one was."""
@@ -92,10 +99,6 @@ class Observer:
         """The pod that was just scheduled had been woken only because it waited for too long."""
 
     # Extension points
-
-    def reserved(self, profile: str) -> Moments:
-        """Where to tell of reservations that were made."""
-        return _NOWHERE
 
     def ran(self, point: str, status: str, profile: str, began: float) -> None:
         """All plugins of a point ran."""
