@@ -10,6 +10,7 @@ from mooring.client.errors import ClientError
 from mooring.client.resources import RESOURCES
 from mooring.cluster import Cluster
 from mooring.cluster.check import check
+from mooring.cluster.extended_figures import extended_lines
 from mooring.objects.decode import reader
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -24,7 +25,7 @@ _MOST_TOLD = 50
 
 
 async def compare(api: Api, cluster: Cluster) -> None:
-    """Lists nodes and pods anew and logs what differs from what is known."""
+    """Lists nodes and pods anew and logs what differs, and what extended resources there are."""
     try:
         nodes, pods = await _listed(api, "Node"), await _listed(api, "Pod")
     except (ClientError, ValueError) as error:
@@ -39,6 +40,8 @@ async def compare(api: Api, cluster: Cluster) -> None:
         pods=len(pods),
         differences=len(found),
     )
+    for line in extended_lines(cluster.extended):
+        _log.info("Extended resource", figures=line)
 
 
 async def _listed(api: Api, kind: str) -> list[Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mooring.engine import Engine
 from mooring.engine.actions import BindPod
 from mooring.engine.events import BindingFailed, Bound
+from mooring.framework.observe import BIND, ERROR, POST_BIND, PRE_BIND, SUCCESS, Running
 from mooring.framework.plugin import Bind, PostBind, PreBind
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod
@@ -40,27 +41,42 @@ class _Acting:
 
 
 class PluginPoints:
-    """Binds pods the way their profiles say."""
+    """Binds pods the way their profiles say, and tells the observer how long it took."""
 
     def __init__(self, engine: Engine, binder: Binder) -> None:
         self._cluster = engine.cluster
         self._binder = binder
+        self._profiles = engine.profiles
         self._acting = {name: _Acting.of(each) for name, each in engine.profiles.items()}
 
     async def bind(self, action: BindPod) -> Bound | BindingFailed:
         acting = self._acting[action.profile]
         if not acting:
-            return await self._binder.bind(action)
+            with self._running(BIND, action) as run:
+                return _noted(run, await self._binder.bind(action))
         pod = self._cluster.pod(action.pod.uid)
         if pod is None:
             return BindingFailed(action.pod.uid, "the pod is gone")
-        problem = await _prepare(acting.pre_bind, pod, action)
+        with self._running(PRE_BIND, action) as run:
+            problem = await _prepare(acting.pre_bind, pod, action)
+            run.status = ERROR if problem else SUCCESS
         if problem:
             return BindingFailed(pod.uid, problem)
-        outcome = await _bind(acting.bind, self._binder, pod, action)
+        with self._running(BIND, action) as run:
+            outcome = _noted(run, await _bind(acting.bind, self._binder, pod, action))
         if isinstance(outcome, Bound):
-            await _tell(acting.post_bind, pod, action)
+            with self._running(POST_BIND, action):
+                await _tell(acting.post_bind, pod, action)
         return outcome
+
+    def _running(self, point: str, action: BindPod) -> Running:
+        profile = self._profiles[action.profile]
+        return Running(profile.observer, point, profile.name)
+
+
+def _noted(run: Running, outcome: Bound | BindingFailed) -> Bound | BindingFailed:
+    run.status = SUCCESS if isinstance(outcome, Bound) else ERROR
+    return outcome
 
 
 async def _prepare(plugins: tuple[PreBind, ...], pod: Pod, action: BindPod) -> str:

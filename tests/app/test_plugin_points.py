@@ -1,0 +1,165 @@
+"""Pre-bind, bind and post-bind plugins, as a profile has them."""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+import pytest
+
+from mooring.app.binding import Binder
+from mooring.app.observations import Observations
+from mooring.app.plugin_points import PluginPoints
+from mooring.client.api import Api
+from mooring.engine import Engine
+from mooring.engine.actions import BindPod, PodRef
+from mooring.engine.events import BindingFailed, Bound
+from mooring.framework.plugin import Bind, Plugin, PostBind, PreBind
+from mooring.framework.status import Code, Rejected
+from mooring.objects.pod import Pod
+from mooring.plugins import REGISTRY
+from tests.builders import node, pod
+from tests.exactness.four_ways import configuration, profile
+
+from .fake_api import FakeApi, refusal
+
+BINDING = "/api/v1/namespaces/default/pods/p/binding"
+ACTION = BindPod(PodRef("default", "p", "default/p"), "n1", "default-scheduler")
+
+
+class Ready(PreBind):
+    name = "Ready"
+    answer: ClassVar[Rejected | Exception | None] = None
+
+    async def pre_bind(self, pod: Pod, node_name: str) -> Rejected | None:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+class Other(Bind):
+    name = "Other"
+    answer: ClassVar[bool | Exception] = False
+
+    async def bind(self, pod: Pod, node_name: str) -> bool:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+class Told(PostBind):
+    name = "Told"
+    heard: ClassVar[list[str]] = []
+
+    async def post_bind(self, pod: Pod, node_name: str) -> None:
+        self.heard.append(f"{pod.name} on {node_name}")
+        raise RuntimeError("nobody minds")
+
+
+class Stage:
+    def __init__(self, **points: list[str]) -> None:
+        registry: dict[str, type[Plugin]] = {
+            **REGISTRY,
+            "Ready": Ready,
+            "Other": Other,
+            "Told": Told,
+        }
+        enabled = {
+            point: {
+                "enabled": [{"name": name} for name in names],
+                "disabled": [{"name": "*"}] if point == "bind" else [],
+            }
+            for point, names in points.items()
+        }
+        self.observations = Observations()
+        using = configuration(profile(plugins=enabled), registry=registry)
+        engine = Engine(using, registry, observer=self.observations)
+        engine.cluster.put_node(node("n1"))
+        engine.cluster.assume(pod("p"), "n1")
+        self.api = FakeApi()
+        self.points = PluginPoints(engine, Binder(cast(Api, self.api), lambda: True))
+
+    async def bind(self) -> Bound | BindingFailed:
+        return await self.points.bind(ACTION)
+
+    def told(self) -> set[tuple[str, ...]]:
+        """Points and statuses that were observed."""
+        (durations,) = (
+            each
+            for each in self.observations.histograms()
+            if each.metric.name.endswith("framework_extension_point_duration_seconds")
+        )
+        return {labels[:2] for labels, buckets in durations if buckets.count}
+
+
+async def test_without_plugins_the_api_server_binds() -> None:
+    stage = Stage()
+
+    assert await stage.bind() == Bound("default/p")
+    assert len(stage.api.requests) == 1
+    assert stage.told() == {("Bind", "Success")}
+
+
+async def test_a_binding_that_fails_is_observed_as_an_error() -> None:
+    stage = Stage()
+    stage.api.script("post", BINDING, refusal(403, "Forbidden"))
+    await stage.bind()
+
+    assert stage.told() == {("Bind", "Error")}
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (Rejected(Code.ERROR, ("not yet",)), 'running PreBind plugin "Ready": not yet'),
+        (RuntimeError("broken"), 'running PreBind plugin "Ready": broken'),
+    ],
+)
+async def test_a_pre_bind_plugin_can_keep_a_pod_from_being_bound(
+    answer: Rejected | Exception, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ready, "answer", answer)
+    stage = Stage(preBind=["Ready"])
+
+    assert await stage.bind() == BindingFailed("default/p", problem)
+    assert stage.api.requests == []
+    assert stage.told() == {("PreBind", "Error")}
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "asked"),
+    [
+        (True, Bound("default/p"), 0),
+        (False, Bound("default/p"), 1),
+        (
+            RuntimeError("broken"),
+            BindingFailed("default/p", 'running Bind plugin "Other": broken'),
+            0,
+        ),
+    ],
+)
+async def test_a_bind_plugin_goes_first_and_may_leave_it_to_the_next(
+    answer: bool | Exception,
+    outcome: Bound | BindingFailed,
+    asked: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Other, "answer", answer)
+    stage = Stage(bind=["Other", "DefaultBinder"])
+
+    assert await stage.bind() == outcome
+    assert len(stage.api.requests) == asked
+
+
+async def test_post_bind_plugins_hear_of_it_and_cannot_spoil_it() -> None:
+    Told.heard.clear()
+    stage = Stage(postBind=["Told"])
+
+    assert await stage.bind() == Bound("default/p")
+    assert Told.heard == ["p on n1"]
+
+
+async def test_a_pod_that_is_gone_is_not_bound_by_plugins() -> None:
+    stage = Stage(preBind=["Ready"])
+    stage.points._cluster.remove_pod("default/p")
+
+    assert await stage.bind() == BindingFailed("default/p", "the pod is gone")
