@@ -12,7 +12,7 @@ help:
 	echo "make format  rewrite the code in house format"
 	echo "make docs    write the tables in the docs that are made from the code"
 	echo "make soak    ten minutes of churn on a real API server"
-	echo "make bench   measure throughput"
+	echo "make bench   measure throughput, and write benchmarks/results"
 	echo "make lock    refresh constraints.txt"
 	echo "make clean   remove everything that was generated"
 
@@ -45,7 +45,7 @@ docs: .venv/installed
 	$(BIN)/python -m tests.docs.tables
 
 bench: .venv/installed
-	$(BIN)/mooring bench
+	$(BIN)/mooring bench benchmarks --labels short --out benchmarks/results
 
 lock:
 	rm -rf .venv-lock

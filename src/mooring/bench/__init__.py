@@ -1,1 +1,5 @@
-"""Measured runs of the deciding half: no API server, no clock inside, every pod placed."""
+"""Measured runs of workloads in scheduler_perf's language: files in, figures out.
+
+What a workload says lives here, and how it is run and measured. What an API server would fill in,
+and how results are shown on a terminal, does not.
+"""

@@ -30,7 +30,7 @@ app.command("run")(run.run)
 app.command("webhook")(webhook.webhook)
 app.command("conform")(conform.conform)
 app.command("replay")(replay.replay)
-app.command("bench")(bench.bench)
+app.add_typer(bench.app, name="bench")
 app.add_typer(study.app, name="study")
 
 

@@ -1,68 +1,241 @@
-"""`mooring bench`: measure decisions a second."""
+"""`mooring bench`: run workloads in scheduler_perf's language, and tell how fast it went."""
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+
+from .progress import ProgressBar
+from .text import plain
 
 if TYPE_CHECKING:
-    from mooring.bench.measure import MakeEngine
+    from mooring.bench.cases import Job
+    from mooring.bench.growth import Growth
+    from mooring.bench.run import MakeTarget, Result
+
+# Exit code when a threshold is missed or a run came to nothing.
+_MISSED = 1
 
 
-class Suite(StrEnum):
-    """What is measured."""
+class TargetName(StrEnum):
+    """What workloads are run on."""
 
-    CORE = "core"
-    ONE_PER_NODE = "one-per-node"
-    INTERLEAVED = "interleaved"
-    SCALE = "scale"
-    HOPELESS = "hopeless"
-    EXCLUSIVE = "exclusive"
-    COEXIST_OVERHEAD = "coexist-overhead"
-    MEMORY = "memory"
+    ENGINE = "engine"
 
 
-def bench(
-    suite: Annotated[Suite, typer.Argument(help="What to measure.")] = Suite.CORE,
-    nodes: Annotated[int, typer.Option(min=1, help="How many nodes.")] = 5_000,
-    pods: Annotated[int, typer.Option(min=1, help="How many pods are timed.")] = 2_000,
-    reuse: Annotated[
-        bool, typer.Option(help="Whether like pods share their answers (classes and batches).")
-    ] = True,
+class _RunsByDefault(TyperGroup):
+    """A group whose first argument may be a path instead of a command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, "--help"):
+            args = ["run", *args]
+        parsed: list[str] = super().parse_args(ctx, args)
+        return parsed
+
+
+app = typer.Typer(
+    cls=_RunsByDefault,
+    no_args_is_help=True,
+    help="Run workloads in scheduler_perf's language and measure them: mooring bench PATH",
+)
+
+Filter = Annotated[
+    str, typer.Option("--filter", metavar="REGEX", help="Only workloads whose name matches.")
+]
+Labels = Annotated[
+    str,
+    typer.Option(
+        metavar="A,-B", help="Only workloads with label A and without label B; '' is all."
+    ),
+]
+Gates = Annotated[
+    str, typer.Option(metavar="A=true,B=false", help="Feature gates, over those of a workload.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Write results.json (scheduler_perf's data items) and results.html."
+    ),
+]
+OnTarget = Annotated[TargetName, typer.Option(help="What to run them on.")]
+
+
+@app.command("run")
+def run(  # noqa: PLR0913 - one for each option
+    path: Annotated[
+        Path, typer.Argument(help="A file of test cases, or a folder with performance-config.yaml.")
+    ],
+    pattern: Filter = "",
+    labels: Labels = "performance",
+    target: OnTarget = TargetName.ENGINE,
+    count: Annotated[int, typer.Option(min=1, help="How often to run each workload.")] = 1,
+    feature_gates: Gates = "",
+    out: Out = None,
+    profile: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write a profile of each run.")
+    ] = None,
 ) -> None:
-    """Time decisions on a cluster in memory, without an API server.
+    """Run the workloads of a file or folder.
 
-    decisions/s counts the time of deciding alone; confirmed/s also that of taking in what came of
-    it. Every pod must be placed, or the run fails.
+    Every pod that should be placed must be, or the run does not count. Exits with 0 when all went
+    well, 1 when a threshold was missed or a run failed, 2 when the input cannot be used.
     """
     # Here, so that the other commands start without NumPy.
-    from mooring.bench.suites import SUITES, memory
+    from mooring.bench.run import run as run_job
 
-    make_engine = _engines(reuse=reuse)
-    if suite is Suite.MEMORY:
-        for what, amount in memory(make_engine, nodes, pods):
-            print(f"{what:20} {amount:16,.0f} bytes", flush=True)
-        return
-    print(f"{'workload':28} {'nodes':>8} {'pods':>8} {'decisions/s':>12} {'confirmed/s':>12}")
-    for found in SUITES[suite.value](make_engine, nodes, pods):
-        rates = f"{found.decisions_per_second:12,.0f} {found.pods_per_second:12,.0f}"
-        print(f"{found.workload:28} {found.nodes:8,} {found.pods:8,} {rates}", flush=True)
+    from .bench_targets import engine_targets, profiled
+
+    jobs = _chosen(path, pattern, labels)
+    results: list[Result] = []
+    with ProgressBar() as bar:
+        make_target = engine_targets(feature_gates, bar.update)
+        for number, job in enumerate(job for job in jobs for _ in range(count)):
+            bar.stage(f"{number + 1}/{len(jobs) * count} {plain(job.full_name)}", _pods(job))
+            if profile is None:
+                results.append(run_job(job, make_target))
+            else:
+                results.append(profiled(job, make_target, profile))
+    _tell(results, [], target, out)
 
 
-def _engines(*, reuse: bool) -> MakeEngine:
-    from mooring.config import FeatureGates, default
-    from mooring.engine import Engine
-    from mooring.engine.registry import registry
-    from mooring.engine.reuse import ReuseSettings
-    from mooring.framework.profile import known_plugins
+@app.command("growth")
+def growth(  # noqa: PLR0913 - one for each option
+    path: Annotated[Path, typer.Argument(help="As for run.")] = Path("benchmarks/growth"),
+    pattern: Filter = "",
+    labels: Labels = "growth",
+    target: OnTarget = TargetName.ENGINE,
+    nodes: Annotated[
+        str, typer.Option(metavar="N,M", help="How many nodes.")
+    ] = "1000,3000,10000,30000,100000",
+    pods: Annotated[str, typer.Option(metavar="N,M", help="How many pods.")] = "2000",
+    feature_gates: Gates = "",
+    out: Out = None,
+) -> None:
+    """Run workloads in many sizes and tell how time grows: as which power of nodes and of pods.
 
-    plugins = registry()
-    known = known_plugins(plugins)
-    settings = ReuseSettings(classes=reuse, batches=reuse)
+    The workloads must have the parameters initNodes and measurePods.
+    """
+    from mooring.bench.growth import Sweep, grow
 
-    def make_engine(**gates: bool) -> Engine:
-        return Engine(default(known, FeatureGates(**gates)), plugins, settings)
+    from .bench_targets import engine_targets
 
-    return make_engine
+    sweep = Sweep(_numbers("--nodes", nodes), _numbers("--pods", pods))
+    jobs = _chosen(path, pattern, labels)
+    with ProgressBar() as bar:
+        make_target: MakeTarget = engine_targets(feature_gates, bar.update)
+        grown = [
+            grow(
+                job,
+                sweep,
+                make_target,
+                lambda sized: bar.stage(plain(sized.full_name), _pods(sized)),
+            )
+            for job in jobs
+        ]
+    results = [result for each in grown for result in each.results]
+    _tell(results, grown, target, out)
+
+
+@app.command("compare")
+def compare(
+    before: Annotated[Path, typer.Argument(help="A file of data items, or a folder of them.")],
+    after: Annotated[Path, typer.Argument(help="Another one.")],
+    pattern: Filter = "",
+    metric: Annotated[
+        str, typer.Option(metavar="REGEX", help="Only metrics whose name matches.")
+    ] = "",
+) -> None:
+    """Compare two sets of results: medians, spread, change, and whether it is more than noise.
+
+    Takes what `mooring bench --out` writes, and what kube-scheduler's own runs of scheduler_perf
+    write. Run workloads with --count 6 or more to tell a change from noise.
+    """
+    from mooring.bench.compare import compare as compare_items
+    from mooring.bench.data_items import read
+
+    from .bench_tables import comparison
+
+    chosen = [
+        each
+        for each in compare_items(read(before).data_items, read(after).data_items)
+        if _regex("--filter", pattern).search(each.name)
+        and _regex("--metric", metric).search(each.metric)
+    ]
+    print(comparison(chosen, plain(str(before)), plain(str(after))))
+
+
+def _chosen(path: Path, pattern: str, labels: str) -> list[Job]:
+    from mooring.bench.cases import read, wanted
+    from mooring.bench.problems import WorkloadError
+
+    regex = _regex("--filter", pattern)
+    jobs = [job for job in wanted(read(path), labels) if regex.search(job.full_name)]
+    if not jobs:
+        raise WorkloadError(path, f"no workload has the labels {labels!r} and matches {pattern!r}")
+    return jobs
+
+
+def _pods(job: Job) -> int:
+    """How many pods a workload makes, as far as that is known beforehand."""
+    from mooring.bench.operations import CreatePods
+    from mooring.bench.parameters import resolved
+
+    return sum(each.count for each in resolved(job) if isinstance(each, CreatePods))
+
+
+def _regex(option: str, pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 1:
+        raise typer.BadParameter("expected positive numbers such as 1000,5000", param_hint=option)
+    return numbers
+
+
+def _tell(
+    results: Sequence[Result],
+    grown: Sequence[Growth],
+    target: TargetName,
+    out: Path | None,
+) -> None:
+    """Shows and writes results; ends the command with the exit code for them."""
+    from mooring.bench.data_items import DataItems, write
+    from mooring.bench.page import page
+    from mooring.bench.records import provenance
+
+    from .bench_tables import figures, growths
+
+    print(figures(results))
+    if grown:
+        print(f"\n{growths(grown)}")
+    made_by = provenance(("mooring", *map(plain, sys.argv[1:])), target.value)
+    if out is not None:
+        items = [item for result in results for item in result.items]
+        write(out / "results.json", DataItems(data_items=items, run=made_by))
+        (out / "results.html").write_text(page(results, grown, made_by))
+    for line in _notes(results):
+        print(plain(line), file=sys.stderr)
+    sys.stdout.flush()
+    if not all(result.outcome.is_good for result in results):
+        raise typer.Exit(_MISSED)
+
+
+def _notes(results: Sequence[Result]) -> Iterator[str]:
+    for result in results:
+        if result.why:
+            yield f"{result.job.full_name}: {result.outcome.value}: {result.why}"

@@ -17,6 +17,7 @@ def report(error: Exception, *, debug: bool) -> int:
     """Prints an error; returns the exit code."""
     # Here, because the command that failed has loaded these already.
     from mooring.app.certificates import CertificateError
+    from mooring.bench.problems import WorkloadError
     from mooring.client.connection import CredentialsError
     from mooring.config import ConfigError
     from mooring.engine.registry import RegistryError
@@ -26,7 +27,8 @@ def report(error: Exception, *, debug: bool) -> int:
         for problem in error.problems:
             print(plain(f"{error.source}: {problem}"), file=sys.stderr)
         return BAD_INPUT
-    if isinstance(error, InputError | RegistryError | CredentialsError | CertificateError):
+    bad = InputError | RegistryError | WorkloadError | CredentialsError | CertificateError
+    if isinstance(error, bad):
         print(plain(str(error)), file=sys.stderr)
         return BAD_INPUT
     if isinstance(error, OSError) and error.filename is not None:

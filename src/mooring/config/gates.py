@@ -111,12 +111,7 @@ class FeatureGates(Mapping[str, bool]):
     @classmethod
     def from_text(cls, text: str, source: str = SOURCE) -> Self:
         """Reads `A=true,B=false`; raises ConfigError naming every wrong gate."""
-        raw: dict[str, object] = {}
-        for part in filter(None, (part.strip() for part in text.split(","))):
-            # Components other than kube have no gates here, and keep their prefix to be refused.
-            name, _, value = part.removeprefix("kube:").partition("=")
-            raw[name.strip()] = _BOOLEANS.get(value.strip(), value.strip())
-        return cls.parse(raw, source)
+        return cls(**changes(text, source))
 
     def enabled(self, name: str) -> bool:
         """Whether a gate is on; raises KeyError for a name that is no gate."""
@@ -134,6 +129,16 @@ class FeatureGates(Mapping[str, bool]):
     def __repr__(self) -> str:
         changed = {name: on for name, on in self._enabled.items() if on is not _DEFAULTS[name]}
         return f"FeatureGates.parse({changed})"
+
+
+def changes(text: str, source: str = SOURCE) -> dict[str, bool]:
+    """The gates that `A=true,B=false` switches; raises ConfigError naming every wrong one."""
+    raw: dict[str, object] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        # Components other than kube have no gates here, and keep their prefix to be refused.
+        name, _, value = part.removeprefix("kube:").partition("=")
+        raw[name.strip()] = _BOOLEANS.get(value.strip(), value.strip())
+    return _checked(raw, source)
 
 
 def _checked(raw: Mapping[str, Any], source: str) -> dict[str, bool]:

@@ -1,0 +1,268 @@
+"""The engine alone: no API server, no network; whatever it asks for is done at once.
+
+Its clock is the stopwatch plus what was skipped. While there are pods to decide, time passes as it
+does on the wall. When there are none, it jumps to the moment at which something happens: the end
+of a backoff, or what the workload does next. So waiting costs nothing, and is not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from mooring.cluster import Nodes, check
+from mooring.engine import Engine
+from mooring.engine.actions import (
+    Action,
+    BindPod,
+    EvictPod,
+    PatchPodStatus,
+    RecordEvent,
+    WriteVolumes,
+)
+from mooring.engine.events import Applied, Bound, Evicted, Removed
+from mooring.objects.decode import KINDS, DecodeError, Object, from_builtins
+from mooring.objects.meta import ObjectMeta
+from mooring.objects.pod import Pod
+
+from .collector import SCHEDULED, UNSCHEDULABLE, Collector
+from .ledger import Entry, Ledger
+from .problems import NotSupported, WorkloadError
+from .stopwatch import Stopwatch
+from .target import Stalled
+from .templates import Manifest
+
+# Between two looks at the clock and at what the workload does meanwhile.
+_DECISIONS_AT_ONCE = 64
+
+_FAILED = "FailedScheduling"
+
+
+class Surroundings(Protocol):
+    """What an API server and the controllers beside it do."""
+
+    def fill(self, kind: str, raw: Manifest) -> Manifest:
+        """An object as an API server would keep it."""
+        ...
+
+    def write_volumes(self, action: WriteVolumes, nodes: Nodes) -> Iterable[Object]:
+        """The volumes and claims as they are once a choice is written."""
+        ...
+
+
+class EngineTarget:
+    """Runs an engine on objects in memory."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        surroundings: Surroundings,
+        stopwatch: Stopwatch | None = None,
+        progress: Callable[[int], None] = lambda placed: None,
+    ) -> None:
+        self.engine = engine
+        self.stopwatch = stopwatch or Stopwatch()
+        self.ledger = Ledger()
+        self.collector: Collector | None = None
+        self._surroundings = surroundings
+        self._progress = progress
+        self._skipped = 0.0
+        self._pods: dict[str, Pod] = {}
+        self._objects: dict[tuple[str, str, str], Object] = {}
+        self._decoded: dict[int, tuple[Any, Pod]] = {}
+        self._performers: dict[type[Action], Callable[[Any, float], None]] = {
+            BindPod: self._bind,
+            EvictPod: self._evict,
+            WriteVolumes: self._write_volumes,
+            PatchPodStatus: self._patch,
+        }
+
+    @property
+    def now(self) -> float:
+        return self.stopwatch.seconds + self._skipped
+
+    # Objects
+
+    def create(self, manifests: Iterable[Manifest]) -> list[str]:
+        with self.stopwatch.paused():
+            made = [(raw, self._decode(raw)) for raw in manifests]
+            for raw, item in made:
+                self._note(raw, item)
+        now = self.now
+        uids = []
+        for _, item in made:
+            if isinstance(item, Pod):
+                uids.append(item.uid)
+                if self.collector is not None and self.collector.counts(
+                    self.ledger.entries[item.uid]
+                ):
+                    self.collector.handed_over()
+            self.engine.handle(Applied(item), now)
+        return uids
+
+    def replace(self, manifest: Manifest) -> None:
+        with self.stopwatch.paused():
+            known = self._known(manifest)
+            if isinstance(known, Pod):
+                metadata = {**manifest["metadata"], "uid": known.uid}
+                manifest = {**manifest, "metadata": metadata}
+            item = self._decode(manifest)
+            if isinstance(known, Pod) and isinstance(item, Pod):
+                # An update cannot take a node away.
+                item = msgspec.structs.replace(item, node_name=known.node_name)
+                self.ledger.entries[known.uid].labels = item.labels
+            self._keep(item, _key(manifest))
+        self.engine.handle(Applied(item), self.now)
+
+    def delete(self, manifest: Manifest) -> None:
+        known = self._objects.get(_key(manifest))
+        if isinstance(known, Pod):
+            self.delete_pod(known.uid)
+        elif known is not None:
+            del self._objects[_key(manifest)]
+            self.engine.handle(Removed(known), self.now)
+
+    def delete_pod(self, uid: str) -> None:
+        entry = self.ledger.entries.get(uid)
+        if entry is None:
+            return
+        if entry.has_finalizers:
+            pod = msgspec.structs.replace(self._pods[uid], terminating=True)
+            self._pods[uid] = pod
+            self.engine.handle(Applied(pod), self.now)
+            return
+        self._forget(uid)
+
+    def _forget(self, uid: str) -> None:
+        pod = self._pods.pop(uid)
+        self.ledger.gone(uid)
+        self._objects.pop(("Pod", pod.namespace, pod.name), None)
+        self.engine.handle(Removed(pod), self.now)
+
+    def _decode(self, raw: Manifest) -> Object:
+        kind, spec = raw["kind"], raw.get("spec")
+        known = self._decoded.get(id(spec)) if kind == "Pod" else None
+        if known is not None and known[0] is spec:
+            # Pods of one template: only what tells them apart is read.
+            meta = msgspec.convert(raw["metadata"], ObjectMeta)
+            return msgspec.structs.replace(
+                known[1],
+                namespace=meta.namespace,
+                name=meta.name,
+                uid=meta.uid,
+                labels=meta.labels or {},
+            )
+        if kind not in KINDS:
+            raise NotSupported(f"objects of kind {kind}")
+        try:
+            item = from_builtins(kind, self._surroundings.fill(kind, raw))
+        except DecodeError as error:
+            raise WorkloadError(f"{kind} {raw['metadata']['name']}", error) from None
+        if isinstance(item, Pod):
+            self._decoded[id(spec)] = spec, item
+        return item
+
+    def _note(self, raw: Manifest, item: Object) -> None:
+        key = _key(raw)
+        if key in self._objects:
+            raise WorkloadError(f"{key[0]} {key[2]}", "already exists")
+        self._keep(item, key)
+        if isinstance(item, Pod):
+            entry = Entry(item.uid, item.namespace, item.name, item.labels)
+            entry.has_finalizers = bool(raw["metadata"].get("finalizers"))
+            # The API server itself says of a pod with gates that it is not scheduled.
+            entry.is_attempted = bool(item.spec.scheduling_gates)
+            self.ledger.add(entry)
+
+    def _keep(self, item: Object, key: tuple[str, str, str]) -> None:
+        self._objects[key] = item
+        if isinstance(item, Pod):
+            self._pods[item.uid] = item
+
+    def _known(self, manifest: Manifest) -> Object:
+        kind, namespace, name = key = _key(manifest)
+        item = self._objects.get(key)
+        if item is None:
+            raise WorkloadError(f"{kind} {namespace}{'/' * bool(namespace)}{name}", "not found")
+        return self._pods[item.uid] if isinstance(item, Pod) else item
+
+    # Deciding
+
+    def advance(self, until: float | None) -> None:
+        if self.collector is not None:
+            self.collector.sample_memory()
+        now = self.now
+        if not self._decide(now):
+            self._skip(now, until)
+        else:
+            for _ in range(_DECISIONS_AT_ONCE - 1):
+                if not self._decide(now):
+                    break
+        self._progress(self.ledger.placed_count)
+
+    def _decide(self, now: float) -> bool:
+        """Makes one decision and does what it asks for; False if no pod is ready."""
+        wall = self.stopwatch.wall
+        begun = wall()
+        actions = self.engine.step(now, 1)
+        seconds = wall() - begun
+        result = _result(actions)
+        if result and self.collector is not None:
+            self.collector.decided(seconds, result)
+        for action in actions:
+            perform = self._performers.get(type(action))
+            if perform is not None:
+                perform(action, now)
+        return bool(result)
+
+    def _skip(self, now: float, until: float | None) -> None:
+        """Nothing is ready: goes on to the moment when something is."""
+        moments = [each for each in (self.engine.next_step(now), until) if each is not None]
+        if not moments:
+            raise Stalled
+        self._skipped += max(0.0, min(moments) - self.now)
+
+    def _bind(self, action: BindPod, now: float) -> None:
+        uid = action.pod.uid
+        pod = self._pods[uid] = self._pods[uid].on(action.node)
+        engine = self.engine
+        engine.handle(Bound(uid), now)
+        engine.handle(Applied(pod), now)
+        entry = self.ledger.placed(uid)
+        if entry is not None and self.collector is not None:
+            self.collector.placed(entry)
+
+    def _evict(self, action: EvictPod, now: float) -> None:
+        self.engine.handle(Evicted(action.pod.uid, action.preemptor.uid), now)
+        if action.pod.uid in self._pods:
+            self._forget(action.pod.uid)
+
+    def _write_volumes(self, action: WriteVolumes, now: float) -> None:
+        for item in self._surroundings.write_volumes(action, self.engine.cluster.nodes):
+            self.engine.handle(Applied(item), now)
+
+    def _patch(self, action: PatchPodStatus, now: float) -> None:
+        if action.condition is not None:
+            self.ledger.attempted(action.pod.uid, action.condition.message)
+
+    def check(self) -> None:
+        check(self.engine.cluster)
+        self.engine.queue.check()
+
+
+def _result(actions: Sequence[Action]) -> str:
+    """What came of the decision among these actions; nothing if none was made."""
+    for action in actions:
+        kind = type(action)
+        if kind is BindPod or kind is WriteVolumes:
+            return SCHEDULED
+        if isinstance(action, RecordEvent) and action.reason == _FAILED:
+            return UNSCHEDULABLE
+    return ""
+
+
+def _key(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
+    metadata = manifest["metadata"]
+    return manifest["kind"], metadata.get("namespace", ""), metadata["name"]

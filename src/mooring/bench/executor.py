@@ -1,0 +1,246 @@
+"""Carrying out the operations of a workload, one after the other."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from .background import CLUSTER_KINDS, Background, Task, churning
+from .blueprints import Blueprints, namespace
+from .cases import Job
+from .collector import Collector, Measured
+from .ledger import Entry, Watch
+from .operations import (
+    Barrier,
+    Churn,
+    CreateAny,
+    CreateNamespaces,
+    CreateNodes,
+    CreatePods,
+    DeletePods,
+    Operation,
+    Sleep,
+    StartCollectingMetrics,
+    StopCollectingMetrics,
+    UpdateAny,
+)
+from .problems import NotPlaced
+from .target import Stalled, Target
+
+# How long pods are waited for, as in scheduler_perf, in the target's time.
+_PATIENCE_SECONDS = 600.0
+
+# Enough to see what kind of pod it is.
+_NAMES_TOLD = 3
+
+
+class Executor:
+    """One run of a workload on a target."""
+
+    def __init__(self, job: Job, target: Target, blueprints: Blueprints) -> None:
+        self._job = job
+        self._target = target
+        self._blueprints = blueprints
+        self._background = Background()
+        self._namespaces: set[str] = set()
+        #: The pods that nobody has waited for yet.
+        self._unawaited: list[str] = []
+        self.measured: list[Measured] = []
+        self._runners: dict[type[Operation], Callable[[Any, int], None]] = {
+            CreateNodes: self._create_nodes,
+            CreateNamespaces: self._create_namespaces,
+            CreatePods: self._create_pods,
+            DeletePods: self._delete_pods,
+            CreateAny: self._create_any,
+            UpdateAny: self._update_any,
+            Churn: self._churn,
+            Barrier: self._barrier,
+            Sleep: self._sleep,
+            StartCollectingMetrics: self._start_collecting,
+            StopCollectingMetrics: self._stop_collecting,
+        }
+
+    def run(self, operations: Iterable[Operation]) -> None:
+        """Carries out all operations; raises NotPlaced if a pod stays pending."""
+        for index, operation in enumerate(operations):
+            self._runners[type(operation)](operation, index)
+
+    # Objects
+
+    def _create_nodes(self, operation: CreateNodes, index: int) -> None:
+        self._target.create(self._blueprints.nodes(operation, index))
+
+    def _create_namespaces(self, operation: CreateNamespaces, index: int) -> None:
+        made = [
+            each
+            for each in self._blueprints.namespaces(operation)
+            if each["metadata"]["name"] not in self._namespaces
+        ]
+        self._namespaces.update(each["metadata"]["name"] for each in made)
+        self._target.create(made)
+
+    def _create_any(self, operation: CreateAny, index: int) -> None:
+        self._check_scope(operation)
+        self._ensure(operation.namespace)
+        for number in range(operation.count):
+            given = {**operation.template_params, "Index": number, "Count": operation.count}
+            path, within = operation.template_path, operation.namespace
+            self._target.create([self._blueprints.anything(path, within, given)])
+
+    def _update_any(self, operation: UpdateAny, index: int) -> None:
+        self._check_scope(operation)
+        self._finish(self._updating(operation), operation.update_per_second)
+
+    def _updating(self, operation: UpdateAny) -> Task:
+        for number in range(operation.count):
+            given = {**operation.template_params, "Index": number, "Count": operation.count}
+            path, within = operation.template_path, operation.namespace
+            self._target.replace(self._blueprints.anything(path, within, given))
+            yield number
+
+    def _check_scope(self, operation: CreateAny | UpdateAny) -> None:
+        kind = self._blueprints.kind(operation.template_path)
+        if (kind in CLUSTER_KINDS) == bool(operation.namespace):
+            told = "must be empty for" if operation.namespace else "is required for"
+            raise self._job.error(operation.template_path, f"namespace: {told} a {kind}")
+
+    def _ensure(self, name: str) -> None:
+        if name and name not in self._namespaces:
+            self._namespaces.add(name)
+            self._target.create([namespace(name)])
+
+    # Pods
+
+    def _create_pods(self, operation: CreatePods, index: int) -> None:
+        within = operation.namespace or f"namespace-{index}"
+        self._ensure(within)
+        if operation.collect_metrics:
+            self._start_collecting(StartCollectingMetrics(namespaces=(within,), name=within), index)
+        uids = self._make(operation, within)
+        if operation.skip_wait_to_completion:
+            self._unawaited += uids
+            return
+        self._wait_for_placed(uids)
+        if operation.steady_state:
+            self._keep_steady(operation, within)
+        if operation.collect_metrics:
+            self._stop_collecting(StopCollectingMetrics(), index)
+
+    def _make(self, operation: CreatePods, within: str) -> list[str]:
+        default = self._job.case.written.default_pod_template_path
+        return self._target.create(self._blueprints.pods(operation, within, default))
+
+    def _keep_steady(self, operation: CreatePods, within: str) -> None:
+        """Replaces the pods of the namespace by new ones, again and again."""
+        end = self._target.now + operation.duration.seconds
+        while self._target.now < end:
+            for entry in list(self._target.ledger.of(within, {})):
+                self._target.delete_pod(entry.uid)
+            self._wait_for_placed(self._make(operation, within))
+
+    def _delete_pods(self, operation: DeletePods, index: int) -> None:
+        chosen = list(self._target.ledger.of(operation.namespace, operation.label_selector))
+        task = self._deleting(chosen)
+        rate = operation.delete_pods_per_second
+        if operation.skip_wait_to_completion and rate:
+            self._background.add(task, 1 / rate, self._target.now)
+        else:
+            self._finish(task, rate)
+
+    def _deleting(self, entries: list[Entry]) -> Task:
+        for entry in entries:
+            self._target.delete_pod(entry.uid)
+            yield entry
+
+    def _churn(self, operation: Churn, index: int) -> None:
+        within = operation.namespace or f"namespace-{index}"
+        self._ensure(within)
+        task = churning(operation, within, self._blueprints, self._target)
+        self._background.add(task, operation.interval_milliseconds / 1000, self._target.now)
+
+    # Waiting
+
+    def _barrier(self, operation: Barrier, index: int) -> None:
+        for name in operation.namespaces:
+            if name not in self._namespaces:
+                raise self._job.error(f"op {index}", f"namespaces: {name!r} is not known")
+        awaited = list(self._awaited(operation))
+        if operation.stage_requirement == "Attempted":
+            self._wait(self._target.ledger.watch(awaited, for_attempts=True))
+            return
+        self._wait_for_placed(awaited)
+        done = set(awaited)
+        self._unawaited = [uid for uid in self._unawaited if uid not in done]
+
+    def _awaited(self, operation: Barrier) -> Iterator[str]:
+        for uid in self._unawaited:
+            entry = self._target.ledger.entries.get(uid)
+            if entry is None or not entry.matches(operation.label_selector):
+                continue
+            if not operation.namespaces or entry.namespace in operation.namespaces:
+                yield uid
+
+    def _sleep(self, operation: Sleep, index: int) -> None:
+        self._pass_time(self._target.now + operation.duration.seconds)
+
+    def _wait_for_placed(self, uids: Iterable[str]) -> None:
+        self._wait(self._target.ledger.watch(uids))
+
+    def _wait(self, watch: Watch) -> None:
+        """Lets the target work until nobody is missing any more."""
+        deadline = self._target.now + _PATIENCE_SECONDS
+        try:
+            while watch.missing:
+                if self._target.now >= deadline:
+                    raise NotPlaced(self._told(watch))
+                # A target that has nothing to do, ever, says so.
+                self._background.do(self._target.now)
+                self._target.advance(self._background.next_moment)
+        except Stalled:
+            raise NotPlaced(self._told(watch)) from None
+        finally:
+            self._target.ledger.end(watch)
+
+    def _pass_time(self, until: float) -> None:
+        while self._target.now < until:
+            self._background.do(self._target.now)
+            moment = self._background.next_moment
+            self._target.advance(until if moment is None else min(moment, until))
+
+    def _finish(self, task: Task, rate: int) -> None:
+        """Does a task to its end, so many times a second."""
+        for _ in task:
+            if rate:
+                self._pass_time(self._target.now + 1 / rate)
+
+    def _told(self, watch: Watch) -> str:
+        entries = [self._target.ledger.entries[uid] for uid in sorted(watch.missing)]
+        stage = "were not tried" if watch.is_for_attempts else "stay pending"
+        told = [f"{each.namespace}/{each.name}" for each in entries[:_NAMES_TOLD]]
+        why = f": {entries[0].told}" if entries[0].told else ""
+        return f"{len(entries)} pods {stage}, such as {', '.join(told)}{why}"
+
+    # Measuring
+
+    def _start_collecting(self, operation: StartCollectingMetrics, index: int) -> None:
+        if self._target.collector is not None:
+            raise self._job.error(f"op {index}", "a measurement is under way already")
+        with self._target.stopwatch.paused():
+            # What was made so far stays; looking for garbage among it is no scheduling.
+            gc.collect()
+            gc.freeze()
+        self._target.collector = Collector(
+            operation.name,
+            frozenset(operation.namespaces),
+            operation.label_selector,
+            self._target.stopwatch,
+        )
+
+    def _stop_collecting(self, operation: StopCollectingMetrics, index: int) -> None:
+        collector = self._target.collector
+        if collector is None:
+            raise self._job.error(f"op {index}", "no measurement was started")
+        self._target.collector = None
+        self.measured.append(collector.finish())
+        gc.unfreeze()

@@ -1,0 +1,319 @@
+"""The operations of scheduler_perf's language, as they are written. `…Param` names a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from mooring.config.duration import Duration
+
+DYNAMIC_RESOURCES, POD_GROUPS = "dynamic resources", "pod groups"
+
+Labels = Mapping[str, str]
+
+
+class _Operation(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename="camel",
+    forbid_unknown_fields=True,
+    tag_field="opcode",
+):
+    """An operation; `opcode` names it."""
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with it, if something is: field and message."""
+        return None
+
+    @property
+    def collects(self) -> bool:
+        """Whether figures are reported once it is over."""
+        return False
+
+
+class _Counted(_Operation, frozen=True, kw_only=True):
+    count: int = 0
+    count_param: str = ""
+
+    @property
+    def problem(self) -> str | None:
+        return f"count: must not be negative, got {self.count}" if self.count < 0 else None
+
+
+class NodeAllocatableStrategy(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """What nodes have beside their template, and what CSI drivers can attach to them."""
+
+    node_allocatable: Mapping[str, str | int] = {}
+    csi_node_allocatable: Mapping[str, Mapping[str, int]] = {}
+    migrated_plugins: tuple[str, ...] = ()
+
+
+class LabelNodePrepareStrategy(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """A label whose values nodes get in turn."""
+
+    label_key: str
+    label_values: tuple[str, ...]
+
+
+class UniqueNodeLabelStrategy(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """A label with another value for each node."""
+
+    label_key: str
+
+
+class CreateNodes(_Counted, frozen=True, kw_only=True, tag="createNodes"):
+    """Adds nodes, from a template or plain ones."""
+
+    node_template_path: str | None = None
+    node_allocatable_strategy: NodeAllocatableStrategy | None = None
+    label_node_prepare_strategy: LabelNodePrepareStrategy | None = None
+    unique_node_label_strategy: UniqueNodeLabelStrategy | None = None
+    template_params: Mapping[str, Any] = {}
+
+    @property
+    def problem(self) -> str | None:
+        strategies = (
+            self.node_allocatable_strategy,
+            self.label_node_prepare_strategy,
+            self.unique_node_label_strategy,
+        )
+        if sum(each is not None for each in strategies) > 1:
+            return "at most one strategy can be given"
+        return super().problem
+
+
+class CreateNamespaces(_Counted, frozen=True, kw_only=True, tag="createNamespaces"):
+    """Adds namespaces `<prefix>-0` and so on."""
+
+    prefix: str
+    namespace_template_path: str | None = None
+
+
+class CreatePods(_Counted, frozen=True, kw_only=True, tag="createPods"):
+    """Adds pods, and waits until they are placed unless told not to."""
+
+    count_multiplier_param: str = ""
+    namespace: str | None = None
+    pod_template_path: str | None = None
+    template_params: Mapping[str, Any] = {}
+    collect_metrics: bool = False
+    skip_wait_to_completion: bool = False
+    steady_state: bool = False
+    steady_state_param: str = ""
+    duration: Duration = Duration(0)
+    duration_param: str = ""
+    persistent_volume_template_path: str | None = None
+    persistent_volume_claim_template_path: str | None = None
+    #: So many pods in a row have the same label, others a different one; 0 labels none.
+    signature_batch_size: int = 0
+    signature_batch_size_param: str = ""
+
+    @property
+    def collects(self) -> bool:
+        return self.collect_metrics
+
+    @property
+    def problem(self) -> str | None:
+        if self.collect_metrics and self.skip_wait_to_completion:
+            return "collectMetrics and skipWaitToCompletion exclude each other"
+        if self.steady_state and self.skip_wait_to_completion:
+            return "steadyState and skipWaitToCompletion exclude each other"
+        if self.steady_state and self.duration <= 0 and not self.duration_param:
+            return "duration: is required in a steady state"
+        if self.signature_batch_size < 0:
+            return f"signatureBatchSize: must not be negative, got {self.signature_batch_size}"
+        volume, claim = self.persistent_volume_template_path, self.claim_template_path
+        if (volume is None) != (claim is None):
+            return "persistentVolumeTemplatePath and persistentVolumeClaimTemplatePath go together"
+        return super().problem
+
+    @property
+    def claim_template_path(self) -> str | None:
+        return self.persistent_volume_claim_template_path
+
+
+class CreatePodSets(_Counted, frozen=True, kw_only=True, tag="createPodSets"):
+    """Adds the same pods in each of the namespaces `<prefix>-0` and so on."""
+
+    namespace_prefix: str
+    create_pods_op: CreatePods
+
+    @property
+    def collects(self) -> bool:
+        return self.create_pods_op.collect_metrics
+
+    @property
+    def problem(self) -> str | None:
+        inner = self.create_pods_op.problem
+        return super().problem or (inner and f"createPodsOp: {inner}")
+
+
+class DeletePods(_Operation, frozen=True, kw_only=True, tag="deletePods"):
+    """Deletes pods of a namespace, all at once or at a rate."""
+
+    namespace: str
+    label_selector: Labels = {}
+    delete_pods_per_second: int = 0
+    skip_wait_to_completion: bool = False
+
+    @property
+    def problem(self) -> str | None:
+        if self.delete_pods_per_second < 0:
+            return "deletePodsPerSecond: must not be negative"
+        return None
+
+
+class CreateAny(_Operation, frozen=True, kw_only=True, tag="createAny"):
+    """Adds objects of any kind."""
+
+    template_path: str
+    namespace: str = ""
+    count: int = 1
+    count_param: str = ""
+    template_params: Mapping[str, Any] = {}
+
+
+class UpdateAny(_Operation, frozen=True, kw_only=True, tag="updateAny"):
+    """Replaces objects by what a template says, all at once or at a rate."""
+
+    template_path: str
+    namespace: str = ""
+    count: int = 1
+    count_param: str = ""
+    update_per_second: int = 0
+    subresources: tuple[str, ...] = ()
+    template_params: Mapping[str, Any] = {}
+
+    @property
+    def problem(self) -> str | None:
+        return "updatePerSecond: must not be negative" if self.update_per_second < 0 else None
+
+
+class Churn(_Operation, frozen=True, kw_only=True, tag="churn"):
+    """Adds, or adds and deletes, objects until the workload ends."""
+
+    mode: Literal["create", "recreate"]
+    template_paths: tuple[str, ...]
+    number: int = 0
+    interval_milliseconds: int = 500
+    namespace: str | None = None
+
+    @property
+    def problem(self) -> str | None:
+        if self.number < 0 or (self.number == 0 and self.mode == "recreate"):
+            return f"number: must be positive in mode {self.mode}, got {self.number}"
+        if self.interval_milliseconds <= 0:
+            return f"intervalMilliseconds: must be positive, got {self.interval_milliseconds}"
+        return None if self.template_paths else "templatePaths: must name a template"
+
+
+class Barrier(_Operation, frozen=True, kw_only=True, tag="barrier"):
+    """Waits for pods that were not waited for when they were made."""
+
+    namespaces: tuple[str, ...] = ()
+    label_selector: Labels = {}
+    stage_requirement: Literal["Scheduled", "Attempted"] = "Scheduled"
+
+
+class Sleep(_Operation, frozen=True, kw_only=True, tag="sleep"):
+    """Lets time pass."""
+
+    duration: Duration = Duration(0)
+    duration_param: str = ""
+
+
+class StartCollectingMetrics(_Operation, frozen=True, kw_only=True, tag="startCollectingMetrics"):
+    """Begins to measure pods of some namespaces."""
+
+    namespaces: tuple[str, ...]
+    name: str = ""
+    label_selector: Labels = {}
+
+    @property
+    def problem(self) -> str | None:
+        return None if self.namespaces else "namespaces: must not be empty"
+
+
+class StopCollectingMetrics(_Operation, frozen=True, kw_only=True, tag="stopCollectingMetrics"):
+    """Ends a measurement."""
+
+    @property
+    def collects(self) -> bool:
+        return True
+
+
+class CreateResourceDriver(_Operation, frozen=True, kw_only=True, tag="createResourceDriver"):
+    """Publishes devices; here only to be recognised."""
+
+    driver_name: str
+    max_claims_per_node: int = 0
+    max_claims_per_node_param: str = ""
+    nodes: str = ""
+
+
+class CreateResourceClaims(_Counted, frozen=True, kw_only=True, tag="createResourceClaims"):
+    """Adds claims to devices; here only to be recognised."""
+
+    namespace: str
+    template_path: str
+
+
+class AllocResourceClaims(_Operation, frozen=True, kw_only=True, tag="allocResourceClaims"):
+    """Hands out devices at random; here only to be recognised."""
+
+    namespace: str = ""
+
+
+class CreatePodGroups(_Counted, frozen=True, kw_only=True, tag="createPodGroups"):
+    """Adds pod groups; here only to be recognised."""
+
+    namespace: str
+    template_path: str
+    template_params: Mapping[str, Any] = {}
+
+
+class WaitForPodGroups(_Counted, frozen=True, kw_only=True, tag="waitForPodGroups"):
+    """Waits for pod groups to be known; here only to be recognised."""
+
+    namespace: str
+
+
+#: Read by its opcode.
+Operation = (
+    CreateNodes
+    | CreateNamespaces
+    | CreatePods
+    | CreatePodSets
+    | DeletePods
+    | CreateAny
+    | UpdateAny
+    | Churn
+    | Barrier
+    | Sleep
+    | StartCollectingMetrics
+    | StopCollectingMetrics
+    | CreateResourceDriver
+    | CreateResourceClaims
+    | AllocResourceClaims
+    | CreatePodGroups
+    | WaitForPodGroups
+)
+
+#: What an operation needs that Mooring does not have.
+NEEDS: Mapping[type[_Operation], str] = {
+    CreateResourceDriver: DYNAMIC_RESOURCES,
+    CreateResourceClaims: DYNAMIC_RESOURCES,
+    AllocResourceClaims: DYNAMIC_RESOURCES,
+    CreatePodGroups: POD_GROUPS,
+    WaitForPodGroups: POD_GROUPS,
+}

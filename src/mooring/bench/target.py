@@ -1,0 +1,60 @@
+"""What workloads are run on: something that keeps objects and places pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from .collector import Collector
+from .ledger import Ledger
+from .stopwatch import Stopwatch
+from .templates import Manifest
+
+
+class Stalled(RuntimeError):
+    """Nothing will ever happen any more unless somebody makes or changes an object."""
+
+
+class Target(Protocol):
+    """A scheduler and the cluster that it serves.
+
+    A target notes in the ledger which pods are tried, placed and gone, and tells the collector of
+    each placement. Its time may pass faster than that of the wall: see `advance`.
+    """
+
+    ledger: Ledger
+    stopwatch: Stopwatch
+    #: Who measures right now.
+    collector: Collector | None
+
+    @property
+    def now(self) -> float:
+        """Seconds since the target was made, in its own time."""
+        ...
+
+    def create(self, manifests: Iterable[Manifest]) -> list[str]:
+        """Adds objects; returns the uids of those that are pods."""
+        ...
+
+    def replace(self, manifest: Manifest) -> None:
+        """Puts an object in the place of the one of its kind, namespace and name."""
+        ...
+
+    def delete(self, manifest: Manifest) -> None:
+        """Deletes an object of this kind, namespace and name, unless it is gone already."""
+        ...
+
+    def delete_pod(self, uid: str) -> None:
+        """Deletes a pod; one with finalizers only begins to terminate."""
+        ...
+
+    def advance(self, until: float | None) -> None:
+        """Lets some pods be placed, or time pass, but not beyond a moment.
+
+        Raises Stalled if there is nothing to do, ever, and no such moment.
+        """
+        ...
+
+    def check(self) -> None:
+        """Raises AssertionError if the target contradicts itself."""
+        ...

@@ -1,0 +1,246 @@
+"""What is measured, and what is made of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.bench import data_items
+from mooring.bench.collector import summary, throughput_samples
+from mooring.bench.compare import compare, geometric_mean, rank_probability
+from mooring.bench.data_items import DataItem, DataItems
+from mooring.bench.growth import Growth, Point, Sweep, exponent, grow
+from mooring.bench.page import page
+from mooring.bench.problems import WorkloadError
+from mooring.bench.run import Outcome
+from mooring.bench.stopwatch import Stopwatch
+from tests.bench.workloads import MEASURED, NODES, Runs, case, job
+
+
+@pytest.mark.parametrize(
+    ("placements", "ended", "samples"),
+    [
+        pytest.param([], 5.0, [], id="nothing placed"),
+        pytest.param([0.1, 0.2], 0.9, [], id="shorter than a second"),
+        pytest.param([0.5, 1.5, 1.6], 2.9, [2.0], id="the first look only begins the count"),
+        pytest.param([3.5, 4.1, 4.2, 4.3], 5.0, [3.0], id="nothing counts before a placement"),
+        pytest.param([0.5, 3.5, 3.6], 4.0, [2 / 3] * 3, id="an idle second gets the next rate"),
+        pytest.param([0.5, 1.5, 2.5, 2.6], 2.9, [1.0], id="the last part of a second is left out"),
+    ],
+)
+def test_samples(placements: list[float], ended: float, samples: list[float]) -> None:
+    assert throughput_samples(placements, 0.0, ended) == pytest.approx(samples)
+
+
+@given(st.lists(st.floats(0.0, 30.0), min_size=1).map(sorted))
+def test_samples_add_up_to_the_pods_between_the_first_and_the_last_look(
+    placements: list[float],
+) -> None:
+    looks = [sum(each <= second for each in placements) for second in range(1, 32)]
+    seen = [count for count in looks if count]
+    assert sum(throughput_samples(placements, 0.0, 31.0)) == pytest.approx(seen[-1] - seen[0])
+
+
+def test_percentiles_are_values_that_were_measured() -> None:
+    found = summary(list(range(1, 201)))
+    assert found == {"Average": 100.5, "Perc50": 100, "Perc90": 180, "Perc95": 190, "Perc99": 198}
+    assert set(summary([7.0]).values()) == {7.0}
+
+
+def test_a_stopwatch_stands_still_in_pauses() -> None:
+    times = iter([0.0, 10.0, 11.0, 13.0, 20.0])
+    watch = Stopwatch(lambda: next(times), lambda: 0.0)
+    with watch.paused(), watch.paused():
+        pass
+    assert watch.seconds == 20.0 - (13.0 - 10.0)
+
+
+def measured(tmp_path: Path, **more: Any) -> list[DataItem]:
+    return list(Runs()(job(tmp_path, case(NODES, MEASURED, **more))).items)
+
+
+def test_data_items_are_scheduler_perfs(tmp_path: Path) -> None:
+    items = measured(tmp_path)
+    path = tmp_path / "out" / "results.json"
+    data_items.write(path, DataItems(data_items=items, run={"commit": "abc"}))
+
+    name = "BenchmarkPerfScheduling/Case/Only/namespace-1"
+    throughput = items[0]
+    assert throughput.labels == {"Name": name, "Metric": "SchedulingThroughput"}
+    assert throughput.unit == "pods/s"
+    assert set(throughput.data) == {"Average", "Perc50", "Perc90", "Perc95", "Perc99"}
+    assert {each.labels["Metric"] for each in items} == {
+        "SchedulingThroughput",
+        "scheduler_scheduling_attempt_duration_seconds",
+        "DecisionThroughput",
+        "processor_time_per_pod",
+        "resident_memory_usage",
+        "SchedulingDuration",
+    }
+    read = data_items.read(path)
+    assert (read.version, read.data_items) == ("v1", items)
+    assert data_items.read(path.parent).data_items == items
+
+
+def test_results_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    with pytest.raises(WorkloadError, match=r"results\.json: no such file"):
+        data_items.read(path)
+    path.write_text('{"dataItems": 3}')
+    with pytest.raises(WorkloadError, match=r"results\.json: Expected `array`, got `int`"):
+        data_items.read(path)
+    path.unlink()
+    with pytest.raises(WorkloadError, match="no JSON files in this folder"):
+        data_items.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("more", "outcome"),
+    [
+        ({"threshold": 1}, Outcome.MEASURED),
+        ({"threshold": 1e12}, Outcome.BELOW),
+        ({"threshold": {"other": 1e12}}, Outcome.MEASURED),
+        (
+            {"threshold": 1, "thresholdMetricSelector": {"expectLower": True}},
+            Outcome.BELOW,
+        ),
+        (
+            {
+                "threshold": 1e-12,
+                "thresholdMetricSelector": {
+                    "name": "scheduler_scheduling_attempt_duration_seconds",
+                    "labels": {"result": "scheduled"},
+                    "dataBucket": "Perc99",
+                    "expectLower": True,
+                },
+            },
+            Outcome.BELOW,
+        ),
+        ({"threshold": 1, "thresholdMetricSelector": {"dataBucket": "Max"}}, Outcome.BELOW),
+    ],
+)
+def test_thresholds(tmp_path: Path, more: dict[str, Any], outcome: Outcome) -> None:
+    written = case(NODES, MEASURED, workloads=[{"name": "Only", **more}])
+    result = Runs()(job(tmp_path, written))
+    assert result.outcome is outcome
+    assert bool(result.why) is (outcome is Outcome.BELOW)
+
+
+def test_a_threshold_is_told_with_the_figure_it_is_for(tmp_path: Path) -> None:
+    items = measured(tmp_path, workloads=[{"name": "Only", "threshold": 5}])
+    assert [each.data.get("AverageThreshold") for each in items[:2]] == [5.0, None]
+
+
+def test_a_threshold_of_something_unmeasured_is_a_mistake(tmp_path: Path) -> None:
+    selector = {"name": "queue_length"}
+    written = case(
+        NODES,
+        MEASURED,
+        workloads=[{"name": "Only", "threshold": 1, "thresholdMetricSelector": selector}],
+    )
+    with pytest.raises(
+        WorkloadError, match="thresholdMetricSelector: queue_length: is not measured"
+    ):
+        Runs()(job(tmp_path, written))
+
+
+# Comparing
+
+
+def throughput(*rates: float, name: str = "A") -> list[DataItem]:
+    labels = {"Name": f"BenchmarkPerfScheduling/{name}", "Metric": "SchedulingThroughput"}
+    return [DataItem(data={"Average": rate}, unit="pods/s", labels=labels) for rate in rates]
+
+
+def test_medians_are_compared() -> None:
+    (found,) = compare(throughput(90, 100, 500), throughput(150, 200, 210))
+    assert (found.name, found.change) == ("A", 1.0)
+    assert found.probability is None
+    assert not found.is_significant
+
+
+def test_many_runs_tell_a_change_from_noise() -> None:
+    (apart,) = compare(throughput(1, 2, 3, 4, 5, 6), throughput(7, 8, 9, 10, 11, 12))
+    (mixed,) = compare(throughput(1, 3, 5, 7, 9, 11), throughput(2, 4, 6, 8, 10, 12))
+    assert (apart.is_significant, mixed.is_significant) == (True, False)
+
+
+def test_what_only_one_side_has_is_kept() -> None:
+    found = list(compare(throughput(1), throughput(2, name="B")))
+    assert [(each.name, each.change) for each in found] == [("A", None), ("B", None)]
+
+
+@given(st.lists(st.floats(1, 9), max_size=9), st.lists(st.floats(1, 9), max_size=9))
+def test_the_probability_does_not_depend_on_the_order(one: list[float], other: list[float]) -> None:
+    chance = rank_probability(one, other)
+    assert chance == rank_probability(other, one)
+    assert chance is None or 0.0 <= chance <= 1.0
+
+
+def test_the_probability_is_that_of_the_books() -> None:
+    """R: wilcox.test(1:6, c(4.5, 7:11), exact = FALSE)."""
+    assert rank_probability([1, 2, 3, 4, 5, 6], [4.5, 7, 8, 9, 10, 11]) == pytest.approx(
+        0.0131, abs=1e-4
+    )
+    assert rank_probability([1.0] * 6, [1.0] * 6) == 1.0
+
+
+def test_twice_as_fast_and_half_as_fast_cancel_out() -> None:
+    assert geometric_mean([1.0, -0.5]) == pytest.approx(0.0)
+    assert geometric_mean([]) is None
+
+
+# Growth
+
+
+@given(st.floats(-1.0, 2.0), st.floats(0.1, 10.0))
+def test_the_exponent_of_a_power_law_is_found(power: float, factor: float) -> None:
+    points = [(x, factor * x**power) for x in (10.0, 100.0, 1000.0)]
+    assert exponent(points) == pytest.approx(power, abs=1e-6)
+
+
+def test_one_size_has_no_exponent() -> None:
+    assert exponent([(10.0, 1.0), (10.0, 2.0)]) is None
+
+
+def test_a_sweep_runs_every_size(tmp_path: Path) -> None:
+    sized = case(
+        {"opcode": "createNodes", "countParam": "$initNodes"},
+        {"opcode": "createPods", "countParam": "$measurePods", "collectMetrics": True},
+        workloads=[{"name": "grown", "params": {"initNodes": 1, "measurePods": 1}}],
+    )
+    begun: list[str] = []
+    growth = grow(
+        job(tmp_path, sized),
+        Sweep([2, 4], [3, 6]),
+        Runs().make,
+        lambda each: begun.append(each.name),
+    )
+    assert begun == [f"Case/{n}Nodes_{p}Pods" for n in (2, 4) for p in (3, 6)]
+    assert [(each.nodes, each.pods) for each in growth.points] == [(2, 3), (2, 6), (4, 3), (4, 6)]
+    assert growth.with_nodes is not None
+    assert growth.with_pods is not None
+
+
+def test_a_sweep_needs_its_parameters(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match=r"params\.initNodes: is needed to sweep it"):
+        list(Sweep([1], [1]).jobs(job(tmp_path, case(NODES, MEASURED))))
+
+
+# The page
+
+
+def test_the_page_stands_alone_and_escapes_names(tmp_path: Path) -> None:
+    named = case(NODES, MEASURED, name="<script>")
+    result = Runs()(job(tmp_path, named))
+    growth = Growth("grown", (Point(10, 5, 1e-3), Point(100, 5, 2e-3)), ())
+    text = page([result], [growth], {"command": "mooring bench <x>"})
+
+    assert "<script" not in text
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert text.count("<svg") == 3
+    assert "exponent 0.30" in text

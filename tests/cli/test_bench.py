@@ -1,0 +1,154 @@
+"""`mooring bench`: what it prints, what it writes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.invoking import Mooring
+
+CASE: dict[str, Any] = {
+    "name": "Case",
+    "workloadTemplate": [
+        {"opcode": "createNodes", "countParam": "$initNodes"},
+        {"opcode": "createPods", "countParam": "$measurePods", "collectMetrics": True},
+    ],
+    "workloads": [
+        {
+            "name": name,
+            "labels": ["performance", name],
+            "params": {"initNodes": 2, "measurePods": 3},
+        }
+        for name in ("one", "two")
+    ],
+}
+NEEDY = {
+    **CASE,
+    "name": "Needy",
+    "featureGates": {"GangScheduling": True},
+}
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    file = tmp_path / "performance-config.yaml"
+    file.write_text(yaml.safe_dump([CASE, NEEDY]))
+    return file
+
+
+def test_workloads_are_run_and_told(mooring: Mooring, suite: Path) -> None:
+    result = mooring("bench", str(suite))
+
+    lines = result.out.splitlines()
+    topic = suite.parent.name
+    assert result.code == 0
+    assert [line.split()[0] for line in lines[1:]] == [
+        f"{topic}/{case}/{name}" for case in ("Case", "Needy") for name in ("one", "two")
+    ]
+    assert lines[3].endswith("not supported")
+    told = f"{topic}/Needy/one: not supported: GangScheduling: not supported by Mooring yet"
+    assert told in result.err.splitlines()
+
+
+def test_workloads_are_chosen_by_name_and_label(mooring: Mooring, suite: Path) -> None:
+    result = mooring("bench", str(suite), "--filter", "^[^/]*/Case", "--labels", "two")
+    assert len(result.out.splitlines()) == 2
+    assert "Case/two" in result.out
+
+
+def test_results_are_written(mooring: Mooring, suite: Path, tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    mooring("bench", str(suite), "--filter", "Case/one", "--count", "2", "--out", str(out))
+
+    written = json.loads((out / "results.json").read_text())
+    assert written["version"] == "v1"
+    assert written["run"].keys() >= {"machine", "commit", "command", "python", "date", "target"}
+    assert written["run"]["command"].startswith(f"mooring bench {suite}")
+    names = [each["labels"]["Metric"] for each in written["dataItems"]]
+    assert names.count("SchedulingThroughput") == 2
+    assert "<svg" in (out / "results.html").read_text()
+
+
+def test_a_missed_threshold_is_an_error(mooring: Mooring, suite: Path) -> None:
+    workloads = [{**CASE["workloads"][0], "threshold": 1e12}]
+    suite.write_text(yaml.safe_dump([{**CASE, "workloads": workloads}]))
+
+    result = mooring("bench", str(suite))
+
+    assert result.code == 1
+    assert "is not above the threshold of 1,000,000,000,000.0 pods/s" in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("absent",), "absent: no such file or directory"),
+        (("{suite}", "--labels", "nobody"), "no workload has the labels 'nobody' and matches ''"),
+        (("{suite}", "--filter", "("), "missing ), unterminated subpattern"),
+        (("{suite}", "--target", "cloud"), "'cloud' is not one of 'engine'"),
+        (
+            ("{suite}", "--feature-gates", "Nope=true"),
+            "--feature-gates: Nope: unknown feature gate",
+        ),
+        (("growth", "{suite}", "--nodes", "few"), "expected positive numbers such as 1000,5000"),
+        (("compare", "absent", "{suite}"), "absent: no such file or directory"),
+        (("compare", "{suite}", "{suite}"), "performance-config.yaml: JSON is malformed"),
+    ],
+)
+def test_mistakes_are_told_without_a_traceback(
+    mooring: Mooring, suite: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    result = mooring("bench", *(each.format(suite=suite) for each in arguments))
+    assert result.code == 2
+    assert told in " ".join(result.err.replace("│", " ").split())
+
+
+def test_a_scheduler_configuration_beside_the_suite_is_used(mooring: Mooring, suite: Path) -> None:
+    named = {**CASE, "schedulerConfigPath": "scheduler.yaml"}
+    suite.write_text(yaml.safe_dump([named]))
+    told = mooring("bench", str(suite))
+    assert (told.code, "scheduler.yaml: no such file" in told.err) == (2, True)
+
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "other"}],
+    }
+    (suite.parent / "scheduler.yaml").write_text(yaml.safe_dump(config))
+    ignored = mooring("bench", str(suite))
+    # Nobody serves the pods, because they ask for another scheduler.
+    assert (ignored.code, "3 pods stay pending" in ignored.err) == (1, True)
+
+
+def test_profiles_are_written(mooring: Mooring, suite: Path, tmp_path: Path) -> None:
+    mooring("bench", str(suite), "--filter", "Case/one", "--profile", str(tmp_path / "profiles"))
+    (written,) = (tmp_path / "profiles").iterdir()
+    assert written.name.endswith("_Case_one.pstats")
+
+
+def test_growth_is_told(mooring: Mooring, suite: Path, tmp_path: Path) -> None:
+    arguments = ("--labels", "one", "--filter", "Case/", "--nodes", "2,4", "--pods", "2,4")
+    result = mooring("bench", "growth", str(suite), *arguments, "--out", str(tmp_path / "out"))
+    assert result.code == 0
+    assert "Case/4Nodes_2Pods" in result.out
+    assert "TIME PER POD ~ NODES^" in result.out
+    assert "growth with nodes" in (tmp_path / "out" / "results.html").read_text()
+
+
+def test_results_are_compared(mooring: Mooring, tmp_path: Path) -> None:
+    for name, rates in (("before", range(100, 106)), ("after", range(200, 206))):
+        labels = {"Name": "BenchmarkPerfScheduling/A/B/c", "Metric": "SchedulingThroughput"}
+        items = [{"data": {"Average": rate}, "unit": "pods/s", "labels": labels} for rate in rates]
+        text = json.dumps({"version": "v1", "dataItems": items})
+        (tmp_path / f"{name}.json").write_text(text)
+
+    result = mooring(
+        "bench", "compare", *(str(tmp_path / f"{n}.json") for n in ("before", "after"))
+    )
+
+    row = next(line for line in result.out.splitlines() if line.startswith("A/B/c"))
+    assert row.split() == ["A/B/c", "102.5", "±2%", "202.5", "±1%", "+97.6%", "0.005", "n=6+6"]
