@@ -92,9 +92,10 @@ class Collector:
     def decided(self, seconds: float, result: str) -> None:
         self._latencies[result].append(seconds)
 
-    def placed(self, entry: Entry) -> None:
+    def placed(self, entry: Entry, moment: float) -> None:
+        """A pod was placed, at that moment of the stopwatch."""
         if self.counts(entry):
-            self._placements.append(self.stopwatch.seconds)
+            self._placements.append(moment)
 
     def sample_memory(self) -> None:
         """Notes the memory in use, if it is time to."""

@@ -71,6 +71,8 @@ class EngineTarget:
         self._skipped = 0.0
         self._pods: dict[str, Pod] = {}
         self._objects: dict[tuple[str, str, str], Object] = {}
+        #: Who was bound when, and is not noted yet.
+        self._bound: list[tuple[str, float]] = []
         self._decoded: dict[int, tuple[Any, Pod]] = {}
         self._performers: dict[type[Action], Callable[[Any, float], None]] = {
             BindPod: self._bind,
@@ -200,7 +202,8 @@ class EngineTarget:
             for _ in range(_DECISIONS_AT_ONCE - 1):
                 if not self._decide(now):
                     break
-        self._progress(self.ledger.placed_count)
+        with self.stopwatch.paused():
+            self._book()
 
     def _decide(self, now: float) -> bool:
         """Makes one decision and does what it asks for; False if no pod is ready."""
@@ -230,12 +233,21 @@ class EngineTarget:
         engine = self.engine
         engine.handle(Bound(uid), now)
         engine.handle(Applied(pod), now)
-        entry = self.ledger.placed(uid)
-        if entry is not None and self.collector is not None:
-            self.collector.placed(entry)
+        self._bound.append((uid, self.stopwatch.seconds))
+
+    def _book(self) -> None:
+        """Notes who was placed meanwhile, which is no part of scheduling."""
+        for uid, moment in self._bound:
+            entry = self.ledger.placed(uid)
+            if entry is not None and self.collector is not None:
+                self.collector.placed(entry, moment)
+        self._bound.clear()
+        self._progress(self.ledger.placed_count)
 
     def _evict(self, action: EvictPod, now: float) -> None:
         self.engine.handle(Evicted(action.pod.uid, action.preemptor.uid), now)
+        # A pod may be placed and evicted in one go.
+        self._book()
         if action.pod.uid in self._pods:
             self._forget(action.pod.uid)
 

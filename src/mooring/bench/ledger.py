@@ -22,7 +22,7 @@ class Entry:
     told: str = ""
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        return all(self.labels.get(key) == value for key, value in labels.items())
+        return not labels or all(self.labels.get(key) == value for key, value in labels.items())
 
 
 @dataclass(slots=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Held, Pod
 from mooring.objects.resources import PODS
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, Selecting
@@ -314,7 +314,7 @@ class Cluster:
             self._stranded.setdefault(pod.node_name, {})[pod.uid] = pod
         else:
             self._attach(pod, row)
-            self._note(row, _pod_change(pod) | self._state.extended.kinds(pod))
+            self.changes.note(row, _pod_change(pod) | self._state.extended.kinds(pod))
 
     def _displace(self, pod: Pod) -> None:
         del self._pods[pod.uid]
@@ -323,7 +323,7 @@ class Cluster:
             self._unstrand(pod)
         else:
             self._detach(pod, row)
-            self._note(row, _pod_change(pod) | self._state.extended.kinds(pod))
+            self.changes.note(row, _pod_change(pod) | self._state.extended.kinds(pod))
 
     def _replace(self, pod: Pod) -> None:
         known = self._pods[pod.uid]
@@ -359,13 +359,7 @@ class Cluster:
 
     def _count(self, pod: Pod, row: int, amount: int) -> None:
         state = self._state
-        held = pod.held
-        for name, request in held.requests:
-            at = self._resource(name)
-            state.columns.requested[at, row] += amount * request
-        state.columns.requested[state.columns.resources[PODS], row] += amount
-        state.columns.nonzero_requested[NONZERO_CPU, row] += amount * held.nonzero_cpu_milli
-        state.columns.nonzero_requested[NONZERO_MEMORY, row] += amount * held.nonzero_memory_bytes
+        self._count_requests(pod.held, row, amount)
         if pod.spec.host_ports:
             state.ports.count(pod.spec.host_ports, row, amount, state.columns.capacity)
         if pod.spec.volumes:
@@ -375,6 +369,31 @@ class Cluster:
         columns = state.columns
         count_coexistence(pod, row, amount, columns.exclusive_pods, columns.ordinary_pods)
         state.tallies.count(pod, row, amount)
+
+    def _count_requests(self, held: Held, row: int, amount: int) -> None:
+        columns = self._state.columns
+        changes = [(self._resource(name), amount * request) for name, request in held.requests]
+        changes.append((columns.resources[PODS], amount))
+        nonzero_cpu, nonzero_memory = held.nonzero_cpu_milli, held.nonzero_memory_bytes
+        facts = self._state.facts.get(row)
+        if facts is None:
+            for at, change in changes:
+                columns.requested[at, row] += change
+            columns.nonzero_requested[NONZERO_CPU, row] += amount * nonzero_cpu
+            columns.nonzero_requested[NONZERO_MEMORY, row] += amount * nonzero_memory
+            return
+        # Facts are kept up to date: plain numbers are added up faster than those of an array, and
+        # whoever looks at the row next needs them.
+        known = facts.requested
+        for at, change in changes:
+            known[at] += change
+            columns.requested[at, row] = known[at]
+        nonzero = facts.nonzero_requested
+        nonzero[NONZERO_CPU] += amount * nonzero_cpu
+        nonzero[NONZERO_MEMORY] += amount * nonzero_memory
+        columns.nonzero_requested[NONZERO_CPU, row] = nonzero[NONZERO_CPU]
+        columns.nonzero_requested[NONZERO_MEMORY, row] = nonzero[NONZERO_MEMORY]
+        facts.derived.clear()
 
     def _resource(self, name: str) -> int:
         at = self._state.columns.resources.get(name)
@@ -433,7 +452,7 @@ def _counts_alike(known: Pod, seen: Pod) -> bool:
         and known.spec is seen.spec
         and known.labels == seen.labels
         and known.terminating == seen.terminating
-        and known.held == seen.held
+        and (known.status is seen.status or known.held == seen.held)
         and coexistence_change(known) == coexistence_change(seen)
     )
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from mooring.cluster import Mask, Nodes, Rows
@@ -18,8 +17,7 @@ from mooring.objects.pod import Pod
 _ALWAYS_LOOK_AT = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """A node was found. `scored` is None where there was nothing to choose."""
 
     row: int
@@ -32,8 +30,7 @@ class Found:
     tried_first: Filtered | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """Where the search for feasible nodes starts, and how many of them are enough."""
 
     start: int = 0

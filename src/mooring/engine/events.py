@@ -2,50 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from mooring.objects.decode import Object
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True):
     """An object exists in this form now: new or changed."""
 
     object: Object
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(msgspec.Struct, frozen=True):
     """An object is gone. Its last known form comes along."""
 
     object: Object
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """A BindPod action succeeded."""
 
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class BindingFailed:
+class BindingFailed(msgspec.Struct, frozen=True):
     """A BindPod action failed; the pod will be tried again."""
 
     uid: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Permitted:
+class Permitted(msgspec.Struct, frozen=True):
     """A plugin that let a pod wait now lets it go on."""
 
     uid: str
     plugin: str
 
 
-@dataclass(frozen=True, slots=True)
-class PermitRefused:
+class PermitRefused(msgspec.Struct, frozen=True):
     """A plugin that let a pod wait refuses it."""
 
     uid: str
@@ -53,16 +47,14 @@ class PermitRefused:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evicted:
+class Evicted(msgspec.Struct, frozen=True):
     """An EvictPod action succeeded: the victim's deletion was asked for."""
 
     uid: str
     preemptor_uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class EvictionFailed:
+class EvictionFailed(msgspec.Struct, frozen=True):
     """An EvictPod action failed."""
 
     uid: str

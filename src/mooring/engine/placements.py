@@ -157,6 +157,8 @@ class Placements:
 
     def look_after(self, now: float) -> None:
         """Binds those whose wait is over, and gives up those whose time is."""
+        if not self._waiting:
+            return
         for placement in list(self._waiting.values()):
             if placement.permits:
                 self._expire_permit(placement, now)

@@ -101,8 +101,13 @@ class Wakeup:
 
     event: ClusterEvent
     hint: Hint | None = None
+    #: Whether pods of one template, namespace and labels get the same answer, unless the event is
+    #: about one of them. Then one of many is asked.
+    alike: bool = False
 
 
-def on(resource: Resource | str, action: Action, hint: Hint | None = None) -> Wakeup:
+def on(
+    resource: Resource | str, action: Action, hint: Hint | None = None, *, alike: bool = False
+) -> Wakeup:
     """Reads as a line of the table of events: on(NODE, ADD | UPDATE_NODE_LABEL, hint)."""
-    return Wakeup(ClusterEvent(resource, action), hint)
+    return Wakeup(ClusterEvent(resource, action), hint, alike or hint is None)

@@ -328,7 +328,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True, weakref=True):
             resource_version=meta.resource_version,
         )
 
-    @cached_property
+    @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 

@@ -55,7 +55,7 @@ class DefaultPreemption(PostFilter):
         self._args = args
 
     def wakeups(self) -> tuple[Wakeup, ...]:
-        return (on(Resource.POD, Action.DELETE, _never),)
+        return (on(Resource.POD, Action.DELETE, _never, alike=True),)
 
     def post_filter(
         self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile

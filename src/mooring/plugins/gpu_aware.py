@@ -182,7 +182,7 @@ class GPUAware(PreFilter[GPUNames], Filter[GPUNames], PreScore[GPUNames], Score[
         actions = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
         if self._labels:
             actions |= Action.UPDATE_NODE_LABEL
-        return (on(Resource.NODE, actions, self._after_node_change),)
+        return (on(Resource.NODE, actions, self._after_node_change, alike=True),)
 
     def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:
         return not self._has_gpus(new) and (old is None or self._has_gpus(old))

@@ -96,8 +96,8 @@ class InterPodAffinity(PreFilter[Rules], Filter[Rules], PreScore[Pull], Score[Pu
         pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
         node_actions = Action.ADD | Action.UPDATE_NODE_LABEL
         return (
-            on(Resource.POD, pod_actions, pod_helps),
-            on(Resource.NODE, node_actions, node_helps),
+            on(Resource.POD, pod_actions, pod_helps, alike=True),
+            on(Resource.NODE, node_actions, node_helps, alike=True),
         )
 
     # Required terms

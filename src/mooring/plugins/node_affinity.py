@@ -145,6 +145,7 @@ class NodeAffinity(
                 Resource.NODE,
                 Action.ADD | Action.UPDATE_NODE_LABEL,
                 self._after_node_change,
+                alike=True,
             ),
         )
 

@@ -56,8 +56,9 @@ class NodeDeclaredFeatures(PreFilter[Undeclared], Filter[Undeclared], Sign):
                 Resource.NODE,
                 Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE,
                 self._after_node_change,
+                alike=True,
             ),
-            on(Resource.POD, Action.UPDATE, self._after_pod_change),
+            on(Resource.POD, Action.UPDATE, self._after_pod_change, alike=True),
         )
 
     def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:

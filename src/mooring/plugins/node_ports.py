@@ -47,7 +47,7 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign):
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
-            on(Resource.POD, Action.DELETE, self._after_pod_is_gone),
+            on(Resource.POD, Action.DELETE, self._after_pod_is_gone, alike=True),
             on(Resource.NODE, Action.ADD),
         )
 

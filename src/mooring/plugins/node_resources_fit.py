@@ -181,12 +181,13 @@ class NodeResourcesFit(PreFilter[Need], Filter[Need], PreScore[Asked], Score[Ask
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
-            on(Resource.POD, Action.DELETE, self._after_pod_is_gone),
-            on(Resource.POD, Action.UPDATE_POD_SCALE_DOWN, self._after_scale_down),
+            on(Resource.POD, Action.DELETE, self._after_pod_is_gone, alike=True),
+            on(Resource.POD, Action.UPDATE_POD_SCALE_DOWN, self._after_scale_down, alike=True),
             on(
                 Resource.NODE,
                 Action.ADD | Action.UPDATE_NODE_ALLOCATABLE,
                 self._after_node_change,
+                alike=True,
             ),
         )
 

@@ -157,8 +157,8 @@ class PodTopologySpread(PreFilter[Spreads], Filter[Spreads], PreScore[Costs], Sc
         of_pod = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
         of_node = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return (
-            on(Resource.POD, of_pod, pod_helps),
-            on(Resource.NODE, of_node, partial(node_helps, self._defaults[HARD])),
+            on(Resource.POD, of_pod, pod_helps, alike=True),
+            on(Resource.NODE, of_node, partial(node_helps, self._defaults[HARD]), alike=True),
         )
 
     # Hard constraints

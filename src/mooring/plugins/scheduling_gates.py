@@ -24,7 +24,11 @@ class SchedulingGates(PreEnqueue):
         return unresolvable(f"waiting for scheduling gates: [{names}]")
 
     def wakeups(self) -> tuple[Wakeup, ...]:
-        return (on(Resource.POD, Action.UPDATE_POD_GATES_ELIMINATED, self._after_pod_change),)
+        return (
+            on(
+                Resource.POD, Action.UPDATE_POD_GATES_ELIMINATED, self._after_pod_change, alike=True
+            ),
+        )
 
     def _after_pod_change(self, pod: Pod, old: Pod | None, new: Pod) -> bool:
         return new.uid == pod.uid

@@ -95,8 +95,9 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
                 Resource.NODE,
                 Action.ADD | Action.UPDATE_NODE_TAINT,
                 self._after_node_change,
+                alike=True,
             ),
-            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._after_pod_change),
+            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._after_pod_change, alike=True),
         )
 
     def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:

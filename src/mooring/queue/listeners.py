@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
@@ -34,10 +34,16 @@ class Happening:
     old: Any
     new: Any
     heard: Heard = field(repr=False)
+    #: The plugins among them whose hints must be asked about every pod.
+    choosy: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def is_heard(self) -> bool:
         return bool(self.heard) or self.event.is_wildcard
+
+    def is_about(self, uids: Container[str]) -> bool:
+        """Whether the object is one of these pods."""
+        return any(isinstance(each, Pod) and each.uid in uids for each in (self.old, self.new))
 
     def names(self, pod: Pod) -> bool:
         """Whether a wildcard is meant for this pod: one that carries an object is for that only."""
@@ -55,15 +61,15 @@ class Listeners:
             for profile, plugins in wakeups.items()
         }
         self._observer = observer
-        self._heard: dict[tuple[Resource | str, Action], Heard] = {}
+        self._heard: dict[tuple[Resource | str, Action], tuple[Heard, frozenset[str]]] = {}
 
     def happening(self, event: ClusterEvent, old: Any, new: Any) -> Happening:
         """The event together with who listens to it."""
         kind = (event.resource, event.action)
         heard = self._heard.get(kind)
         if heard is None:
-            heard = self._heard[kind] = self._hearing(event)
-        return Happening(event, old, new, heard)
+            heard = self._heard[kind] = self._hearing(event), self._choosy(event)
+        return Happening(event, old, new, *heard)
 
     def answer(self, queued: QueuedPod, happening: Happening) -> Answer:
         """Whether the pod is worth another try, as the plugins that rejected it see it."""
@@ -101,6 +107,14 @@ class Listeners:
                 if hints:
                     found.setdefault(profile, {})[name] = hints
         return found
+
+    def _choosy(self, event: ClusterEvent) -> frozenset[str]:
+        return frozenset(
+            name
+            for plugins in self._wakeups.values()
+            for name, registered in plugins.items()
+            if any(each.event.hears(event) and not each.alike for each in registered)
+        )
 
     def _agrees(self, plugin: str, hints: tuple[Hint, ...], pod: Pod, happening: Happening) -> bool:
         began = self._observer.clock()

@@ -13,55 +13,70 @@ SWEEP_SECONDS = 30
 
 _Label = tuple[str, str]
 
+#: What like pods share: template, namespace, labels, and who keeps them waiting.
+_Kind = tuple[int, str, tuple[tuple[str, str], ...], frozenset[str], frozenset[str], str]
+
+#: Pods that every plugin whose hints are alike tells the same, by uid. Never empty.
+Group = dict[str, QueuedPod]
+
 
 class Parked:
     """Unschedulable and gated pods; a gated one is filed only under the plugin that holds it."""
 
-    __slots__ = ("_files", "_labels", "_patience", "_sweeps", "gated")
+    __slots__ = ("_files", "_groups", "_kinds", "_patience", "_sweeps", "gated")
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
-        self._files: dict[_Label, dict[str, QueuedPod]] = {}
-        self._labels: dict[str, tuple[_Label, ...]] = {}
+        self._groups: dict[_Kind, tuple[Group, tuple[_Label, ...]]] = {}
+        self._files: dict[_Label, dict[_Kind, Group]] = {}
+        # Kept, because the verdicts on a pod may change before it is taken out.
+        self._kinds: dict[str, _Kind] = {}
         self._sweeps = PodHeap()
         #: The uids of gated pods.
         self.gated: set[str] = set()
 
     def __len__(self) -> int:
-        return len(self._labels)
+        return len(self._kinds)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._labels
+        return uid in self._kinds
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter(self._sweeps)
 
     def add(self, queued: QueuedPod) -> None:
         """Files a pod that is not here."""
-        uid, profile = queued.pod.uid, queued.pod.spec.scheduler_name
+        uid = queued.pod.uid
         if queued.place is Place.GATED:
             self.gated.add(uid)
-            labels: tuple[_Label, ...] = ((profile, queued.gated_by),)
-        else:
-            labels = tuple((profile, plugin) for plugin in queued.blamed)
-        # Kept, because the verdicts on a pod may change before it is taken out.
-        self._labels[uid] = labels
-        for label in labels:
-            self._files.setdefault(label, {})[uid] = queued
+        kind = self._kinds[uid] = _kind(queued)
+        known = self._groups.get(kind)
+        if known is None:
+            known = self._groups[kind] = {}, _labels(queued)
+            for label in known[1]:
+                self._files.setdefault(label, {})[kind] = known[0]
+        known[0][uid] = queued
         self._sweeps.push(queued, self._swept_at(queued))
 
     def remove(self, uid: str) -> None:
         """Takes out a pod that is here."""
-        for label in self._labels.pop(uid):
-            del self._files[label][uid]
+        kind = self._kinds.pop(uid)
+        group, labels = self._groups[kind]
+        del group[uid]
+        if not group:
+            del self._groups[kind]
+            for label in labels:
+                del self._files[label][kind]
         self._sweeps.remove(uid)
         self.gated.discard(uid)
 
-    def filed_under(self, profile: str, plugins: Iterable[str]) -> list[QueuedPod]:
-        """The pods of a profile that events of these plugins can wake."""
-        found: dict[str, QueuedPod] = {}
+    def filed_under(self, profile: str, plugins: Iterable[str]) -> list[Group]:
+        """The pods of a profile that events of these plugins can wake, in groups of like ones."""
+        found: dict[_Kind, Group] = {}
         for plugin in plugins:
-            found.update(self._files.get((profile, plugin), {}))
+            filed = self._files.get((profile, plugin))
+            if filed:
+                found.update(filed)
         return list(found.values())
 
     def overdue(self, now: float) -> QueuedPod | None:
@@ -76,13 +91,32 @@ class Parked:
     def check(self) -> None:
         """Raises AssertionError unless each pod is filed under the plugins that can wake it."""
         for queued in self:
-            uid, profile = queued.pod.uid, queued.pod.spec.scheduler_name
-            gated = queued.place is Place.GATED
-            wanted = {(profile, each) for each in ([queued.gated_by] if gated else queued.blamed)}
-            found = {label for label, filed in self._files.items() if uid in filed}
+            uid = queued.pod.uid
+            wanted = set(_labels(queued))
+            found = {
+                label
+                for label, filed in self._files.items()
+                if any(uid in group for group in filed.values())
+            }
             assert found == wanted, f"{uid} is filed under {found}, not {wanted}"
-            assert found == set(self._labels[uid]), f"{uid} will leave {self._labels[uid]}"
+            assert self._kinds[uid] == _kind(queued), f"{uid} is among pods that it is not like"
+        held = sum(len(group) for group, _ in self._groups.values())
+        assert held == len(self), f"{held} pods in groups, but {len(self)} are parked"
 
     def _swept_at(self, queued: QueuedPod) -> float:
         end = max(queued.timestamp, queued.flushed) + self._patience
         return float((floor(end / SWEEP_SECONDS) + 1) * SWEEP_SECONDS)
+
+
+def _kind(queued: QueuedPod) -> _Kind:
+    pod = queued.pod
+    gated_by = queued.gated_by if queued.place is Place.GATED else ""
+    # The template is told by its identity: while a group has pods, these keep it alive.
+    labels = tuple(pod.labels.items())
+    return id(pod.spec), pod.namespace, labels, queued.rejectors, queued.pending, gated_by
+
+
+def _labels(queued: QueuedPod) -> tuple[_Label, ...]:
+    profile = queued.pod.spec.scheduler_name
+    plugins = (queued.gated_by,) if queued.place is Place.GATED else queued.blamed
+    return tuple((profile, plugin) for plugin in plugins)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count
+from itertools import count, repeat
 from typing import Any
 
 from mooring.framework.events import ClusterEvent
@@ -26,6 +26,7 @@ from .happenings import (
 )
 from .in_flight import InFlight
 from .listeners import Answer, Happening, Listeners, Wakeups
+from .parked import Group
 from .places import Places, SortKey
 from .queued_pod import BACKING_OFF, PARKED, QUEUES, Place, QueuedPod
 
@@ -190,12 +191,12 @@ class Queue:
         concerns: Callable[[Pod], bool] | None = None,
     ) -> None:
         """Wakes the pods that the event, as the plugins which rejected them see it, may help."""
+        if not self._places.parked and not self._in_flight:
+            # Most of what happens is that a pod is placed while nobody waits.
+            return
         happening = self._listeners.happening(event, old, new)
-        for queued in self._listening(happening):
-            if concerns is None or concerns(queued.pod):
-                answer = self._listeners.answer(queued, happening)
-                if answer is not Answer.STAY:
-                    self._settle(queued, answer, event.label, now)
+        for queued, answer in self._woken(happening, concerns):
+            self._settle(queued, answer, event.label, now)
         self._record(happening)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
@@ -257,15 +258,35 @@ class Queue:
             if queued.place not in PARKED:
                 return
 
-    def _listening(self, happening: Happening) -> Iterable[QueuedPod]:
+    def _woken(
+        self, happening: Happening, concerns: Callable[[Pod], bool] | None
+    ) -> list[tuple[QueuedPod, Answer]]:
+        """The parked pods that are worth another try now, and whether at once."""
+        return [
+            (queued, answer)
+            for group in self._listening(happening)
+            for queued, answer in self._answers(group, happening)
+            if answer is not Answer.STAY and (concerns is None or concerns(queued.pod))
+        ]
+
+    def _listening(self, happening: Happening) -> list[Group]:
         parked = self._places.parked
         if happening.event.is_wildcard:
-            return list(parked)
+            return [{queued.pod.uid: queued} for queued in parked]
         return [
-            queued
+            group
             for profile, plugins in happening.heard.items()
-            for queued in parked.filed_under(profile, plugins)
+            for group in parked.filed_under(profile, plugins)
         ]
+
+    def _answers(self, group: Group, happening: Happening) -> Iterable[tuple[QueuedPod, Answer]]:
+        """What an event means for like pods: mostly one of them is asked for all."""
+        answer = self._listeners.answer
+        first = next(iter(group.values()))
+        if len(group) == 1 or happening.is_about(group) or first.blamed & happening.choosy:
+            return [(queued, answer(queued, happening)) for queued in group.values()]
+        for_all = answer(first, happening)
+        return () if for_all is Answer.STAY else zip(group.values(), repeat(for_all))
 
     def _verdict(self, queued: QueuedPod, missed: tuple[Happening, ...] | None) -> Answer:
         """What the events that a failed pod missed mean for it."""
