@@ -129,3 +129,13 @@ def test_the_window_is_that_of_a_search_node_by_node(
         assert where == fresh[0]
         used.add(where)
         start = (start + looked) % 120
+
+
+def test_ties_begin_at_the_next_node_after_sixteen_placements_per_node() -> None:
+    """Otherwise all pods that ask for nothing would go to one of two full nodes."""
+    run = driver(*(node(f"n{at}", cpu=0, memory=0) for at in range(2)))
+    first = START % 2
+
+    where = [chosen(run, f"p{at}") for at in range(96)]
+
+    assert where == [first] * 32 + [1 - first] * 32 + [first] * 32

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from mooring.framework.events import Action, ClusterEvent, Hint, Resource, Wakeup, on
 from mooring.framework.observe import Observer
 from mooring.objects.pod import Pod
 from mooring.queue.happenings import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
+from mooring.queue.queued_pod import Place
 from tests.builders import pod
 from tests.queue.driver import (
     BOTH,
@@ -239,3 +241,65 @@ def test_pods_whose_rejectors_do_not_listen_are_not_looked_at() -> None:
     queue.happened(PORTS_ONLY, None, None, 9.0, concerns=look)
 
     assert looked_at == ["ports"]
+
+
+class Asked:
+    """A hint that counts how often it is asked."""
+
+    def __init__(self, answer: bool) -> None:
+        self.answer = answer
+        self.pods: list[str] = []
+
+    def __call__(self, of: Pod, old: Any, new: Any) -> bool:
+        self.pods.append(of.name)
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_of_like_pods_one_is_asked_if_the_hint_is_alike(answer: bool) -> None:
+    hint = Asked(answer)
+    registered = {"Fit": (on(NODE, Action.ADD, hint, alike=True),)}
+    queue = make_queue(wakeups={PROFILE: registered})
+    shared = pod("a").spec
+    for name in ("a", "b", "c"):
+        queue.add(structs.replace(pod(name), spec=shared), now=0.0)
+        fail(queue, "Fit", now=0.0)
+    other = pod("d", labels={"app": "other"})
+    queue.add(structs.replace(other, spec=shared), now=0.0)
+    fail(queue, "Fit", now=0.0)
+
+    queue.happened(BOTH, None, None, now=100.0)
+
+    assert hint.pods == ["a", "d"]
+    assert {queued.place for queued in queue} == (
+        {Place.ACTIVE} if answer else {Place.UNSCHEDULABLE}
+    )
+    queue.check()
+
+
+def test_every_pod_is_asked_if_the_hint_does_not_say_that_it_is_alike() -> None:
+    hint = Asked(False)
+    queue = make_queue(wakeups={PROFILE: {"Fit": (on(NODE, Action.ADD, hint),)}})
+    shared = pod("a").spec
+    for name in ("a", "b"):
+        queue.add(structs.replace(pod(name), spec=shared), now=0.0)
+        fail(queue, "Fit", now=0.0)
+
+    queue.happened(BOTH, None, None, now=100.0)
+
+    assert sorted(hint.pods) == ["a", "b"]
+
+
+def test_every_pod_is_asked_if_the_event_is_about_one_of_them() -> None:
+    hint = Asked(False)
+    registered = {"Ports": (on(Resource.POD, Action.DELETE, hint, alike=True),)}
+    queue = make_queue(wakeups={PROFILE: registered})
+    shared = pod("a").spec
+    made = [structs.replace(pod(name), spec=shared) for name in ("a", "b")]
+    for each in made:
+        queue.add(each, now=0.0)
+        fail(queue, "Ports", now=0.0)
+
+    queue.happened(PORTS_ONLY, made[1], None, now=100.0)
+
+    assert sorted(hint.pods) == ["a", "b"]

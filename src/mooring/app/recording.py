@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -40,8 +39,7 @@ _log = logs.named(__name__)
 _Key = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Seen(Applied):
+class Seen(Applied, frozen=True):
     """An object together with the line that tells of it, from after its time on."""
 
     line: bytes

@@ -39,6 +39,11 @@ from .placements import Placements
 from .remedies import seek_remedy
 from .reuse import Reuse, ReuseSettings
 
+# After so many placements per node, ties begin at the next node: pods that ask for nothing, which
+# all nodes of a full cluster suit equally well, do not all go to one. Rarely, because whatever is
+# ranked for like pods is then ranked anew.
+_PLACEMENTS_PER_TURN = 16
+
 # Who holds a pod back while its victims are being evicted, in kube-scheduler's words.
 _PREEMPTION = "DefaultPreemption"
 
@@ -89,6 +94,7 @@ class Engine:
         # Schedulers of different names start their search at different nodes, so that they do
         # not run after the same ones.
         self._start = crc32(first.name.encode())
+        self._placed_in_turn = 0
 
     def handle(self, event: Event, now: float) -> None:
         """Takes in what happened."""
@@ -183,6 +189,11 @@ class Engine:
         window = Window(self._start % len(nodes), profile.percentage_of_nodes_to_score)
         outcome = self.reuse[profile.name].decide(pod, window)
         self._start += looked_at(outcome, window, profile)
+        if isinstance(outcome, Found):
+            self._placed_in_turn += 1
+            if self._placed_in_turn >= _PLACEMENTS_PER_TURN * len(nodes):
+                self._placed_in_turn = 0
+                self._start += 1
         return outcome
 
     def _reject(self, queued: QueuedPod, profile: Profile, failed: Failed, now: float) -> None:

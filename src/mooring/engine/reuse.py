@@ -14,12 +14,13 @@ from mooring.framework.attempt import Failed
 from mooring.framework.nominated import refused_by_nominated
 from mooring.framework.observe import SCORE, Running
 from mooring.framework.profile import Profile
+from mooring.framework.run import fits_on, pre_filter
 from mooring.objects.pod import Pod
 
 from . import diagnosis
 from .actions import Report
 from .class_parts import Unserved
-from .cycle import Found, Window, decide, first_best
+from .cycle import Found, Window, decide
 from .pod_class import PodClass
 from .ranking import Turns
 from .signatures import Signer
@@ -111,6 +112,9 @@ class Reuse:
         if failed is not None:
             return Way.FAILURE, failed
         try:
+            if pod.spec.named_nodes is not None:
+                # A class is of no use to pods for certain nodes.
+                return Way.NARROWED, self._on_named(pod)
             return self._by_class(signature, pod, window)
         except Exception as error:  # noqa: BLE001 - whatever it is, deciding alone will tell it
             self._classes.pop(signature, None)
@@ -139,6 +143,23 @@ class Reuse:
             return failed
         del self._failures[key]
         return None
+
+    def _on_named(self, pod: Pod) -> Found | None:
+        """The one node that a pod names, if it fits there: one row is asked about in plain numbers.
+
+        A pod that does not fit is worth a full look, because of the reasons.
+        """
+        nodes, names = self._cluster.nodes, pod.spec.named_nodes
+        if nodes.nominations or names is None or len(names) != 1:
+            return None
+        row = nodes.row(next(iter(names)))
+        if row is None:
+            return None
+        prepared = pre_filter(self._profile, pod, nodes)
+        if prepared.rejected is not None or prepared.node_names != names:
+            return None
+        fits = fits_on(self._profile, pod, prepared, nodes, row)
+        return Found(row, prepared, None) if fits else None
 
     # Classes
 
@@ -191,8 +212,10 @@ class Reuse:
         if len(feasible) <= 1:
             return Way.COLUMNS, int(feasible[0]) if len(feasible) else None
         with Running(self._observer, SCORE, self._profile.name):
-            scored = kept.scored(pod, feasible)
-        return Way.COLUMNS, first_best(scored, nodes, window.start)
+            best = kept.scored(pod, feasible).best()
+        # As `first_best` does, with turns that are known already.
+        turns = self._turns(window.start).of_row
+        return Way.COLUMNS, int(best[turns[best].argmin()] if len(best) > 1 else best[0])
 
     def _turns(self, start: int) -> Turns:
         """The visit order from some start: one for all classes, until a node comes or goes."""

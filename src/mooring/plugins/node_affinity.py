@@ -119,6 +119,10 @@ class NodeAffinity(
         allowed = nodes.satisfying_any(self._added, rows)
         return Verdict((_ENFORCED, _CHOSEN), np.stack((~allowed, unchosen & allowed)))
 
+    def recheck(self, prepared: PodSpec, nodes: Nodes, row: RowFacts) -> Rescore:
+        suits = self._suits(prepared, nodes.node(row.number))
+        return Rescore.UPDATED if suits else Rescore.INFEASIBLE
+
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Preferences | None:
         preferences = pod.spec.node_preferences
         if preferences is None and not self._added_preferences:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.events import Action, Resource, Wakeup, on
-from mooring.framework.plugin import Filter, Sign
+from mooring.framework.plugin import Filter, Rescore, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.objects.pod import Pod
@@ -30,6 +30,12 @@ class NodeName(Filter[Pod], Sign):
         if not prepared.node_name:
             return Verdict.accepting(nodes.count(rows))
         return Verdict.rejecting(~nodes.named(prepared.node_name, rows), _OTHER_NAME)
+
+    def recheck(self, prepared: Pod, nodes: Nodes, row: RowFacts) -> Rescore:
+        named = prepared.node_name
+        if named and named != nodes.name(row.number):
+            return Rescore.INFEASIBLE
+        return Rescore.UPDATED
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (on(Resource.NODE, Action.ADD),)

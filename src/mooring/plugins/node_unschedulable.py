@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.events import Action, Resource, Wakeup, on
-from mooring.framework.plugin import Filter, Sign
+from mooring.framework.plugin import Filter, Rescore, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.objects.node import Node
@@ -34,6 +34,10 @@ class NodeUnschedulable(Filter[Pod], Sign):
         if not cordoned.any() or _tolerates(prepared):
             return Verdict.accepting(len(cordoned))
         return Verdict.rejecting(cordoned, _UNSCHEDULABLE)
+
+    def recheck(self, prepared: Pod, nodes: Nodes, row: RowFacts) -> Rescore:
+        cordoned = nodes.node(row.number).unschedulable
+        return Rescore.INFEASIBLE if cordoned and not _tolerates(prepared) else Rescore.UPDATED
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (

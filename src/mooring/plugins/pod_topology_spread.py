@@ -94,6 +94,12 @@ class Cost:
     def on(self, rows: Rows) -> NDArray[np.float64]:
         return self.amounts[rows if self.column is None else self.column.codes[rows]]
 
+    def rounded_on(self, rows: Rows) -> Scores:
+        """The same in whole numbers, found per code: there are fewer of these than rows."""
+        if self.column is None:
+            return _rounded(self.amounts[rows])
+        return _rounded(self.amounts)[self.column.codes[rows]]
+
 
 @dataclass(frozen=True, slots=True)
 class Costs:
@@ -214,12 +220,13 @@ class PodTopologySpread(PreFilter[Spreads], Filter[Spreads], PreScore[Costs], Sc
 
     def score(self, prepared: Costs, nodes: Nodes, rows: Rows) -> Scores:
         first, *others = prepared.each
-        costs = first.on(rows)
-        for each in others:
-            costs = costs + each.on(rows)
-        whole = np.floor(costs)
-        # Halves are rounded up, never to even.
-        scores: Scores = (whole + (costs - whole >= 0.5)).astype(np.int64)
+        if others:
+            costs = first.on(rows)
+            for each in others:
+                costs = costs + each.on(rows)
+            scores = _rounded(costs)
+        else:
+            scores = first.rounded_on(rows)
         if prepared.compared is not None:
             scores[~prepared.compared[rows]] = _IGNORED
         return scores
@@ -283,6 +290,13 @@ def _cost(
     amounts += constraint.max_skew - 1
     amounts[-1] = 0.0
     return Cost(column, amounts)
+
+
+def _rounded(costs: NDArray[np.float64]) -> Scores:
+    """Halves are rounded up, never to even."""
+    whole = np.floor(costs)
+    rounded: Scores = (whole + (costs - whole >= 0.5)).astype(np.int64)
+    return rounded
 
 
 def _spread_out(costs: Scores, lowest: int, highest: int) -> Scores:

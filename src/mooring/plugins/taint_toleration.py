@@ -75,6 +75,12 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
             return Verdict.accepting(nodes.count(rows))
         return Verdict.rejecting(counts.take(nodes.taint_sets[rows]) > 0, _UNTOLERATED)
 
+    def recheck(self, prepared: Pod, nodes: Nodes, row: RowFacts) -> Rescore:
+        taints = nodes.node(row.number).taints
+        if taints and self._untolerated(prepared, _HARD)(taints):
+            return Rescore.INFEASIBLE
+        return Rescore.UPDATED
+
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Untolerated:
         return self._untolerated(pod, _SOFT)
 
