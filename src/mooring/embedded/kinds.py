@@ -120,29 +120,31 @@ class Kinds:
     """The kinds that are served, found by name or by address."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
-        self._by_address = {(each.group, each.version, each.plural): each for each in kinds}
         #: How often what is served has changed.
         self.revision = 0
+        self._by_address: dict[tuple[str, str, str], Kind] = {}
+        self._by_resource: dict[str, Kind] = {}
+        for each in kinds:
+            self.serve(each)
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._by_address.values())
 
     def __getitem__(self, resource: str) -> Kind:
-        """The kind of a resource such as pods or deployments.apps."""
-        for each in self._by_address.values():
-            if each.resource == resource:
-                return each
-        raise KeyError(resource)
+        """The kind of a resource such as pods or deployments.apps, in its first version."""
+        return self._by_resource[resource]
 
     def at(self, group: str, version: str, plural: str) -> Kind | None:
         return self._by_address.get((group, version, plural))
 
     def serve(self, kind: Kind) -> None:
         self._by_address[kind.group, kind.version, kind.plural] = kind
+        self._by_resource.setdefault(kind.resource, kind)
         self.revision += 1
 
     def drop(self, kind: Kind) -> None:
         self._by_address.pop((kind.group, kind.version, kind.plural), None)
+        self._by_resource.pop(kind.resource, None)
         self.revision += 1
 
 

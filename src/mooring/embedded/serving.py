@@ -11,6 +11,7 @@ from aiohttp import web
 from .api import Api
 from .catalogue import catalogue
 from .certificates import Certificate, self_signed
+from .cluster import Cluster
 from .definitions import serve_custom_resources
 from .http.front import Front
 from .http.listener import Listener
@@ -34,6 +35,11 @@ class Running:
     certificate: Certificate | None
     _runner: web.ServerRunner
     _journal: SqliteJournal | None
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster for whoever runs in this process."""
+        return Cluster(self.api)
 
     @property
     def url(self) -> str:

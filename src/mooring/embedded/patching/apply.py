@@ -115,11 +115,19 @@ def _merged_list(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
 
 
 def _prune(item: Json, dropped: Paths, owned: Paths, shape: Shape) -> None:
-    """Takes fields away that nobody wants any more, the deepest first."""
+    """Takes fields away that nobody wants any more, whole items of lists first."""
     held = {path[:length] for path in owned for length in range(1, len(path) + 1)}
-    for path in sorted(dropped, key=len, reverse=True):
-        if path not in held or not is_item(path):
+    for path in sorted(dropped, key=lambda each: (not is_item(each), len(each))):
+        # An item that somebody else has fields of stays, and with it what tells it apart.
+        if path not in held and not _is_key(path):
             _remove(item, path, shape)
+
+
+def _is_key(path: Path) -> bool:
+    """Whether a field is one of those that tell an item of a list apart."""
+    if len(path) < 2 or not path[-2].startswith("k:"):
+        return False
+    return path[-1][2:] in decode(path[-2][2:].encode())
 
 
 def _remove(value: Any, path: Path, shape: Shape) -> None:

@@ -1,0 +1,113 @@
+"""What people read in tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from mooring.embedded.columns.column import duration
+from mooring.embedded.columns.pods import PODS
+from mooring.embedded.columns.workloads import JOBS
+from tests.embedded.serving import pod
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "<invalid>"),
+        (-1, "0s"),
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (301, "5m1s"),
+        (600, "10m"),
+        (3 * 3600 - 1, "179m"),
+        (3 * 3600 + 60, "3h1m"),
+        (9 * 3600, "9h"),
+        (50 * 3600, "2d2h"),
+        (9 * 86_400, "9d"),
+        (800 * 86_400, "2y70d"),
+        (9 * 365 * 86_400, "9y"),
+    ],
+)
+def test_spans_of_time_are_short(seconds: int, text: str) -> None:
+    assert duration(timedelta(seconds=seconds)) == text
+
+
+def cells(status: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    item = {**pod("a"), "status": status}
+    item["metadata"].update(metadata)
+    return {each.name: each.cell(item, NOW) for each in PODS}
+
+
+@pytest.mark.parametrize(
+    ("status", "word"),
+    [
+        ({"phase": "Pending"}, "Pending"),
+        ({"phase": "Failed", "reason": "Evicted"}, "Evicted"),
+        ({}, "Unknown"),
+        (
+            {
+                "phase": "Pending",
+                "conditions": [{"type": "PodScheduled", "reason": "SchedulingGated"}],
+            },
+            "SchedulingGated",
+        ),
+        (
+            {
+                "phase": "Running",
+                "containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
+            },
+            "CrashLoopBackOff",
+        ),
+        (
+            {
+                "phase": "Pending",
+                "initContainerStatuses": [{"state": {"terminated": {"exitCode": 3}}}],
+            },
+            "Init:ExitCode:3",
+        ),
+        (
+            {
+                "phase": "Succeeded",
+                "containerStatuses": [
+                    {"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+                ],
+            },
+            "Completed",
+        ),
+    ],
+)
+def test_how_a_pod_is_doing(status: dict[str, Any], word: str) -> None:
+    assert cells(status)["Status"] == word
+
+
+def test_a_pod_that_leaves() -> None:
+    gone = "2026-01-01T00:00:00Z"
+
+    assert cells({"phase": "Running"}, deletionTimestamp=gone)["Status"] == "Terminating"
+    assert cells({"phase": "Succeeded"}, deletionTimestamp=gone)["Status"] == "Succeeded"
+
+
+def test_ready_containers_and_age() -> None:
+    status = {"phase": "Running", "containerStatuses": [{"ready": True, "restartCount": 2}]}
+
+    told = cells(status, creationTimestamp="2025-12-31T23:55:00Z")
+
+    assert (told["Ready"], told["Restarts"], told["Age"]) == ("1/1", "2", "5m")
+
+
+def test_how_a_job_is_doing() -> None:
+    item = {
+        "metadata": {"name": "j"},
+        "spec": {"completions": 3},
+        "status": {"succeeded": 1, "startTime": "2025-12-31T23:59:00Z"},
+    }
+
+    told = {each.name: each.cell(item, NOW) for each in JOBS}
+
+    assert (told["Status"], told["Completions"], told["Duration"]) == ("Running", "1/3", "60s")
