@@ -19,7 +19,7 @@ from mooring.app.segments import RecordSettings, Segments, segments
 from mooring.client.mirror import Mirror
 from mooring.engine import Engine
 from mooring.engine.actions import Action, BindPod
-from mooring.engine.events import Applied, BindingFailed, Event, Removed
+from mooring.engine.events import Applied, BindingFailed, Removed
 from mooring.objects.decode import reader
 from mooring.simulate.recording import open_recording
 from mooring.simulate.replay_run import replay
@@ -355,25 +355,6 @@ def test_a_step_that_fails_is_in_the_recording(
 
     (found,) = replay([tmp_path / "run"]).outcome.differences
     assert (found.recorded_error, found.replayed_error) == ("ZeroDivisionError: by zero", "")
-
-
-def test_a_removed_object_is_told_in_the_form_that_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    heard: list[Event] = []
-    stage = Stage(tmp_path / "run")
-    monkeypatch.setattr(stage.engine, "handle", lambda event, now: heard.append(event))
-    remove = partial(stage.remove, node_manifest("n0", cpu=2))
-    asyncio.run(
-        stage.play((1.0, [partial(stage.apply, node_manifest("n0", cpu=1))]), (2.0, [remove]))
-    )
-    stage.recorder.close()
-
-    seen, removed = heard
-    assert isinstance(seen, Applied)
-    assert isinstance(removed, Removed)
-    assert removed.object is seen.object
-    assert lines_of(tmp_path / "run.000001")[-3] == {"at": 2.0, "remove": "Node", "key": "n0"}
 
 
 def test_from_the_wire_to_the_file(tmp_path: Path) -> None:

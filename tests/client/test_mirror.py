@@ -72,7 +72,7 @@ def test_lines(keep_raw: bool) -> None:
         mirrored.take_line(line("SOMETHING NEW", pod("b", 9))),
     ]
 
-    assert sink.take() == ["+x/a@1", "+x/a@2", "-x/a@7"]
+    assert sink.take() == ["+x/a@1", "+x/a@2", "-x/a@2"]
     assert reached == ["1", "2", "2", "5", "6", "7", "8", "9"]
 
 

@@ -69,10 +69,10 @@ class Recorder:
         kind, version, _ = _key(item)
         return Seen(item, apply_text(kind, version, stripped(kind, raw)))
 
-    def taken_in(self, event: Event, now: float) -> Event:
-        """Writes down an event that the engine is about to be told; returns what to tell it."""
+    def taken_in(self, event: Event, now: float) -> None:
+        """Writes down an event that the engine is about to be told."""
         if not self._is_on:
-            return event
+            return
         self._now = now
         match event:
             case Seen(item, line):
@@ -81,10 +81,9 @@ class Recorder:
             case Applied():
                 self._stop("an object came without its JSON")
             case Removed(item):
-                return self._removed(item, event, now)
+                self._removed(item, now)
             case _:
                 self._put(lambda: outcome_line(event, now))
-        return event
 
     def step(self, engine: Engine, now: float, budget: int) -> list[Action]:
         """Makes a step and writes down what came of it, be it an exception."""
@@ -133,15 +132,13 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - whatever it is, scheduling goes on
             self._stop(f"{type(error).__name__}: {error}")
 
-    def _removed(self, item: Object, event: Removed, now: float) -> Event:
+    def _removed(self, item: Object, now: float) -> None:
         key = _key(item)
         last = self._known.pop(key, None)
         if last is None:
             self._stop("an object is gone that was never seen")
-            return event
-        self._segments.put(remove_line(now, *key))
-        # In its last known form, which the recording has already.
-        return Removed(last.object)
+        else:
+            self._segments.put(remove_line(now, *key))
 
     def _header(self, now: float, assumed: Mapping[str, str]) -> Header:
         return Header(

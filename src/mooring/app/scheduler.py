@@ -93,7 +93,7 @@ class Scheduler:
         for _ in range(min(_INTAKE, len(self._inbox))):
             event = self._inbox.popleft()
             if self._recorder is not None:
-                event = self._recorder.taken_in(event, now)
+                self._recorder.taken_in(event, now)
             self.engine.handle(event, now)
         if self._caught_up is not None and not self._inbox:
             self._caught_up.set()

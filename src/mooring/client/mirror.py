@@ -23,7 +23,7 @@ class Sink(Protocol):
         """New or changed; `raw` is its JSON as received, or empty if that was not wanted."""
 
     def removed(self, item: Any) -> None:
-        """Gone; in its last known form."""
+        """Gone; in the form in which it was last told."""
 
     def unreadable(self, kind: str, key: str, problem: str) -> None:
         """Malformed: told once for each version of an object. The last good form stays."""
@@ -136,7 +136,7 @@ class Mirror:
             wire = self._reader.one.decode(raw)
         except UNREADABLE as error:
             if change == "DELETED":
-                self._remove(meta, None)
+                self._remove(meta)
             else:
                 self._tell_unreadable(meta, error)
         else:
@@ -146,7 +146,7 @@ class Mirror:
         if change in _CHANGED:
             self._apply(wire, raw)
         elif change == "DELETED":
-            self._remove(wire.metadata, wire)
+            self._remove(wire.metadata)
 
     def _apply(self, wire: Any, raw: Raw) -> None:
         meta = wire.metadata
@@ -165,20 +165,13 @@ class Mirror:
         self._held[key] = _Held(version, meta.uid, item)
         self._sink.applied(item, raw)
 
-    def _remove(self, meta: Any, wire: Any | None) -> None:
+    def _remove(self, meta: Any) -> None:
         key = _key(meta)
         self._malformed.pop(key, None)
         held = self._held.pop(key, None)
         if held is not None:
-            self._sink.removed(self._last_form(wire, held.item))
-
-    def _last_form(self, wire: Any | None, known: Any) -> Any:
-        if wire is None:
-            return known
-        try:
-            return self._reader.build(wire)
-        except UNREADABLE:
-            return known
+            # As it was last told, so that whoever wrote that down has all of it.
+            self._sink.removed(held.item)
 
     def _tell_unreadable(self, meta: Any, error: Exception) -> None:
         key, version = _key(meta), meta.resource_version
