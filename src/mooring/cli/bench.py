@@ -102,6 +102,7 @@ def run(  # noqa: PLR0913 - one for each option
                 results.append(run_job(job, make_target))
             else:
                 results.append(profiled(job, make_target, profile))
+            _tell_one(results[-1])
     _tell(results, [], target, out)
 
 
@@ -205,6 +206,15 @@ def _numbers(option: str, text: str) -> list[int]:
     if not numbers or min(numbers) < 1:
         raise typer.BadParameter("expected positive numbers such as 1000,5000", param_hint=option)
     return numbers
+
+
+def _tell_one(result: Result) -> None:
+    """Says that a run is over, where no bar does: all runs together may take an hour."""
+    if sys.stderr.isatty():
+        return
+    rates = ", ".join(f"{each.pods_per_second:,.0f} pods/s" for each in result.measured)
+    told = plain(f"{result.job.full_name}: {rates or result.outcome.value}")
+    print(told, file=sys.stderr, flush=True)
 
 
 def _tell(
