@@ -152,3 +152,26 @@ def test_results_are_compared(mooring: Mooring, tmp_path: Path) -> None:
 
     row = next(line for line in result.out.splitlines() if line.startswith("A/B/c"))
     assert row.split() == ["A/B/c", "102.5", "±2%", "202.5", "±1%", "+97.6%", "0.005", "n=6+6"]
+
+
+def test_gates_are_compared_in_turns(mooring: Mooring) -> None:
+    ended = mooring(
+        "bench",
+        "gates",
+        "benchmarks/core",
+        "CoexistPolicy=false",
+        "--filter=PlainPods/10Nodes",
+        "--labels=integration-test",
+        "--count=2",
+    )
+
+    assert ended.code in (0, None), ended.err
+    assert "CoexistPolicy=false" in ended.out
+    assert "PlainPods/10Nodes" in ended.out
+
+
+def test_a_gate_that_is_none_is_refused(mooring: Mooring) -> None:
+    ended = mooring("bench", "gates", "benchmarks/core", "Nothing=false")
+
+    assert ended.code == 2
+    assert "Nothing" in ended.err

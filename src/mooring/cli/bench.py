@@ -17,6 +17,7 @@ from .text import plain
 
 if TYPE_CHECKING:
     from mooring.bench.cases import Job
+    from mooring.bench.data_items import DataItem
     from mooring.bench.growth import Growth
     from mooring.bench.run import MakeTarget, Result
 
@@ -142,6 +143,41 @@ def growth(  # noqa: PLR0913 - one for each option
         ]
     results = [result for each in grown for result in each.results]
     _tell(results, grown, target, out)
+
+
+@app.command("gates")
+def gates(
+    path: Annotated[Path, typer.Argument(help="As for run.")],
+    switched: Annotated[
+        str, typer.Argument(metavar="A=true,B=false", help="Feature gates to switch.")
+    ],
+    pattern: Filter = "",
+    labels: Labels = "performance",
+    count: Annotated[int, typer.Option(min=1, help="How often to run each workload.")] = 9,
+) -> None:
+    """Run workloads with and without feature gates switched, in turns, and compare the two.
+
+    In turns, because a machine is not as fast now as it was a minute ago.
+    """
+    from mooring.bench.compare import compare as compare_items
+    from mooring.bench.run import run as run_job
+
+    from .bench_tables import comparison
+    from .bench_targets import engine_targets
+
+    jobs = _chosen(path, pattern, labels)
+    with ProgressBar() as bar:
+        ways: list[tuple[MakeTarget, list[DataItem]]] = [
+            (engine_targets("", bar.update), []),
+            (engine_targets(switched, bar.update), []),
+        ]
+        for job in jobs:
+            for number in range(count):
+                bar.stage(f"{number + 1}/{count} {plain(job.full_name)}", 2 * _pods(job))
+                # Whoever comes second may find a warmer machine, or a slower one.
+                for make_target, told in ways if number % 2 else reversed(ways):
+                    told += run_job(job, make_target).items
+    print(comparison(list(compare_items(ways[0][1], ways[1][1])), "as it is", plain(switched)))
 
 
 @app.command("compare")
