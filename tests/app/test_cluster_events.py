@@ -28,7 +28,7 @@ class Recorder:
     def __init__(self) -> None:
         self.now = 0.0
         self.api = FakeApi()
-        self._events = ClusterEvents(
+        self.events = ClusterEvents(
             cast(Api, self.api),
             "mooring-host",
             clock=lambda: self.now,
@@ -37,7 +37,7 @@ class Recorder:
 
     async def record(self, action: RecordEvent, *, at: float) -> None:
         self.now = at
-        await self._events.record(action)
+        await self.events.record(action)
 
 
 async def test_an_event_tells_who_what_and_about_whom() -> None:
@@ -123,3 +123,11 @@ async def test_an_event_that_could_not_be_written_is_written_when_it_repeats() -
     await recorder.record(event(), at=1)
 
     assert [request.verb for request in recorder.api.requests] == ["post", "post"]
+
+
+async def test_what_happens_once_is_not_remembered() -> None:
+    recorder = Recorder()
+    scheduled = RecordEvent(POD, "Normal", "Scheduled", "Binding", "to n1", "default-scheduler")
+    await recorder.record(scheduled, at=0)
+
+    assert not recorder.events._known

@@ -29,6 +29,8 @@ _MOST_REMEMBERED = 20_000
 # Names have a limit of 253 characters; what follows the pod's name needs 17.
 _LONGEST_NAME = 236
 
+_WARNING = "Warning"
+
 _Key = tuple[PodRef, str, str, str, str, PodRef | None]
 
 
@@ -75,15 +77,20 @@ class ClusterEvents:
     async def _create(self, key: _Key, action: RecordEvent, now: float) -> None:
         name = f"{action.pod.name[:_LONGEST_NAME]}.{secrets.token_hex(8)}"
         folder = bodies.EVENTS.path(action.pod.namespace)
-        self._known[key] = _Known(f"{folder}/{name}", last_seen=now, written=now)
-        self._known.move_to_end(key)
-        if len(self._known) > _MOST_REMEMBERED:
-            self._known.popitem(last=False)
+        # A pod is scheduled or preempted once: only what goes wrong goes wrong again.
+        if action.type == _WARNING:
+            self._remember(key, _Known(f"{folder}/{name}", last_seen=now, written=now))
         try:
             await self._api.post(folder, self._body(name, action))
         except (ApiError, Unreachable, OutcomeUnknown):
             self._known.pop(key, None)
             raise
+
+    def _remember(self, key: _Key, known: _Known) -> None:
+        self._known[key] = known
+        self._known.move_to_end(key)
+        if len(self._known) > _MOST_REMEMBERED:
+            self._known.popitem(last=False)
 
     async def _repeat(self, known: _Known, now: float) -> None:
         known.count += 1
