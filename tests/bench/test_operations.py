@@ -300,3 +300,10 @@ spec:
     tainted = {"opcode": "createNodes", "count": 1, "nodeTemplatePath": "tainted.yaml"}
     result = bench.of(NODES, tainted, {**MEASURED, "count": 6, "podTemplatePath": "spread.yaml"})
     assert result.outcome is Outcome.MEASURED
+
+
+def test_nodes_declare_as_many_features_as_a_parameter_says(bench: Bench) -> None:
+    workloads = [{"name": "Only", "params": {"numNodeDeclaredFeatures": 2}}]
+    bench.of(NODES, MEASURED, workloads=workloads)
+    node = bench.target.engine.cluster.nodes.node(0)
+    assert node.declared_features == {"Feature1", "Feature2"}

@@ -44,7 +44,7 @@ class Executor:
         self._blueprints = blueprints
         self._background = Background()
         self._namespaces: set[str] = set()
-        #: The pods that nobody has waited for yet.
+        #: The pods that were not waited for when they were made.
         self._unawaited: list[str] = []
         self.measured: list[Measured] = []
         self._runners: dict[type[Operation], Callable[[Any, int], None]] = {
@@ -170,8 +170,6 @@ class Executor:
             self._wait(self._target.ledger.watch(awaited, for_attempts=True))
             return
         self._wait_for_placed(awaited)
-        done = set(awaited)
-        self._unawaited = [uid for uid in self._unawaited if uid not in done]
 
     def _awaited(self, operation: Barrier) -> Iterator[str]:
         for uid in self._unawaited:

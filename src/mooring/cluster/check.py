@@ -32,6 +32,7 @@ def check(cluster: Cluster) -> None:
     for name, row in state.rows.items():
         other = rebuilt._state.rows[name]
         _same(f"node {name}", _row(cluster.nodes, row), _row(rebuilt.nodes, other))
+    _check_facts(cluster.nodes, state)
     _check_dead_rows(state)
     _check_labels(state)
     _check_tallies(state)
@@ -42,6 +43,13 @@ def check(cluster: Cluster) -> None:
     _check_pod_table(state)
     check_storage(state, rebuilt._state)
     check_extended(state, rebuilt._state)
+
+
+def _check_facts(nodes: Nodes, state: State) -> None:
+    for row, facts in state.facts.items():
+        for name in ("allocatable", "requested", "nonzero_requested"):
+            column = getattr(nodes, name)[:, row].tolist()
+            _same(f"facts of row {row}: {name}", getattr(facts, name), column)
 
 
 def _same(what: str, kept: Any, rebuilt: Any) -> None:
