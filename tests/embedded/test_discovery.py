@@ -132,13 +132,8 @@ async def test_reviews_are_answered(client: Client) -> None:
     answer = await client.create(may, asked)
     assert answer["status"]["allowed"] is True
     assert answer["spec"] == asked["spec"]
-    code, binary = await client.ask(
-        "POST", may, b"k8s\x00anything", kind="application/vnd.kubernetes.protobuf"
-    )
-    assert (code, binary["status"]["allowed"]) == (201, True)
     who = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     assert (await client.create(who, {}))["status"]["userInfo"]["username"]
-    await client.refused(415, "POST", PODS, b"k8s\x00", kind="application/vnd.kubernetes.protobuf")
 
 
 async def test_events_have_two_forms(client: Client) -> None:

@@ -281,6 +281,7 @@ def bent(draw: st.DrawFn) -> Any:
 BODIES = (
     (VALUES | bent()).map(msgspec.json.encode)
     | st.binary(max_size=30)
+    | st.binary(max_size=30).map(lambda noise: b"k8s\x00" + noise)
     | st.just(b"[" * 5000)
     | st.just(b'{"a":' * 2000)
     | st.text(max_size=20).map(lambda text: text.encode("utf-8", "surrogatepass"))

@@ -20,17 +20,20 @@ PATIENCE_SECONDS = 60
 
 
 @pytest.mark.skipif(BINARY is None, reason="needs kube-scheduler on the path")
-async def test_kube_scheduler(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param({}, id="protobuf, as it comes"),
+        pytest.param({"contentType": "application/json"}, id="JSON"),
+    ],
+)
+async def test_kube_scheduler(content: dict[str, str], tmp_path: Path) -> None:
     async with served(Settings(tls=True)) as client:
         (tmp_path / "kubeconfig").write_text(json.dumps(client.running.kubeconfig))
         configuration = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
-            "clientConnection": {
-                "kubeconfig": str(tmp_path / "kubeconfig"),
-                # The one thing that is not stock: the server speaks no protobuf.
-                "contentType": "application/json",
-            },
+            "clientConnection": {"kubeconfig": str(tmp_path / "kubeconfig"), **content},
         }
         (tmp_path / "configuration").write_text(json.dumps(configuration))
         for name in ("n1", "n2"):

@@ -64,6 +64,24 @@ async def test_apply_and_get(kubectl: Kubectl) -> None:
     assert "web" in await kubectl.run("get all -A")
 
 
+async def test_create(kubectl: Kubectl, secure: Client) -> None:
+    """These commands send protobuf, whatever the server says about itself."""
+    await kubectl.run("create namespace team")
+    await kubectl.run("create deployment web --image=registry.example/web:1 --replicas=2")
+    await kubectl.run("create secret generic safe --from-literal=a=b")
+    await kubectl.run("create job once --image=registry.example/job:1")
+    await kubectl.run("create pdb few --selector=app=web --min-available=50%")
+    await kubectl.run("create priorityclass high --value=100")
+    await kubectl.run("run single --image=registry.example/web:1")
+    await kubectl.run("expose deployment web --port=80")
+
+    deployment = await secure.get("/apis/apps/v1/namespaces/default/deployments/web")
+    assert deployment["spec"]["replicas"] == 2
+    assert "50%" in await kubectl.run("get pdb few")
+    assert "single" in await kubectl.run("get pods")
+    assert await kubectl.run("get secret safe -o jsonpath={.data.a}") == "Yg=="
+
+
 async def test_describe_shows_events(kubectl: Kubectl, secure: Client) -> None:
     await kubectl.run("apply -f -", POD)
     await secure.create(NODES, node("n"))

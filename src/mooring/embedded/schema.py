@@ -2,10 +2,11 @@
 
 The tables in `schemas` have one type per paragraph and one field per line:
 
-    containers: []Container | merge=name keys=name required
+    containers: []Container = 2 | merge=name keys=name required
 
-`merge` is the key by which a strategic merge patch matches items, `keys` the keys by which
-server-side apply does. A type of another package is written with its package.
+The number is that of the field in protobuf. `merge` is the key by which a strategic merge patch
+matches items, `keys` the keys by which server-side apply does. A type of another package is
+written with its package.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ class Field:
     atomic: bool = False
     retains_keys: bool = False
     default: Any = None
+    #: The way to the field in protobuf; none if it has no place there.
+    numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ def _read(package: str, table: str) -> Iterator[Struct]:
 
 def _field(package: str, line: str) -> Field:
     declared, _, flags = line.partition(" | ")
+    declared, _, numbers = declared.partition(" = ")
     name, _, written = declared.partition(": ")
     pairs = [flag.partition("=") for flag in flags.split(" ") if flag]
     given = {key: value for key, _, value in pairs}
@@ -114,6 +118,7 @@ def _field(package: str, line: str) -> Field:
         atomic="atomic" in given,
         retains_keys="retainKeys" in given,
         default=json.loads(given["default"]) if "default" in given else None,
+        numbers=tuple(int(each) for each in numbers.split(".")) if numbers else (),
     )
 
 

@@ -9,11 +9,13 @@ import msgspec
 import yaml
 
 from mooring.embedded.errors import bad_request, not_acceptable, unsupported_media
+from mooring.embedded.protobuf import read_protobuf
 from mooring.embedded.store import decode
 
 Form = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 
 _JSON, _YAML = "application/json", "application/yaml"
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,10 @@ def media_of(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def read_object(content_type: str, body: bytes) -> dict[str, Any]:
-    """The object in a body."""
+def read_object(content_type: str, body: bytes, schema: str = "") -> dict[str, Any]:
+    """The object in a body; in protobuf it can be read if its type is known."""
+    if schema and media_of(content_type) == _PROTOBUF:
+        return read_protobuf(schema, body)
     raw = read_any(content_type, body)
     if not isinstance(raw, dict):
         raise bad_request("the object provided is unrecognized (must be of type object)")

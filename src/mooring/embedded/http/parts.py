@@ -62,7 +62,7 @@ class Parts:
     async def _scale_wanted(self, request: web.BaseRequest, at: Address, entry: Entry) -> Json:
         content_type, body = request.headers.get("Content-Type", ""), await request.read()
         if request.method == "PUT":
-            return read_object(content_type, body)
+            return read_object(content_type, body, "autoscaling.v1.Scale")
         if request.method != "PATCH":
             raise method_not_allowed(f"{at.kind.resource}/scale", request.method)
         raw = read_patch(content_type, body, "autoscaling.v1.Scale")(
@@ -75,7 +75,8 @@ class Parts:
     async def _finalize(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         if request.method != "PUT":
             raise method_not_allowed(f"{at.kind.resource}/finalize", request.method)
-        raw = read_object(request.headers.get("Content-Type", ""), await request.read())
+        content_type, body = request.headers.get("Content-Type", ""), await request.read()
+        raw = read_object(content_type, body, at.kind.schema)
         entry = finalize(self._api, at.name, raw, asking.write(request.query))
         await self._api.store.until_settled(entry.version)
         return json_bytes(entry.body)
@@ -83,7 +84,9 @@ class Parts:
     async def _post(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         if request.method != "POST":
             raise method_not_allowed(f"{at.kind.resource}/{at.part}", request.method)
-        raw = read_object(request.headers.get("Content-Type", ""), await request.read())
+        content_type, body = request.headers.get("Content-Type", ""), await request.read()
+        schema = "policy.v1.Eviction" if at.part == "eviction" else "core.v1.Binding"
+        raw = read_object(content_type, body, schema)
         options = asking.write(request.query)
         if at.part == "eviction":
             evict(self._api, at.namespace, at.name, raw, options)

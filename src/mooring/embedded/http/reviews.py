@@ -9,10 +9,9 @@ from mooring.embedded.wire import Json
 
 from .answers import json_answer
 from .checking import check_type
-from .media import media_of, read_object
+from .media import read_object
 from .paths import Address
 
-_PROTOBUF, _MAGIC = "application/vnd.kubernetes.protobuf", b"k8s\x00"
 _USER = {
     "username": "mooring-admin",
     "groups": ["system:masters", "system:authenticated"],
@@ -39,15 +38,7 @@ async def review(request: web.BaseRequest, at: Address) -> web.StreamResponse:
     if request.method != "POST" or at.name:
         raise method_not_allowed(at.kind.resource, request.method)
     content_type, body = request.headers.get("Content-Type", ""), await request.read()
-    raw = {} if _is_protobuf(content_type, body) else read_object(content_type, body)
+    raw = read_object(content_type, body, at.kind.schema)
     check_type(at.kind, raw)
     item = {"metadata": {}, "spec": {}, **at.kind.read(raw)}
     return json_answer({**item, "status": _STATUSES[at.kind.kind]}, 201)
-
-
-def _is_protobuf(content_type: str, body: bytes) -> bool:
-    """Whether a review comes in the form that kubectl sends it in, against all odds.
-
-    What it asks need not be read: the answer is the same whatever it is.
-    """
-    return media_of(content_type) == _PROTOBUF and body.startswith(_MAGIC)

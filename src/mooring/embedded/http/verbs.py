@@ -163,7 +163,8 @@ class Verbs:
         return await send_list(request, at.kind, chosen)
 
     async def _read(self, request: web.BaseRequest, at: Address) -> tuple[Json, list[str]]:
-        raw = read_object(request.headers.get("Content-Type", ""), await request.read())
+        content_type, body = request.headers.get("Content-Type", ""), await request.read()
+        raw = read_object(content_type, body, at.kind.schema)
         check_type(at.kind, raw)
         return raw, check_fields(request.query, at.kind, raw)
 
@@ -177,7 +178,8 @@ def _write(request: web.BaseRequest, at: Address) -> Write:
 async def read_delete(request: web.BaseRequest) -> Delete:
     """The options of a deletion, from the body or from the query."""
     body = await request.read()
-    raw = read_object(request.headers.get("Content-Type", ""), body) if body.strip() else {}
+    content_type = request.headers.get("Content-Type", "")
+    raw = read_object(content_type, body, "meta.v1.DeleteOptions") if body.strip() else {}
     query = request.query
     if "gracePeriodSeconds" in query:
         raw.setdefault("gracePeriodSeconds", asking.number(query, "gracePeriodSeconds"))

@@ -92,7 +92,8 @@ class Services(Rules):
         fill(spec, sessionAffinity="None", type="ClusterIP", internalTrafficPolicy="Cluster")
         for port in spec.get("ports") or ():
             fill(port, protocol="TCP")
-            fill(port, targetPort=port.get("port", 0))
+            # No port at all is written as none in JSON and as 0 in protobuf.
+            port["targetPort"] = port.get("targetPort") or port.get("port", 0)
 
     def created(self, item: Json) -> None:
         item["status"] = {"loadBalancer": {}}

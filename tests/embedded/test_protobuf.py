@@ -1,0 +1,144 @@
+"""Protobuf as Kubernetes' clients write it, read into what JSON would have said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.embedded.errors import Refused
+from mooring.embedded.protobuf import read_protobuf
+from tests.embedded.serving import PODS, Client
+
+MEDIA = "application/vnd.kubernetes.protobuf"
+
+
+def varint(value: int) -> bytes:
+    value &= 2**64 - 1
+    out = b""
+    while value > 0x7F:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def message(*fields: tuple[int, Any]) -> bytes:
+    """A message of numbered integers, texts and messages."""
+    out = b""
+    for number, value in fields:
+        if isinstance(value, int):
+            out += varint(number << 3) + varint(value)
+        else:
+            data = value.encode() if isinstance(value, str) else value
+            out += varint(number << 3 | 2) + varint(len(data)) + data
+    return out
+
+
+def enveloped(kind: str, raw: bytes, version: str = "v1") -> bytes:
+    return b"k8s\x00" + message((1, message((1, version), (2, kind))), (2, raw), (3, ""), (4, ""))
+
+
+METADATA = message((1, "a"), (3, ""), (8, b""), (11, message((1, "app"), (2, "x"))))
+REQUESTS = message((2, message((1, "cpu"), (2, message((1, "500m"))))))
+CONTAINER = message((1, "main"), (2, "i:1"), (8, REQUESTS), (6, message((3, 80), (2, 0))))
+VOLUME = message((1, "v"), (2, message((19, message((1, message((1, "cm"))))))))
+SPEC = message((1, VOLUME), (2, CONTAINER), (4, -5), (7, message((1, "disk"), (2, "fast"))))
+
+
+def test_a_pod() -> None:
+    assert read_protobuf("core.v1.Pod", enveloped("Pod", message((1, METADATA), (2, SPEC)))) == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a", "labels": {"app": "x"}},
+        "spec": {
+            "volumes": [{"name": "v", "configMap": {"name": "cm"}}],
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "i:1",
+                    "resources": {"requests": {"cpu": "500m"}},
+                    "ports": [{"containerPort": 80, "hostPort": 0}],
+                }
+            ],
+            "terminationGracePeriodSeconds": -5,
+            "nodeSelector": {"disk": "fast"},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "raw", "field", "value"),
+    [
+        (
+            "core.v1.Secret",
+            message((2, message((1, "k"), (2, b"\x00\xff")))),
+            "data",
+            {"k": "AP8="},
+        ),
+        (
+            "core.v1.Event",
+            message((6, message((1, 0), (2, 0)))),
+            "firstTimestamp",
+            "1970-01-01T00:00:00Z",
+        ),
+        (
+            "core.v1.Event",
+            message((10, message((1, 1), (2, 5000)))),
+            "eventTime",
+            "1970-01-01T00:00:01.000005Z",
+        ),
+        (
+            "policy.v1.PodDisruptionBudgetSpec",
+            message((1, message((1, 1), (2, 0), (3, "50%")))),
+            "minAvailable",
+            "50%",
+        ),
+        (
+            "policy.v1.PodDisruptionBudgetSpec",
+            message((1, message((1, 0), (2, 2), (3, "")))),
+            "minAvailable",
+            2,
+        ),
+        ("core.v1.PersistentVolumeClaimSpec", message((5, "")), "storageClassName", ""),
+        ("apps.v1.ControllerRevision", message((2, message((1, '{"a":1}')))), "data", {"a": 1}),
+        ("core.v1.PodSpec", message((11, 1)), "hostNetwork", True),
+    ],
+)
+def test_types_that_are_simpler_in_json(schema: str, raw: bytes, field: str, value: Any) -> None:
+    assert read_protobuf(schema, enveloped("X", raw))[field] == value
+
+
+@given(st.binary(max_size=60), st.booleans())
+def test_noise_is_refused_or_read(noise: bytes, wrapped: bool) -> None:
+    body = enveloped("Pod", noise) if wrapped else b"k8s\x00" + noise
+    try:
+        item = read_protobuf("core.v1.Pod", body)
+    except Refused as refusal:
+        if refusal.code != 400:
+            raise
+    else:
+        assert set(item) >= {"apiVersion", "kind"}
+
+
+async def test_objects_are_created_from_it(client: Client) -> None:
+    body = enveloped("Pod", message((1, METADATA), (2, SPEC)))
+
+    made = await client.create(PODS, body, kind=MEDIA)
+    await client.create(
+        f"{PODS}/a/binding",
+        enveloped("Binding", message((1, message((1, "a"))), (2, message((1, "Node"), (3, "n"))))),
+        kind=MEDIA,
+    )
+
+    assert made["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "500m"}
+    assert (await client.get(f"{PODS}/a"))["spec"]["nodeName"] == "n"
+    now = enveloped("DeleteOptions", message((1, 0)))
+    code, _ = await client.ask("DELETE", f"{PODS}/a", now, kind=MEDIA)
+    assert code == 200
+    await client.refused(404, "GET", f"{PODS}/a")
+    await client.refused(400, "POST", PODS, enveloped("Node", b""), kind=MEDIA)
+    await client.refused(400, "POST", PODS, b"nothing of ours", kind=MEDIA)
+    patch = "application/merge-patch+json"
+    await client.refused(404, "PATCH", f"{PODS}/a", {}, kind=patch)
