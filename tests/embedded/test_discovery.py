@@ -213,6 +213,10 @@ async def test_a_definition_takes_its_resources_with_it(client: Client) -> None:
     assert (await client.get(WIDGETS))["items"] == []
 
 
+def shaped(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+
+
 async def test_definitions_that_are_refused(client: Client) -> None:
     for change, told in (
         ({"group": "apps"}, "should be a domain of your own"),
@@ -220,6 +224,9 @@ async def test_definitions_that_are_refused(client: Client) -> None:
         ({"scope": "Odd"}, "must be Cluster or Namespaced"),
         ({"names": {"plural": "Widgets", "kind": "Widget"}}, "a DNS-1035 label"),
         ({"versions": []}, "exactly one version marked as storage version"),
+        ({"versions": [shaped({"properties": 3})]}, "openAPIV3Schema.properties: Invalid value: 3"),
+        ({"versions": [shaped({"properties": {"a": 3}})]}, "properties[a]: Invalid value: 3"),
+        ({"versions": [shaped({"items": {"required": 1}})]}, "items.required: Invalid value: 1"),
     ):
         body = definition()
         body["spec"] |= change

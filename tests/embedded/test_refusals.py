@@ -323,6 +323,26 @@ async def test_unknown_fields_are_dropped_with_a_warning(client: Client) -> None
     assert response.headers["Warning"] == '299 - "unknown field \\"spec.odd\\""'
 
 
+async def test_names_of_unknown_fields_cannot_forge_headers(client: Client) -> None:
+    url = client.running.url + PODS
+    async with client.session.post(url, json=pod("a", **{"x\r\nSet-Cookie: a": 1})) as response:
+        assert response.status == 201
+
+    assert "Set-Cookie" not in response.headers
+
+
+async def test_yaml_without_tricks(client: Client) -> None:
+    text = b"metadata: {name: a, annotations: {day: '2026-01-01'}}\ndata: {x: '1'}\n"
+    maps = "/api/v1/namespaces/default/configmaps"
+    made = await client.create(maps, text, kind="application/yaml")
+    assert made["data"] == {"x": "1"}
+
+    bomb = b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
+    status = await client.refused(400, "POST", maps, bomb, kind="application/yaml")
+
+    assert "aliases are not supported" in status["message"]
+
+
 async def test_a_dry_run_leaves_nothing_behind(client: Client) -> None:
     made = await client.create(f"{PODS}?dryRun=All", pod("a"))
     assert made["spec"]["schedulerName"] == "default-scheduler"

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from .errors import forbidden, not_found
 from .kinds import Kind
-from .store import Entry, Store
+from .store import Store
+from .tables import Entry
 from .wire import Json
 
 _SYSTEM_NAMESPACES = frozenset(("default", "kube-system", "kube-public"))

@@ -24,7 +24,8 @@ from .metadata import (
 from .options import Write
 from .patching.managers import Manager, note_update
 from .patching.shape import shape_of
-from .store import Entry, Store, encode
+from .store import Store
+from .tables import Entry, encode
 from .wire import Json, now_text
 
 Clock = Callable[[], datetime]

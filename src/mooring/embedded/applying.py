@@ -10,7 +10,7 @@ from .options import Write
 from .patching.apply import Applied, apply, first
 from .patching.managers import Manager
 from .patching.shape import shape_of
-from .store import Entry
+from .tables import Entry
 from .wire import Json, now_text
 
 

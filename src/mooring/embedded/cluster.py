@@ -16,7 +16,7 @@ from .eviction import evict
 from .listing import list_entries
 from .options import Delete, Write
 from .selection import Selection, read_fields, read_labels
-from .store import Entry
+from .tables import Entry
 from .watching import Event, Watch
 from .wire import Json
 

@@ -9,7 +9,7 @@ from .catalogue import SCALE, STATUS
 from .kinds import Kind, View
 from .rules.custom import Custom
 from .rules.plain import part
-from .store import Change
+from .tables import Change
 from .wire import Json
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -71,7 +71,8 @@ def _kinds(definition: Json) -> Iterator[Kind]:
                 **({"scale": SCALE} if scalable else {}),
             },
             rules=Custom(version),
-            view=None if name == stored else _view(group, name, stored),
+            # Older objects may have been stored in the name of another version.
+            view=_view(group, name, stored) if len(spec["versions"]) > 1 else None,
         )
 
 

@@ -9,7 +9,7 @@ from .api import Api
 from .expecting import expect_before_delete
 from .kinds import Kind
 from .options import Delete, Write
-from .store import Entry
+from .tables import Entry
 from .wire import Json, now_text
 
 _FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}

@@ -16,7 +16,7 @@ from .errors import Refused, bad_request, forbidden, too_many_requests
 from .expecting import expect_before_delete
 from .options import Delete, Write
 from .rules.plain import part
-from .store import Entry
+from .tables import Entry
 from .wire import Json, checked, now_text
 
 _ENDED = ("Succeeded", "Failed")

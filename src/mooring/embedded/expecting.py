@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .errors import bad_request, conflict
 from .kinds import Kind
-from .store import Entry
+from .tables import Entry
 from .wire import Json
 
 _MODIFIED = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .rules.plain import Plain, Rules
-from .store import FieldsOf
+from .tables import FieldsOf
 from .wire import Json, checked
 
 #: The verbs of stored objects, as discovery lists them.

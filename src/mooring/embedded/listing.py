@@ -12,7 +12,8 @@ import msgspec
 from .errors import Refused, bad_request
 from .kinds import Kind
 from .selection import Selection
-from .store import Entry, Store
+from .store import Store
+from .tables import Entry
 
 
 @dataclass(frozen=True, slots=True)

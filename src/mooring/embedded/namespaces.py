@@ -6,7 +6,7 @@ from .api import Api, is_finished
 from .expecting import expect_name, expect_uid, expect_version
 from .options import Write
 from .rules.plain import part
-from .store import Entry
+from .tables import Entry
 from .wire import Json
 
 

@@ -14,7 +14,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from .store import Entry, Store
+from .store import Store
+from .tables import Entry
 
 FILE_NAME = "objects.sqlite"
 

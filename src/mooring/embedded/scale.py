@@ -10,7 +10,7 @@ from .expecting import expect_name, expect_version
 from .kinds import Kind
 from .options import Write
 from .rules.plain import part
-from .store import Entry
+from .tables import Entry
 from .wire import Json, checked
 
 _KEPT_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mooring.objects.selector import EVERYTHING, Requirement, Selector
 
 from .errors import bad_request
-from .store import Entry
+from .tables import Entry
 
 _KEY = r"[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?"
 _SET = re.compile(rf"\s*({_KEY})\s+(in|notin)\s*\(([^()]*)\)\s*", re.ASCII)

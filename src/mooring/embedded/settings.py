@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .store import HISTORY_LIMIT
+from .tables import HISTORY_LIMIT
 
 LOOPBACK = "127.0.0.1"
 
@@ -19,7 +19,7 @@ class Settings:
     #: 0 takes a free one.
     port: int = 0
     #: Whoever knows it may do everything; nobody else may do anything.
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     #: kubectl sends its token over TLS only.
     tls: bool = True
     #: Keeps objects across restarts; without it they live in memory.

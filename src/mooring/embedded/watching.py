@@ -9,7 +9,8 @@ from typing import Literal
 from .errors import expired
 from .kinds import Kind
 from .selection import Selection
-from .store import Change, Entry, Store
+from .store import Store
+from .tables import Change, Entry
 
 Type = Literal["ADDED", "MODIFIED", "DELETED"]
 

@@ -10,7 +10,7 @@ from aiohttp import web
 from mooring.embedded.errors import Refused
 from mooring.embedded.kinds import Kind
 from mooring.embedded.listing import Listed
-from mooring.embedded.store import Entry, encode
+from mooring.embedded.tables import Entry, encode
 
 JSON = "application/json"
 

@@ -13,7 +13,7 @@ from mooring.embedded.columns.column import Column
 from mooring.embedded.errors import bad_request
 from mooring.embedded.kinds import Kind
 from mooring.embedded.listing import Listed
-from mooring.embedded.store import Entry, encode
+from mooring.embedded.tables import Entry, encode
 from mooring.embedded.wire import Json
 
 from .answers import body_of, json_answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ import yaml
 
 from mooring.embedded.errors import bad_request, not_acceptable, unsupported_media
 from mooring.embedded.protobuf import read_protobuf
-from mooring.embedded.store import decode
+from mooring.embedded.tables import decode
 
 Form = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 
@@ -78,6 +79,9 @@ def _json(body: bytes) -> Any:
 
 
 def _yaml(body: bytes) -> Any:
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # Most of what comes as YAML is JSON, which reads a hundred times as fast.
+        return decode(body)
     try:
         raw = yaml.load(body, Loader=_Loader)
         # What JSON cannot say, such as dates and keys that are numbers, is refused or made text.
@@ -87,7 +91,15 @@ def _yaml(body: bytes) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which a date is a text, as in JSON."""
+    """YAML in which a date is a text, as in JSON, and nothing stands for something else.
+
+    A few aliases of aliases would fill the memory.
+    """
+
+    def compose_node(self, parent: Any, index: int) -> Any:
+        if self.check_event(yaml.events.AliasEvent):
+            raise yaml.YAMLError("aliases are not supported")
+        return super().compose_node(parent, index)
 
 
 _Loader.yaml_implicit_resolvers = {

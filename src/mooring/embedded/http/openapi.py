@@ -12,7 +12,7 @@ from typing import Any
 
 from mooring.embedded.kinds import Kind, Kinds
 from mooring.embedded.schema import Field, Type, struct
-from mooring.embedded.store import encode
+from mooring.embedded.tables import encode
 from mooring.embedded.wire import Json
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."

@@ -11,7 +11,7 @@ from mooring.embedded.eviction import evict
 from mooring.embedded.namespaces import finalize
 from mooring.embedded.rules.plain import part
 from mooring.embedded.scale import scale_of, set_scale
-from mooring.embedded.store import Entry
+from mooring.embedded.tables import Entry
 from mooring.embedded.wire import Json
 
 from . import asking

@@ -12,7 +12,8 @@ from mooring.embedded.errors import Refused
 from mooring.embedded.kinds import Kind
 from mooring.embedded.listing import list_entries, read_version
 from mooring.embedded.selection import Selection
-from mooring.embedded.store import Entry, Store, encode
+from mooring.embedded.store import Store
+from mooring.embedded.tables import Entry, encode
 from mooring.embedded.watching import Watch
 
 from .answers import JSON
@@ -75,7 +76,8 @@ class Stream:
                 lines = [_line(each.type, self._shown(each.entry)) for each in events]
                 await response.write(b"".join(lines))
             try:
-                await asyncio.wait_for(watch.wait(), bookmark_seconds)
+                async with asyncio.timeout(bookmark_seconds):
+                    await watch.wait()
             except TimeoutError:
                 await response.write(self._bookmark(watch.version, None))
 

@@ -12,7 +12,7 @@ from mooring.embedded.deleting import delete, delete_all
 from mooring.embedded.errors import bad_request, method_not_allowed
 from mooring.embedded.listing import list_entries
 from mooring.embedded.options import Delete, Write
-from mooring.embedded.store import Entry
+from mooring.embedded.tables import Entry
 from mooring.embedded.wire import Json
 
 from . import asking
@@ -86,7 +86,7 @@ class Verbs:
             return send_form(request.query, at.kind, want, [entry])
         response = json_bytes(body_of(at.kind, entry), code)
         for warning in warnings:
-            text = warning.replace("\\", "\\\\").replace('"', '\\"')
+            text = warning.encode("unicode_escape").decode().replace('"', '\\"')
             response.headers.add("Warning", f'299 - "{text}"')
         return response
 

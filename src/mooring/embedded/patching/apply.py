@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mooring.embedded.errors import Refused
-from mooring.embedded.store import decode, encode
+from mooring.embedded.tables import decode, encode
 from mooring.embedded.wire import Json
 
 from .field_sets import Path, Paths, is_item, item_step, paths_of, place, same_at

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mooring.embedded.store import decode, encode
+from mooring.embedded.tables import decode, encode
 from mooring.embedded.wire import Json
 
 from .shape import Shape

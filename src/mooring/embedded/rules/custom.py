@@ -11,7 +11,7 @@ from mooring.embedded.errors import Fault, bad_request, invalid_value, required
 from mooring.embedded.names import dns_1035_faults, subdomain_faults
 from mooring.embedded.wire import checked
 
-from .json_schema import fill_defaults, pruned, schema_faults
+from .json_schema import fill_defaults, pruned, schema_faults, shape_faults
 from .plain import Json, Rules, fill, part
 
 #: Groups that custom resources may not add to.
@@ -140,6 +140,13 @@ class Definitions(Rules):
             yield required("spec.scope", "must be Cluster or Namespaced")
         yield from _version_faults(spec.get("versions") or [])
 
+    def update_faults(self, item: Json, old: Json) -> Iterator[Fault]:
+        spec, before = item["spec"], old["spec"]
+        if spec.get("scope") != before.get("scope"):
+            yield invalid_value("spec.scope", spec.get("scope"), "field is immutable")
+        if spec["names"]["kind"] != before["names"]["kind"]:
+            yield invalid_value("spec.names.kind", spec["names"]["kind"], "field is immutable")
+
 
 def _version_faults(versions: list[Json]) -> Iterator[Fault]:
     if sum(1 for each in versions if each.get("storage")) != 1:
@@ -147,5 +154,8 @@ def _version_faults(versions: list[Json]) -> Iterator[Fault]:
         yield invalid_value("spec.versions", len(versions), detail)
     for index, each in enumerate(versions):
         yield from dns_1035_faults(f"spec.versions[{index}].name", each.get("name", ""))
-        if not part(part(each, "schema"), "openAPIV3Schema"):
-            yield required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
+        at = f"spec.versions[{index}].schema.openAPIV3Schema"
+        schema = part(part(each, "schema"), "openAPIV3Schema")
+        if not schema:
+            yield required(at, "schemas are required")
+        yield from shape_faults(schema, at)

@@ -35,6 +35,34 @@ _MOST = {
 }
 
 
+_PARTS: dict[str, tuple[type, ...]] = {
+    "additionalProperties": (dict, bool),
+    "enum": (list,),
+    "items": (dict,),
+    "pattern": (str,),
+    "properties": (dict,),
+    "required": (list,),
+    "type": (str,),
+    **dict.fromkeys((*_MINIMA, *_MAXIMA, *_LEAST, *_MOST), (int, float)),
+}
+
+
+def shape_faults(schema: Json, at: str) -> Iterator[Fault]:
+    """What is wrong with a schema itself, so that it can be relied on later."""
+    for name, types in _PARTS.items():
+        value = schema.get(name)
+        if value is not None and not isinstance(value, types):
+            yield invalid_value(f"{at}.{name}", value, f"must be {types[0].__name__}")
+            return
+    below = {f"properties[{key}]": child for key, child in (schema.get("properties") or {}).items()}
+    below |= {name: schema[name] for name in ("items", "additionalProperties") if name in schema}
+    for name, child in below.items():
+        if isinstance(child, dict):
+            yield from shape_faults(child, f"{at}.{name}")
+        elif not isinstance(child, bool) or name != "additionalProperties":
+            yield invalid_value(f"{at}.{name}", child, "must be an object")
+
+
 def pruned(value: Any, schema: Json) -> Any:
     """The value without the fields that its schema does not know, and without nulls."""
     if isinstance(value, list):
