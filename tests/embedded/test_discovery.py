@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from mooring.embedded.schema import package_structs
 from mooring.embedded.wire import checked
 from tests.embedded.serving import PODS, Client, pod
@@ -208,6 +210,8 @@ async def test_a_definition_takes_its_resources_with_it(client: Client) -> None:
 
     await client.delete(f"{CRDS}/widgets.example.com")
     await client.refused(404, "GET", WIDGETS)
+    with pytest.raises(KeyError):
+        client.running.cluster.find("widgets.example.com", "w", "default")
     await client.create(CRDS, definition())
 
     assert (await client.get(WIDGETS))["items"] == []

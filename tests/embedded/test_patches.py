@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from mooring.embedded.errors import Refused
 from mooring.embedded.patching.apply import Applied, apply, first
 from mooring.embedded.patching.field_sets import from_tree, paths_of, to_tree
 from mooring.embedded.patching.json_patch import json_patch
-from mooring.embedded.patching.managers import Manager, managers_of
+from mooring.embedded.patching.managers import Manager, managers_of, note_update
 from mooring.embedded.patching.merge_patch import merge_patch
 from mooring.embedded.patching.shape import shape_of
 from mooring.embedded.patching.strategic import strategic_merge
@@ -264,6 +265,21 @@ def test_items_of_lists_have_owners_of_their_own() -> None:
     result = apply(live, by("one", containers()))
 
     assert result["spec"]["template"]["spec"]["containers"] == [{"name": "b", "image": "i:2"}]
+
+
+def test_an_item_that_others_have_changed_stays_what_it_is() -> None:
+    def containers(*listed: Json) -> Json:
+        return config(template={"spec": {"containers": list(listed)}})
+
+    old = first(by("one", containers({"name": "a", "image": "i:1", "tty": True})))
+    live = deepcopy(old)
+    live["spec"]["template"]["spec"]["containers"][0]["image"] = "i:2"
+    writer = Manager("two", "Update", "", "apps/v1", "", frozenset())
+    note_update(live, old, shape_of("apps.v1.Deployment"), writer)
+
+    result = apply(live, by("one", containers()))
+
+    assert result["spec"]["template"]["spec"]["containers"] == [{"name": "a", "image": "i:2"}]
 
 
 def test_what_was_there_before_anybody_applied_is_not_overwritten() -> None:

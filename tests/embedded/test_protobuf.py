@@ -110,6 +110,22 @@ def test_types_that_are_simpler_in_json(schema: str, raw: bytes, field: str, val
     assert read_protobuf(schema, enveloped("X", raw))[field] == value
 
 
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (message((1, METADATA))[:-1], "it ends within a field"),
+        (b"\x08\x80", "it ends within a number"),
+        (b"\x08" + b"\x80" * 11, "a number is too long"),
+        (b"\x0b", "unknown wire type 3"),
+        (message((1, 7)), "a text or a message is expected"),
+        (message((2, message((4, "text")))), "a number is expected"),
+    ],
+)
+def test_what_breaks_the_format_is_refused(raw: bytes, told: str) -> None:
+    with pytest.raises(Refused, match=told):
+        read_protobuf("core.v1.Pod", enveloped("Pod", raw))
+
+
 @given(st.binary(max_size=60), st.booleans())
 def test_noise_is_refused_or_read(noise: bytes, wrapped: bool) -> None:
     body = enveloped("Pod", noise) if wrapped else b"k8s\x00" + noise

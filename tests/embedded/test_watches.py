@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given
@@ -110,6 +111,21 @@ async def test_a_watch_ends_when_its_time_is_up(client: Client) -> None:
     async with asyncio.timeout(20):
         async with client.watch(f"{PODS}?watch=1&timeoutSeconds=1") as events:
             assert [each async for each in events] == []
+
+
+async def test_a_quiet_watch_ends_with_its_client(client: Client) -> None:
+    table = client.running.api.store.table("pods")
+    async with client.watch(f"{PODS}?watch=1"):
+        await until(lambda: len(table.waiting) == 1)
+
+    await until(lambda: not table.waiting)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Lets the server do its part."""
+    async with asyncio.timeout(20):
+        while not true():  # noqa: ASYNC110 - the other side of a connection gives no sign
+            await asyncio.sleep(0.005)
 
 
 async def test_a_watch_of_one_object(client: Client) -> None:

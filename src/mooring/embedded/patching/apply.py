@@ -46,8 +46,6 @@ def apply(live: Json, wanted: Applied) -> Json:
         raise _conflicting(conflicts)
     others = [replace(each, paths=each.paths - contested) for each in others]
     dropped = frozenset[Path]().union(*(each.paths for each in before)) - mine
-    for each in others:
-        dropped -= each.paths
     _prune(merged, dropped, mine.union(*(each.paths for each in others)), shape)
     name_managers(merged, [*others, _latest(wanted.manager, mine, before, merged == live)])
     return merged
