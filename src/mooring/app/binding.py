@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from random import uniform
 
-from mooring.client.api import Api
 from mooring.client.errors import ApiError, OutcomeUnknown, Unreachable
+from mooring.client.requests import Requests
 from mooring.engine.actions import BindPod, PodRef
 from mooring.engine.events import BindingFailed, Bound
 
@@ -26,7 +26,7 @@ class Binder:
     the pod is read again, for as long as it takes: until then its place stays taken.
     """
 
-    def __init__(self, api: Api, may_act: Callable[[], bool]) -> None:
+    def __init__(self, api: Requests, may_act: Callable[[], bool]) -> None:
         self._api = api
         self._may_act = may_act
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
-from mooring.client.api import MERGE_PATCH, Api
+from mooring.client.api import MERGE_PATCH
 from mooring.client.errors import ApiError, OutcomeUnknown, Unreachable
+from mooring.client.requests import Requests
 from mooring.engine.actions import PodRef, RecordEvent
 
 from . import bodies
@@ -52,7 +53,7 @@ class ClusterEvents:
 
     def __init__(
         self,
-        api: Api,
+        api: Requests,
         instance: str,
         *,
         clock: Callable[[], float],

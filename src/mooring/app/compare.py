@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from mooring.client.api import Api
 from mooring.client.errors import ClientError
+from mooring.client.requests import Requests
 from mooring.client.resources import RESOURCES
 from mooring.cluster import Cluster
 from mooring.cluster.check import check
@@ -24,7 +24,7 @@ _PAGE = 500
 _MOST_TOLD = 50
 
 
-async def compare(api: Api, cluster: Cluster) -> None:
+async def compare(api: Requests, cluster: Cluster) -> None:
     """Lists nodes and pods anew and logs what differs, and what extended resources there are."""
     try:
         nodes, pods = await _listed(api, "Node"), await _listed(api, "Pod")
@@ -44,7 +44,7 @@ async def compare(api: Api, cluster: Cluster) -> None:
         _log.info("Extended resource", figures=line)
 
 
-async def _listed(api: Api, kind: str) -> list[Any]:
+async def _listed(api: Requests, kind: str) -> list[Any]:
     """All objects of a kind that can be read."""
     known, items = reader(kind), []
     params: dict[str, str | int] = {"limit": _PAGE}

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from mooring.client.api import Api
+from mooring.client.requests import Requests
 from mooring.engine.actions import (
     Action,
     BindPod,
@@ -45,7 +45,7 @@ class Performer:
     """Performs actions, a bounded number at a time."""
 
     def __init__(
-        self, api: Api, scheduler: Scheduler, *, may_act: Callable[[], bool], instance: str
+        self, api: Requests, scheduler: Scheduler, *, may_act: Callable[[], bool], instance: str
     ) -> None:
         engine = scheduler.engine
         self._nodes = engine.cluster.nodes

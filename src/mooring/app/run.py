@@ -13,6 +13,7 @@ from pathlib import Path
 from mooring.client.api import Api
 from mooring.client.connection import Connection
 from mooring.client.reflector import Reflector
+from mooring.client.requests import Requests
 from mooring.client.resources import RESOURCES, Resource
 from mooring.engine import Engine
 from mooring.objects.decode import KINDS, Reader, reader
@@ -101,13 +102,14 @@ async def schedule(
         running = Running(api, engine, settings.identity, leadership, recorder)
         if settings.serving is not None:
             authorizer = Authorizer(api, settings.authorization)
-            told = _content(engine, metrics, running)
+            told = content(engine, metrics, running)
             await stack.enter_async_context(serving(settings.serving, told, authorizer))
         _on_signals(running)
         return await running.run()
 
 
-def _content(engine: Engine, metrics: Metrics, running: Running) -> Content:
+def content(engine: Engine, metrics: Metrics, running: Running) -> Content:
+    """What the endpoints of a running scheduler tell."""
     return Content(
         metrics=metrics.text,
         resources=lambda: pod_resources(engine),
@@ -132,7 +134,7 @@ class Running:
 
     def __init__(
         self,
-        api: Api,
+        api: Requests,
         engine: Engine,
         identity: str,
         leadership: Leadership | None = None,
@@ -145,6 +147,8 @@ class Running:
         self.scheduler = Scheduler(engine, recorder=recorder)
         self._reflectors = _reflectors(api, engine, Feed(self.scheduler.tell, recorder), recorder)
         self._stopping = asyncio.Event()
+        #: Set once it schedules.
+        self.leads = asyncio.Event()
         self._performer: Performer | None = None
         self._comparison: asyncio.Task[None] | None = None
 
@@ -216,6 +220,7 @@ class Running:
             self._api, self.scheduler, may_act=may_act, instance=self._identity
         )
         self.scheduler.lead(self._performer)
+        self.leads.set()
 
     async def _leave(self) -> None:
         """Finishes what was decided, then makes way for another."""
@@ -233,7 +238,9 @@ class Running:
             await self._performer.stop()
 
 
-def _reflectors(api: Api, engine: Engine, feed: Feed, recorder: Recorder | None) -> list[Reflector]:
+def _reflectors(
+    api: Requests, engine: Engine, feed: Feed, recorder: Recorder | None
+) -> list[Reflector]:
     """One for each kind that scheduling reads, and for each that a plugin asked for."""
     wanted: dict[Resource, Reader] = {RESOURCES[kind]: reader(kind) for kind in sorted(KINDS)}
     for kind in engine.handles.kinds:

@@ -8,8 +8,9 @@ from datetime import datetime
 
 import msgspec
 
-from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Api
+from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from mooring.client.errors import ApiError, OutcomeUnknown, Unreachable
+from mooring.client.requests import Requests
 from mooring.engine.actions import EvictPod, PatchPodStatus, WriteVolumes
 from mooring.engine.events import BindingFailed, Evicted, EvictionFailed
 from mooring.framework.plugin import VolumeWrite
@@ -44,7 +45,7 @@ _volume = msgspec.json.Decoder(_Volume).decode
 class Writer:
     """Performs the writes that the engine asks for."""
 
-    def __init__(self, api: Api, today: Callable[[], datetime]) -> None:
+    def __init__(self, api: Requests, today: Callable[[], datetime]) -> None:
         self._api = api
         self._today = today
 

@@ -15,7 +15,7 @@ import typer
 
 from mooring import __version__
 
-from . import bench, conform, replay, run, simulate, study, webhook
+from . import bench, conform, replay, run, simulate, study, up, webhook
 from .errors import report
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 app.command("simulate")(simulate.simulate)
 app.command("run")(run.run)
+app.command("up")(up.up)
 app.command("webhook")(webhook.webhook)
 app.command("conform")(conform.conform)
 app.command("replay")(replay.replay)

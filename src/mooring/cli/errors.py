@@ -17,9 +17,12 @@ def report(error: Exception, *, debug: bool) -> int:
     """Prints an error; returns the exit code."""
     # Here, because the command that failed has loaded these already.
     from mooring.app.certificates import CertificateError
+    from mooring.app.kubeconfigs import KubeconfigError
     from mooring.bench.problems import WorkloadError
     from mooring.client.connection import CredentialsError
     from mooring.config import ConfigError
+    from mooring.embedded.hollow.shapes import ShapeError
+    from mooring.embedded.persistence import DataDirError
     from mooring.engine.registry import RegistryError
     from mooring.simulate.problems import InputError
 
@@ -27,8 +30,17 @@ def report(error: Exception, *, debug: bool) -> int:
         for problem in error.problems:
             print(plain(f"{error.source}: {problem}"), file=sys.stderr)
         return BAD_INPUT
-    bad = InputError | RegistryError | WorkloadError | CredentialsError | CertificateError
-    if isinstance(error, bad):
+    unusable = (
+        InputError,
+        RegistryError,
+        WorkloadError,
+        CredentialsError,
+        CertificateError,
+        KubeconfigError,
+        ShapeError,
+        DataDirError,
+    )
+    if isinstance(error, unusable):
         print(plain(str(error)), file=sys.stderr)
         return BAD_INPUT
     if isinstance(error, OSError) and error.filename is not None:

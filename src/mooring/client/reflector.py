@@ -11,10 +11,10 @@ from contextlib import aclosing
 
 from mooring.objects.decode import ListMeta, Reader, reader
 
-from .api import Api, Params
 from .connection import CredentialsError
 from .errors import ApiError, ClientError, OutcomeUnknown
 from .mirror import UNREADABLE, Mirror, Sink
+from .requests import Params, Requests
 from .resources import Resource
 
 __all__ = ["Reflector", "Sink"]
@@ -40,7 +40,7 @@ class Reflector:
 
     def __init__(  # noqa: PLR0913  # each is one independent setting with a default
         self,
-        api: Api,
+        api: Requests,
         resource: Resource,
         sink: Sink,
         *,

@@ -1,0 +1,133 @@
+"""A store in the same process, asked as an API server is: the same paths, bodies and refusals.
+
+So everything that talks to an API server runs against the store without sockets and without
+noticing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from random import uniform
+
+from mooring.client.errors import ApiError
+from mooring.client.requests import Params
+from mooring.embedded.api import Api
+from mooring.embedded.binding import bind
+from mooring.embedded.deleting import delete
+from mooring.embedded.errors import Refused, method_not_allowed
+from mooring.embedded.eviction import evict
+from mooring.embedded.http import asking
+from mooring.embedded.http.answers import body_of, list_head
+from mooring.embedded.http.media import read_object
+from mooring.embedded.http.patches import patched, read_patch
+from mooring.embedded.http.paths import Address, locate
+from mooring.embedded.listing import list_entries, read_version
+from mooring.embedded.options import Delete, Write
+from mooring.embedded.store import Entry, encode
+from mooring.embedded.watching import Watch
+
+_JSON = "application/json"
+_DONE = encode({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})
+_WRITE = Write(manager="mooring")
+
+
+class DirectApi:
+    """Requests that are answered by the store itself."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def get(self, path: str, params: Params | None = None) -> bytes:
+        with _refusals():
+            at = self._at(path)
+            if at.name:
+                entry = self._api.get(at.kind, at.namespace, at.name)
+                return await self._shown(at, entry)
+            return await self._list(at, _query(params))
+
+    async def post(self, path: str, body: bytes, params: Params | None = None) -> bytes:
+        with _refusals():
+            at, raw = self._at(path), read_object(_JSON, body)
+            if at.part == "binding":
+                bind(self._api, at.namespace, at.name, raw, _WRITE)
+            elif at.part == "eviction":
+                evict(self._api, at.namespace, at.name, raw, _WRITE)
+            elif at.name:
+                raise method_not_allowed(at.kind.resource, "POST")
+            else:
+                return await self._shown(at, self._api.create(at.kind, at.namespace, raw, _WRITE))
+            await self._api.store.until_settled(self._api.store.version)
+            return _DONE
+
+    async def put(self, path: str, body: bytes) -> bytes:
+        with _refusals():
+            at = self._at(path)
+            return await self._written(at, read_object(_JSON, body))
+
+    async def patch(self, path: str, body: bytes, content_type: str) -> bytes:
+        with _refusals():
+            at = self._at(path)
+            change = read_patch(content_type, body, at.kind.schema)
+            stored = self._api.get(at.kind, at.namespace, at.name).object
+            return await self._written(at, patched(at.kind, stored, change))
+
+    async def delete(self, path: str, body: bytes | None = None) -> bytes:
+        with _refusals():
+            at = self._at(path)
+            options = Delete.read(read_object(_JSON, body) if body else {})
+            done = delete(self._api, at.kind, at.namespace, at.name, options)
+            return await self._shown(at, done.entry)
+
+    async def watch(self, path: str, params: Params) -> AsyncGenerator[bytes, None]:
+        """The lines of a watch, until its time is up."""
+        query, store = _query(params), self._api.store
+        with _refusals():
+            at = self._at(path)
+            selection = asking.selection(query, at.kind, at.namespace)
+            asked = asking.watching(query)
+            watch = Watch(store, at.kind, selection, read_version(asked.version))
+            seconds = asked.timeout_seconds or uniform(1800, 3600)
+            end = asyncio.get_running_loop().time() + seconds
+            while True:
+                for event in watch.ready():
+                    body = body_of(at.kind, event.entry)
+                    yield b'{"type":"%s","object":%s}' % (event.type.encode(), body)
+                try:
+                    async with asyncio.timeout_at(end):
+                        await watch.wait()
+                except TimeoutError:
+                    return
+
+    def _at(self, path: str) -> Address:
+        return locate(self._api.kinds, path)
+
+    async def _list(self, at: Address, query: dict[str, str]) -> bytes:
+        selection = asking.selection(query, at.kind, at.namespace)
+        listed = list_entries(self._api.store, at.kind, selection, asking.page(query))
+        await self._api.store.until_settled(listed.version)
+        items = b",".join(body_of(at.kind, each) for each in listed.entries)
+        return list_head(f"{at.kind.kind}List", at.kind.api_version, listed) + items + b"]}"
+
+    async def _written(self, at: Address, raw: dict[str, object]) -> bytes:
+        write = self._api.update_status if at.part == "status" else self._api.update
+        return await self._shown(at, write(at.kind, at.namespace, at.name, raw, _WRITE))
+
+    async def _shown(self, at: Address, entry: Entry) -> bytes:
+        await self._api.store.until_settled(entry.version)
+        return body_of(at.kind, entry)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What the store refuses is told as an API server's refusal is."""
+    try:
+        yield
+    except Refused as refusal:
+        seconds = refusal.details.get("retryAfterSeconds")
+        raise ApiError(refusal.code, refusal.reason, refusal.message, seconds) from refusal
+
+
+def _query(params: Params | None) -> dict[str, str]:
+    return {key: str(value) for key, value in (params or {}).items()}

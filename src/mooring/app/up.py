@@ -1,0 +1,148 @@
+"""A whole cluster in one process: API server, hollow nodes, controllers and the scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from mooring.client.api import Api as HttpApi
+from mooring.client.credentials import connect
+from mooring.client.requests import Requests
+from mooring.embedded.hollow.making import make, make_nodes
+from mooring.embedded.hollow.running import HollowNodes
+from mooring.embedded.hollow.settings import HollowSettings
+from mooring.embedded.hollow.shapes import ShapeFile
+from mooring.embedded.serving import Running as Server
+from mooring.embedded.serving import serve
+from mooring.embedded.settings import Settings as ServerSettings
+from mooring.engine import Engine
+
+from .authorization import AuthorizationSettings, Authorizer
+from .direct import DirectApi
+from .endpoints import serving
+from .kubeconfigs import written
+from .metrics import Metrics
+from .observations import Observations
+from .run import Running, content
+from .tls_site import ServingSettings
+
+_IDENTITY = "mooring-up"
+_LOOPBACK = "127.0.0.1"
+# Only this machine gets there, and a try-out should need no token for its figures.
+_OPEN = AuthorizationSettings(always_allow_paths=("/*",))
+
+
+class Reach(StrEnum):
+    """How the scheduler talks to the API server, if there is one to talk."""
+
+    DIRECT = "direct"
+    HTTP = "http"
+    NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpSettings:
+    """What is asked of a cluster."""
+
+    server: ServerSettings = field(default_factory=ServerSettings)
+    nodes: ShapeFile
+    #: Objects that are made before the nodes, each with the place where it was written.
+    manifests: tuple[tuple[str, dict[str, Any]], ...] = ()
+    hollow: HollowSettings = field(default_factory=HollowSettings)
+    reach: Reach = Reach.DIRECT
+    kubeconfig: Path | None = None
+    #: Where the scheduler tells how it is; 0 takes a free port.
+    metrics_port: int = 0
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Where the parts of a running cluster are found."""
+
+    server: str
+    kubeconfig: Path
+    nodes: int
+    #: Empty without a scheduler.
+    endpoints: str
+
+
+async def up(
+    settings: UpSettings,
+    engine: Engine,
+    observations: Observations,
+    ready: Callable[[Ready], None],
+    stopping: asyncio.Event,
+) -> None:
+    """Runs a cluster until it is to stop; tells when it is ready."""
+    async with AsyncExitStack() as stack:
+        server = await serve(settings.server)
+        stack.push_async_callback(server.stop)
+        for place, item in settings.manifests:
+            make(server.api, item, place)
+        make_nodes(server.api, settings.nodes.shapes)
+        path = stack.enter_context(written(server.kubeconfig, settings.kubeconfig))
+        hollow = HollowNodes(server.api, settings.hollow)
+        scheduling = None
+        if settings.reach is not Reach.NONE:
+            api = await stack.enter_async_context(_requests(server, settings.reach, path))
+            scheduling = Running(api, engine, _IDENTITY)
+            told = content(engine, Metrics(engine, observations), scheduling)
+            where = ServingSettings(_LOOPBACK, settings.metrics_port)
+            port = await stack.enter_async_context(serving(where, told, Authorizer(api, _OPEN)))
+
+        async def tell() -> None:
+            await hollow.known.wait()
+            endpoints = ""
+            if scheduling is not None:
+                await scheduling.leads.wait()
+                endpoints = f"https://{_LOOPBACK}:{port}"
+            ready(Ready(server.url, path, len(hollow.kubelets.hosts), endpoints))
+
+        await _live([hollow.run(), tell()], scheduling, stopping)
+
+
+async def _live(
+    parts: list[Coroutine[Any, Any, None]], scheduling: Running | None, stopping: asyncio.Event
+) -> None:
+    """Runs all parts until they are to stop; the failure of one is that of all."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(part) for part in parts]
+            if scheduling is None:
+                await stopping.wait()
+            else:
+                await _schedule(scheduling, stopping)
+            for task in tasks:
+                task.cancel()
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+
+
+async def _schedule(running: Running, stopping: asyncio.Event) -> None:
+    """Schedules until it is to stop; what was decided by then is finished."""
+    deciding = asyncio.create_task(running.run())
+    stop = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait((deciding, stop), return_when=asyncio.FIRST_COMPLETED)
+        running.stop()
+        if await deciding or not stopping.is_set():
+            raise RuntimeError("the scheduler has ended")
+    finally:
+        for task in (deciding, stop):
+            task.cancel()
+        await asyncio.gather(deciding, stop, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _requests(server: Server, reach: Reach, kubeconfig: Path) -> AsyncIterator[Requests]:
+    """How the scheduler asks the API server."""
+    if reach is Reach.DIRECT:
+        yield DirectApi(server.api)
+        return
+    async with HttpApi(await connect(str(kubeconfig))) as api:
+        yield api

@@ -1,0 +1,288 @@
+"""The kubelets of all hollow nodes: pods come, are let in or not, run, end and go.
+
+Nothing here waits. Whoever runs this tells what has happened, and comes back when something is due.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+
+import msgspec
+
+from mooring.embedded.api import Api
+from mooring.embedded.deleting import delete
+from mooring.embedded.options import Delete
+from mooring.embedded.store import Entry
+from mooring.embedded.wire import Json, now_text
+from mooring.objects.coexist import Refusal
+from mooring.objects.decode import reader
+from mooring.objects.pod import Pod
+
+from .admission import admit
+from .hosts import Host, Hosts
+from .lives import Life, life_of
+from .pod_statuses import TERMINATED, end, exceed_deadline, reject, run
+from .settings import HollowSettings
+from .timers import Timers
+
+_LOG = logging.getLogger(__name__)
+_READ = reader("Pod")
+
+# So many pods take their turn at once, before others may do something.
+_AT_ONCE = 256
+
+
+class Turn(Enum):
+    """What comes next in the life of a pod."""
+
+    START = auto()
+    END = auto()
+    DEADLINE = auto()
+    STOP = auto()
+
+
+@dataclass(slots=True)
+class Kept:
+    """A pod that a kubelet looks after."""
+
+    uid: str
+    host: Host
+    life: Life
+    #: What was seen or written last; the echo of a write tells nothing.
+    version: int
+    stop_at: float | None = None
+
+
+class Kubelets:
+    """Looks after the pods of all nodes."""
+
+    def __init__(self, api: Api, settings: HollowSettings) -> None:
+        self.hosts = Hosts(api, settings)
+        self._api = api
+        self._settings = settings
+        self._kind = api.kinds["pods"]
+        self._node_at = self._kind.position("spec.nodeName") or 0
+        self._phase_at = self._kind.position("status.phase") or 0
+        self._kept: dict[str, Kept] = {}
+        #: Pods bound to nodes that are not there (yet), by node.
+        self._homeless: dict[str, set[str]] = {}
+        self._timers: Timers[Turn] = Timers()
+
+    @property
+    def next(self) -> float | None:
+        """When something is due."""
+        times = [each for each in (self._timers.next, self.hosts.next) if each is not None]
+        return min(times, default=None)
+
+    def take_node(self, entry: Entry, *, gone: bool) -> None:
+        """A node came, changed or went."""
+        if gone:
+            self._lose(entry.name)
+        elif self.hosts.take(entry):
+            waiting = [self._find(key) for key in sorted(self._homeless.pop(entry.name, ()))]
+            for pod in self.running_first([pod for pod in waiting if pod is not None]):
+                self.take_pod(pod, gone=False)
+
+    def take_pod(self, entry: Entry, *, gone: bool) -> None:
+        """A pod came, changed or went."""
+        key, node = entry.key, entry.fields[self._node_at]
+        kept = self._kept.get(key)
+        if gone:
+            self._forget(key)
+            return
+        if not node or (kept is not None and kept.version == entry.version):
+            return
+        host = self.hosts.find(node)
+        if host is None:
+            self._homeless.setdefault(node, set()).add(key)
+            return
+        try:
+            pod, life = _READ.build(_READ.one.decode(entry.body)), life_of(entry.body)
+        except (msgspec.MsgspecError, ValueError) as error:
+            _LOG.warning("pod %s cannot be read: %s", key, error)
+            return
+        if kept is not None and kept.uid != life.uid:
+            self._forget(key)
+            kept = None
+        if kept is None:
+            self._arrive(entry, pod, life, host)
+        else:
+            self._change(entry, pod, life, kept)
+
+    def running_first(self, pods: list[Entry]) -> list[Entry]:
+        """Those that run have their place; only then the others are asked whether there is room."""
+        return sorted(pods, key=lambda entry: entry.fields[self._phase_at] != "Running")
+
+    def forget_other_nodes(self, names: set[str]) -> None:
+        """Forgets the nodes that are not among these."""
+        for name in {host.node.name for host in self.hosts} - names:
+            self._lose(name)
+
+    def forget_other_pods(self, keys: set[str]) -> None:
+        """Forgets the pods that are not among these."""
+        for key in self._kept.keys() - keys:
+            self._forget(key)
+
+    def act(self) -> bool:
+        """Does what is due; whether there is more of it."""
+        now = self._api.clock().timestamp()
+        self.hosts.renew(now)
+        for _ in range(_AT_ONCE):
+            due = self._timers.due(now)
+            if due is None:
+                return False
+            self._take_turn(*due)
+        return True
+
+    def _arrive(self, entry: Entry, pod: Pod, life: Life, host: Host) -> None:
+        key = entry.key
+        if life.is_finished or (life.grace is not None and not life.is_running):
+            if life.grace is not None:
+                self._let_go(key, life.uid)
+            return
+        if not life.is_running:
+            refusal = admit(pod, host.node, host.pods.values(), coexists=host.coexists)
+            if refusal is not None:
+                self._reject(key, life.uid, host, refusal)
+                return
+        host.pods[key] = pod
+        kept = self._kept[key] = Kept(life.uid, host, life, entry.version)
+        if life.is_running:
+            self._look_ahead(key, kept)
+        elif self._settings.start_seconds:
+            self._after(key, self._settings.start_seconds, Turn.START)
+        else:
+            self._start(key, kept)
+
+    def _change(self, entry: Entry, pod: Pod, life: Life, kept: Kept) -> None:
+        kept.version = entry.version
+        kept.host.pods[entry.key] = pod
+        kept.life = life
+        if life.is_finished:
+            self._forget(entry.key)
+            if life.grace is not None:
+                self._let_go(entry.key, life.uid)
+        elif life.grace is not None:
+            self._look_ahead(entry.key, kept)
+
+    def _look_ahead(self, key: str, kept: Kept) -> None:
+        """Sets the time of what comes next for a pod that runs."""
+        life, now = kept.life, self._api.clock().timestamp()
+        if life.grace is not None:
+            stop_at = now + min(life.grace, self._settings.stop_seconds)
+            # Whoever deletes a pod again can only make it faster.
+            kept.stop_at = stop_at if kept.stop_at is None else min(kept.stop_at, stop_at)
+            self._timers.set(key, kept.stop_at, Turn.STOP)
+            return
+        started = life.status.start_time
+        since = now if started is None else started.timestamp()
+        seconds, deadline = life.seconds(self._settings), life.spec.active_deadline_seconds
+        if deadline is not None and (seconds is None or deadline < seconds):
+            self._timers.set(key, since + deadline, Turn.DEADLINE)
+        elif seconds is not None:
+            self._timers.set(key, since + seconds, Turn.END)
+
+    def _take_turn(self, key: str, turn: Turn) -> None:
+        kept, now = self._kept[key], now_text(self._api.clock())
+        match turn:
+            case Turn.START:
+                self._start(key, kept)
+            case Turn.END:
+                code = kept.life.exit_code
+                self._write(key, kept.uid, lambda pod: end(pod, code, now))
+                self._forget(key)
+            case Turn.DEADLINE:
+                self._write(key, kept.uid, lambda pod: exceed_deadline(pod, now))
+                self._forget(key)
+            case Turn.STOP:
+                self._forget(key)
+                self._let_go(key, kept.uid)
+
+    def _start(self, key: str, kept: Kept) -> None:
+        now = now_text(self._api.clock())
+        entry = self._write(key, kept.uid, lambda pod: run(pod, kept.host.address, now))
+        if entry is not None:
+            kept.version = entry.version
+            self._look_ahead(key, kept)
+
+    def _reject(self, key: str, uid: str, host: Host, refusal: Refusal) -> None:
+        now = now_text(self._api.clock())
+        entry = self._write(key, uid, partial(reject, refusal=refusal, now=now))
+        if entry is not None:
+            event = _rejection(entry, uid, host, refusal, now)
+            self._api.create(self._api.kinds["events"], entry.namespace, event)
+
+    def _let_go(self, key: str, uid: str) -> None:
+        """Tells that a pod that is being deleted has ended, so that it can go."""
+        now = now_text(self._api.clock())
+        entry = self._write(key, uid, lambda pod: _interrupt(pod, now))
+        if entry is not None:
+            options = Delete(grace_seconds=0, uid=uid)
+            delete(self._api, self._kind, entry.namespace, entry.name, options)
+
+    def _write(self, key: str, uid: str, change: Callable[[Json], None]) -> Entry | None:
+        """Writes the status of a pod; None if it is gone, or another has its name."""
+        entry = self._find(key)
+        if entry is None:
+            return None
+        item = entry.object
+        if item["metadata"]["uid"] != uid:
+            return None
+        change(item)
+        return self._api.edit(self._kind, entry.namespace, entry.name, lambda _: item)
+
+    def _find(self, key: str) -> Entry | None:
+        namespace, _, name = key.rpartition("/")
+        return self._api.find(self._kind, namespace, name)
+
+    def _after(self, key: str, seconds: float, turn: Turn) -> None:
+        self._timers.set(key, self._api.clock().timestamp() + seconds, turn)
+
+    def _forget(self, key: str) -> None:
+        self._timers.cancel(key)
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            kept.host.pods.pop(key, None)
+
+    def _lose(self, node: str) -> None:
+        """A node is gone: its pods stay as they are, for others to clear away."""
+        host = self.hosts.find(node)
+        keys = set(host.pods) if host is not None else set()
+        self.hosts.remove(node)
+        for key in keys:
+            self._forget(key)
+        if keys:
+            self._homeless.setdefault(node, set()).update(keys)
+
+
+def _interrupt(pod: Json, now: str) -> None:
+    if pod["status"].get("phase") not in ("Succeeded", "Failed"):
+        end(pod, TERMINATED, now)
+
+
+def _rejection(entry: Entry, uid: str, host: Host, refusal: Refusal, now: str) -> Json:
+    """The event that tells of a rejection."""
+    return {
+        "metadata": {"generateName": f"{entry.name[:200]}."},
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": entry.namespace,
+            "name": entry.name,
+            "uid": uid,
+            "resourceVersion": str(entry.version),
+        },
+        "reason": refusal.reason,
+        "message": refusal.message,
+        "type": "Warning",
+        "count": 1,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "source": {"component": "kubelet", "host": host.node.name},
+        "reportingComponent": "kubelet",
+        "reportingInstance": host.node.name,
+    }

@@ -1,0 +1,112 @@
+"""The statuses that a kubelet writes for pods, one for each turn of their lives."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+from zlib import crc32
+
+from mooring.embedded.conditions import set_condition
+from mooring.embedded.wire import Json
+from mooring.objects.coexist import Refusal
+
+#: 128 plus the number of SIGTERM: what a process leaves that is told to stop, and does.
+TERMINATED = 143
+
+# 10.128.0.0/9: an address follows from the uid, so that nobody has to keep track of them. Two
+# pods may get the same one, and nothing here would notice.
+_FIRST_ADDRESS, _ADDRESSES = int(IPv4Address("10.128.0.0")), 2**23
+
+
+def run(pod: Json, host_ip: str, now: str) -> None:
+    """All containers have started; init containers are done."""
+    status, spec = pod["status"], pod["spec"]
+    status["phase"] = "Running"
+    status.setdefault("startTime", now)
+    address = host_ip if spec.get("hostNetwork") else _address(pod["metadata"]["uid"])
+    status |= {
+        "hostIP": host_ip,
+        "hostIPs": [{"ip": host_ip}],
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "containerStatuses": [_running(each, now) for each in spec["containers"]],
+    }
+    starting = spec.get("initContainers")
+    if starting:
+        status["initContainerStatuses"] = [_after_start(each, now) for each in starting]
+    for kind in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"):
+        set_condition(status, now, type=kind, status="True")
+
+
+def end(pod: Json, exit_code: int, now: str) -> None:
+    """All containers have exited, of themselves or because they were told to."""
+    status = pod["status"]
+    status["phase"] = "Failed" if exit_code else "Succeeded"
+    for name in ("containerStatuses", "initContainerStatuses"):
+        if name in status:
+            status[name] = [_ended(each, exit_code, now) for each in status[name]]
+    why = "PodFailed" if exit_code else "PodCompleted"
+    for kind in ("Ready", "ContainersReady"):
+        set_condition(status, now, type=kind, status="False", reason=why)
+    set_condition(status, now, type="PodReadyToStartContainers", status="False")
+
+
+def exceed_deadline(pod: Json, now: str) -> None:
+    """The pod ran for longer than it may."""
+    end(pod, TERMINATED, now)
+    pod["status"] |= {
+        "reason": "DeadlineExceeded",
+        "message": "Pod was active on the node longer than the specified deadline",
+    }
+
+
+def reject(pod: Json, refusal: Refusal, now: str) -> None:
+    """The pod is not let in, and will never run."""
+    status = pod["status"]
+    status.setdefault("startTime", now)
+    status |= {
+        "phase": "Failed",
+        "reason": refusal.reason,
+        "message": f"Pod was rejected: {refusal.message}",
+    }
+
+
+def _running(container: Json, now: str) -> Json:
+    return {**_identity(container), "ready": True, "started": True, **_since(now)}
+
+
+def _after_start(container: Json, now: str) -> Json:
+    if container.get("restartPolicy") == "Always":
+        return _running(container, now)
+    done = {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}
+    return {
+        **_identity(container),
+        "ready": True,
+        "started": False,
+        "state": {"terminated": done},
+    }
+
+
+def _ended(status: Json, exit_code: int, now: str) -> Json:
+    running = status["state"].get("running")
+    if running is None:
+        return status
+    done = {
+        "exitCode": exit_code,
+        "reason": "Error" if exit_code else "Completed",
+        "startedAt": running["startedAt"],
+        "finishedAt": now,
+    }
+    return {**status, "ready": False, "started": False, "state": {"terminated": done}}
+
+
+def _identity(container: Json) -> Json:
+    image = container.get("image", "")
+    return {"name": container["name"], "image": image, "imageID": image, "restartCount": 0}
+
+
+def _since(now: str) -> Json:
+    return {"state": {"running": {"startedAt": now}}}
+
+
+def _address(uid: str) -> str:
+    return str(IPv4Address(_FIRST_ADDRESS + crc32(uid.encode()) % _ADDRESSES))

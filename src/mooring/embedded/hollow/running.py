@@ -1,0 +1,104 @@
+"""Running hollow nodes: three tasks for all of them, however many there are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from mooring.embedded.api import Api
+from mooring.embedded.errors import Refused
+from mooring.embedded.kinds import Kind
+from mooring.embedded.listing import list_entries
+from mooring.embedded.selection import Selection
+from mooring.embedded.store import Entry
+from mooring.embedded.watching import Event, Watch
+
+from .kubelets import Kubelets
+from .settings import HollowSettings
+
+_ALL = Selection()
+
+# So much of what happened is taken in at once, before others may do something.
+_AT_ONCE = 256
+
+Take = Callable[[Entry, bool], None]
+
+
+class HollowNodes:
+    """The kubelets of a store at work."""
+
+    def __init__(self, api: Api, settings: HollowSettings) -> None:
+        self.kubelets = Kubelets(api, settings)
+        self._api = api
+        #: Set once all nodes that were there are looked after.
+        self.known = asyncio.Event()
+        self._due = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follows nodes and pods until cancelled."""
+        nodes, pods = self._api.kinds["nodes"], self._api.kinds["pods"]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow(nodes, self._list_nodes, self._take_node))
+            # Pods that run already have their places before others are asked for room, so all
+            # nodes come first.
+            await self.known.wait()
+            group.create_task(self._follow(pods, self._list_pods, self._take_pod))
+            group.create_task(self._keep_time())
+
+    async def _follow(
+        self, kind: Kind, listed: Callable[[list[Entry]], list[Entry]], take: Take
+    ) -> None:
+        store = self._api.store
+        while True:
+            found = list_entries(store, kind, _ALL)
+            watch = Watch(store, kind, _ALL, found.version)
+            await self._take_all([(entry, False) for entry in listed(found.entries)], take)
+            if kind.plural == "nodes":
+                self.known.set()
+            try:
+                async for events in watch.events():
+                    await self._take_all(_latest(events), take)
+            except Refused:
+                # So much has happened meanwhile that some of it is forgotten already.
+                continue
+
+    async def _take_all(self, told: Sequence[tuple[Entry, bool]], take: Take) -> None:
+        for start in range(0, len(told), _AT_ONCE):
+            for entry, gone in told[start : start + _AT_ONCE]:
+                take(entry, gone)
+            self._due.set()
+            await asyncio.sleep(0)
+
+    async def _keep_time(self) -> None:
+        """Does what is due, when it is due."""
+        while True:
+            if self.kubelets.act():
+                await asyncio.sleep(0)
+                continue
+            self._due.clear()
+            due = self.kubelets.next
+            seconds = None if due is None else max(0.0, due - self._api.clock().timestamp())
+            try:
+                await asyncio.wait_for(self._due.wait(), seconds)
+            except TimeoutError:
+                continue
+
+    def _take_node(self, entry: Entry, gone: bool) -> None:
+        self.kubelets.take_node(entry, gone=gone)
+
+    def _take_pod(self, entry: Entry, gone: bool) -> None:
+        self.kubelets.take_pod(entry, gone=gone)
+
+    def _list_nodes(self, entries: list[Entry]) -> list[Entry]:
+        self.kubelets.forget_other_nodes({entry.name for entry in entries})
+        return entries
+
+    def _list_pods(self, entries: list[Entry]) -> list[Entry]:
+        self.kubelets.forget_other_pods({entry.key for entry in entries})
+        return self.kubelets.running_first(entries)
+
+
+def _latest(events: list[Event]) -> list[tuple[Entry, bool]]:
+    """How each object is by now: what happened in between does not matter any more."""
+    last = {event.entry.key: event for event in events}
+    return [(event.entry, event.type == "DELETED") for event in last.values()]
