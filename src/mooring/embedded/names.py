@@ -12,7 +12,6 @@ _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_LABEL = re.compile(_LABEL, re.ASCII)
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*", re.ASCII)
-_PATH_SEGMENT = re.compile(r"(?!\.{1,2}\Z)[^/%]+", re.DOTALL)
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
 _VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?", re.ASCII)
 
@@ -57,11 +56,6 @@ def label_name_faults(field: str, name: str) -> Iterator[Fault]:
 
 def dns_1035_faults(field: str, name: str) -> Iterator[Fault]:
     yield from _shaped(field, name, _DNS_1035, _LONGEST_LABEL, _1035_TEXT)
-
-
-def path_segment_faults(field: str, name: str) -> Iterator[Fault]:
-    if not _PATH_SEGMENT.fullmatch(name):
-        yield invalid_value(field, name, "may not be '.' or '..' or contain '/' or '%'")
 
 
 def label_faults(field: str, labels: Mapping[str, Any]) -> Iterator[Fault]:
