@@ -25,7 +25,7 @@ from mooring.embedded.http.patches import patched, read_patch
 from mooring.embedded.http.paths import Address, locate
 from mooring.embedded.listing import list_entries, read_version
 from mooring.embedded.options import Delete, Write
-from mooring.embedded.store import Entry, encode
+from mooring.embedded.tables import Entry, encode
 from mooring.embedded.watching import Watch
 
 _JSON = "application/json"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mooring.embedded.api import Api
-from mooring.embedded.store import Entry
+from mooring.embedded.tables import Entry
 from mooring.embedded.wire import Json, now_text
 from mooring.objects.decode import reader
 from mooring.objects.node import Node

@@ -16,7 +16,7 @@ import msgspec
 from mooring.embedded.api import Api
 from mooring.embedded.deleting import delete
 from mooring.embedded.options import Delete
-from mooring.embedded.store import Entry
+from mooring.embedded.tables import Entry
 from mooring.embedded.wire import Json, now_text
 from mooring.objects.coexist import Refusal
 from mooring.objects.decode import reader

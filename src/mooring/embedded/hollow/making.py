@@ -10,7 +10,7 @@ from mooring.embedded.api import Api
 from mooring.embedded.errors import Refused
 from mooring.embedded.http.discovery import VERSION
 from mooring.embedded.kinds import Kind
-from mooring.embedded.store import Entry
+from mooring.embedded.tables import Entry
 from mooring.embedded.wire import Json, now_text
 
 from .node_statuses import report_ready

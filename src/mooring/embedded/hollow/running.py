@@ -10,7 +10,7 @@ from mooring.embedded.errors import Refused
 from mooring.embedded.kinds import Kind
 from mooring.embedded.listing import list_entries
 from mooring.embedded.selection import Selection
-from mooring.embedded.store import Entry
+from mooring.embedded.tables import Entry
 from mooring.embedded.watching import Event, Watch
 
 from .kubelets import Kubelets
