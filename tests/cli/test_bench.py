@@ -89,7 +89,7 @@ def test_a_missed_threshold_is_an_error(mooring: Mooring, suite: Path) -> None:
         (("absent",), "absent: no such file or directory"),
         (("{suite}", "--labels", "nobody"), "no workload has the labels 'nobody' and matches ''"),
         (("{suite}", "--filter", "("), "missing ), unterminated subpattern"),
-        (("{suite}", "--target", "cloud"), "'cloud' is not one of 'engine'"),
+        (("{suite}", "--target", "cloud"), "'cloud' is not engine, embedded or a kubeconfig file"),
         (
             ("{suite}", "--feature-gates", "Nope=true"),
             "--feature-gates: Nope: unknown feature gate",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import resource
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -58,6 +58,16 @@ class Measured:
         return summary(self.samples or (self.pods_per_second,))
 
 
+def resident_bytes() -> int:
+    """The memory that this process has."""
+    try:
+        with open("/proc/self/statm") as told:
+            return int(told.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        # Elsewhere than on Linux only the highest is told, in KiB.
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
 @dataclass(slots=True)
 class Collector:
     """Watches the pods of some namespaces with some labels."""
@@ -66,6 +76,8 @@ class Collector:
     namespaces: frozenset[str]
     labels: Mapping[str, str]
     stopwatch: Stopwatch
+    #: Tells the memory that the scheduler has.
+    resident: Callable[[], int] = resident_bytes
     _started: float = 0.0
     _processor: float = 0.0
     #: When the first pod that counts was handed over.
@@ -102,7 +114,7 @@ class Collector:
         now = self.stopwatch.seconds
         if now - self._sampled >= MEMORY_SAMPLE_SECONDS:
             self._sampled = now
-            self._memory.append(resident_bytes())
+            self._memory.append(self.resident())
 
     def finish(self) -> Measured:
         """What was measured up to now."""
@@ -116,7 +128,7 @@ class Collector:
             processor_seconds=self.stopwatch.processor_seconds - self._processor,
             placements=tuple(each - self._started for each in self._placements),
             latencies=self._latencies,
-            memory_bytes=(*self._memory, resident_bytes()),
+            memory_bytes=(*self._memory, self.resident()),
         )
 
 
@@ -149,13 +161,3 @@ def summary(values: Sequence[float]) -> dict[str, float]:
     for percentile in PERCENTILES:
         found[f"Perc{percentile}"] = ordered[math.ceil(len(ordered) * percentile / 100) - 1]
     return found
-
-
-def resident_bytes() -> int:
-    """The memory that this process has."""
-    try:
-        with open("/proc/self/statm") as told:
-            return int(told.read().split()[1]) * resource.getpagesize()
-    except OSError:
-        # Elsewhere than on Linux only the highest is told, in KiB.
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

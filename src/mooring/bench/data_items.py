@@ -56,10 +56,15 @@ class DataItems(msgspec.Struct, kw_only=True):
     run: Mapping[str, Any] | None = None
 
 
-def data_items(job: Job, measured: Measured) -> Iterator[DataItem]:
-    """The items of one measurement, the one with the threshold marked by it."""
+def data_items(job: Job, measured: Measured, by: str = "") -> Iterator[DataItem]:
+    """The items of one measurement, the one with the threshold marked by it.
+
+    Where several schedulers are measured, the label `scheduler` tells which one it was.
+    """
     name = f"{_PREFIX}/{job.name}/{measured.name}"
     for item in _items(name, measured):
+        if by:
+            item.labels["scheduler"] = by
         if _is_meant(job, item) and job.workload.threshold_for(job.case.topic):
             bucket = job.selector.data_bucket
             item.data[f"{bucket}Threshold"] = job.workload.threshold_for(job.case.topic)

@@ -27,7 +27,7 @@ from mooring.objects.decode import KINDS, DecodeError, Object, from_builtins
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod
 
-from .collector import SCHEDULED, UNSCHEDULABLE, Collector
+from .collector import SCHEDULED, UNSCHEDULABLE, Collector, resident_bytes
 from .ledger import Entry, Ledger
 from .problems import NotSupported, WorkloadError
 from .stopwatch import Stopwatch
@@ -262,6 +262,12 @@ class EngineTarget:
     def check(self) -> None:
         check(self.engine.cluster)
         self.engine.queue.check()
+
+    def resident_bytes(self) -> int:
+        return resident_bytes()
+
+    def close(self) -> None:
+        """Nothing outlives the target itself."""
 
 
 def _result(actions: Sequence[Action]) -> str:

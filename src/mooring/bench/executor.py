@@ -233,6 +233,7 @@ class Executor:
             frozenset(operation.namespaces),
             operation.label_selector,
             self._target.stopwatch,
+            self._target.resident_bytes,
         )
 
     def _stop_collecting(self, operation: StopCollectingMetrics, index: int) -> None:

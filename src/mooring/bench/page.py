@@ -41,7 +41,7 @@ def page(
         parts.append(_figures(results))
     for result in results:
         for measured in result.measured:
-            parts.append(_measured(result.job.full_name, measured))
+            parts.append(_measured(result.title, measured))
     return "\n".join((*parts, "</html>"))
 
 
@@ -56,7 +56,7 @@ def _provenance(run: Mapping[str, str | int | float]) -> str:
 def _figures(results: Sequence[Result]) -> str:
     rows = ["<tr>" + "".join(f"<th>{header}" for header in _HEADERS)]
     for result in results:
-        name = escape(result.job.full_name)
+        name = escape(result.title)
         if not result.measured:
             why = escape(f"{result.outcome.value}: {result.why}")
             rows.append(f"<tr><td>{name}<td colspan=7 style='text-align:left'>{why}")

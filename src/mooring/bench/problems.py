@@ -14,5 +14,9 @@ class NotPlaced(RuntimeError):
     """A run whose time means nothing, because a pod that should have a node has none."""
 
 
+class Broken(RuntimeError):
+    """A run that came to nothing: the API server refused, or the scheduler went away."""
+
+
 class NotSupported(Exception):
     """A workload that needs what Mooring does not have; the text says what."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,7 +16,7 @@ from .collector import Measured
 from .data_items import DataItem, check_selector, data_items, missed
 from .executor import Executor
 from .parameters import DECLARED_FEATURES, resolved
-from .problems import NotPlaced, NotSupported
+from .problems import Broken, NotPlaced, NotSupported
 from .support import check_support
 from .target import Target
 from .templates import Templates
@@ -47,9 +48,15 @@ class Result:
     why: str = ""
     measured: tuple[Measured, ...] = ()
     items: tuple[DataItem, ...] = ()
+    #: The scheduler that was measured, where there are several.
+    by: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.job.full_name} ({self.by})" if self.by else self.job.full_name
 
 
-def run(job: Job, make_target: MakeTarget) -> Result:
+def run(job: Job, make_target: MakeTarget, by: str = "") -> Result:
     """Runs a workload on a fresh target.
 
     It counts only if every pod that should be placed was, and if the target does not contradict
@@ -61,21 +68,21 @@ def run(job: Job, make_target: MakeTarget) -> Result:
     blueprints = Blueprints(templates, int(job.workload.params.get(DECLARED_FEATURES, 0)))
     try:
         check_support(operations, templates, job.case.written.default_pod_template_path)
-        target = make_target(job)
-        executor = Executor(job, target, blueprints)
-        executor.run(operations)
-        target.check()
+        with closing(make_target(job)) as target:
+            executor = Executor(job, target, blueprints)
+            executor.run(operations)
+            target.check()
     except NotSupported as missing:
-        return Result(job, Outcome.NOT_SUPPORTED, str(missing))
+        return Result(job, Outcome.NOT_SUPPORTED, str(missing), by=by)
     except ConfigError as refused:
         told = "; ".join(map(str, refused.problems))
-        return Result(job, Outcome.NOT_SUPPORTED, told)
-    except (NotPlaced, AssertionError) as failed:
-        return Result(job, Outcome.FAILED, str(failed))
+        return Result(job, Outcome.NOT_SUPPORTED, told, by=by)
+    except (NotPlaced, Broken, AssertionError) as failed:
+        return Result(job, Outcome.FAILED, str(failed), by=by)
     finally:
         gc.unfreeze()
     measured = tuple(executor.measured)
-    items = tuple(item for each in measured for item in data_items(job, each))
+    items = tuple(item for each in measured for item in data_items(job, each, by))
     below = missed(job, items)
     outcome = Outcome.MEASURED if below is None else Outcome.BELOW
-    return Result(job, outcome, below or "", measured, items)
+    return Result(job, outcome, below or "", measured, items, by)

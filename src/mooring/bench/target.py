@@ -58,3 +58,11 @@ class Target(Protocol):
     def check(self) -> None:
         """Raises AssertionError if the target contradicts itself."""
         ...
+
+    def resident_bytes(self) -> int:
+        """The memory that the scheduler has."""
+        ...
+
+    def close(self) -> None:
+        """Ends it, and takes away what was made on it."""
+        ...

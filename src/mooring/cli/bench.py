@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from .bench_options import ENGINE, Batching, BatchingWays, OnAnyTarget, Schedulers
 from .progress import ProgressBar
 from .text import plain
 
@@ -75,9 +76,11 @@ def run(  # noqa: PLR0913 - one for each option
     ],
     pattern: Filter = "",
     labels: Labels = "performance",
-    target: OnTarget = TargetName.ENGINE,
+    target: OnAnyTarget = ENGINE,
+    scheduler: Schedulers = None,
     count: Annotated[int, typer.Option(min=1, help="How often to run each workload.")] = 1,
     feature_gates: Gates = "",
+    batching: BatchingWays = Batching.DEFAULT,
     out: Out = None,
     profile: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a profile of each run.")
@@ -89,20 +92,19 @@ def run(  # noqa: PLR0913 - one for each option
     well, 1 when a threshold was missed or a run failed, 2 when the input cannot be used.
     """
     # Here, so that the other commands start without NumPy.
-    from mooring.bench.run import run as run_job
-
-    from .bench_targets import engine_targets, profiled
+    from .bench_contenders import contenders
+    from .bench_targets import run_job
 
     jobs = _chosen(path, pattern, labels)
     results: list[Result] = []
-    with ProgressBar() as bar:
-        make_target = engine_targets(feature_gates, bar.update)
-        for number, job in enumerate(job for job in jobs for _ in range(count)):
-            bar.stage(f"{number + 1}/{len(jobs) * count} {plain(job.full_name)}", _pods(job))
-            if profile is None:
-                results.append(run_job(job, make_target))
-            else:
-                results.append(profiled(job, make_target, profile))
+    with (
+        ProgressBar() as bar,
+        contenders(target, scheduler or (), batching, feature_gates, bar.update) as measured,
+    ):
+        runs = [(job, by) for job in jobs for _ in range(count) for by in measured]
+        for number, (job, by) in enumerate(runs):
+            bar.stage(f"{number + 1}/{len(runs)} {plain(job.full_name)}", _pods(job))
+            results.append(run_job(job, by.make_target, by.name, profile))
             _tell_one(results[-1])
     _tell(results, [], target, out)
 
@@ -142,7 +144,7 @@ def growth(  # noqa: PLR0913 - one for each option
             for job in jobs
         ]
     results = [result for each in grown for result in each.results]
-    _tell(results, grown, target, out)
+    _tell(results, grown, target.value, out)
 
 
 @app.command("gates")
@@ -249,14 +251,14 @@ def _tell_one(result: Result) -> None:
     if sys.stderr.isatty():
         return
     rates = ", ".join(f"{each.pods_per_second:,.0f} pods/s" for each in result.measured)
-    told = plain(f"{result.job.full_name}: {rates or result.outcome.value}")
+    told = plain(f"{result.title}: {rates or result.outcome.value}")
     print(told, file=sys.stderr, flush=True)
 
 
 def _tell(
     results: Sequence[Result],
     grown: Sequence[Growth],
-    target: TargetName,
+    target: str,
     out: Path | None,
 ) -> None:
     """Shows and writes results; ends the command with the exit code for them."""
@@ -264,12 +266,14 @@ def _tell(
     from mooring.bench.page import page
     from mooring.bench.records import provenance
 
-    from .bench_tables import figures, growths
+    from .bench_tables import figures, growths, side_by_side
 
     print(figures(results))
+    if len({result.by for result in results}) > 1:
+        print(f"\n{side_by_side(results)}")
     if grown:
         print(f"\n{growths(grown)}")
-    made_by = provenance(("mooring", *map(plain, sys.argv[1:])), target.value)
+    made_by = provenance(("mooring", *map(plain, sys.argv[1:])), target)
     if out is not None:
         items = [item for result in results for item in result.items]
         write(out / "results.json", DataItems(data_items=items, run=made_by))
@@ -284,4 +288,4 @@ def _tell(
 def _notes(results: Sequence[Result]) -> Iterator[str]:
     for result in results:
         if result.why:
-            yield f"{result.job.full_name}: {result.outcome.value}: {result.why}"
+            yield f"{result.title}: {result.outcome.value}: {result.why}"

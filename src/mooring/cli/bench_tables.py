@@ -21,19 +21,49 @@ from .text import plain
 # Output that goes to a file or a pipe is not wrapped.
 _NO_LIMIT = 10_000
 
+_SCHEDULER = "SCHEDULER"
 _FIGURES = ("WORKLOAD", "PODS", "PODS/S", "DECISIONS/S", "P50 MS", "P99 MS", "CPU US/POD", "MB")
 
 
 def figures(results: Sequence[Result]) -> str:
     """What each run measured, and what came of it."""
     rows: list[tuple[str, ...]] = []
+    several = any(result.by for result in results)
     for result in results:
         told = "" if result.outcome is Outcome.MEASURED else result.outcome.value
+        named = (result.job.full_name, result.by) if several else (result.job.full_name,)
         if not result.measured:
-            rows.append((result.job.full_name, *("-",) * 7, told))
+            rows.append((*named, *("-",) * 7, told))
         for measured in result.measured:
-            rows.append((result.job.full_name, *cells(measured), told))
-    return _printed(_table((*_FIGURES, ""), rows))
+            rows.append((*named, *cells(measured), told))
+    first, *others = _FIGURES
+    headers = (first, _SCHEDULER, *others, "") if several else (first, *others, "")
+    return _printed(_table(headers, rows))
+
+
+def side_by_side(results: Sequence[Result]) -> str:
+    """Pods a second of each scheduler on each workload, and how many times the last one's."""
+    names = list(dict.fromkeys(result.by for result in results))
+    rows = []
+    for workload in dict.fromkeys(result.job.full_name for result in results):
+        rates = [_rate(results, workload, name) for name in names]
+        last = rates[-1]
+        cells = [f"{rate:,.0f}" if rate else "-" for rate in rates]
+        for at, rate in enumerate(rates[:-1]):
+            cells[at] += f" ({rate / last:.2f}x)" if rate and last else ""
+        rows.append((workload, *cells))
+    return _printed(_table(("PODS/S", *names), rows))
+
+
+def _rate(results: Sequence[Result], workload: str, by: str) -> float | None:
+    """The median of a scheduler's runs of a workload that came to something."""
+    rates = [
+        measured.pods_per_second
+        for result in results
+        if (result.job.full_name, result.by) == (workload, by)
+        for measured in result.measured
+    ]
+    return median(rates) if rates else None
 
 
 def growths(grown: Sequence[Growth]) -> str:
@@ -85,7 +115,7 @@ def _exponent(value: float | None) -> str:
 def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for at, header in enumerate(headers):
-        is_text = at == 0 or at == len(_FIGURES)
+        is_text = at == 0 or header in (_SCHEDULER, "")
         table.add_column(header, justify="left" if is_text else "right", overflow="fold")
     for row in rows:
         # As texts, because a string would be searched for markup.

@@ -134,8 +134,10 @@ class Api:
     async def patch(self, path: str, body: bytes, content_type: str) -> bytes:
         return await self._request("PATCH", path, body, content_type=content_type)
 
-    async def delete(self, path: str, body: bytes | None = None) -> bytes:
-        return await self._request("DELETE", path, body)
+    async def delete(
+        self, path: str, body: bytes | None = None, params: Params | None = None
+    ) -> bytes:
+        return await self._request("DELETE", path, body, params=params)
 
     async def watch(self, path: str, params: Params) -> AsyncGenerator[bytes, None]:
         """The lines of a watch until the server ends it; raises when the connection is dead."""

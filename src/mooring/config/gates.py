@@ -80,6 +80,9 @@ _OWN = {
     "EquivalenceCache": _Stage.ON,
 }
 
+#: The gates that only Mooring knows.
+OWN = frozenset(_OWN)
+
 _STAGES = _KUBERNETES | _OWN
 _DEFAULTS = {name: stage not in (_Stage.OFF, _Stage.NOT_YET) for name, stage in _STAGES.items()}
 

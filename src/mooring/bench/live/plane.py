@@ -1,0 +1,75 @@
+"""The control plane that workloads are run on: an API server, and a loop to talk to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvloop
+
+from mooring.bench.problems import Broken, WorkloadError
+from mooring.client import RESOURCES, Api, ClientError, connect
+
+from .cleaning import has_any
+
+_T = TypeVar("_T")
+
+# Deleting many objects in one request takes its time.
+_TIMEOUT_SECONDS = 120.0
+
+
+class Plane:
+    """An API server. Time on it passes only within `run`, so nothing is told in between."""
+
+    def __init__(self, kubeconfig: Path, loop: asyncio.AbstractEventLoop, api: Api) -> None:
+        self.kubeconfig = kubeconfig
+        self.api = api
+        self._loop = loop
+
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Does something, and lets everything else that is under way go on meanwhile."""
+        try:
+            return self._loop.run_until_complete(work)
+        except ClientError as error:
+            raise Broken(f"{self.kubeconfig}: {error}") from error
+
+    def task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Begins something that goes on whenever something is run."""
+        return self._loop.create_task(work)
+
+
+@contextmanager
+def opened(kubeconfig: Path) -> Iterator[Plane]:
+    """Connects to an API server that has neither nodes nor pods.
+
+    On any other, figures would mean nothing, and somebody's pods would be scheduled by whatever is
+    measured.
+    """
+    loop = uvloop.new_event_loop()
+    try:
+        connection = loop.run_until_complete(connect(str(kubeconfig)))
+        api = Api(connection, user_agent="mooring-bench", timeout=_TIMEOUT_SECONDS)
+        loop.run_until_complete(api.__aenter__())
+        try:
+            loop.run_until_complete(_check_empty(api, kubeconfig))
+            yield Plane(kubeconfig, loop, api)
+        finally:
+            loop.run_until_complete(api.__aexit__(None, None, None))
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+async def _check_empty(api: Api, kubeconfig: Path) -> None:
+    for kind in ("Node", "Pod"):
+        resource = RESOURCES[kind]
+        try:
+            is_used = await has_any(api, resource.path())
+        except ClientError as error:
+            raise WorkloadError(kubeconfig, error) from None
+        if is_used:
+            told = f"has {resource.plural} already: benchmarks need a cluster of their own"
+            raise WorkloadError(kubeconfig, told)

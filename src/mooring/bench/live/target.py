@@ -1,0 +1,221 @@
+"""An API server and a scheduler beside it, as something to run a workload on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+from mooring.bench.collector import Collector
+from mooring.bench.ledger import Entry, Ledger
+from mooring.bench.problems import Broken
+from mooring.bench.stopwatch import Stopwatch
+from mooring.bench.templates import Manifest
+from mooring.client import RESOURCES, Reflector
+
+from .cleaning import clean
+from .plane import Plane
+from .pods import SEEN_POD, PodNotes, SeenPod
+from .process import SchedulerProcess
+from .verdict import check_nodes
+from .volumes import SEEN_VOLUME, VolumeNotes, bind_claim
+from .writing import Key, Writer
+
+# Between two looks at whether somebody is still waited for. Placements are timed when they are
+# told, not when they are looked at.
+_LOOK_SECONDS = 0.02
+
+# A scheduler loads, reads an empty cluster and places one pod; a busy machine takes its time.
+_WARM_UP_SECONDS = 120.0
+
+_PROBE = "mooring-bench-probe"
+
+
+class ServerTarget:
+    """Runs one workload; placements are those that a watch of pods tells."""
+
+    def __init__(
+        self,
+        plane: Plane,
+        scheduler: SchedulerProcess,
+        progress: Callable[[int], None] = lambda placed: None,
+    ) -> None:
+        self._plane = plane
+        self._scheduler = scheduler
+        self._progress = progress
+        self._writer = Writer(plane.api)
+        self._failure: BaseException | None = None
+        self.stopwatch = Stopwatch(processor=lambda: scheduler.processor_seconds)
+        self.collector: Collector | None = None
+        self.ledger = Ledger()
+        self._writes: set[asyncio.Task[None]] = set()
+        self._reflectors = [
+            Reflector(
+                plane.api,
+                RESOURCES["Pod"],
+                PodNotes(self.ledger, self._placed, self._end),
+                decode=SEEN_POD,
+            ),
+            Reflector(
+                plane.api,
+                RESOURCES["PersistentVolume"],
+                VolumeNotes(self._given),
+                decode=SEEN_VOLUME,
+            ),
+        ]
+        self._watching = [self._started(each.run()) for each in self._reflectors]
+
+    @property
+    def now(self) -> float:
+        return self.stopwatch.seconds
+
+    def warm_up(self, scheduler_name: str) -> None:
+        """Waits until the scheduler places a pod, which is taken away again."""
+        for reflector in self._reflectors:
+            self._plane.run(reflector.synced.wait())
+        watch = self.ledger.watch(self.create(_probe(scheduler_name)))
+        until = self.now + _WARM_UP_SECONDS
+        while watch.missing:
+            if self.now > until:
+                told = [each.told for each in self.ledger.entries.values() if each.told]
+                raise Broken(
+                    f"{self._scheduler.name} placed no pod in {_WARM_UP_SECONDS:g} s"
+                    f"{''.join(f': {each}' for each in told)}; the end of its log:\n"
+                    f"{self._scheduler.log}"
+                )
+            self.advance(None)
+        self.ledger.end(watch)
+        self._plane.run(clean(self._plane.api, self._writer))
+        self.ledger.placed_count = 0
+
+    # Objects
+
+    def create(self, manifests: Iterable[Manifest]) -> list[str]:
+        made = list(manifests)
+        uids = [self._note(raw) for raw in made if raw["kind"] == "Pod"]
+        self._flush()
+        self._plane.run(self._writer.create_all(made))
+        return uids
+
+    def _note(self, raw: Manifest) -> str:
+        """Expects a pod: it may be placed before the API server's answer is here."""
+        key, metadata = Key.of(raw), raw["metadata"]
+        entry = Entry(metadata["uid"], key.namespace, key.name, metadata.get("labels") or {})
+        entry.has_finalizers = bool(metadata.get("finalizers"))
+        self.ledger.add(entry)
+        if self.collector is not None and self.collector.counts(entry):
+            self.collector.handed_over()
+        return entry.uid
+
+    def replace(self, manifest: Manifest) -> None:
+        key = Key.of(manifest)
+        entry = self.ledger.named(key.namespace, key.name) if key.kind == "Pod" else None
+        if entry is not None:
+            entry.labels = manifest["metadata"].get("labels") or {}
+        self._flush()
+        self._plane.run(self._writer.replace(manifest))
+
+    def delete(self, manifest: Manifest) -> None:
+        key = Key.of(manifest)
+        entry = self.ledger.named(key.namespace, key.name) if key.kind == "Pod" else None
+        if entry is not None:
+            self.delete_pod(entry.uid)
+        else:
+            self._write(self._writer.delete(key))
+
+    def delete_pod(self, uid: str) -> None:
+        entry = self.ledger.entries.get(uid)
+        if entry is None:
+            return
+        if not entry.has_finalizers:
+            self.ledger.gone(uid)
+        self._write(self._writer.delete(Key("Pod", entry.namespace, entry.name)))
+
+    # What controllers and kubelets do
+
+    def _end(self, pod: SeenPod) -> None:
+        self._write(self._writer.delete(Key("Pod", pod.metadata.namespace, pod.metadata.name)))
+
+    def _given(self, volume: str, claim: Key) -> None:
+        self._write(bind_claim(self._plane.api, volume, claim))
+
+    # Time
+
+    def advance(self, until: float | None) -> None:
+        seconds = _LOOK_SECONDS if until is None else min(_LOOK_SECONDS, until - self.now)
+        self._plane.run(asyncio.sleep(max(0.0, seconds)))
+        if self._failure is not None:
+            raise Broken(str(self._failure)) from self._failure
+        self._scheduler.check()
+        if self.collector is not None:
+            self.collector.sample_memory()
+        self._progress(self.ledger.placed_count)
+
+    def _placed(self, entry: Entry) -> None:
+        if self.collector is not None:
+            self.collector.placed(entry, self.stopwatch.seconds)
+
+    def _write(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._started(work)
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+
+    def _flush(self) -> None:
+        """Awaits writes that go on: what is written next may rely on them."""
+        if self._writes:
+            self._plane.run(_all_of(list(self._writes)))
+
+    def _started(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._plane.task(work)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = self._failure or task.exception()
+
+    # The end
+
+    def check(self) -> None:
+        self._plane.run(check_nodes(self._plane.api))
+
+    def resident_bytes(self) -> int:
+        return self._scheduler.peak_bytes
+
+    def close(self) -> None:
+        self._scheduler.stop()
+        self._flush()
+        for task in self._watching:
+            task.cancel()
+        self._plane.run(_all_of(self._watching))
+        self._plane.run(clean(self._plane.api, self._writer))
+
+
+async def _all_of(tasks: list[asyncio.Task[None]]) -> None:
+    """Awaits tasks; who failed has said so elsewhere."""
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _probe(scheduler_name: str) -> Iterable[Manifest]:
+    room = {"cpu": "1", "memory": "1Gi", "pods": "10"}
+    ready = [{"type": "Ready", "status": "True"}]
+    yield {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": _PROBE},
+    }
+    yield {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": _PROBE},
+        "status": {"capacity": room, "allocatable": room, "conditions": ready},
+    }
+    yield {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": _PROBE, "namespace": _PROBE, "uid": _PROBE},
+        "spec": {
+            "schedulerName": scheduler_name,
+            "containers": [{"name": "pause", "image": "registry.k8s.io/pause:3.10.1"}],
+        },
+    }

@@ -1,0 +1,186 @@
+"""Writing objects to an API server, many at a time, and the controllers' part of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mooring.bench.problems import Broken, NotSupported
+from mooring.bench.templates import Manifest
+from mooring.client import MERGE_PATCH, RESOURCES, Api, ApiError, ClientError, Resource
+
+# As scheduler_perf does when it makes pods.
+_WIDTH = 30
+
+# An update that somebody else came before is tried again with what is there then.
+_MOST_TRIES = 10
+
+# At once: nobody would confirm that a pod has ended.
+_AT_ONCE = msgspec.json.encode({"gracePeriodSeconds": 0})
+
+# API servers take the status of these only by itself. A volume that nobody says is available is
+# not chosen for a claim, and there is no controller to say so.
+_STATUS_APART = frozenset(("PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget"))
+
+# They come before the pod that uses them.
+_BEFORE_PODS = frozenset(("PersistentVolume", "PersistentVolumeClaim"))
+
+
+class Key(NamedTuple):
+    """Which object it is."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Key:
+        metadata = manifest["metadata"]
+        return cls(manifest["kind"], metadata.get("namespace", ""), metadata["name"])
+
+    @property
+    def resource(self) -> Resource:
+        if self.kind not in RESOURCES:
+            raise NotSupported(f"objects of kind {self.kind}")
+        return RESOURCES[self.kind]
+
+    @property
+    def path(self) -> str:
+        return self.resource.path(self.namespace or None, self.name)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}{'/' * bool(self.namespace)}{self.name}"
+
+
+class Answer(msgspec.Struct):
+    """What matters of an object that the API server answers with."""
+
+    metadata: dict[str, Any] = {}
+    spec: dict[str, Any] = {}
+    status: Any = None
+
+
+_ANSWER = msgspec.json.Decoder(Answer)
+
+
+class Writer:
+    """Makes, replaces and deletes objects; what it says no to is told with the object's name."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        #: What was made and not deleted since, in that order.
+        self.made: dict[Key, None] = {}
+
+    async def create_all(self, manifests: Iterable[Manifest]) -> None:
+        """Makes objects, many at a time; a pod comes after its volume and claim."""
+        await self.each(grouped(manifests), self._create_group)
+
+    async def each(self, items: Iterable[Any], write: Any) -> None:
+        """Awaits a write for each item, many at a time; the first failure ends them all."""
+        left = iter(items)
+
+        async def worker() -> None:
+            for item in left:
+                await write(item)
+
+        tasks = [asyncio.ensure_future(worker()) for _ in range(_WIDTH)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _create_group(self, group: list[Manifest]) -> None:
+        for manifest in group:
+            await self.create(manifest)
+
+    async def create(self, manifest: Manifest) -> None:
+        key = Key.of(manifest)
+        try:
+            await self._api.post(key.resource.path(key.namespace or None), _body(manifest))
+            self.made[key] = None
+            status = _status(manifest)
+            if status is not None:
+                body = msgspec.json.encode({"status": status})
+                await self._api.patch(f"{key.path}/status", body, MERGE_PATCH)
+        except ApiError as error:
+            # A namespace of the cluster serves as well, and stays.
+            if not (error.is_already_exists and key.kind == "Namespace"):
+                raise refused(key, error) from error
+        except ClientError as error:
+            raise refused(key, error) from error
+
+    async def replace(self, manifest: Manifest) -> None:
+        """Puts an object in the place of the one of that name, its status too if one is given."""
+        key = Key.of(manifest)
+        for _ in range(_MOST_TRIES):
+            try:
+                known = _ANSWER.decode(await self._api.get(key.path))
+                put = _ANSWER.decode(await self._api.put(key.path, _body(manifest, known)))
+                if "status" in manifest:
+                    await self._api.put(f"{key.path}/status", _body(manifest, put))
+                return
+            except ApiError as error:
+                if not error.is_conflict:
+                    raise refused(key, error) from error
+            except ClientError as error:
+                raise refused(key, error) from error
+        raise Broken(f"{key}: somebody else changed it {_MOST_TRIES} times in a row")
+
+    async def delete(self, key: Key, *, for_good: bool = False) -> None:
+        """Deletes an object if it is there; for good means whatever its finalizers say."""
+        try:
+            left = _ANSWER.decode(await self._api.delete(key.path, _AT_ONCE))
+            if for_good and left.metadata.get("finalizers"):
+                body = b'{"metadata":{"finalizers":null}}'
+                await self._api.patch(key.path, body, MERGE_PATCH)
+        except ApiError as error:
+            if not error.is_not_found:
+                raise refused(key, error) from error
+        except ClientError as error:
+            raise refused(key, error) from error
+        self.made.pop(key, None)
+
+
+def refused(what: object, error: ClientError) -> Broken:
+    """The failure of a run because of what an API server said, or did not say."""
+    told = "the API server refused" if isinstance(error, ApiError) else "no answer"
+    return Broken(f"{what}: {told}: {error}")
+
+
+def grouped(manifests: Iterable[Manifest]) -> Iterator[list[Manifest]]:
+    """Each pod after the volumes before it; everything else by itself."""
+    group: list[Manifest] = []
+    for manifest in manifests:
+        group.append(manifest)
+        if manifest["kind"] not in _BEFORE_PODS:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _body(manifest: Manifest, known: Answer | None = None) -> bytes:
+    """The object as it is sent: identities are given by the API server, and nodes by schedulers."""
+    metadata = {key: value for key, value in manifest["metadata"].items() if key != "uid"}
+    sent = {**manifest, "metadata": metadata}
+    if known is not None:
+        metadata["resourceVersion"] = known.metadata["resourceVersion"]
+        if manifest["kind"] == "Pod" and "nodeName" in known.spec:
+            sent["spec"] = {**manifest["spec"], "nodeName": known.spec["nodeName"]}
+    return msgspec.json.encode(sent)
+
+
+def _status(manifest: Manifest) -> Mapping[str, Any] | None:
+    """The status that has to be written by itself, if any."""
+    if manifest["kind"] not in _STATUS_APART:
+        return None
+    status: Mapping[str, Any] | None = manifest.get("status")
+    if status is None and manifest["kind"] == "PersistentVolume":
+        bound = bool(manifest.get("spec", {}).get("claimRef"))
+        return {"phase": "Bound" if bound else "Available"}
+    return status

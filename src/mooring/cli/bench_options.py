@@ -1,0 +1,53 @@
+"""Options of `mooring bench` that say what is measured on what; known without loading NumPy."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+ENGINE, EMBEDDED = "engine", "embedded"
+
+
+class Batching(StrEnum):
+    """What holds for batching where a workload says nothing about it."""
+
+    DEFAULT = "default"
+    CASE = "case"
+    BOTH = "both"
+
+    @property
+    def ways(self) -> tuple[Batching, ...]:
+        """The ways to run each workload."""
+        return (Batching.CASE, Batching.DEFAULT) if self is Batching.BOTH else (self,)
+
+    @property
+    def told(self) -> str:
+        return "batching as the case says" if self is Batching.CASE else "default gates"
+
+
+OnAnyTarget = Annotated[
+    str,
+    typer.Option(
+        metavar="engine|embedded|KUBECONFIG",
+        help="What to run them on: the engine alone, an embedded API server, or a real one that "
+        "has neither nodes nor pods.",
+    ),
+]
+Schedulers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scheduler",
+        metavar="COMMAND",
+        help="Measure this scheduler; may be given several times. {kubeconfig}, {config} and "
+        "{gates} in it are replaced; `mooring` is Mooring itself.",
+    ),
+]
+BatchingWays = Annotated[
+    Batching,
+    typer.Option(
+        help="Where a workload says nothing about OpportunisticBatching: its default, off as in "
+        "scheduler_perf (case), or both, one after the other."
+    ),
+]
