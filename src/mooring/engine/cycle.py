@@ -43,7 +43,13 @@ EVERY_NODE = Window()
 
 def decide(profile: Profile, pod: Pod, nodes: Nodes, window: Window = EVERY_NODE) -> Found | Failed:
     """Finds the best node for a pod. PluginError means that the cycle cannot be completed."""
-    prepared = pre_filter(profile, pod, nodes)
+    return conclude(profile, pod, pre_filter(profile, pod, nodes), nodes, window)
+
+
+def conclude(
+    profile: Profile, pod: Pod, prepared: PreFiltered, nodes: Nodes, window: Window = EVERY_NODE
+) -> Found | Failed:
+    """Finds the best node for a pod, given what the pre-filters said."""
     if prepared.rejected is not None:
         return Failed(prepared, None, len(nodes))
     nominated = _try_nominated(profile, pod, prepared, nodes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from mooring.framework.attempt import Failed
+from mooring.framework.attempt import Failed, Filtered, PreFiltered
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -46,16 +46,18 @@ def _histogram(failed: Failed) -> list[str]:
             counts[reason] += count
         explicit = failed.filtered.rejected_count
     if failed.pre_filtered.node_names is not None:
-        counts[_outside(failed)] += failed.node_count - explicit
+        counts[outside(narrowing(failed.pre_filtered, failed.tried_first))] += (
+            failed.node_count - explicit
+        )
     return sorted(f"{count} {reason}" for reason, count in counts.items() if count)
 
 
-def _outside(failed: Failed) -> str:
-    """Why the nodes were not looked at that the pre-filters left out."""
-    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(_narrowing(failed)))}]"
+def outside(plugins: set[str]) -> str:
+    """Why the nodes were not looked at that pre-filters left out."""
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]"
 
 
-def _narrowing(failed: Failed) -> set[str]:
+def narrowing(pre_filtered: PreFiltered, tried_first: Filtered | None) -> set[str]:
+    """The plugins that are told to have left nodes out."""
     # A nominated node is tried before the others, so whoever rejected it is listed as well.
-    tried_first = failed.tried_first.rejectors() if failed.tried_first is not None else ()
-    return {*failed.pre_filtered.narrowed_by, *tried_first}
+    return {*pre_filtered.narrowed_by, *(tried_first.rejectors() if tried_first else ())}

@@ -81,6 +81,11 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
             return Rescore.INFEASIBLE
         return Rescore.UPDATED
 
+    def repelling(self, pod: Pod, taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+        """Which of a node's taints keep the pod away."""
+        untolerated = self._untolerated(pod, _HARD)
+        return tuple(taint for taint in taints if untolerated((taint,)))
+
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Untolerated:
         return self._untolerated(pod, _SOFT)
 

@@ -50,7 +50,7 @@ def conform(recordings: Iterable[Recording], registry: Registry) -> dict[str, Ta
     for recording in recordings:
         tally = tallies.setdefault(recording.scenario.category, Tally())
         try:
-            engine = _engine(recording.scenario, registry)
+            engine = engine_of(recording.scenario, registry)
         except ConfigError as error:
             tally.skipped.append(f"{recording.scenario.name}: {error}")
             continue
@@ -62,23 +62,33 @@ def conform(recordings: Iterable[Recording], registry: Registry) -> dict[str, Ta
 
 
 def replay(recording: Recording, engine: Engine) -> Iterator[list[Difference]]:
-    """Evaluates every pod and applies the recorded outcome, so that differences do not spread."""
+    """Evaluates every pod; returns what was found otherwise."""
+    for step, pod in steps(recording, engine):
+        found = find(engine, pod, step.start)
+        yield [
+            Difference(recording.scenario.name, step.pod, what, recorded, ours)
+            for what, recorded, ours in _compare(step, found)
+            if recorded != ours
+        ]
+
+
+def steps(recording: Recording, engine: Engine) -> Iterator[tuple[Step, Pod]]:
+    """Brings the engine before each step; the recorded outcome is applied after it.
+
+    So a difference does not spread.
+    """
     scenario = recording.scenario
     pending = {pod.key: pod for pod in _load(engine, scenario)}
     for step in recording.golden.steps:
         if step.pod not in pending:
             raise InputError(scenario.name, f"there is no pending pod {step.pod}")
         pod = pending[step.pod]
-        found = find(engine, pod, step.start)
-        yield [
-            Difference(scenario.name, step.pod, what, recorded, ours)
-            for what, recorded, ours in _compare(step, found)
-            if recorded != ours
-        ]
+        yield step, pod
         _apply(engine, pod, step)
 
 
-def _engine(scenario: Scenario, registry: Registry) -> Engine:
+def engine_of(scenario: Scenario, registry: Registry) -> Engine:
+    """An engine as the scenario configures it; ConfigError where it asks for what is not there."""
     known = known_plugins(registry)
     gates = FeatureGates.parse(scenario.feature_gates)
     if scenario.config is None:

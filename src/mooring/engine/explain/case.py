@@ -1,0 +1,117 @@
+"""One pod to explain: the nodes as they are without it, and what edits would make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Nodes, WhatIf
+from mooring.framework.attempt import PreFiltered
+from mooring.framework.nominated import filter_with_nominated, without_pod
+from mooring.framework.observe import UNOBSERVED
+from mooring.framework.profile import Profile
+from mooring.framework.run import pre_filter
+from mooring.framework.status import PluginError
+from mooring.objects.pod import Pod
+from mooring.plugins.node_unschedulable import CORDONED
+
+from .edits import AddToleration, AnyEdit, EvictPods, PodAt, Uncordon, edited
+
+RowNumbers = NDArray[np.intp]
+
+NO_ROWS: RowNumbers = np.zeros(0, np.intp)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pod, its profile and the cluster, some pods of which are taken to be gone."""
+
+    profile: Profile
+    pod: Pod
+    #: The cluster as it is.
+    actual: Nodes
+    #: Pods that do not count, with their rows: the pod itself where it runs.
+    gone: tuple[tuple[Pod, int], ...] = ()
+
+    @classmethod
+    def of(cls, profile: Profile, pod: Pod, nodes: Nodes, gone: Iterable[tuple[Pod, int]]) -> Case:
+        # Nobody's metrics count what is only asked.
+        return cls(replace(profile, observer=UNOBSERVED), pod, nodes, tuple(gone))
+
+    @cached_property
+    def nodes(self) -> Nodes:
+        """The rows without those that are gone."""
+        if not self.gone:
+            return self.actual
+        what_if = WhatIf(self.actual)
+        for pod, row in self.gone:
+            what_if.remove_pod(pod, row)
+        return what_if
+
+    @cached_property
+    def prepared(self) -> PreFiltered:
+        """What the pre-filters say; PluginError where one breaks."""
+        outcome = pre_filter(self.profile, self.pod, self.actual)
+        values = outcome.prepared
+        for pod, row in self.gone:
+            values = without_pod(self.profile, values, self.actual, pod, row)
+        return outcome if values is outcome.prepared else replace(outcome, prepared=values)
+
+    @cached_property
+    def alive(self) -> RowNumbers:
+        """All rows that have a node."""
+        return self.actual.rows
+
+    def feasible(self, among: RowNumbers) -> RowNumbers:
+        """Those of the rows that take the pod."""
+        try:
+            prepared = self.prepared
+            if prepared.rejected is not None:
+                return NO_ROWS
+            rows = among
+            if prepared.node_names is not None:
+                rows = among[np.isin(among, self._rows(prepared.node_names))]
+            if not len(rows):
+                return NO_ROWS
+            found = filter_with_nominated(self.profile, self.pod, prepared, self.nodes, rows)
+        except PluginError:
+            return NO_ROWS
+        return found.feasible_rows
+
+    def after(self, edits: tuple[AnyEdit, ...]) -> Case:
+        """The case with some edits made.
+
+        On a cordoned node, not to be cordoned means the same as to tolerate it.
+        """
+        pod = edited(self.pod, edits)
+        gone = self.gone
+        for edit in edits:
+            if isinstance(edit, EvictPods):
+                gone = (*gone, *(self._located(each) for each in edit.pods))
+            elif isinstance(edit, Uncordon):
+                pod = AddToleration.of(CORDONED).applied(pod)
+        return replace(self, pod=pod, gone=gone)
+
+    def helped(self, edits: tuple[AnyEdit, ...], among: RowNumbers) -> RowNumbers:
+        """Those of the rows that take the pod once the edits are made."""
+        for edit in edits:
+            if isinstance(edit, Uncordon):
+                among = among[np.isin(among, self._rows(edit.nodes))]
+        return self.after(edits).feasible(among)
+
+    def _rows(self, names: Iterable[str]) -> list[int]:
+        known = (self.actual.row(name) for name in names)
+        return [row for row in known if row is not None]
+
+    def _located(self, at: PodAt) -> tuple[Pod, int]:
+        row = self.actual.row(at.node)
+        assert row is not None, "the edit names pods of this cluster"
+        return self.actual.pods(row)[at.uid], row
+
+
+def pod_at(pod: Pod, node: str) -> PodAt:
+    return PodAt(pod.key, pod.uid, node, pod.priority)

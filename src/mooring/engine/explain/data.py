@@ -1,0 +1,115 @@
+"""What is told about one pod: frozen values that encode to JSON as they are."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from .edits import AnyEdit, PodAt
+
+Names = tuple[str, ...]
+
+#: fits: a node is found now. pending: none is. preempting: none is, but evicting others helps.
+#: gated, terminating, foreign (no profile serves it), error: it is not decided about at all.
+State = Literal["fits", "pending", "preempting", "gated", "terminating", "foreign", "error"]
+
+#: fits: the nodes become feasible in full, by the change alone. evicts: evicting pods that are then
+#: of a lower priority makes them so. none: nothing that could be told makes them so.
+Effect = Literal["fits", "evicts", "none"]
+
+
+class Told(msgspec.Struct, frozen=True, rename="camel"):
+    """How all of this is written: camelCase, every field."""
+
+
+class Rejection(Told, frozen=True):
+    """Nodes that one plugin was the first to reject, all for the same reasons."""
+
+    plugin: str
+    code: str
+    reasons: Names
+    count: int
+    nodes: Names = ()
+
+
+class Combination(Told, frozen=True):
+    """How many nodes exactly these plugins reject, whoever is first."""
+
+    plugins: Names
+    count: int
+
+
+class NodeScore(Told, frozen=True):
+    """What a feasible node scores: normalised and weighted, per plugin and in all."""
+
+    node: str
+    total: int
+    by_plugin: dict[str, int]
+
+
+class Suggestion(Told, frozen=True):
+    """What stands in the way on some nodes, and what would change it.
+
+    The promise: with all `edits` made, `nodes` take the pod, as `effect` says how.
+    """
+
+    kind: str
+    plugins: Names
+    #: What stands in the way.
+    problem: str
+    #: What would help: the text of `edits`; empty where nothing can be told.
+    remedy: str
+    effect: Effect
+    edits: tuple[AnyEdit, ...] = ()
+    #: How many nodes that would help.
+    count: int = 0
+    nodes: Names = ()
+    #: Some of the pods that stand in the way.
+    blockers: tuple[PodAt, ...] = ()
+
+
+class NodeAnswer(Told, frozen=True):
+    """What there is to say about one node: all who reject it, not only the first."""
+
+    node: str
+    feasible: bool
+    refusals: tuple[Rejection, ...] = ()
+    score: NodeScore | None = None
+    #: How many feasible nodes score better.
+    better: int = 0
+
+
+class Preemption(Told, frozen=True):
+    """Where the pod would fit once its victims are gone."""
+
+    node: str
+    victims: tuple[PodAt, ...]
+
+
+class Explanation(Told, frozen=True):
+    """Why a pod is pending, why it goes where it goes, and what would change that."""
+
+    pod: str
+    scheduler: str
+    state: State
+    message: str = ""
+    #: Where it runs, if it does; the rest is as if it did not.
+    running_on: str = ""
+    #: Where it would go now.
+    chosen: str = ""
+    node_count: int = 0
+    feasible_count: int = 0
+    scores: tuple[NodeScore, ...] = ()
+    rejections: tuple[Rejection, ...] = ()
+    #: The nodes that were not looked at, because plugins named the only ones worth it.
+    left_out: Rejection | None = None
+    combinations: tuple[Combination, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+    preemption: Preemption | None = None
+    node: NodeAnswer | None = None
+
+    @property
+    def has_place(self) -> bool:
+        """Whether the pod runs, or would be placed now."""
+        return bool(self.running_on) or self.state == "fits"

@@ -1,0 +1,74 @@
+"""Advice about even spreading: which domains are too full, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mooring.cluster import Mask
+from mooring.cluster.vocabulary import ABSENT
+from mooring.plugins.spread_constraints import HARD
+from mooring.plugins.spread_counts import Spread
+
+from .case import Case, RowNumbers
+from .edits import RaiseMaxSkew, SoftenSpread
+from .proposals import MOST_GROUPS, Proposal, failing_sets, on_nodes
+
+Spreading = RaiseMaxSkew | SoftenSpread
+
+# A few domains by name; of more, the number is enough.
+_DOMAINS_TOLD = 3
+
+
+def advise_on_spread(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
+    """Hard constraints: allow a larger skew, or make them preferences where a label is missing."""
+    written = case.pod.spec.topology_spread_constraints or ()
+    own = [at for at, each in enumerate(written) if each.when_unsatisfiable == HARD]
+    spreads: tuple[Spread, ...] = case.prepared.prepared["PodTopologySpread"].each
+    if len(own) != len(spreads):
+        # Those of the profile, which no change of the pod can alter.
+        told = f"{on_nodes(rows, case)} break the profile's spread constraints"
+        yield Proposal("spread", told)
+        return
+    flags: dict[Spreading, Mask] = {}
+    for at, spread in zip(own, spreads, strict=True):
+        flags |= _failing(at, spread, rows)
+    for edits, there in failing_sets(flags, rows):
+        told = "; ".join(_told(edit, spreads[own.index(edit.constraint)], there) for edit in edits)
+        yield Proposal("spread", told, edits)
+
+
+def _failing(at: int, spread: Spread, rows: RowNumbers) -> dict[Spreading, Mask]:
+    key = spread.constraint.topology_key
+    codes = spread.column.codes[rows]
+    lacking = codes == ABSENT
+    flags: dict[Spreading, Mask] = {}
+    if lacking.any():
+        flags[SoftenSpread(at, key)] = lacking
+    skewed = spread.skewed()[codes] & ~lacking
+    needed = np.where(skewed, spread.counts[codes] - _fewest(spread) + spread.own, 0)
+    for skew in np.unique(needed[skewed])[:MOST_GROUPS].tolist():
+        flags[RaiseMaxSkew(at, key, skew)] = needed == skew
+    return flags
+
+
+def _fewest(spread: Spread) -> int:
+    enough = spread.domain_count >= spread.constraint.min_domains
+    return spread.lowest.count if enough else 0
+
+
+def _told(edit: Spreading, spread: Spread, rows: RowNumbers) -> str:
+    key = edit.topology_key
+    if isinstance(edit, SoftenSpread):
+        return f"{len(rows)} node{'s' * (len(rows) > 1)} without label {key}"
+    codes = np.unique(spread.column.codes[rows]).tolist()
+    values = {code: value for value, code in spread.column.vocabulary.in_use().items()}
+    named = [f"{key}={values[code]}" for code in codes[:_DOMAINS_TOLD]]
+    more = f" and {len(codes) - len(named)} more" if len(codes) > len(named) else ""
+    count = int(spread.counts[codes[0]])
+    allowed = spread.constraint.max_skew
+    return (
+        f"{', '.join(named)}{more} has {count} of its pods, the emptiest domain "
+        f"{_fewest(spread)}, and the skew may be {allowed}"
+    )
