@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from mooring.client.errors import ClientError
+from mooring.client.listing import listed_kind
 from mooring.client.requests import Requests
-from mooring.client.resources import RESOURCES
 from mooring.cluster import Cluster
 from mooring.cluster.check import check
 from mooring.cluster.extended_figures import extended_lines
-from mooring.objects.decode import reader
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
@@ -19,7 +17,6 @@ from . import logs
 
 _log = logs.named(__name__)
 
-_PAGE = 500
 # More would hide what matters.
 _MOST_TOLD = 50
 
@@ -27,8 +24,8 @@ _MOST_TOLD = 50
 async def compare(api: Requests, cluster: Cluster) -> None:
     """Lists nodes and pods anew and logs what differs, and what extended resources there are."""
     try:
-        nodes, pods = await _listed(api, "Node"), await _listed(api, "Pod")
-    except (ClientError, ValueError) as error:
+        nodes, pods = await listed_kind(api, "Node"), await listed_kind(api, "Pod")
+    except ClientError as error:
         _log.error("Could not compare the cache with the API server", error=str(error))
         return
     found = differences(cluster, nodes, pods)
@@ -42,18 +39,6 @@ async def compare(api: Requests, cluster: Cluster) -> None:
     )
     for line in extended_lines(cluster.extended):
         _log.info("Extended resource", figures=line)
-
-
-async def _listed(api: Requests, kind: str) -> list[Any]:
-    """All objects of a kind that can be read."""
-    known, items = reader(kind), []
-    params: dict[str, str | int] = {"limit": _PAGE}
-    while True:
-        page = known.page.decode(await api.get(RESOURCES[kind].path(), params))
-        items += [known.build(wire) for wire in page.items or ()]
-        if not page.metadata.go_on:
-            return items
-        params["continue"] = page.metadata.go_on
 
 
 def differences(cluster: Cluster, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[str]:

@@ -15,7 +15,7 @@ import typer
 
 from mooring import __version__
 
-from . import bench, conform, replay, run, simulate, study, up, webhook
+from . import bench, conform, explain, fit, replay, run, simulate, study, up, webhook
 from .errors import report
 
 app = typer.Typer(
@@ -26,6 +26,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("simulate")(simulate.simulate)
+app.command("explain")(explain.explain)
+app.command("fit")(fit.fit)
 app.command("run")(run.run)
 app.command("up")(up.up)
 app.command("webhook")(webhook.webhook)

@@ -20,12 +20,14 @@ def report(error: Exception, *, debug: bool) -> int:
     from mooring.app.kubeconfigs import KubeconfigError
     from mooring.bench.problems import WorkloadError
     from mooring.client.connection import CredentialsError
+    from mooring.client.errors import ClientError
     from mooring.config import ConfigError
     from mooring.embedded.hollow.shapes import ShapeError
     from mooring.embedded.persistence import DataDirError
     from mooring.engine.registry import RegistryError
     from mooring.simulate.problems import InputError
 
+    bad_input = InputError | RegistryError | CredentialsError | CertificateError | ClientError
     if isinstance(error, ConfigError):
         for problem in error.problems:
             print(plain(f"{error.source}: {problem}"), file=sys.stderr)
@@ -35,6 +37,7 @@ def report(error: Exception, *, debug: bool) -> int:
         RegistryError,
         WorkloadError,
         CredentialsError,
+        ClientError,
         CertificateError,
         KubeconfigError,
         ShapeError,

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -14,22 +11,18 @@ from mooring.objects.resources import CPU, MEMORY
 from mooring.simulate.report import reuse_line, unit
 from mooring.simulate.transcript import Claimed, Pending, Placed, Preempted, Transcript, Use
 
+from .rendering import console_of_text, table, trimmed
 from .text import plain
 
 # Enough to see which workload it is.
 _NAMES_SHOWN = 4
-
-# Output that goes to a file or a pipe is not wrapped.
-_NO_LIMIT = 10_000
 
 _GIB = 2**30
 
 
 def tables(transcript: Transcript, *, wide: bool = False) -> str:
     """Placements, volumes, use per resource, and what stays pending, one below the other."""
-    console = Console(
-        width=None if sys.stdout.isatty() else _NO_LIMIT, highlight=False, emoji=False, markup=False
-    )
+    console = console_of_text()
     with console.capture() as captured:
         if transcript.placed:
             console.print(_placements(transcript.placed, wide=wide), "")
@@ -45,7 +38,7 @@ def tables(transcript: Transcript, *, wide: bool = False) -> str:
             if statistics.decisions:
                 console.print(plain(reuse_line(profile, statistics)))
         console.print(_totals(transcript))
-    return re.sub(r" +$", "", captured.get(), flags=re.MULTILINE).rstrip()
+    return trimmed(captured.get())
 
 
 def cores(milli: int) -> str:
@@ -61,7 +54,7 @@ def gibibytes(amount: int) -> str:
 def _placements(placed: Sequence[Placed], *, wide: bool) -> Table:
     headers = ("NAMESPACE", "POD", "NODE")
     more = ("PROFILE", "PRIORITY", "ATTEMPTS", "CPU", "MEMORY") if wide else ()
-    return _table((*headers, *more), [_placement(each, wide=wide) for each in placed])
+    return table((*headers, *more), [_placement(each, wide=wide) for each in placed])
 
 
 def _placement(placed: Placed, *, wide: bool) -> tuple[str, ...]:
@@ -82,7 +75,7 @@ def _placement(placed: Placed, *, wide: bool) -> tuple[str, ...]:
 
 def _preempted(preempted: Sequence[Preempted]) -> Table:
     rows = [(each.pod.namespace, each.pod.name, each.node, each.by) for each in preempted]
-    return _table(("NAMESPACE", "PREEMPTED", "FROM", "BY"), rows)
+    return table(("NAMESPACE", "PREEMPTED", "FROM", "BY"), rows)
 
 
 def _volumes(volumes: Sequence[Claimed]) -> Table:
@@ -96,7 +89,7 @@ def _volumes(volumes: Sequence[Claimed]) -> Table:
         )
         for each in volumes
     ]
-    return _table(("NAMESPACE", "CLAIM", "VOLUME", "SOURCE", "POD"), rows)
+    return table(("NAMESPACE", "CLAIM", "VOLUME", "SOURCE", "POD"), rows)
 
 
 def _totals(transcript: Transcript) -> str:
@@ -115,7 +108,7 @@ def _uses(uses: dict[str, Use]) -> Table:
         )
         for name, use in uses.items()
     ]
-    return _table(("RESOURCE", "ALLOCATABLE", "BEFORE", "AFTER", "USE"), rows, numbers_from=1)
+    return table(("RESOURCE", "ALLOCATABLE", "BEFORE", "AFTER", "USE"), rows, numbers_from=1)
 
 
 def _amount(resource: str, amount: int) -> str:
@@ -126,19 +119,6 @@ def _amount(resource: str, amount: int) -> str:
             return gibibytes(amount)
         case _:
             return str(amount)
-
-
-def _table(
-    headers: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int | None = None
-) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-    for at, header in enumerate(headers):
-        is_number = numbers_from is not None and at >= numbers_from
-        table.add_column(header, justify="right" if is_number else "left", overflow="fold")
-    for row in rows:
-        # As texts, because a string would be searched for markup.
-        table.add_row(*(Text(plain(cell)) for cell in row))
-    return table
 
 
 def _grouped(pending: Iterable[Pending]) -> dict[str, list[Pending]]:

@@ -167,7 +167,7 @@ class Engine:
         if self._is_observed:
             queued.began = self._observer.begins()
         try:
-            outcome = self._decide(profile, pod)
+            outcome = self.decide(profile, pod)
         except PluginError as error:
             self._observer.despairs(queued.began)
             self._fail(queued, profile, Failure(SCHEDULER_ERROR, str(error)), now)
@@ -182,7 +182,8 @@ class Engine:
                 self._observer.despairs(queued.began)
                 self._fail(queued, profile, Failure(UNSCHEDULABLE, diagnosis.NO_NODES), now)
 
-    def _decide(self, profile: Profile, pod: Pod) -> Found | Failed | None:
+    def decide(self, profile: Profile, pod: Pod) -> Found | Failed | None:
+        """The decision about a pod as things are, without a consequence; None without nodes."""
         nodes = self.cluster.nodes
         if not len(nodes):
             return None

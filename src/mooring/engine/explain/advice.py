@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from .case import Case, RowNumbers
+import numpy as np
+
+from .case import NO_ROWS, Case, RowNumbers
 from .data import Suggestion
 from .edits import AnyEdit
 from .node_advice import advise_on_cordons, advise_on_labels, advise_on_names, advise_on_taints
@@ -42,11 +44,12 @@ Pattern = tuple[tuple[str, ...], RowNumbers]
 
 
 @dataclass(frozen=True, slots=True)
-class Advised:
-    """A proposal and the plugins that it is about."""
+class Tried:
+    """A proposal, the plugins that it is about, and the rows that it helps."""
 
     plugins: tuple[str, ...]
     proposal: Proposal
+    helped: RowNumbers
 
 
 def suggestions(
@@ -56,36 +59,53 @@ def suggestions(
 
     Every proposal is tried on all infeasible rows, so that what is told is true, and all of it.
     """
-    told: dict[frozenset[AnyEdit], Suggestion] = {}
-    without: list[Suggestion] = []
-    for advised in _proposals(case, list(patterns)):
-        key = frozenset(advised.proposal.edits)
-        if not key:
-            without.append(_suggestion(case, advised, infeasible[:0]))
-        elif key not in told:
-            helped = case.helped(advised.proposal.edits, infeasible)
-            if len(helped):
-                told[key] = _suggestion(case, advised, helped)
-    best = sorted(_minimal(told), key=lambda each: (len(each.edits), -each.count))
-    return (*best, *without)
+    known = list(patterns)
+    pairs = [pattern for pattern in known if len(pattern[0]) == 2][:_MOST_PAIRS]
+    told: dict[frozenset[AnyEdit], Tried] = {}
+    hopeless: list[Tried] = []
+    for pattern in [*(each for each in known if len(each[0]) == 1), *pairs]:
+        for tried in _tried(case, pattern, infeasible):
+            if tried.proposal.edits:
+                told.setdefault(frozenset(tried.proposal.edits), tried)
+            else:
+                hopeless.append(tried)
+    found = [_suggestion(case, tried) for tried in (*_minimal(told), *hopeless)]
+    return tuple(sorted(found, key=lambda each: (not each.count, len(each.edits), -each.count)))
 
 
-def _proposals(case: Case, patterns: list[Pattern]) -> Iterator[Advised]:
-    alone = [pattern for pattern in patterns if len(pattern[0]) == 1]
-    pairs = [pattern for pattern in patterns if len(pattern[0]) == 2][:_MOST_PAIRS]
-    for (plugin,), rows in alone:
-        for proposal in proposed(case, plugin, rows):
-            yield Advised((plugin,), proposal)
-    for (one, other), rows in pairs:
-        first, second = (
-            [each for each in proposed(case, name, rows) if each.edits][:_PER_PLUGIN]
-            for name in (one, other)
-        )
-        # What mends one may mend the other too: a cordon comes with its own taint.
-        for plugin, found in ((one, first), (other, second)):
-            yield from (Advised((plugin,), proposal) for proposal in found)
-        for left, right in product(first, second):
-            yield Advised((one, other), _both(left, right))
+def _tried(case: Case, pattern: Pattern, infeasible: RowNumbers) -> Iterator[Tried]:
+    """The proposals for rows that the same plugins reject, those of them that help such a row."""
+    plugins, rows = pattern
+    each = [(plugin, list(proposed(case, plugin, rows))) for plugin in plugins]
+    helps = False
+    for plugin, proposals in each:
+        # What mends one may mend another too: a cordon comes with its own taint.
+        for proposal in proposals:
+            helped = case.helped(proposal.edits, infeasible) if proposal.edits else NO_ROWS
+            if np.isin(helped, rows).any() or (len(plugins) == 1 and not proposal.edits):
+                helps = True
+                yield Tried((plugin,), proposal, helped)
+    if not helps and len(each) == 2:
+        yield from _together(case, each, pattern, infeasible)
+
+
+def _together(
+    case: Case,
+    each: list[tuple[str, list[Proposal]]],
+    pattern: Pattern,
+    infeasible: RowNumbers,
+) -> Iterator[Tried]:
+    """Two proposals at once: the first that helps, which is the nearest, and that helping most."""
+    plugins, rows = pattern
+    first, second = ([one for one in found if one.edits][:_PER_PLUGIN] for _, found in each)
+    tried = [
+        Tried(plugins, both, case.helped(both.edits, infeasible))
+        for both in (_both(left, right) for left, right in product(first, second))
+    ]
+    good = [one for one in tried if np.isin(one.helped, rows).any()]
+    if good:
+        yield good[0]
+        yield max(good, key=lambda one: len(one.helped))
 
 
 def proposed(case: Case, plugin: str, rows: RowNumbers) -> Iterator[Proposal]:
@@ -100,24 +120,24 @@ def _both(left: Proposal, right: Proposal) -> Proposal:
     return Proposal("several", problem, edits, (*left.blockers, *right.blockers))
 
 
-def _minimal(told: Mapping[frozenset[AnyEdit], Suggestion]) -> Iterator[Suggestion]:
+def _minimal(told: Mapping[frozenset[AnyEdit], Tried]) -> Iterator[Tried]:
     """Those that help some node which no smaller change helps."""
     for key, each in told.items():
-        smaller = [other for edits, other in told.items() if edits < key]
-        if not smaller or not set(each.nodes) <= {name for less in smaller for name in less.nodes}:
+        smaller = [other.helped for edits, other in told.items() if edits < key]
+        if not smaller or not np.isin(each.helped, np.concatenate(smaller)).all():
             yield each
 
 
-def _suggestion(case: Case, advised: Advised, helped: RowNumbers) -> Suggestion:
-    proposal = advised.proposal
+def _suggestion(case: Case, tried: Tried) -> Suggestion:
+    proposal, helps = tried.proposal, bool(len(tried.helped))
     return Suggestion(
         kind=proposal.kind,
-        plugins=advised.plugins,
+        plugins=tried.plugins,
         problem=proposal.problem,
-        remedy=" and ".join(edit.told for edit in proposal.edits) if len(helped) else "",
-        effect="fits" if len(helped) else "none",
-        edits=proposal.edits if len(helped) else (),
-        count=len(helped),
-        nodes=tuple(case.actual.names(helped.tolist())),
+        remedy=" and ".join(edit.told for edit in proposal.edits) if helps else "",
+        effect="fits" if helps else "none",
+        edits=proposal.edits if helps else (),
+        count=len(tried.helped),
+        nodes=tuple(case.actual.names(tried.helped.tolist())),
         blockers=proposal.blockers,
     )

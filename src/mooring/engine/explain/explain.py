@@ -164,7 +164,8 @@ def _decided(case: Case, base: Explanation, node: str) -> Explanation:
         told = replace(told, state="fits", chosen=chosen, scores=_best(looked, chosen))
     else:
         told = _failed(case, outcome, told)
-    told = replace(told, suggestions=(*_suggested(looked, node), *told.suggestions))
+    about = [each for each in told.suggestions if not node or node in each.nodes]
+    told = replace(told, suggestions=(*_suggested(looked, node), *about))
     return replace(told, node=_answer(looked, told, node)) if node else told
 
 
@@ -222,8 +223,9 @@ def _suggested(looked: _Looked, node: str) -> tuple[Suggestion, ...]:
         by = (prepared.rejected_by,) if prepared.rejected_by else prepared.narrowed_by
         patterns: list[Pattern] = [((plugin,), infeasible) for plugin in by]
     else:
-        about = infeasible if not node else _row(case, node)
-        patterns = looked.rejectors.among(np.intersect1d(about, infeasible)).patterns()
+        if node:
+            infeasible = np.intersect1d(infeasible, _row(case, node))
+        patterns = looked.rejectors.among(infeasible).patterns()
     return suggestions(case, patterns, infeasible)
 
 

@@ -21,7 +21,7 @@ from .proposals import MOST_BLOCKERS
 _HIGHEST = 10**9
 
 # Evicting is tried node by node where pods matter to each other; so many show whether it helps.
-_MOST_ROWS = 100
+_MOST_ROWS = 32
 
 
 def advise_on_priority(case: Case, failed: Failed) -> Suggestion | None:

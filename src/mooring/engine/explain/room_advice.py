@@ -24,8 +24,9 @@ from .amounts import shown
 from .case import Case, RowNumbers
 from .edits import AnyEdit, AskForDevice, LowerRequest, SetAnnotation
 from .proposals import Proposal, on_nodes
+from .rejecting import like_columns
 
-# Per set of short resources: the nearest miss, the most common one and what would do everywhere.
+# Per set of short resources: the nearest miss, what would do for half of the nodes, and for all.
 _MOST_AMOUNTS = 3
 
 _DISK_COLUMNS = ((READ, READ_CAPACITY, READ_USED), (WRITE, WRITE_CAPACITY, WRITE_USED))
@@ -52,30 +53,33 @@ def _short(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
         # What is overcommitted already does not matter to a pod that asks for nothing of it.
         short[place] = np.minimum(np.maximum(amount - free, 0), amount)
     names = tuple(name for name, _ in asked)
-    for amounts, there in _near_misses(short, rows, np.array([each for _, each in asked])):
+    for amounts, there, most in _near_misses(short, rows, np.array([each for _, each in asked])):
         lacking = [(name, by) for name, by in zip(names, amounts, strict=True) if by]
         if lacking:
             told = " and ".join(f"{shown(name, by)} {name}" for name, by in lacking)
+            verb = "was" if len(there) == 1 else "were"
             yield Proposal(
                 "resources",
-                f"{on_nodes(there, case)} {'was' if len(there) == 1 else 'were'} {told} short",
+                f"{on_nodes(there, case)} {verb} {most}{told} short",
                 tuple(LowerRequest(name, by) for name, by in lacking),
             )
 
 
 def _near_misses(
     short: NDArray[np.int64], rows: RowNumbers, asked: NDArray[np.int64]
-) -> Iterator[tuple[list[int], RowNumbers]]:
-    """Distinct shortages: the nearest, the most common and the farthest, and who has them."""
-    distinct, codes, counts = np.unique(short, axis=1, return_inverse=True, return_counts=True)
-    codes = codes.ravel()
-    shares = (distinct / np.maximum(asked, 1)[:, np.newaxis]).sum(axis=0)
-    order = np.argsort(shares, kind="stable")
-    chosen = order.tolist()
-    if len(chosen) > _MOST_AMOUNTS:
-        chosen = [chosen[0], int(counts.argmax()), chosen[-1]]
-    for at in dict.fromkeys(chosen):
-        yield distinct[:, at].tolist(), rows[codes == at]
+) -> Iterator[tuple[list[int], RowNumbers, str]]:
+    """Per set of short resources some shortages, the nearest first, and who has no larger one."""
+    for places in sorted(like_columns(short > 0), key=len, reverse=True):
+        distinct = np.unique(short[:, places], axis=1)
+        shares = (distinct / np.maximum(asked, 1)[:, np.newaxis]).sum(axis=0)
+        order = np.argsort(shares, kind="stable").tolist()
+        if len(order) > _MOST_AMOUNTS:
+            order = [order[0], order[len(order) // 2], order[-1]]
+        for at in order:
+            amounts = distinct[:, at]
+            within = (short[:, places] <= amounts[:, np.newaxis]).all(axis=0)
+            alike = (short[:, places[within]] == amounts[:, np.newaxis]).all()
+            yield amounts.tolist(), rows[places[within]], "" if alike else "up to "
 
 
 def advise_on_gpus(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
@@ -118,7 +122,7 @@ def advise_on_disks(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
 def _short_disks(
     case: Case, rows: RowNumbers, short: NDArray[np.int64], asked: tuple[int, int]
 ) -> Iterator[Proposal]:
-    for amounts, there in _near_misses(short, rows, np.array(asked)):
+    for amounts, there, most in _near_misses(short, rows, np.array(asked)):
         edits = tuple(
             SetAnnotation(key, str(_scaled(case.pod.annotations[key], amount - by, amount)))
             for by, amount, (key, _, _) in zip(amounts, asked, _DISK_COLUMNS, strict=True)
@@ -130,7 +134,7 @@ def _short_disks(
                 for by, amount, what in zip(amounts, asked, ("read", "write"), strict=True)
                 if by and amount
             )
-            yield Proposal("disk", f"{on_nodes(there, case)} lacked {told}", edits)
+            yield Proposal("disk", f"{on_nodes(there, case)} lacked {most}{told}", edits)
 
 
 def _scaled(written: str, left: int, estimated: int) -> int:

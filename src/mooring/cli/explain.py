@@ -1,0 +1,116 @@
+"""`mooring explain`: why a pod is pending, why it is where it is, and what would change that."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .sources import Connecting, ContextOption, KubeconfigOption, ServerOption, objects
+
+if TYPE_CHECKING:
+    from mooring.engine import Engine
+    from mooring.engine.explain import Explanation
+    from mooring.objects.decode import Object
+    from mooring.objects.pod import Pod
+
+# Exit code when the pod has no place.
+_PENDING = 1
+
+
+class Output(StrEnum):
+    """How an answer is written."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def explain(  # noqa: PLR0913 - one for each flag
+    pod: Annotated[
+        str,
+        typer.Argument(metavar="POD", help="NAME, or NAMESPACE/NAME.", show_default=False),
+    ],
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH...]",
+            help="YAML or JSON files or directories; without any, a cluster is listed once.",
+            show_default=False,
+        ),
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="Of a pod given by name.")
+    ] = "default",
+    node: Annotated[
+        str, typer.Option(metavar="NODE", help="Tell why, or why not, this node.")
+    ] = "",
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="How to write the answer.")
+    ] = Output.TABLE,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration.")
+    ] = None,
+    feature_gates: Annotated[
+        str, typer.Option(metavar="A=true,B=false", help="Feature gates to switch.")
+    ] = "",
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    master: ServerOption = None,
+) -> None:
+    """Tell why a pod is pending, why it goes where it goes, and what would change that.
+
+    Reads only. Exits with 0 when the pod runs or could be placed, 1 when not, 2 when the input
+    cannot be used.
+    """
+    # Here, so that the other commands start without NumPy.
+    from mooring.engine.explain import UnknownNode
+    from mooring.simulate.problems import InputError
+
+    from .scheduler import engine
+
+    scheduler = engine(config, feature_gates)
+    given = objects(paths or (), Connecting(kubeconfig, context, master), scheduler.handles.kinds)
+    try:
+        told = _explained(scheduler, given, pod if "/" in pod else f"{namespace}/{pod}", node)
+    except UnknownNode:
+        raise InputError(f"node {node}", "there is no such node") from None
+    if output is Output.JSON:
+        import msgspec
+
+        print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+    else:
+        from .explaining import shown
+
+        print(shown(told))
+    if not told.has_place:
+        raise typer.Exit(_PENDING)
+
+
+def _explained(scheduler: Engine, given: tuple[Object, ...], key: str, node: str) -> Explanation:
+    """Explains a pod in a cluster that it is not part of: so its own weight is nowhere."""
+    import msgspec
+
+    from mooring.engine.events import Applied
+    from mooring.engine.explain import explain as explained
+    from mooring.objects.pod import Pod
+
+    pod = _found(given, key)
+    for item in given:
+        if not (isinstance(item, Pod) and item.uid == pod.uid and pod.node_name):
+            scheduler.handle(Applied(item), 0.0)
+    unplaced = msgspec.structs.replace(pod, node_name="")
+    told = explained(scheduler, unplaced, node)
+    return msgspec.structs.replace(told, running_on=pod.node_name)
+
+
+def _found(given: tuple[Object, ...], key: str) -> Pod:
+    from mooring.objects.pod import Pod
+    from mooring.simulate.problems import InputError
+
+    pods = [item for item in given if isinstance(item, Pod)]
+    for pod in pods:
+        if pod.key == key:
+            return pod
+    raise InputError(f"pod {key}", f"not found among {len(pods)} pods")

@@ -1,0 +1,190 @@
+"""Placing pods in an imagined cluster, and comparing what comes of it with how things are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from mooring.cluster import Nodes
+from mooring.engine import diagnosis
+from mooring.engine.cycle import Found, conclude, find_feasible
+from mooring.engine.engine import Engine
+from mooring.engine.events import Applied
+from mooring.engine.explain import explain
+from mooring.engine.explain.rejecting import merged, rejections
+from mooring.framework.attempt import Failed
+from mooring.framework.profile import Profile
+from mooring.framework.run import pre_filter
+from mooring.framework.status import PluginError
+from mooring.objects.pod import Pod
+
+from .data import Comparison, Fit, Left, Move, NodeShare, RunsOut
+from .scene import Scene, UnknownNode
+
+__all__ = ["Question", "UnknownNode", "compare", "fit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is to be placed: copies of a pod; without one, the pods that wait."""
+
+    template: Pod | None = None
+    count: int = 1
+
+    def pods(self, scene: Scene) -> Iterator[Pod]:
+        """What is to be placed, those that leave a drained node first."""
+        yield from (pod for pod, _ in scene.leaving)
+        if self.template is not None:
+            yield from (_copy(self.template, number) for number in range(1, self.count + 1))
+        elif not scene.leaving:
+            yield from sorted(scene.waiting, key=lambda pod: (-pod.priority, pod.created or 0.0))
+
+
+def fit(engine: Engine, scene: Scene, question: Question) -> Fit:
+    """Places pods one after the other in an engine that is new and used for nothing else."""
+    for item in (*scene.around, *scene.nodes, *scene.running):
+        engine.handle(Applied(item), 0.0)
+    run = _Run(engine)
+    first = _start(engine, question.template)
+    for pod in question.pods(scene):
+        run.place(pod)
+    return run.told(scene, question, first)
+
+
+def compare(engine: Engine, before: Fit, scene: Scene, question: Question) -> Comparison:
+    """The outcome in a changed scene or with another new engine, beside that of before."""
+    after = fit(engine, scene, question)
+    known = {move.pod: move.after for move in before.moves}
+    changed = tuple(
+        Move(move.pod, known[move.pod], move.after)
+        for move in after.moves
+        if move.pod in known and known[move.pod] != move.after
+    )
+    return Comparison(before, after, changed)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Pods on their way into an engine."""
+
+    engine: Engine
+    #: Where each pod went, by key; empty is nowhere.
+    places: dict[str, str] = field(default_factory=dict)
+    messages: dict[str, list[str]] = field(default_factory=dict)
+    refused: Pod | None = None
+    #: Copies are all alike: where one finds no place, none does.
+    hopeless: dict[int, str] = field(default_factory=dict)
+
+    def place(self, pod: Pod) -> None:
+        like = id(pod.spec)
+        known = self.hopeless.get(like) if pod.uid.startswith(_COPIES) else None
+        message = self._tried(pod) if known is None else known
+        if message is None:
+            return
+        if pod.uid.startswith(_COPIES):
+            self.hopeless[like] = message
+        self.refused = self.refused or pod
+        self.places[pod.key] = ""
+        self.messages.setdefault(message, []).append(pod.key)
+
+    def _tried(self, pod: Pod) -> str | None:
+        """Places a pod; why it could not, if so."""
+        profile = self.engine.profiles.get(pod.spec.scheduler_name)
+        if profile is None:
+            return f"no profile serves scheduler {pod.spec.scheduler_name}"
+        for plugin in profile.pre_enqueue:
+            held = plugin.pre_enqueue(pod)
+            if held is not None:
+                return held.message
+        try:
+            outcome = self.engine.decide(profile, pod)
+        except PluginError as error:
+            return str(error)
+        if isinstance(outcome, Found):
+            return self._settle(profile, pod, outcome.row)
+        return diagnosis.NO_NODES if outcome is None else diagnosis.message(outcome)
+
+    def _settle(self, profile: Profile, pod: Pod, row: int) -> str | None:
+        cluster = self.engine.cluster
+        name = cluster.nodes.name(row)
+        placed = cluster.assume(pod, name)
+        for plugin in profile.reserve:
+            refused = plugin.reserve(placed, cluster.nodes, row)
+            if refused is not None:
+                for each in profile.reserve:
+                    each.unreserve(placed, cluster.nodes, name)
+                cluster.forget(pod.uid)
+                return refused.message
+        self.places[pod.key] = name
+        return None
+
+    def told(self, scene: Scene, question: Question, first: set[str]) -> Fit:
+        counts = Counter(name for name in self.places.values() if name)
+        there = {pod.key: node for pod, node in scene.leaving}
+        there |= {pod.key: "" for pod in scene.waiting}
+        left = [Left(message, len(pods), tuple(pods)) for message, pods in self.messages.items()]
+        return Fit(
+            node_count=len(self.engine.cluster.nodes),
+            asked=len(self.places),
+            placed=sum(counts.values()),
+            nodes=tuple(NodeShare(name, count) for name, count in counts.most_common()),
+            left=tuple(sorted(left, key=lambda each: -each.count)),
+            runs_out=self._runs_out(question.template, first),
+            moves=tuple(
+                Move(key, there[key], node) for key, node in self.places.items() if key in there
+            ),
+            why=None if self.refused is None else explain(self.engine, self.refused),
+        )
+
+    def _runs_out(self, template: Pod | None, first: set[str]) -> tuple[RunsOut, ...]:
+        """Why nodes that were feasible for a copy are so no more."""
+        profile = template and self.engine.profiles.get(template.spec.scheduler_name)
+        if template is None or not profile or self.refused is None:
+            return ()
+        nodes = self.engine.cluster.nodes
+        failed = _looked(profile, template, nodes)
+        if failed is None or failed.filtered is None:
+            return ()
+        told = []
+        for each in merged(rejections(failed.filtered, nodes)):
+            names = tuple(name for name in each.nodes if name in first)
+            if names:
+                told.append(RunsOut(each.reasons, len(names), names))
+        return tuple(sorted(told, key=lambda each: -each.count))
+
+
+def _start(engine: Engine, template: Pod | None) -> set[str]:
+    """The nodes that take a copy before any is placed."""
+    profile = template and engine.profiles.get(template.spec.scheduler_name)
+    if template is None or not profile:
+        return set()
+    nodes = engine.cluster.nodes
+    try:
+        prepared = pre_filter(profile, template, nodes)
+        if prepared.rejected is not None:
+            return set()
+        filtered = find_feasible(profile, template, prepared, nodes)
+    except PluginError:
+        return set()
+    return set(nodes.names(filtered.feasible_rows.tolist()))
+
+
+def _looked(profile: Profile, template: Pod, nodes: Nodes) -> Failed | None:
+    try:
+        outcome = conclude(profile, template, pre_filter(profile, template, nodes), nodes)
+    except PluginError:
+        return None
+    return outcome if isinstance(outcome, Failed) else None
+
+
+# No uid of a real pod begins like this.
+_COPIES = "copy/"
+
+
+def _copy(template: Pod, number: int) -> Pod:
+    name = f"{template.name}-{number}"
+    uid = f"{_COPIES}{template.namespace}/{name}"
+    return msgspec.structs.replace(template, name=name, uid=uid, node_name="")

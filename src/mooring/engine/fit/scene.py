@@ -1,0 +1,82 @@
+"""A cluster as it would be: nodes added, nodes drained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from mooring.objects.coexist import is_ordinary
+from mooring.objects.decode import Object
+from mooring.objects.node import HOSTNAME, Node
+from mooring.objects.pod import Pod
+from mooring.plugins.node_unschedulable import CORDONED
+
+
+class UnknownNode(LookupError):
+    """A node is to be drained that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The objects of a cluster, sorted by what they are to the question."""
+
+    #: Namespaces, volumes, budgets and the like.
+    around: tuple[Object, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    running: tuple[Pod, ...] = ()
+    waiting: tuple[Pod, ...] = ()
+    #: Pods that a drain sent away, with the node that they are to leave.
+    leaving: tuple[tuple[Pod, str], ...] = ()
+
+    @classmethod
+    def of(cls, objects: Iterable[Object]) -> Scene:
+        items = list(objects)
+        pods = [item for item in items if isinstance(item, Pod) and not item.is_finished]
+        return cls(
+            tuple(item for item in items if not isinstance(item, Pod | Node)),
+            tuple(item for item in items if isinstance(item, Node)),
+            tuple(pod for pod in pods if pod.node_name),
+            tuple(pod for pod in pods if not pod.node_name),
+        )
+
+    def drained(self, names: Iterable[str]) -> Scene:
+        """The same with nodes cordoned, and what a drain evicts on its way elsewhere."""
+        gone = set(names)
+        missing = gone - {node.name for node in self.nodes}
+        if missing:
+            raise UnknownNode(min(missing))
+        away = [pod for pod in self.running if pod.node_name in gone and is_ordinary(pod)]
+        # The most important first, as the queue would have it.
+        away.sort(key=lambda pod: (-pod.priority, pod.key))
+        moving = {pod.uid for pod in away}
+        return replace(
+            self,
+            nodes=tuple(_cordoned(node) if node.name in gone else node for node in self.nodes),
+            running=tuple(pod for pod in self.running if pod.uid not in moving),
+            leaving=tuple(
+                (msgspec.structs.replace(pod, node_name=""), pod.node_name) for pod in away
+            ),
+        )
+
+    def extended(self, shape: Node, count: int) -> Scene:
+        """The same with so many more nodes of a shape."""
+        taken = {node.name for node in self.nodes}
+        return replace(self, nodes=(*self.nodes, *_copies(shape, count, taken)))
+
+
+def _cordoned(node: Node) -> Node:
+    taints = tuple(dict.fromkeys((*node.taints, CORDONED)))
+    return msgspec.structs.replace(node, unschedulable=True, taints=taints)
+
+
+def _copies(shape: Node, count: int, taken: set[str]) -> Iterator[Node]:
+    number = 0
+    while count:
+        number += 1
+        name = f"{shape.name}-{number}"
+        if name not in taken:
+            count -= 1
+            labels = {**shape.labels, HOSTNAME: name}
+            yield msgspec.structs.replace(shape, name=name, uid=name, labels=labels)
