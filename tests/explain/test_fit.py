@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mooring.engine import Engine
 from mooring.engine.fit import Question, RunsOut, Scene, UnknownNode, compare, fit
+from mooring.objects.decode import Object
 from mooring.objects.pod import Pod
 from tests.builders import node, pod
 from tests.coexisting import daemon
@@ -47,7 +48,12 @@ def test_what_runs_out_is_told_of_nodes_that_had_it() -> None:
 
 
 def test_a_drain_moves_what_is_no_daemon() -> None:
-    objects = [node("a"), node("b"), pod("web", node="a", cpu=1), daemon("agent", "a")]
+    objects: list[Object] = [
+        node("a"),
+        node("b"),
+        pod("web", node="a", cpu=1),
+        daemon("agent", "a"),
+    ]
     asked = engine()
 
     outcome = fit(asked, Scene.of(objects).drained(["a"]), Question())
@@ -59,7 +65,7 @@ def test_a_drain_moves_what_is_no_daemon() -> None:
 
 
 def test_the_important_ones_of_a_drain_go_first() -> None:
-    objects = [
+    objects: list[Object] = [
         node("a"),
         node("b", cpu=1),
         pod("idle", node="a", cpu=1),

@@ -380,5 +380,5 @@ def test_edits_survive_json() -> None:
     assert msgspec.json.decode(text, type=Suggestion) == first
     assert msgspec.json.decode(
         msgspec.json.encode(SetScheduler("x")),
-        type=AnyEdit,  # type: ignore[arg-type]
+        type=AnyEdit,
     ) == SetScheduler("x")

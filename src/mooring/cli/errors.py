@@ -27,7 +27,6 @@ def report(error: Exception, *, debug: bool) -> int:
     from mooring.engine.registry import RegistryError
     from mooring.simulate.problems import InputError
 
-    bad_input = InputError | RegistryError | CredentialsError | CertificateError | ClientError
     if isinstance(error, ConfigError):
         for problem in error.problems:
             print(plain(f"{error.source}: {problem}"), file=sys.stderr)
