@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -104,18 +104,29 @@ def _crowded_counts(
 
 def _weighing(pod: Pod, nodes: Nodes, among: NDArray[np.intp]) -> dict[int, list[Pod]]:
     """Per row the nominated pods that count as running while this pod is filtered."""
-    wanted = set(among.tolist())
     weighing: dict[int, list[Pod]] = {}
-    for name, nominated in nodes.nominations:
-        row = nodes.row(name)
+    for row, nominated in _nominated_to(nodes, among.tolist()):
         others = [
             other
             for other in nominated.values()
             if other.priority >= pod.priority and other.uid != pod.uid
         ]
-        if others and row is not None and row in wanted:
+        if others:
             weighing[row] = others
     return weighing
+
+
+def _nominated_to(nodes: Nodes, among: list[int]) -> Iterator[tuple[int, Mapping[str, Pod]]]:
+    """The rows that pods are nominated to, with these."""
+    if len(among) == 1:
+        # Preemption asks about a single row many times over.
+        yield among[0], nodes.nominations.on(nodes.name(among[0]))
+        return
+    wanted = set(among)
+    for name, nominated in nodes.nominations:
+        row = nodes.row(name)
+        if row is not None and row in wanted:
+            yield row, nominated
 
 
 def _crowded(
