@@ -37,7 +37,8 @@ def test_copies_fill_what_there_is() -> None:
 
 def test_what_runs_out_is_told_of_nodes_that_had_it() -> None:
     full = pod("there", node="full", cpu=4)
-    scene = Scene.of([node("a", cpu=1), node("b", memory="1Gi"), node("full"), full])
+    objects: list[Object] = [node("a", cpu=1), node("b", memory="1Gi"), node("full"), full]
+    scene = Scene.of(objects)
 
     outcome = fit(engine(), scene, Question(pod("copy", cpu="500m", memory="1Gi"), 9))
 

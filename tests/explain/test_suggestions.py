@@ -378,7 +378,5 @@ def test_edits_survive_json() -> None:
     text = msgspec.json.encode(first)
 
     assert msgspec.json.decode(text, type=Suggestion) == first
-    assert msgspec.json.decode(
-        msgspec.json.encode(SetScheduler("x")),
-        type=AnyEdit,
-    ) == SetScheduler("x")
+    edit = msgspec.json.decode(msgspec.json.encode(SetScheduler("x")), type=AnyEdit)
+    assert edit == SetScheduler("x")

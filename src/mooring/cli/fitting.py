@@ -46,7 +46,7 @@ def _parts(fit: Fit) -> Iterator[RenderableType]:
         yield ""
         yield table(("POD", "FROM", "TO"), moves[:_MOST_ROWS])
         yield from _more(len(moves))
-    elif fit.nodes:
+    if fit.nodes and fit.asked > len(moves):
         yield ""
         rows = [(each.node, str(each.count)) for each in fit.nodes]
         yield table(("NODE", "PODS"), rows[:_MOST_ROWS], numbers_from=1)

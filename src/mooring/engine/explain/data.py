@@ -19,6 +19,29 @@ State = Literal["fits", "pending", "preempting", "gated", "terminating", "foreig
 Effect = Literal["fits", "evicts", "none"]
 
 
+#: What stands in the way.
+Kind = Literal[
+    "resources",
+    "pods",
+    "taint",
+    "cordon",
+    "node-labels",
+    "node-name",
+    "ports",
+    "pod-affinity",
+    "pod-anti-affinity",
+    "spread",
+    "volumes",
+    "coexist",
+    "gpu",
+    "disk",
+    "priority",
+    "gates",
+    "scheduler",
+    "several",
+]
+
+
 class Told(msgspec.Struct, frozen=True, rename="camel"):
     """How all of this is written: camelCase, every field."""
 
@@ -54,7 +77,7 @@ class Suggestion(Told, frozen=True):
     The promise: with all `edits` made, `nodes` take the pod, as `effect` says how.
     """
 
-    kind: str
+    kind: Kind
     plugins: Names
     #: What stands in the way.
     problem: str

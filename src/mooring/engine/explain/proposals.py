@@ -11,6 +11,7 @@ import numpy as np
 from mooring.cluster import Mask
 
 from .case import Case, RowNumbers
+from .data import Kind
 from .edits import AnyEdit, PodAt
 from .rejecting import like_columns
 
@@ -30,7 +31,7 @@ MOST_BLOCKERS = 10
 class Proposal:
     """What stands in the way of a pod on some rows, and edits that may help there."""
 
-    kind: str
+    kind: Kind
     problem: str
     edits: tuple[AnyEdit, ...] = ()
     blockers: tuple[PodAt, ...] = ()
