@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from mooring.embedded.api import Api
 from mooring.embedded.errors import Refused
@@ -78,10 +79,9 @@ class HollowNodes:
             self._due.clear()
             due = self.kubelets.next
             seconds = None if due is None else max(0.0, due - self._api.clock().timestamp())
-            try:
-                await asyncio.wait_for(self._due.wait(), seconds)
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._due.wait()
 
     def _take_node(self, entry: Entry, gone: bool) -> None:
         self.kubelets.take_node(entry, gone=gone)

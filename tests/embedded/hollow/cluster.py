@@ -1,0 +1,109 @@
+"""Hollow nodes over a store whose time the test tells."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mooring.embedded.api import Api
+from mooring.embedded.binding import bind
+from mooring.embedded.catalogue import catalogue
+from mooring.embedded.deleting import delete
+from mooring.embedded.hollow.kubelets import Kubelets
+from mooring.embedded.hollow.settings import HollowSettings
+from mooring.embedded.kinds import Kinds
+from mooring.embedded.listing import list_entries
+from mooring.embedded.options import Delete, Write
+from mooring.embedded.selection import Selection
+from mooring.embedded.serving import furnish
+from mooring.embedded.store import Store
+from mooring.embedded.watching import Watch
+
+Json = dict[str, Any]
+
+
+class HollowCluster:
+    """Objects and the kubelets that look after them; nothing happens unless time passes."""
+
+    def __init__(self, store: Store | None = None, **settings: Any) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+        self.api = Api(store or Store(), Kinds(catalogue()), lambda: self.now)
+        furnish(self.api)
+        self.kubelets = Kubelets(self.api, HollowSettings(**settings))
+        self._watches = {
+            name: Watch(self.api.store, self.api.kinds[name], Selection(), self.api.store.version)
+            for name in ("nodes", "pods")
+        }
+        for name in self._watches:
+            for entry in list_entries(self.api.store, self.api.kinds[name], Selection()).entries:
+                self._tell(name, entry, gone=False)
+
+    def settle(self) -> None:
+        """Tells the kubelets what has happened, until nothing more does."""
+        while any([self._told(name) for name in self._watches]):
+            pass
+
+    def wait(self, seconds: float) -> None:
+        """Lets time pass; everything is done when it is due."""
+        self.settle()
+        end = self.now + timedelta(seconds=seconds)
+        while (due := self.kubelets.next) is not None and due <= end.timestamp():
+            self.now = max(self.now, datetime.fromtimestamp(due, UTC))
+            self.kubelets.act()
+            self.settle()
+        self.now = end
+
+    def node(self, name: str = "n", *, annotations: Json | None = None, **has: str) -> None:
+        capacity = {"cpu": "4", "memory": "8Gi", "pods": "110", **has}
+        metadata = {"name": name, "annotations": annotations or {}}
+        node = {"metadata": metadata, "status": {"capacity": capacity}}
+        self.api.create(self.api.kinds["nodes"], "", node)
+        self.settle()
+
+    def pod(
+        self,
+        name: str,
+        node: str = "n",
+        *,
+        cpu: str = "1",
+        metadata: Json | None = None,
+        **spec: Any,
+    ) -> None:
+        """A pod that goes to a node, whatever a scheduler would think of it."""
+        container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": cpu}}}
+        item = {
+            "metadata": {"name": name, **(metadata or {})},
+            "spec": {"containers": [container], **spec},
+        }
+        self.api.create(self.api.kinds["pods"], "default", item)
+        target = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+        bind(self.api, "default", name, target, Write())
+        self.settle()
+
+    def delete(self, name: str, grace: int | None = None) -> None:
+        options = Delete(grace_seconds=grace)
+        delete(self.api, self.api.kinds["pods"], "default", name, options)
+        self.settle()
+
+    def show(self, name: str) -> Json:
+        """A pod as it is now."""
+        return self.api.get(self.api.kinds["pods"], "default", name).object
+
+    def phase(self, name: str) -> str:
+        """The phase of a pod; empty if there is none of the name."""
+        entry = self.api.find(self.api.kinds["pods"], "default", name)
+        return str(entry.object["status"]["phase"]) if entry else ""
+
+    def listed(self, resource: str) -> list[Json]:
+        table = self.api.store.table(resource)
+        return [entry.object for entry in table.in_order()]
+
+    def _told(self, name: str) -> bool:
+        events = self._watches[name].ready()
+        for event in events:
+            self._tell(name, event.entry, gone=event.type == "DELETED")
+        return bool(events)
+
+    def _tell(self, name: str, entry: Any, *, gone: bool) -> None:
+        take = self.kubelets.take_node if name == "nodes" else self.kubelets.take_pod
+        take(entry, gone=gone)

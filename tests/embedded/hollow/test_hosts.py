@@ -1,0 +1,105 @@
+"""Nodes are ready, and renew their leases without flooding anybody."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.embedded.hollow.heartbeats import Heartbeats
+from mooring.embedded.hollow.node_statuses import ready_status
+from mooring.embedded.hollow.settings import HollowSettings
+from mooring.embedded.wire import Json
+from tests.embedded.hollow.cluster import HollowCluster
+
+_LEASES = "leases.coordination.k8s.io"
+
+
+def _set_ready(cluster: HollowCluster, name: str, status: str) -> None:
+    def change(node: Json) -> Json:
+        for each in node["status"]["conditions"]:
+            if each["type"] == "Ready":
+                each["status"] = status
+        return node
+
+    cluster.api.edit(cluster.api.kinds["nodes"], "", name, change)
+    cluster.settle()
+
+
+def _renewed(cluster: HollowCluster) -> list[str]:
+    return [each["spec"]["renewTime"] for each in cluster.listed(_LEASES)]
+
+
+def test_a_new_node_is_ready_and_has_a_lease() -> None:
+    cluster = HollowCluster()
+
+    cluster.node()
+
+    (node,), (lease,) = cluster.listed("nodes"), cluster.listed(_LEASES)
+    assert ready_status(node) == "True"
+    assert lease["metadata"]["namespace"] == "kube-node-lease"
+    assert lease["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]
+    assert lease["spec"]["leaseDurationSeconds"] == 40
+
+
+@pytest.mark.parametrize(("said", "is_now"), [("Unknown", "True"), ("False", "False")])
+def test_what_others_say_of_a_node(said: str, is_now: str) -> None:
+    cluster = HollowCluster()
+    cluster.node()
+
+    _set_ready(cluster, "n", said)
+
+    assert ready_status(cluster.listed("nodes")[0]) == is_now
+
+
+def test_leases_are_renewed_each_in_time() -> None:
+    cluster = HollowCluster()
+    for name in ("a", "b", "c"):
+        cluster.node(name)
+    first = _renewed(cluster)
+
+    for _ in range(3):
+        before = _renewed(cluster)
+        cluster.wait(11)
+        assert all(now > then for now, then in zip(_renewed(cluster), before, strict=True))
+    assert all(now > then for now, then in zip(_renewed(cluster), first, strict=True))
+
+
+def test_a_lease_that_somebody_deleted_comes_back() -> None:
+    cluster = HollowCluster()
+    cluster.node()
+    kind = cluster.api.kinds[_LEASES]
+    cluster.api.remove(kind, cluster.api.get(kind, "kube-node-lease", "n"))
+
+    cluster.wait(11)
+
+    assert len(cluster.listed(_LEASES)) == 1
+
+
+@pytest.mark.parametrize(
+    ("nodes", "interval"), [(1, 10.0), (1000, 10.0), (5000, 50.0)], ids=["one", "many", "too many"]
+)
+def test_many_nodes_renew_more_rarely(nodes: int, interval: float) -> None:
+    beats = Heartbeats(HollowSettings(lease_seconds=10, most_renewals=100), 0.0)
+    for number in range(nodes):
+        beats.add(str(number))
+
+    now, renewals, most = 0.0, list[str](), 0
+    while (due := beats.next) is not None and due <= interval:
+        now = due
+        turns = beats.due(now)
+        most = max(most, len(turns))
+        renewals += turns
+
+    assert beats.interval == interval
+    # Everybody once, give or take what is left over at the end.
+    assert len(set(renewals)) == len(renewals)
+    assert nodes - 100 <= len(renewals) <= nodes
+    assert most <= 51
+
+
+def test_a_clock_that_is_set_back_or_stood_still_for_long() -> None:
+    beats = Heartbeats(HollowSettings(), 100.0)
+    beats.add("a")
+
+    assert beats.due(50.0) == []
+    assert beats.due(100_000.0) == ["a"]
+    assert beats.due(100_001.0) == []

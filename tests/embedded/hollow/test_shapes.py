@@ -1,0 +1,125 @@
+"""What nodes are asked for, and what is said about those that cannot be made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.embedded.hollow.making import make_nodes
+from mooring.embedded.hollow.shapes import ShapeError, read_shape_file
+from tests.embedded.hollow.cluster import HollowCluster
+
+
+def _made(*shapes: Any) -> list[dict[str, Any]]:
+    cluster = HollowCluster()
+    make_nodes(cluster.api, read_shape_file({"shapes": list(shapes)}).shapes)
+    return cluster.listed("nodes")
+
+
+def test_nodes_of_several_shapes() -> None:
+    worker = {"name": "worker", "count": 3, "zones": ["a", "b"], "region": "r"}
+    gpu = {
+        "name": "gpu",
+        "capacity": {"example.com/gpu": 8, "cpu": 32},
+        "labels": {"kind": "gpu"},
+        "annotations": {"note": "dear"},
+        "taints": [{"key": "gpu", "effect": "NoSchedule"}],
+        "images": [{"names": ["app:1"], "sizeBytes": 7}],
+        "coexistPolicy": False,
+    }
+
+    nodes = {each["metadata"]["name"]: each for each in _made(worker, gpu)}
+
+    assert list(nodes) == ["gpu-0", "worker-0", "worker-1", "worker-2"]
+    zones = [
+        nodes[f"worker-{n}"]["metadata"]["labels"]["topology.kubernetes.io/zone"] for n in (0, 1, 2)
+    ]
+    assert zones == ["a", "b", "a"]
+    dear = nodes["gpu-0"]
+    assert dear["status"]["allocatable"] == {
+        "cpu": "32",
+        "memory": "32Gi",
+        "pods": "110",
+        "example.com/gpu": "8",
+    }
+    assert dear["spec"]["taints"] == [{"key": "gpu", "effect": "NoSchedule"}]
+    assert dear["status"]["images"] == [{"names": ["app:1"], "sizeBytes": 7}]
+    assert dear["metadata"]["annotations"] == {
+        "note": "dear",
+        "hollow.mooring.dev/coexist-policy": "false",
+    }
+    addresses = [each["status"]["addresses"][0]["address"] for each in nodes.values()]
+    assert len(set(addresses)) == 4
+
+
+def test_objects_for_each_node() -> None:
+    cluster = HollowCluster()
+    driver = {"name": "csi.example.com", "nodeID": "id-of-{node}"}
+    item = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": "{node}"},
+        "spec": {"drivers": [driver]},
+    }
+
+    shapes = read_shape_file({"shapes": [{"count": 2, "objects": [item]}]}).shapes
+    make_nodes(cluster.api, shapes)
+
+    ids = [
+        each["spec"]["drivers"][0]["nodeID"] for each in cluster.listed("csinodes.storage.k8s.io")
+    ]
+    assert ids == ["id-of-node-0", "id-of-node-1"]
+
+
+def test_what_is_there_stays() -> None:
+    cluster = HollowCluster()
+    shapes = read_shape_file({"shapes": [{"count": 2}]}).shapes
+    assert make_nodes(cluster.api, shapes[:1]) == 2
+
+    more = read_shape_file({"shapes": [{"count": 3, "labels": {"new": "yes"}}]}).shapes
+    assert make_nodes(cluster.api, more) == 1
+    assert "new" not in cluster.listed("nodes")[0]["metadata"]["labels"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [
+        ({"count": "many"}, "shapes[0].count: Expected int, got str"),
+        ({"count": -1}, "shapes[0].count: must be from 0 to 100000, got -1"),
+        ({"kount": 3}, "shapes[0]: Object contains unknown field kount"),
+        ({"name": "Worker_"}, "shapes[0].name: 'Worker_' cannot begin the names of nodes"),
+        ({"capacity": {"cpu": "lots"}}, "shapes[0].capacity[cpu]: "),
+        ({"capacity": {"cpu": -1}}, "shapes[0].capacity[cpu]: must not be negative, got -1"),
+        ({"taints": [{"key": "a"}]}, "shapes[0].taints[0]: Object missing required field effect"),
+        ({"images": [{"names": "a"}]}, "shapes[0].images[0].names: Expected array, got str"),
+        ({"zones": [1]}, "shapes[0].zones[0]: Expected str, got int"),
+        ({"objects": [{"kind": "CSINode"}]}, "shapes[0].objects[0].apiVersion: is missing"),
+        ({"taints": [{"key": "a", "effect": "Never"}]}, "shapes[0]: Node 'node-0': Node"),
+        (
+            {"objects": [{"apiVersion": "x/v1", "kind": "Y", "metadata": {"name": "z"}}]},
+            "shapes[0]: Y 'z': x/v1 Y is not served here",
+        ),
+    ],
+)
+def test_shapes_that_make_no_sense(shape: Any, told: str) -> None:
+    with pytest.raises(ShapeError) as refused:
+        _made(shape)
+
+    assert str(refused.value).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        ({}, "Object missing required field shapes"),
+        ({"shapes": 3}, "shapes: Expected array, got int"),
+        ({"shapes": [{}, {}]}, "shapes[1].name: 'node' is the name of another shape, too"),
+        ({"shapes": [{"count": 99_999}, {"name": "b", "count": 2}]}, "shapes: more than 100000"),
+    ],
+)
+def test_files_that_make_no_sense(raw: Any, told: str) -> None:
+    with pytest.raises(ShapeError) as refused:
+        read_shape_file(raw)
+
+    assert str(refused.value).startswith(told)
