@@ -1,23 +1,29 @@
 PYTHON ?= python3
 BIN := .venv/bin
+# More flags for `mooring up`: make demo UP="--for 0"
+UP ?=
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test soak lint format docs bench lock clean
+.PHONY: help demo simulate test soak lint format docs bench lock clean
 .SILENT:
 
 help:
-	echo "make demo    schedule the example cluster and show the decisions"
-	echo "make test    everything CI checks: format, lint, types, layers, tests"
-	echo "make lint    the same without the tests"
-	echo "make format  rewrite the code in house format"
-	echo "make docs    write the tables in the docs that are made from the code"
-	echo "make soak    ten minutes of churn on a real API server"
-	echo "make bench   measure throughput, and write benchmarks/results"
-	echo "make lock    refresh constraints.txt"
-	echo "make clean   remove everything that was generated"
+	echo "make demo      run a cluster in one process, to try with kubectl; Ctrl-C stops it"
+	echo "make simulate  schedule the example cluster and show the decisions"
+	echo "make test      everything CI checks: format, lint, types, layers, tests"
+	echo "make lint      the same without the tests"
+	echo "make format    rewrite the code in house format"
+	echo "make docs      write the tables in the docs that are made from the code"
+	echo "make soak      ten minutes of churn on a real API server"
+	echo "make bench     measure throughput, and write benchmarks/results"
+	echo "make lock      refresh constraints.txt"
+	echo "make clean     remove everything that was generated"
+
+demo: .venv/installed
+	$(BIN)/mooring up --nodes examples/embedded/nodes.yaml $(UP)
 
 # Exit code 1 means that a pod stayed pending, which a demo may show.
-demo: .venv/installed
+simulate: .venv/installed
 	$(BIN)/mooring simulate examples/demo || test $$? -eq 1
 
 test: lint

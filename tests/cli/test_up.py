@@ -1,0 +1,160 @@
+"""`mooring up` as its users run it: one process, and kubectl."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mooring.app.kubeconfigs import KubeconfigError, written
+from tests.cli.invoking import Mooring
+from tests.embedded.kubectl import BINARIES, Kubectl
+
+# A busy machine takes its time; what hangs is noticed.
+_PATIENCE_SECONDS = 60
+
+_POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  nodeName: %s
+  containers: [{name: main, image: app, resources: {requests: {cpu: "3"}}}]
+"""
+_NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: mine}
+status: {capacity: {cpu: "4", memory: 8Gi, pods: "10"}}
+"""
+
+SHAPES = {
+    "no such file": (None, "nodes.yaml: no such file or directory"),
+    "no YAML": ("{", "nodes.yaml: document 1: broken YAML"),
+    "two documents": ("shapes: []\n---\nshapes: []", "must be one YAML document, got 2"),
+    "a wrong field": ("shapes: [{count: x}]", "nodes.yaml: shapes[0].count: Expected int, got str"),
+    "no such manifest": ("{shapes: [], manifests: [absent.yaml]}", "absent.yaml: no such file"),
+    "a taint that is none": (
+        "shapes: [{taints: [{key: a, effect: b}]}]",
+        "shapes[0]: Node 'node-0': Node \"node-0\" is invalid: spec.taints[0].effect",
+    ),
+}
+
+
+@asynccontextmanager
+async def _up(folder: Path, *flags: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A cluster that is ready; kubectl finds it through the folder."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "mooring", "up", f"--kubeconfig={folder / 'kubeconfig'}", *flags),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            line = await process.stdout.readline()
+        assert line.startswith(b"The cluster is ready: "), line
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def _until(kubectl: Kubectl, command: str, told: str) -> None:
+    async with asyncio.timeout(_PATIENCE_SECONDS):
+        while (said := await kubectl.run(command)) != told:
+            assert isinstance(said, str)
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.skipif(not BINARIES, reason="no kubectl in the path")
+@pytest.mark.parametrize("scheduler", ["direct", "http"])
+async def test_pods_run_and_go_and_the_end_is_orderly(tmp_path: Path, scheduler: str) -> None:
+    async with _up(tmp_path, "--nodes=2", f"--scheduler={scheduler}") as process:
+        kubectl = Kubectl(BINARIES[0], tmp_path)
+        await kubectl.run("create -f -", _NODE)
+        await kubectl.run("wait --for=condition=Ready node/mine --timeout=30s")
+        await kubectl.run("run hello --image=app")
+        await kubectl.run("wait --for=condition=Ready pod/hello --timeout=30s")
+        await kubectl.run("create -f -", _POD % ("first", "mine"))
+        await kubectl.run("create -f -", _POD % ("second", "mine"))
+        await _until(kubectl, "get pod second -o jsonpath={.status.reason}", "OutOfcpu")
+        await kubectl.run("delete pod hello")
+        names = await kubectl.run("get pods -o name")
+        assert names.split() == ["pod/first", "pod/second"]
+
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            assert await process.wait() == 0
+
+
+@pytest.mark.skipif(not BINARIES, reason="no kubectl in the path")
+async def test_without_a_scheduler_pods_wait_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    flags = ("--nodes=1", "--no-scheduler", f"--data-dir={tmp_path / 'data'}")
+    kubectl = Kubectl(BINARIES[0], tmp_path)
+    async with _up(tmp_path, *flags) as process:
+        await kubectl.run("run waiting --image=app")
+        process.send_signal(signal.SIGINT)
+        assert await process.wait() == 0
+    async with _up(tmp_path, *flags):
+        phase = await kubectl.run("get pod waiting -o jsonpath={.status.phase}")
+        assert phase == "Pending"
+
+
+def test_it_can_end_by_itself(mooring: Mooring, tmp_path: Path) -> None:
+    ended = mooring("up", "--nodes=3", "--for=0", f"--kubeconfig={tmp_path / 'k'}")
+
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("The cluster is ready: 3 nodes, https://127.0.0.1:")
+    assert (tmp_path / "k").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_bad_shape_file_is_told_in_one_line(name: str, mooring: Mooring, tmp_path: Path) -> None:
+    text, told = SHAPES[name]
+    path = tmp_path / "nodes.yaml"
+    if text is not None:
+        path.write_text(text)
+
+    ended = mooring("up", f"--nodes={path}", "--for=0")
+
+    assert ended.code == 2
+    assert told in ended.err
+    assert ended.err.count("\n") == 1
+
+
+_MINE = {"current-context": "mooring", "contexts": [{"name": "mooring", "context": {}}]}
+
+
+def test_a_kubeconfig_of_its_own_is_for_the_owner_and_goes_away() -> None:
+    with written(_MINE, None) as path:
+        assert yaml.safe_load(path.read_text()) == _MINE
+        assert os.stat(path).st_mode & 0o777 == 0o600
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("there", ["contexts: [{name: production}]", "{", "- a list"])
+def test_the_way_to_other_clusters_is_not_overwritten(there: str, tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(there)
+
+    with pytest.raises(KubeconfigError, match=str(path)), written(_MINE, path):
+        pass
+
+    assert path.read_text() == there
+
+
+def test_its_own_kubeconfig_is_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    for _ in range(2):
+        with written(_MINE, path):
+            pass
+
+    assert yaml.safe_load(path.read_text()) == _MINE
