@@ -1,0 +1,9 @@
+"""Controllers, just enough to play: what a cluster does by itself beside scheduling and running.
+
+They use the Python interface of the server in the same process. How pods run on nodes does not
+belong here, nor does which node a pod goes to.
+"""
+
+from .running import run_controllers
+
+__all__ = ["run_controllers"]

@@ -1,0 +1,113 @@
+"""Adopting what a selector selects and nobody manages; releasing what it no longer selects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from mooring.embedded.wire import Json
+from mooring.objects.selector import Selector, SelectorError
+
+from .cache import Seen
+from .cluster import Cluster
+from .items import Item
+from .ownership import is_managed_by, reference, selector_of, written
+
+
+class Claiming:
+    """What the owners of one kind own of another.
+
+    Only what is new, or has new labels or owners, is looked at: the rest has not changed hands.
+    """
+
+    def __init__(self, cluster: Cluster, owners: str, dependents: str) -> None:
+        self._cluster = cluster
+        self._owners = owners
+        self._dependents = dependents
+        #: By namespace, then by key of the owner.
+        self._selectors: dict[str, dict[str, tuple[str, Selector]]] = {}
+        self._suspects: dict[str, set[str]] = {}
+
+    def owner_seen(self, seen: Seen) -> Iterator[str]:
+        """The owner itself; a new one may find dependents waiting."""
+        item = seen.item
+        of_namespace = self._selectors.setdefault(item.namespace, {})
+        if seen.after is None:
+            of_namespace.pop(item.key, None)
+            self._suspects.pop(item.key, None)
+        elif seen.before is None:
+            selector = self._read(item)
+            if selector is not None:
+                of_namespace[item.key] = (item.uid, selector)
+                self._suspect_all(item, selector)
+        yield item.key
+
+    def dependent_seen(self, seen: Seen) -> Iterator[str]:
+        """The owners whose dependents these are, were or may become."""
+        if seen.before is not None:
+            yield from self._owner_of(seen.before)
+        if seen.after is not None:
+            yield from self._owner_of(seen.after)
+            if _may_change_hands(seen):
+                yield from self._suspicious(seen.after)
+
+    def settle(self, owner: Json, key: str) -> None:
+        """Adopts and releases what there is to adopt or release."""
+        suspects = self._suspects.pop(key, None)
+        selector = selector_of(owner)
+        if not suspects or selector is None:
+            return
+        for each in sorted(suspects):
+            item = self._cluster.cache.items(self._dependents).get(each)
+            if item is not None:
+                self._settle(owner, selector, item)
+        self._cluster.cache.catch_up()
+
+    def _settle(self, owner: Json, selector: Selector, item: Item) -> None:
+        uid, selected = owner["metadata"]["uid"], selector.matches(item.labels)
+        others = [written(each) for each in item.owners if each.uid != uid]
+        if is_managed_by(item, uid) and not selected:
+            self._cluster.rewrite_owners(item, others)
+        elif item.controller is None and selected and not item.terminating:
+            self._cluster.rewrite_owners(item, [*others, reference(owner)])
+
+    def _owner_of(self, item: Item) -> Iterator[str]:
+        manager = item.controller
+        if manager is None:
+            return
+        owner = self._cluster.cache.by_uid.get(manager.uid)
+        if owner is not None and owner.table == self._owners:
+            yield owner.key
+
+    def _suspicious(self, item: Item) -> Iterator[str]:
+        manager = item.controller
+        for key, (uid, selector) in self._selectors.get(item.namespace, {}).items():
+            if manager is not None and manager.uid != uid:
+                continue
+            if selector.matches(item.labels) is (manager is None):
+                self._suspects.setdefault(key, set()).add(item.key)
+                yield key
+
+    def _suspect_all(self, owner: Item, selector: Selector) -> None:
+        found = {
+            each.key
+            for each in self._cluster.cache.unmanaged(self._dependents, owner.namespace)
+            if selector.matches(each.labels)
+        }
+        if found:
+            self._suspects.setdefault(owner.key, set()).update(found)
+
+    def _read(self, owner: Item) -> Selector | None:
+        item = self._cluster.read(self._owners, owner.key)
+        try:
+            return None if item is None else selector_of(item)
+        except (msgspec.ValidationError, SelectorError):
+            return None
+
+
+def _may_change_hands(seen: Seen) -> bool:
+    before, after = seen.before, seen.after
+    if before is None or after is None:
+        return True
+    return before.labels != after.labels or before.owners != after.owners

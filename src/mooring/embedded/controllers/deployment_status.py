@@ -1,0 +1,116 @@
+"""What a deployment says about itself."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from mooring.embedded.wire import Json, now_text
+
+from .rollouts import Plan
+from .statuses import condition_of, with_condition, without_zeros
+
+_TIMED_OUT = "ProgressDeadlineExceeded"
+_DONE = "NewReplicaSetAvailable"
+# Go's largest number of 32 bits stands for no deadline.
+_NO_DEADLINE = 2**31 - 1
+
+
+def new_status(item: Json, new: Json | None, sets: list[Json], now: datetime) -> Json:
+    """The status of a deployment, from what its sets say."""
+    old, spec = item.get("status") or {}, item["spec"]
+    available = _sum(sets, "availableReplicas")
+    replicas = _sum(sets, "replicas")
+    counts = {
+        "replicas": replicas,
+        "updatedReplicas": _sum([new] if new else [], "replicas"),
+        "readyReplicas": _sum(sets, "readyReplicas"),
+        "availableReplicas": available,
+        "unavailableReplicas": max(sum(each["spec"]["replicas"] for each in sets) - available, 0),
+    }
+    status: dict[str, Any] = {
+        "observedGeneration": item["metadata"].get("generation", 0),
+        **without_zeros(counts),
+    }
+    if "collisionCount" in old:
+        status["collisionCount"] = old["collisionCount"]
+    conditions = _with_availability(old, Plan.of(spec), available, now_text(now))
+    status["conditions"] = _with_progress({**status, "conditions": conditions}, item, new, now)
+    return status
+
+
+def is_complete(spec: Json, status: Json) -> bool:
+    """Whether there are only pods of the present version, and all of them."""
+    wanted = spec["replicas"]
+    names = ("updatedReplicas", "replicas", "availableReplicas")
+    return all(status.get(name, 0) == wanted for name in names)
+
+
+def seconds_to_deadline(spec: Json, status: Json, now: datetime) -> float | None:
+    """How long until a rollout that does not get on counts as failed."""
+    deadline = spec.get("progressDeadlineSeconds", _NO_DEADLINE)
+    progress = condition_of(status, "Progressing")
+    settled = progress.get("reason") in (_DONE, _TIMED_OUT)
+    if not progress or settled or deadline == _NO_DEADLINE or spec.get("paused"):
+        return None
+    return max(deadline - _age(progress, now), 1.0)
+
+
+def _with_availability(old: Json, plan: Plan, available: int, now: str) -> list[Json]:
+    enough = available >= plan.size - plan.unavailable
+    condition = {
+        "type": "Available",
+        "status": "True" if enough else "False",
+        "reason": "MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
+        "message": f"Deployment {'has' if enough else 'does not have'} minimum availability.",
+        "lastUpdateTime": now,
+    }
+    before = condition_of(old, "Available")
+    if before.get("status") == condition["status"]:
+        condition["lastUpdateTime"] = before["lastUpdateTime"]
+    return with_condition(old, condition, now)
+
+
+def _with_progress(status: Json, item: Json, new: Json | None, now: datetime) -> list[Json]:
+    """Whether the rollout gets on; the time of it moves with every step."""
+    spec, old = item["spec"], item.get("status") or {}
+    before = condition_of(old, "Progressing")
+    named = new["metadata"]["name"] if new else ""
+    if is_complete(spec, status) and new is not None:
+        told = ("True", _DONE, f'ReplicaSet "{named}" has successfully progressed.')
+    elif not before or _moved(old, status):
+        told = ("True", "ReplicaSetUpdated", f'ReplicaSet "{named}" is progressing.')
+    elif _is_overdue(spec, before, now):
+        told = ("False", _TIMED_OUT, f'ReplicaSet "{named}" has timed out progressing.')
+    else:
+        conditions: list[Json] = status["conditions"]
+        return conditions
+    condition = dict(zip(("status", "reason", "message"), told, strict=True))
+    same = all(before.get(name) == value for name, value in condition.items())
+    lasting = same and condition["reason"] != "ReplicaSetUpdated"
+    updated = before["lastUpdateTime"] if lasting else now_text(now)
+    whole = {"type": "Progressing", **condition, "lastUpdateTime": updated}
+    return with_condition(status, whole, now_text(now))
+
+
+def _moved(old: Json, status: Json) -> bool:
+    """Whether a rollout has got on: more new pods, fewer old ones, or more that are there."""
+    gone_before = old.get("replicas", 0) - old.get("updatedReplicas", 0)
+    gone_now = status.get("replicas", 0) - status.get("updatedReplicas", 0)
+    names = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    return gone_now < gone_before or any(status.get(n, 0) > old.get(n, 0) for n in names)
+
+
+def _is_overdue(spec: Json, progress: Json, now: datetime) -> bool:
+    if spec.get("paused") or progress.get("reason") == _DONE:
+        return False
+    deadline: int = spec.get("progressDeadlineSeconds", _NO_DEADLINE)
+    return deadline != _NO_DEADLINE and _age(progress, now) >= deadline
+
+
+def _age(condition: Json, now: datetime) -> float:
+    return (now - datetime.fromisoformat(condition["lastUpdateTime"])).total_seconds()
+
+
+def _sum(sets: list[Json], name: str) -> int:
+    return sum((each.get("status") or {}).get(name, 0) for each in sets)

@@ -1,0 +1,252 @@
+"""What controllers remember of objects: little, since there are many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from mooring.embedded.store import Entry
+from mooring.objects.meta import Wire, seconds
+
+ENDED = ("Succeeded", "Failed")
+
+
+class Owner(Wire, frozen=True):
+    """A reference to an owner."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
+
+
+class _Metadata(Wire, frozen=True):
+    uid: str = ""
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: str | None = None
+    owner_references: tuple[Owner, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
+
+
+class _Object(Wire, frozen=True):
+    metadata: _Metadata
+
+
+class _Condition(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+    last_transition_time: datetime | None = None
+
+
+class _PodSpec(Wire, frozen=True):
+    node_name: str = ""
+
+
+class _Status(Wire, frozen=True):
+    phase: str = ""
+    conditions: tuple[_Condition, ...] | None = None
+
+    @property
+    def ready(self) -> _Condition | None:
+        return next((each for each in self.conditions or () if each.type == "Ready"), None)
+
+
+class _PodObject(_Object, frozen=True):
+    spec: _PodSpec
+    status: _Status = _Status()
+
+
+class _Taint(Wire, frozen=True):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: datetime | None = None
+
+
+class _NodeSpec(Wire, frozen=True):
+    taints: tuple[_Taint, ...] | None = None
+    unschedulable: bool = False
+
+
+class _NodeObject(_Object, frozen=True):
+    spec: _NodeSpec = _NodeSpec()
+    status: _Status = _Status()
+
+
+class _ClaimRef(Wire, frozen=True):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class _StorageSpec(Wire, frozen=True):
+    storage_class_name: str = ""
+    claim_ref: _ClaimRef | None = None
+    volume_name: str = ""
+
+
+class _StorageObject(_Object, frozen=True):
+    spec: _StorageSpec
+    status: _Status = _Status()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """An object: who it is, whose it is, whether it is going."""
+
+    table: str
+    entry: Entry
+    uid: str
+    created: float
+    terminating: bool
+    owners: tuple[Owner, ...]
+    finalizers: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        return self.entry.key
+
+    @property
+    def namespace(self) -> str:
+        return self.entry.namespace
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.entry.labels
+
+    @property
+    def controller(self) -> Owner | None:
+        """The owner that manages this object, if one does."""
+        for each in self.owners:
+            if each.controller:
+                return each
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodItem(Item):
+    """A pod: where it is and how it does."""
+
+    node: str
+    phase: str
+    ready: bool
+    #: When it became ready, or ceased to be; 0 if it never said.
+    ready_changed: float
+
+    @property
+    def active(self) -> bool:
+        """Whether it counts as one that is wanted: neither ended nor going."""
+        return not self.terminating and self.phase not in ENDED
+
+    def is_available(self, now: float, least_ready_seconds: int) -> bool:
+        """Whether it has been ready for long enough."""
+        return self.ready and self.ready_changed + least_ready_seconds <= now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeItem(Item):
+    """A node: what repels pods from it."""
+
+    taints: tuple[_Taint, ...]
+    unschedulable: bool
+    #: The status of its Ready condition; empty if it has none.
+    ready: str
+    conditions: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageItem(Item):
+    """A volume or a claim: its class and its other half."""
+
+    storage_class: str
+    #: The claim of a volume, as namespace/name.
+    claim: str
+    volume: str
+    phase: str
+
+
+def _decoder(kind: type[Any]) -> Callable[[bytes], Any]:
+    return msgspec.json.Decoder(kind).decode
+
+
+_object = _decoder(_Object)
+_pod_object = _decoder(_PodObject)
+_node_object = _decoder(_NodeObject)
+_storage_object = _decoder(_StorageObject)
+
+
+def item_of(table: str, entry: Entry) -> Item:
+    """What is remembered of an object."""
+    match table:
+        case "pods":
+            return _pod(table, entry)
+        case "nodes":
+            return _node(table, entry)
+        case "persistentvolumes" | "persistentvolumeclaims":
+            return _storage(table, entry)
+        case _:
+            return Item(**_identity(table, entry, _object(entry.body)))
+
+
+def _pod(table: str, entry: Entry) -> PodItem:
+    read = _pod_object(entry.body)
+    ready = read.status.ready
+    return PodItem(
+        **_identity(table, entry, read),
+        node=read.spec.node_name,
+        phase=read.status.phase,
+        ready=ready is not None and ready.status == "True",
+        ready_changed=seconds(ready.last_transition_time) or 0.0 if ready else 0.0,
+    )
+
+
+def _node(table: str, entry: Entry) -> NodeItem:
+    read = _node_object(entry.body)
+    ready = read.status.ready
+    conditions = read.status.conditions or ()
+    return NodeItem(
+        **_identity(table, entry, read),
+        taints=read.spec.taints or (),
+        unschedulable=read.spec.unschedulable,
+        ready=ready.status if ready else "",
+        conditions=frozenset(each.type for each in conditions if each.status == "True"),
+    )
+
+
+def _storage(table: str, entry: Entry) -> StorageItem:
+    read = _storage_object(entry.body)
+    claim = read.spec.claim_ref
+    return StorageItem(
+        **_identity(table, entry, read),
+        storage_class=read.spec.storage_class_name,
+        claim=f"{claim.namespace}/{claim.name}" if claim else "",
+        volume=read.spec.volume_name,
+        phase=read.status.phase,
+    )
+
+
+def _identity(table: str, entry: Entry, read: _Object) -> dict[str, Any]:
+    metadata = read.metadata
+    return {
+        "table": table,
+        "entry": entry,
+        "uid": metadata.uid,
+        "created": seconds(metadata.creation_timestamp) or 0.0,
+        "terminating": metadata.deletion_timestamp is not None,
+        "owners": metadata.owner_references or (),
+        "finalizers": metadata.finalizers or (),
+    }

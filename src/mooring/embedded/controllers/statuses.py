@@ -1,0 +1,49 @@
+"""What the statuses of several kinds have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mooring.embedded.wire import Json
+
+from .items import PodItem
+
+
+def without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts as the API writes them: a zero is left out."""
+    return {name: count for name, count in counts.items() if count}
+
+
+def next_availability(pods: Iterable[PodItem], now: float, least_ready: int) -> float | None:
+    """How long until the next ready pod has been ready for long enough."""
+    if not least_ready:
+        return None
+    waits = [pod.ready_changed + least_ready - now for pod in pods if pod.ready]
+    return min((wait for wait in waits if wait > 0), default=None)
+
+
+def share(value: int | str | None, whole: int, *, up: bool) -> int:
+    """A number, or a percentage of a whole."""
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value
+    percent = int(value.removesuffix("%"))
+    return -(-percent * whole // 100) if up else percent * whole // 100
+
+
+def condition_of(status: Json, kind: str) -> Json:
+    """A condition, empty if there is none of the type."""
+    found = (each for each in status.get("conditions") or () if each.get("type") == kind)
+    return next(found, {})
+
+
+def with_condition(status: Json, condition: Json, now: str) -> list[Json]:
+    """The conditions with one replaced; its time moves only when its status does."""
+    old = condition_of(status, condition["type"])
+    since = old["lastTransitionTime"] if old.get("status") == condition["status"] else now
+    new = {**condition, "lastTransitionTime": since}
+    conditions = status.get("conditions") or []
+    if not old:
+        return [*conditions, new]
+    return [new if each is old else each for each in conditions]
