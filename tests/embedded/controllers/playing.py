@@ -64,12 +64,12 @@ class Play:
         kind = self.api.kinds[resource]
         return self.api.get(kind, namespace if kind.namespaced else "", name).object
 
-    def list(self, resource: str) -> list[Json]:
+    def objects(self, resource: str) -> list[Json]:
         table = self.api.store.table(self.api.kinds[resource].table)
         return [entry.object for entry in table.in_order()]
 
     def names(self, resource: str) -> list[str]:
-        return [each["metadata"]["name"] for each in self.list(resource)]
+        return [each["metadata"]["name"] for each in self.objects(resource)]
 
     def change(self, resource: str, name: str, **spec: Any) -> Json:
         """Changes fields of the spec."""
@@ -102,7 +102,7 @@ class Play:
     # The kubelet's part.
 
     def pods(self, *, going: bool = False) -> list[Json]:
-        found = self.list("pods")
+        found = self.objects("pods")
         return [each for each in found if ("deletionTimestamp" in each["metadata"]) is going]
 
     def phase(self, pod: Json, phase: str, *, ready: bool = False) -> None:

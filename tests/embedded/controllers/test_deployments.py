@@ -42,7 +42,7 @@ async def test_a_deployment_comes_up_and_says_so(cluster: Play) -> None:
     await cluster.settle()
 
     assert len(cluster.pods()) == 3
-    (made,) = cluster.list("replicasets.apps")
+    (made,) = cluster.objects("replicasets.apps")
     label = made["metadata"]["labels"]["pod-template-hash"]
     assert made["metadata"]["name"] == f"web-{label}"
     assert made["spec"]["selector"]["matchLabels"] == {"app": "web", "pod-template-hash": label}
@@ -93,7 +93,10 @@ async def test_a_rollout_keeps_enough_pods(cluster: Play, rolling: Json, fewest:
     assert await run_until_done(cluster) >= fewest
     assert images(cluster) == ["2"] * 4
     assert cluster.get("deployments.apps", "web")["status"]["updatedReplicas"] == 4
-    assert sorted(each["spec"]["replicas"] for each in cluster.list("replicasets.apps")) == [0, 4]
+    assert sorted(each["spec"]["replicas"] for each in cluster.objects("replicasets.apps")) == [
+        0,
+        4,
+    ]
 
 
 @played
@@ -141,7 +144,7 @@ async def test_only_so_many_old_sets_are_kept(cluster: Play) -> None:
         await cluster.settle()
         await run_until_done(cluster)
 
-    sets = cluster.list("replicasets.apps")
+    sets = cluster.objects("replicasets.apps")
     noted = [each["metadata"]["annotations"] for each in sets]
     assert sorted(each["deployment.kubernetes.io/revision"] for each in noted) == ["3", "4"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -14,6 +14,13 @@ from .cluster import Cluster
 from .items import Item
 from .ownership import is_managed_by, reference, selector_of, written
 
+#: Whether a dependent of this name can belong to an owner of that name.
+Suits = Callable[[str, str], bool]
+
+
+def _any_name(owner: str, dependent: str) -> bool:
+    return True
+
 
 class Claiming:
     """What the owners of one kind own of another.
@@ -21,8 +28,11 @@ class Claiming:
     Only what is new, or has new labels or owners, is looked at: the rest has not changed hands.
     """
 
-    def __init__(self, cluster: Cluster, owners: str, dependents: str) -> None:
+    def __init__(
+        self, cluster: Cluster, owners: str, dependents: str, suits: Suits = _any_name
+    ) -> None:
         self._cluster = cluster
+        self._suits = suits
         self._owners = owners
         self._dependents = dependents
         #: By namespace, then by key of the owner.
@@ -66,6 +76,8 @@ class Claiming:
 
     def _settle(self, owner: Json, selector: Selector, item: Item) -> None:
         uid, selected = owner["metadata"]["uid"], selector.matches(item.labels)
+        if not self._suits(owner["metadata"]["name"], item.name):
+            return
         others = [written(each) for each in item.owners if each.uid != uid]
         if is_managed_by(item, uid) and not selected:
             self._cluster.rewrite_owners(item, others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from mooring.embedded.api import Api
 from mooring.embedded.deleting import delete
@@ -95,7 +96,7 @@ class Cluster:
         stored = self.read(item.table, item.key)
         if stored is None or stored["metadata"]["uid"] != item.uid:
             return
-        stored["metadata"]["ownerReferences"] = owners
+        _set(stored["metadata"], "ownerReferences", owners)
         self.update(item.table, stored)
 
     def without_finalizer(self, item: Item, finalizer: str) -> None:
@@ -104,7 +105,14 @@ class Cluster:
         if stored is None or stored["metadata"]["uid"] != item.uid:
             return
         metadata = stored["metadata"]
-        metadata["finalizers"] = [
-            each for each in metadata.get("finalizers") or () if each != finalizer
-        ]
+        kept = [each for each in metadata.get("finalizers") or () if each != finalizer]
+        _set(metadata, "finalizers", kept)
         self.update(item.table, stored)
+
+
+def _set(metadata: Json, name: str, values: list[Any]) -> None:
+    """Sets a list that is absent rather than empty."""
+    if values:
+        metadata[name] = values
+    else:
+        metadata.pop(name, None)

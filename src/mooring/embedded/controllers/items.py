@@ -11,6 +11,7 @@ import msgspec
 
 from mooring.embedded.store import Entry
 from mooring.objects.meta import Wire, seconds
+from mooring.objects.quantity import Quantity
 
 ENDED = ("Succeeded", "Failed")
 
@@ -92,6 +93,7 @@ class _ClaimRef(Wire, frozen=True):
 class _StorageSpec(Wire, frozen=True):
     storage_class_name: str = ""
     claim_ref: _ClaimRef | None = None
+    capacity: dict[str, str] | None = None
     volume_name: str = ""
 
 
@@ -177,6 +179,8 @@ class StorageItem(Item):
     claim: str
     volume: str
     phase: str
+    #: What a volume offers, in nano-units of a byte.
+    size: int
 
 
 def _decoder(kind: type[Any]) -> Callable[[bytes], Any]:
@@ -236,6 +240,7 @@ def _storage(table: str, entry: Entry) -> StorageItem:
         claim=f"{claim.namespace}/{claim.name}" if claim else "",
         volume=read.spec.volume_name,
         phase=read.status.phase,
+        size=Quantity.parse((read.spec.capacity or {}).get("storage", 0)),
     )
 
 

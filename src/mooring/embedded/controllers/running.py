@@ -7,18 +7,37 @@ from collections.abc import Iterable
 
 from mooring.embedded.api import Api
 
+from .budgets import Budgets
 from .cache import Cache
+from .claims import Claims
 from .cluster import Cluster
 from .controller import Controller, follow, work
+from .daemon_sets import DaemonSets
 from .deployments import Deployments
 from .emptying import Emptying
 from .garbage import Garbage
+from .jobs import Jobs
+from .nodes import Nodes
 from .replica_sets import ReplicaSets
+from .stateful_sets import StatefulSets
+from .volumes import Volumes
 
 # Changes of these may bring new kinds.
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
-CONTROLLERS: tuple[type[Controller], ...] = (Deployments, ReplicaSets, Garbage, Emptying)
+CONTROLLERS: tuple[type[Controller], ...] = (
+    Deployments,
+    ReplicaSets,
+    StatefulSets,
+    DaemonSets,
+    Jobs,
+    Budgets,
+    Nodes,
+    Volumes,
+    Claims,
+    Garbage,
+    Emptying,
+)
 
 
 async def run_controllers(api: Api, controllers: Iterable[type[Controller]] = CONTROLLERS) -> None:

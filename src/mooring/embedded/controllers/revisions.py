@@ -1,0 +1,93 @@
+"""Versions of a template, kept as ControllerRevisions for sets that name their own pods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mooring.embedded.wire import Json
+
+from .cluster import Cluster
+from .items import Item
+from .ownership import is_managed_by, reference
+from .templates import hash_of
+
+REVISIONS = "controllerrevisions.apps"
+REVISION_LABEL = "controller-revision-hash"
+
+
+@dataclass(frozen=True, slots=True)
+class Revisions:
+    """The versions of one owner's template, oldest first; the last is the present one."""
+
+    cluster: Cluster
+    known: list[Json]
+
+    @classmethod
+    def of(cls, cluster: Cluster, owner: Json) -> Revisions:
+        """The versions of an owner; a new template becomes one, an old one the latest again."""
+        known = [each.entry.object for each in _owned(cluster, owner)]
+        known.sort(key=lambda each: each["revision"])
+        data = {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}
+        same = [each for each in known if each["data"] == data]
+        latest = max((each["revision"] for each in known), default=0)
+        if not same:
+            known.append(_create(cluster, owner, data, latest + 1))
+        elif same[-1]["revision"] != latest:
+            again = {**same[-1], "revision": latest + 1}
+            known.remove(same[-1])
+            known.append(cluster.update(REVISIONS, again).object)
+        return cls(cluster, known)
+
+    @property
+    def present(self) -> Json:
+        return self.known[-1]
+
+    @property
+    def present_hash(self) -> str:
+        return revision_hash(self.present)
+
+    def template(self, name: str) -> Json:
+        """The template of a version; of one that is forgotten the present one."""
+        found = next((each for each in self.known if each["metadata"]["name"] == name), None)
+        return (found or self.present)["data"]["spec"]["template"]
+
+    def forget(self, in_use: set[str], limit: int) -> None:
+        """Removes the oldest of the versions that no pod has any more."""
+        idle = [each for each in self.known[:-1] if revision_hash(each) not in in_use]
+        items = self.cluster.cache.items(REVISIONS)
+        for each in idle[: max(len(idle) - limit, 0)]:
+            metadata = each["metadata"]
+            item = items.get(f"{metadata['namespace']}/{metadata['name']}")
+            if item is not None:
+                self.cluster.delete(item)
+
+
+def revision_hash(revision: Json) -> str:
+    return revision["metadata"]["labels"][REVISION_LABEL]
+
+
+def pod_template(template: Json) -> Json:
+    """A template without the mark that says how it replaces another."""
+    return {key: value for key, value in template.items() if key != "$patch"}
+
+
+def _owned(cluster: Cluster, owner: Json) -> list[Item]:
+    uid = owner["metadata"]["uid"]
+    owned = cluster.cache.owned(uid, REVISIONS)
+    return [each for each in owned if is_managed_by(each, uid) and not each.terminating]
+
+
+def _create(cluster: Cluster, owner: Json, data: Json, number: int) -> Json:
+    metadata = owner["metadata"]
+    named = hash_of(data["spec"]["template"])
+    labels = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
+    made = {
+        "metadata": {
+            "name": f"{metadata['name']}-{named}",
+            "labels": {**labels, REVISION_LABEL: named},
+            "ownerReferences": [reference(owner)],
+        },
+        "data": data,
+        "revision": number,
+    }
+    return cluster.create(REVISIONS, metadata["namespace"], made).object

@@ -1,0 +1,232 @@
+"""StatefulSets: pods with lasting names and volumes, made, updated and removed in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+
+from mooring.embedded.wire import Json
+
+from .cache import CLAIMS, PODS
+from .claiming import Claiming
+from .cluster import Cluster
+from .controller import Concerns, Controller
+from .items import ENDED, PodItem
+from .ownership import pod_of
+from .replica_sets import ROUND
+from .revisions import REVISION_LABEL, Revisions, pod_template
+from .statuses import next_availability, without_zeros
+
+STATEFUL_SETS = "statefulsets.apps"
+_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
+_INDEX_LABEL = "apps.kubernetes.io/pod-index"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one look at a set works with."""
+
+    item: Json
+    revisions: Revisions
+    #: By ordinal; those that should not be there included.
+    pods: dict[int, PodItem]
+    now: float
+
+    @property
+    def ordinals(self) -> range:
+        spec = self.item["spec"]
+        start = (spec.get("ordinals") or {}).get("start", 0)
+        return range(start, start + spec["replicas"])
+
+    @property
+    def in_order(self) -> bool:
+        return self.item["spec"]["podManagementPolicy"] == "OrderedReady"
+
+    @property
+    def condemned(self) -> list[PodItem]:
+        """The pods beyond the wanted ones, the last first."""
+        beyond = sorted(self.pods.keys() - set(self.ordinals), reverse=True)
+        return [self.pods[each] for each in beyond]
+
+    @property
+    def partition(self) -> int:
+        """Pods before this ordinal stay as they are."""
+        strategy = self.item["spec"]["updateStrategy"]
+        return (strategy.get("rollingUpdate") or {}).get("partition", 0)
+
+    @property
+    def rolls(self) -> bool:
+        return self.item["spec"]["updateStrategy"]["type"] == "RollingUpdate"
+
+    def is_fine(self, pod: PodItem) -> bool:
+        least: int = self.item["spec"].get("minReadySeconds", 0)
+        return pod.active and pod.phase == "Running" and pod.is_available(self.now, least)
+
+    def is_present(self, pod: PodItem) -> bool:
+        return pod.labels.get(REVISION_LABEL) == self.revisions.present_hash
+
+    def version_for(self, ordinal: int) -> str:
+        """The name of the version that a new pod gets."""
+        current: str = (self.item.get("status") or {}).get("currentRevision", "")
+        if self.rolls and current and ordinal < self.partition:
+            return current
+        return self.revisions.present["metadata"]["name"]
+
+
+class StatefulSets(Controller):
+    name = "statefulset"
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._claiming = Claiming(cluster, STATEFUL_SETS, PODS, _is_member)
+
+    def concerns(self) -> Mapping[str, Concerns]:
+        return {STATEFUL_SETS: self._claiming.owner_seen, PODS: self._claiming.dependent_seen}
+
+    def reconcile(self, key: str) -> float | None:
+        item = self.cluster.read(STATEFUL_SETS, key)
+        if item is None or "deletionTimestamp" in item["metadata"]:
+            return None
+        self._claiming.settle(item, key)
+        revisions = Revisions.of(self.cluster, item)
+        done = self._advance(self._round(item, revisions))
+        self.cluster.cache.catch_up()
+        after = self._round(item, revisions)
+        again = self._report(after)
+        in_use = {pod.labels.get(REVISION_LABEL, "") for pod in after.pods.values()}
+        revisions.forget(in_use, item["spec"].get("revisionHistoryLimit", 10))
+        return 0.0 if done >= ROUND else again
+
+    def _round(self, item: Json, revisions: Revisions) -> Round:
+        pods = {}
+        for pod in self.cluster.cache.pods_of(item["metadata"]["uid"]):
+            if _is_member(item["metadata"]["name"], pod.name):
+                pods[int(pod.name.rpartition("-")[2])] = pod
+        return Round(item, revisions, pods, self.cluster.now)
+
+    def _advance(self, at: Round) -> int:
+        """Does what may be done now; how many pods were made or removed."""
+        made, waits = self._fill(at)
+        if waits:
+            return made
+        removed, waits = self._shrink(at)
+        if not waits and not made and not removed:
+            self._update(at)
+        return made + removed
+
+    def _fill(self, at: Round) -> tuple[int, bool]:
+        """Makes the pods that are missing, in order; whether the rest has to wait."""
+        made = 0
+        for ordinal in at.ordinals:
+            pod = at.pods.get(ordinal)
+            if made == ROUND:
+                return made, True
+            if pod is None:
+                self._create(at, ordinal)
+                made += 1
+            elif pod.phase in ENDED and not pod.terminating:
+                self.cluster.delete(pod)
+                made += 1
+            if at.in_order and (pod is None or not at.is_fine(pod)):
+                return made, True
+        return made, False
+
+    def _shrink(self, at: Round) -> tuple[int, bool]:
+        """Removes the pods that are too many, the last first."""
+        removed = 0
+        for pod in at.condemned:
+            if not pod.terminating:
+                self.cluster.delete(pod)
+                removed += 1
+            if at.in_order or removed == ROUND:
+                return removed, True
+        return removed, False
+
+    def _update(self, at: Round) -> None:
+        """Removes the last pod of an older version, once those after it are fine."""
+        if not at.rolls:
+            return
+        for ordinal in reversed(at.ordinals):
+            pod = at.pods.get(ordinal)
+            if ordinal < at.partition or pod is None:
+                return
+            if not at.is_present(pod) and not pod.terminating:
+                self.cluster.delete(pod)
+                return
+            if not at.is_fine(pod):
+                return
+
+    def _create(self, at: Round, ordinal: int) -> None:
+        item = at.item
+        metadata, version = item["metadata"], at.version_for(ordinal)
+        pod = pod_of(item, pod_template(at.revisions.template(version)))
+        name = f"{metadata['name']}-{ordinal}"
+        pod["metadata"].pop("generateName")
+        pod["metadata"]["name"] = name
+        pod["metadata"]["labels"] = {
+            **(pod["metadata"].get("labels") or {}),
+            REVISION_LABEL: version.removeprefix(f"{metadata['name']}-"),
+            _NAME_LABEL: name,
+            _INDEX_LABEL: str(ordinal),
+        }
+        pod["spec"]["hostname"] = name
+        if item["spec"].get("serviceName"):
+            pod["spec"]["subdomain"] = item["spec"]["serviceName"]
+        self._claim(item, pod)
+        self.cluster.create(PODS, metadata["namespace"], pod)
+
+    def _claim(self, item: Json, pod: Json) -> None:
+        """Gives a pod its claims, which outlive it."""
+        namespace, name = item["metadata"]["namespace"], pod["metadata"]["name"]
+        volumes = {}
+        for each in item["spec"].get("volumeClaimTemplates") or ():
+            volume = each["metadata"]["name"]
+            claim = f"{volume}-{name}"
+            volumes[volume] = {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+            if self.cluster.read(CLAIMS, f"{namespace}/{claim}") is None:
+                chosen = item["spec"]["selector"].get("matchLabels") or {}
+                metadata = {**each["metadata"], "name": claim}
+                metadata["labels"] = {**(metadata.get("labels") or {}), **chosen}
+                spec = deepcopy(each["spec"])
+                self.cluster.create(CLAIMS, namespace, {"metadata": metadata, "spec": spec})
+        if volumes:
+            others = pod["spec"].get("volumes") or []
+            kept = [each for each in others if each["name"] not in volumes]
+            pod["spec"]["volumes"] = [*kept, *volumes.values()]
+
+    def _report(self, at: Round) -> float | None:
+        item, least = at.item, at.item["spec"].get("minReadySeconds", 0)
+        present = at.revisions.present["metadata"]["name"]
+        pods = [pod for pod in at.pods.values() if pod.phase not in ENDED]
+        updated = [pod for pod in pods if at.is_present(pod)]
+        old = item.get("status") or {}
+        current = old.get("currentRevision") or present
+        settled = len(updated) == len(pods) == len(at.ordinals)
+        if settled and all(at.is_fine(pod) for pod in pods):
+            current = present
+        on_current = f"{item['metadata']['name']}-"
+        counts = {
+            "readyReplicas": sum(pod.ready for pod in pods),
+            "currentReplicas": sum(
+                on_current + pod.labels.get(REVISION_LABEL, "") == current for pod in pods
+            ),
+            "updatedReplicas": len(updated),
+        }
+        status = {
+            "observedGeneration": item["metadata"].get("generation", 0),
+            "replicas": len(pods),
+            **without_zeros(counts),
+            "currentRevision": current,
+            "updateRevision": present,
+            "collisionCount": 0,
+            "availableReplicas": sum(pod.is_available(at.now, least) for pod in pods),
+        }
+        self.cluster.set_status(STATEFUL_SETS, item, status)
+        return next_availability(pods, at.now, least)
+
+
+def _is_member(owner: str, pod: str) -> bool:
+    """Whether a pod has one of the names that a set gives."""
+    prefix, _, ordinal = pod.rpartition("-")
+    return prefix == owner and ordinal.isdecimal()
