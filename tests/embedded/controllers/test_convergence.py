@@ -205,22 +205,26 @@ def test_the_cluster_comes_to_rest_in_order(steps: list[tuple[Any, ...]]) -> Non
     story()
 
 
+async def stopped(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.lists(steps, max_size=14))
 def test_controllers_that_start_anew_find_nothing_to_do(steps: list[tuple[Any, ...]]) -> None:
     async def story() -> None:
         cluster = Play()
+        controllers = asyncio.create_task(run_controllers(cluster.api))
         told = Story(cluster)
-        for _ in range(2):
-            controllers = asyncio.create_task(run_controllers(cluster.api))
-            if told is not None:
-                await told.play(steps)
-                await told.come_to_rest()
-                told, rested = None, cluster.api.store.version
-            else:
-                await cluster.wait(700)
-            controllers.cancel()
-            await asyncio.gather(controllers, return_exceptions=True)
+        await told.play(steps)
+        await told.come_to_rest()
+        await stopped(controllers)
+        rested = cluster.api.store.version
+
+        controllers = asyncio.create_task(run_controllers(cluster.api))
+        await cluster.wait(700)
+        await stopped(controllers)
         assert cluster.api.store.version == rested
 
     run_virtually(story())
@@ -229,11 +233,10 @@ def test_controllers_that_start_anew_find_nothing_to_do(steps: list[tuple[Any, .
 @settings(max_examples=15, deadline=None)
 @given(st.lists(steps, max_size=14))
 def test_a_store_that_forgets_loses_nothing(steps: list[tuple[Any, ...]]) -> None:
-    @played(history_limit=3)
     async def story(cluster: Play) -> None:
         told = Story(cluster)
         await told.play(steps)
         await told.come_to_rest()
         assert_in_order(cluster)
 
-    story()
+    played(story, history_limit=3)()

@@ -1,0 +1,92 @@
+"""Real kubectl sees rollouts, scales, waits and deletes as in any cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from mooring.embedded.controllers import run_controllers
+from mooring.embedded.settings import Settings
+from mooring.embedded.wire import now_text
+from tests.embedded.kubectl import BINARIES, Kubectl
+from tests.embedded.serving import Client, served
+
+pytestmark = pytest.mark.skipif(not BINARIES, reason="needs kubectl on the path")
+
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: "registry.example/web:1"}]}
+"""
+
+
+async def _kubelet(client: Client) -> None:
+    """Pods run as soon as they are made."""
+    api = client.running.api
+    kind = api.kinds["pods"]
+    while True:
+        for entry in list(api.store.table("pods").entries.values()):
+            item = entry.object
+            if item["status"]["phase"] == "Pending":
+                ready = {"type": "Ready", "status": "True"}
+                ready["lastTransitionTime"] = now_text(api.clock())
+                item["status"] |= {"phase": "Running", "conditions": [ready]}
+                api.update_status(kind, entry.namespace, entry.name, item)
+        await api.store.until_changed("pods", api.store.version)
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Client]:
+    async with served(Settings(tls=True)) as client:
+        tasks = [
+            asyncio.create_task(run_controllers(client.running.api)),
+            asyncio.create_task(_kubelet(client)),
+        ]
+        yield client
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.fixture(params=BINARIES or [""])
+def kubectl(request: pytest.FixtureRequest, cluster: Client, tmp_path: Path) -> Kubectl:
+    return Kubectl.of(request.param, cluster.running, tmp_path)
+
+
+async def test_rollouts(kubectl: Kubectl) -> None:
+    await kubectl.run("apply -f -", DEPLOYMENT)
+    assert "successfully rolled out" in await kubectl.run("rollout status deploy/web --timeout=30s")
+    await kubectl.run("wait --for=condition=Available deploy/web --timeout=30s")
+    await kubectl.run("set image deploy/web main=registry.example/web:2")
+    await kubectl.run("rollout status deploy/web --timeout=30s")
+    history = await kubectl.run("rollout history deploy/web")
+    assert [line.split()[0] for line in history.split("\n")[2:4]] == ["1", "2"]
+    await kubectl.run("rollout undo deploy/web")
+    await kubectl.run("rollout status deploy/web --timeout=30s")
+    image = "-o jsonpath={.items[*].spec.containers[0].image}"
+    assert (await kubectl.run(f"get pods {image}")).split() == ["registry.example/web:1"] * 2
+    await kubectl.run("rollout restart deploy/web")
+    await kubectl.run("rollout status deploy/web --timeout=30s")
+    await kubectl.run("scale deploy/web --replicas=3")
+    await kubectl.run("rollout status deploy/web --timeout=30s")
+    assert (await kubectl.run("get pods -o name")).count("pod/web-") == 3
+
+
+@pytest.mark.parametrize("cascade", ["background", "foreground", "orphan"])
+async def test_delete(kubectl: Kubectl, cascade: str) -> None:
+    await kubectl.run("apply -f -", DEPLOYMENT)
+    await kubectl.run("rollout status deploy/web --timeout=30s")
+    await kubectl.run(f"delete deploy/web --cascade={cascade} --timeout=30s")
+    if cascade == "orphan":
+        assert (await kubectl.run("get rs,pods -o name")).count("web-") == 3
+    else:
+        await kubectl.run("wait --for=delete rs,pods -l app=web --timeout=30s")
