@@ -13,6 +13,7 @@ from typing import Any
 from mooring.client.api import Api as HttpApi
 from mooring.client.credentials import connect
 from mooring.client.requests import Requests
+from mooring.embedded.controllers.running import run_controllers
 from mooring.embedded.hollow.making import make, make_nodes
 from mooring.embedded.hollow.running import HollowNodes
 from mooring.embedded.hollow.settings import HollowSettings
@@ -103,7 +104,7 @@ async def up(
                 endpoints = f"https://{_LOOPBACK}:{port}"
             ready(Ready(server.url, path, len(hollow.kubelets.hosts), endpoints))
 
-        await _live([hollow.run(), tell()], scheduling, stopping)
+        await _live([hollow.run(), run_controllers(server.api), tell()], scheduling, stopping)
 
 
 async def _live(

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.embedded.controllers.items import PodItem
 from mooring.embedded.controllers.replica_sets import least_missed
-from mooring.embedded.store import Entry
+from mooring.embedded.tables import Entry
 from tests.embedded.controllers.playing import Play, played, workload
 from tests.embedded.serving import pod
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from mooring.embedded.api import Api
 from mooring.embedded.errors import Refused
 from mooring.embedded.kinds import Kind
-from mooring.embedded.store import Change
+from mooring.embedded.tables import Change
 
 from .items import Item, NodeItem, PodItem, StorageItem, item_of
 

@@ -10,7 +10,7 @@ from mooring.embedded.deleting import delete
 from mooring.embedded.errors import Refused
 from mooring.embedded.kinds import Kind
 from mooring.embedded.options import Delete, Propagation
-from mooring.embedded.store import Entry
+from mooring.embedded.tables import Entry
 from mooring.embedded.wire import Json, now_text
 
 from .cache import PODS, Cache

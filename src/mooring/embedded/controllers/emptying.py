@@ -8,7 +8,7 @@ from mooring.embedded.namespaces import finalize
 from mooring.embedded.options import Write
 from mooring.embedded.rules.cluster import NAMESPACE_FINALIZER
 from mooring.embedded.rules.plain import part
-from mooring.embedded.store import Entry
+from mooring.embedded.tables import Entry
 
 from .cache import Seen
 from .controller import EVERY_KIND, Concerns, Controller

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.embedded.store import Entry
+from mooring.embedded.tables import Entry
 from mooring.objects.meta import Wire, seconds
 from mooring.objects.quantity import Quantity
 
