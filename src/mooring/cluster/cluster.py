@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -207,6 +207,10 @@ class Cluster:
     def pods(self) -> Mapping[str, Pod]:
         """All placed and assumed pods, by uid."""
         return self._pods
+
+    def newest_pods(self) -> Iterator[Pod]:
+        """All placed and assumed pods, beginning with the one that came last."""
+        return reversed(self._pods.values())
 
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed

@@ -229,7 +229,12 @@ class Engine:
         if failure.nominate is not None:
             self.cluster.nominate(pod, failure.nominate)
         self.queue.give_back(
-            queued, pod=pod, rejectors=failure.rejectors, pending=failure.pending, now=now
+            queued,
+            pod=pod,
+            rejectors=failure.rejectors,
+            pending=failure.pending,
+            now=now,
+            message=failure.message,
         )
         self._emit(actions.failed_scheduling(pod, failure.message, profile.name))
         written = patch(pod, failure)

@@ -170,6 +170,7 @@ class Queue:
         rejectors: frozenset[str],
         pending: frozenset[str],
         now: float,
+        message: str = "",
     ) -> None:
         """Returns a popped pod, as it is now, that was rejected or (without a rejector) failed."""
         missed = self._in_flight.missed_by(pod.uid)
@@ -178,7 +179,7 @@ class Queue:
             return
         queued.pod = pod
         queued.timestamp, queued.arrival = now, next(self._arrivals)
-        queued.failed(rejectors, pending)
+        queued.failed(rejectors, pending, message)
         queued.expiry = self.backoff.expiry(now, queued.failures)
         self._settle(queued, self._verdict(queued, missed), SCHEDULE_ATTEMPT_FAILURE, now)
 

@@ -62,6 +62,8 @@ class QueuedPod:
     #: The plugins that rejected it, and those that wait for something else to happen first.
     rejectors: frozenset[str] = frozenset()
     pending: frozenset[str] = frozenset()
+    #: Why its last attempt came to nothing, as users read it.
+    message: str = ""
     gated_by: str = ""
     refusal: Rejected | None = None
     #: When it was last woken only because it had waited for too long.
@@ -85,9 +87,9 @@ class QueuedPod:
         """Whether it is to be left alone: until the second of its expiry is over."""
         return self.expiry >= math.floor(now)
 
-    def failed(self, rejectors: frozenset[str], pending: frozenset[str]) -> None:
+    def failed(self, rejectors: frozenset[str], pending: frozenset[str], message: str) -> None:
         """Takes note of an attempt that came to nothing."""
-        self.rejectors, self.pending = rejectors, pending
+        self.rejectors, self.pending, self.message = rejectors, pending, message
         self.was_flushed = False
         if self.blamed:
             self.unschedulable_count += 1

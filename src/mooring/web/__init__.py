@@ -1,0 +1,10 @@
+"""A page to watch a scheduler with: what an engine knows, as compact JSON, and the page over it.
+
+Read-only: nothing here changes an engine, and no request writes. Who may look is decided by whoever
+serves the page; commands and the connection to an API server do not live here.
+"""
+
+from .entry import Entry
+from .page import Explain, Page
+
+__all__ = ["Entry", "Explain", "Page"]

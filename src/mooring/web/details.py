@@ -1,0 +1,135 @@
+"""What is told of one node or one pod, and finding them by a part of their name."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from itertools import chain, islice
+
+import msgspec
+
+from mooring.engine import Engine
+from mooring.objects.pod import Pod
+from mooring.queue import QueuedPod
+
+from .waiting import SLICE, reason
+
+# Pods of a node that are told; kubelets run a few hundred at most.
+_MOST_PODS = 500
+# What a search finds at most, of nodes and of pods.
+_MOST_FOUND = 10
+
+
+class _Told(msgspec.Struct, frozen=True, rename="camel"):
+    """How all of this is written."""
+
+
+class ResourceUse(_Told, frozen=True):
+    """Of one resource, in native units: thousandths for cpu, bytes, pieces."""
+
+    name: str
+    requested: int
+    allocatable: int
+
+
+class PodOnNode(_Told, frozen=True):
+    namespace: str
+    name: str
+    priority: int
+    requests: dict[str, int]
+
+
+class NodeDetail(_Told, frozen=True):
+    """A node, what is used of it, and who uses it."""
+
+    name: str
+    unschedulable: bool
+    labels: dict[str, str]
+    taints: list[str]
+    resources: list[ResourceUse]
+    pods: list[PodOnNode]
+    pod_count: int
+
+
+class PodDetail(_Told, frozen=True):
+    """Where a pod is, in the words of a full explanation as far as they go."""
+
+    pod: str
+    state: str
+    message: str = ""
+    running_on: str = ""
+    rejected_by: list[str] = []
+    attempts: int = 0
+
+
+class Found(_Told, frozen=True):
+    """Names with a text in them."""
+
+    nodes: list[str]
+    pods: list[str]
+
+
+def node_detail(engine: Engine, name: str) -> bytes | None:
+    """A node as JSON; None if there is no such node."""
+    nodes = engine.cluster.nodes
+    row = nodes.row(name)
+    if row is None:
+        return None
+    node, pods = nodes.node(row), nodes.pods(row)
+    told = NodeDetail(
+        name=name,
+        unschedulable=node.unschedulable,
+        labels=dict(node.labels),
+        taints=[f"{taint.key}={taint.value}:{taint.effect}" for taint in node.taints],
+        resources=[
+            ResourceUse(each, int(nodes.requested[at, row]), int(nodes.allocatable[at, row]))
+            for each, at in nodes.resources.items()
+            if nodes.allocatable[at, row] or nodes.requested[at, row]
+        ],
+        pods=[_pod_on_node(pod) for pod in islice(pods.values(), _MOST_PODS)],
+        pod_count=len(pods),
+    )
+    return msgspec.json.encode(told)
+
+
+def pod_detail(engine: Engine, namespace: str, name: str) -> bytes | None:
+    """Where a pod is and why, as JSON; None if it is not known."""
+    key = f"{namespace}/{name}"
+    for queued in chain(engine.queue, engine.queue.in_flight):
+        if queued.pod.name == name and queued.pod.namespace == namespace:
+            return msgspec.json.encode(_waiting(queued))
+    for pod in engine.cluster.pods.values():
+        if pod.name == name and pod.namespace == namespace:
+            return msgspec.json.encode(PodDetail(key, "running", running_on=pod.node_name))
+    return None
+
+
+def find(engine: Engine, text: str) -> Generator[None, None, bytes]:
+    """Nodes and pods with a text in their names as JSON, looked for in slices."""
+    nodes = engine.cluster.nodes
+    names = nodes.names(nodes.rows.tolist())
+    found_nodes = list(islice((name for name in names if text in name), _MOST_FOUND))
+    waiting = [queued.pod for queued in engine.queue]
+    pods = iter([*waiting, *engine.cluster.pods.values()])
+    found: list[str] = []
+    while len(found) < _MOST_FOUND and (some := list(islice(pods, SLICE))):
+        found += _with(text, some)
+        yield
+    return msgspec.json.encode(Found(found_nodes, found[:_MOST_FOUND]))
+
+
+def _with(text: str, pods: Iterable[Pod]) -> list[str]:
+    return [key for key in (pod.key for pod in pods) if text in key]
+
+
+def _waiting(queued: QueuedPod) -> PodDetail:
+    return PodDetail(
+        queued.pod.key,
+        queued.place.value,
+        reason(queued),
+        rejected_by=sorted(queued.blamed),
+        attempts=queued.attempts,
+    )
+
+
+def _pod_on_node(pod: Pod) -> PodOnNode:
+    return PodOnNode(pod.namespace, pod.name, pod.priority, dict(pod.held.requests))

@@ -1,0 +1,148 @@
+"""Tells everybody who looks what changes, a few times a second, and does little else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager, suppress
+from time import perf_counter, time
+from typing import TypeVar, cast
+
+from mooring.engine import Engine
+
+from .arrivals import Arrivals
+from .picture import Picture, figures
+from .wire import Figures, Sample, line
+
+# Between two messages. A quarter of a second is live to the eye and cheap.
+_PAUSE_SECONDS = 0.25
+# Between two samples for the charts; also how often figures are taken while nobody looks.
+_SAMPLE_SECONDS = 1.0
+_SAMPLES_KEPT = 300
+# Of the time, at most this share goes into telling: with many pods waiting, pauses grow longer.
+_SHARE = 0.05
+# Messages a viewer may be behind before it is cut off, to begin anew.
+_MOST_BEHIND = 128
+#: Viewers at once: everybody costs memory and bandwidth.
+MOST_VIEWERS = 32
+
+T = TypeVar("T")
+
+#: What a viewer gets: lines, then None when there will be no more.
+Lines = asyncio.Queue[bytes | None]
+
+
+class Crowded(Exception):
+    """There are too many viewers."""
+
+
+class Hub:
+    """One picture of an engine for all viewers. While nobody looks, only figures are taken."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._arrivals = Arrivals(engine)
+        self._placed = 0
+        self._picture: Picture | None = None
+        self._viewers: set[Lines] = set()
+        #: Those of them that have the whole picture, and get what changes.
+        self._following: set[Lines] = set()
+        self._history: deque[Sample] = deque(maxlen=_SAMPLES_KEPT)
+        # The picture changes step by step: nobody may join in the middle of one.
+        self._changing = asyncio.Lock()
+        self._looked_at = asyncio.Event()
+
+    async def run(self) -> None:
+        """Goes on until cancelled."""
+        while True:
+            began = perf_counter()
+            await self._step()
+            took = perf_counter() - began
+            if self._viewers:
+                await asyncio.sleep(max(_PAUSE_SECONDS, took / _SHARE))
+            else:
+                await self._rest()
+
+    @asynccontextmanager
+    async def viewer(self) -> AsyncIterator[Lines]:
+        """Lines from the whole picture on, for as long as the context lasts."""
+        if len(self._viewers) >= MOST_VIEWERS:
+            raise Crowded
+        lines: Lines = asyncio.Queue()
+        self._viewers.add(lines)
+        try:
+            async with self._changing:
+                if self._picture is None:
+                    # It begins empty, and the next step fills it.
+                    self._picture = Picture(self._engine)
+                for part in await self._everything(self._picture):
+                    lines.put_nowait(part)
+                self._following.add(lines)
+                self._looked_at.set()
+            yield lines
+        finally:
+            self._leave(lines)
+
+    async def snapshot(self) -> list[bytes]:
+        """The whole picture as it is now, in lines."""
+        picture = Picture(self._engine, limited=False)
+        await in_slices(picture.advance(self._figures(), []))
+        return await self._everything(picture)
+
+    def close(self) -> None:
+        """Lets all viewers go."""
+        for lines in list(self._viewers):
+            self._leave(lines)
+            lines.put_nowait(None)
+
+    async def _everything(self, picture: Picture) -> list[bytes]:
+        told = []
+        for part in picture.everything(self._figures(), list(self._history)):
+            told.append(line(part))
+            await asyncio.sleep(0)
+        return told
+
+    async def _rest(self) -> None:
+        """Until the next sample is due, or somebody comes to look."""
+        self._looked_at.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SAMPLE_SECONDS):
+                await self._looked_at.wait()
+
+    async def _step(self) -> None:
+        async with self._changing:
+            arrived = self._arrivals.take()
+            self._placed += len(arrived)
+            now = self._figures()
+            if not self._history or now.sample[0] - self._history[-1][0] >= _SAMPLE_SECONDS:
+                self._history.append(now.sample)
+            if self._picture is not None:
+                self._tell(line(await in_slices(self._picture.advance(now, arrived))))
+
+    def _figures(self) -> Figures:
+        return figures(self._engine, time(), self._placed)
+
+    def _tell(self, text: bytes) -> None:
+        for lines in list(self._following):
+            if lines.qsize() < _MOST_BEHIND:
+                lines.put_nowait(text)
+            else:
+                self._leave(lines)
+                lines.put_nowait(None)
+
+    def _leave(self, lines: Lines) -> None:
+        self._viewers.discard(lines)
+        self._following.discard(lines)
+        if not self._viewers:
+            self._picture = None
+
+
+async def in_slices(steps: Generator[None, None, T]) -> T:
+    """Runs to the end; between two steps others get their turn."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(T, end.value)
+        await asyncio.sleep(0)

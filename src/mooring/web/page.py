@@ -1,0 +1,150 @@
+"""The page as an aiohttp application, to be put under a prefix of somebody's server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from functools import partial
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from mooring.engine import Engine
+
+from .details import find, node_detail, pod_detail
+from .files import INDEX, File, page_files
+from .hub import Crowded, Hub, in_slices
+
+#: Tells of a pod, by namespace and name, as JSON; None if it is not known.
+Explain = Callable[[str, str], bytes | None]
+
+#: Where the page is served, unless it is said otherwise.
+PREFIX = "/ui/"
+
+# Nothing from elsewhere, nothing inline, and no text ever becomes markup.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_JSON = "application/json"
+
+# After this time a stream ends and the page asks anew, so that whoever may no longer look does not.
+_LONGEST_STREAM_SECONDS = 600.0
+
+_LONGEST_SEARCH = 256
+
+
+class Page:
+    """The page over an engine, and what it reads. Its files are for everybody; its data is not."""
+
+    def __init__(self, engine: Engine, explain: Explain | None = None) -> None:
+        self._engine = engine
+        self._explain = explain or partial(pod_detail, engine)
+        self._hub = Hub(engine)
+        self._files = page_files()
+        self._open = frozenset({"", *(f"static/{name}" for name in self._files)})
+
+    def mount(self, parent: web.Application, prefix: str = PREFIX) -> None:
+        """Adds the page to a server, under a prefix that ends in a slash."""
+
+        async def to_page(request: web.Request) -> web.StreamResponse:
+            raise web.HTTPPermanentRedirect(prefix)
+
+        if prefix != "/":
+            parent.router.add_get(prefix.rstrip("/"), to_page)
+        parent.add_subapp(prefix, self.application())
+
+    def is_open(self, path: str, prefix: str = PREFIX) -> bool:
+        """Whether a path is one of the page's files, which tell nothing of the cluster."""
+        return path == prefix.rstrip("/") or (
+            path.startswith(prefix) and path.removeprefix(prefix) in self._open
+        )
+
+    def application(self) -> web.Application:
+        """The routes. All of them only read."""
+        app = web.Application()
+        app.router.add_get("/", _file(self._files[INDEX]))
+        for name, file in self._files.items():
+            app.router.add_get(f"/static/{name}", _file(file))
+        app.router.add_get("/api/snapshot", self._snapshot)
+        app.router.add_get("/api/stream", self._stream, allow_head=False)
+        app.router.add_get("/api/find", self._find)
+        app.router.add_get("/api/nodes/{name}", self._node)
+        app.router.add_get("/api/pods/{namespace}/{name}", self._pod)
+        app.on_response_prepare.append(_protect)
+        app.on_shutdown.append(self._let_go)
+        app.cleanup_ctx.append(self._running)
+        return app
+
+    async def _running(self, app: web.Application) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._hub.run())
+        yield
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    async def _let_go(self, app: web.Application) -> None:
+        # A server waits for its answers to end before it stops.
+        self._hub.close()
+
+    async def _snapshot(self, request: web.Request) -> web.StreamResponse:
+        lines = await self._hub.snapshot()
+        return _json(b"[" + b",".join(lines) + b"]")
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+        try:
+            async with self._hub.viewer() as lines, asyncio.timeout(_LONGEST_STREAM_SECONDS):
+                await response.prepare(request)
+                while (text := await lines.get()) is not None:
+                    await response.write(text)
+        except Crowded:
+            raise web.HTTPServiceUnavailable(text="too many look at the page\n") from None
+        except (TimeoutError, ConnectionError):
+            # The page asks again.
+            return response
+        return response
+
+    async def _find(self, request: web.Request) -> web.StreamResponse:
+        text = request.query.get("text", "").strip()[:_LONGEST_SEARCH]
+        return _json(await in_slices(find(self._engine, text)))
+
+    async def _node(self, request: web.Request) -> web.StreamResponse:
+        return _json(node_detail(self._engine, request.match_info["name"]))
+
+    async def _pod(self, request: web.Request) -> web.StreamResponse:
+        named = request.match_info
+        return _json(self._explain(named["namespace"], named["name"]))
+
+
+def _json(body: bytes | None) -> web.Response:
+    if body is None:
+        raise web.HTTPNotFound(text="not found\n")
+    return web.Response(body=body, content_type=_JSON)
+
+
+def _file(file: File) -> Handler:
+    async def serve(request: web.Request) -> web.StreamResponse:
+        response = web.Response(body=file.body, content_type=file.content_type, charset="utf-8")
+        response.headers["Cache-Control"] = "no-cache"
+        response.etag = file.tag
+        wanted = request.if_none_match
+        if wanted and any(each.value == file.tag for each in wanted):
+            return web.Response(status=304, headers={"ETag": response.headers["ETag"]})
+        return response
+
+    return serve
+
+
+async def _protect(request: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(_HEADERS)
+    response.headers.setdefault("Cache-Control", "no-store")

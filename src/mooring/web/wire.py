@@ -1,0 +1,78 @@
+"""What goes over the wire: messages that, applied one after the other, make up the picture.
+
+Columns are base64 of little-endian numbers, which a browser reads as typed arrays.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+#: A waiting pod: its number, namespace/name, place, index into `reasons` and attempts.
+Put = tuple[int, str, str, int, int]
+
+#: A moment: seconds of the wall clock, decisions, those by batch and by class, pods placed.
+Sample = tuple[float, int, int, int, int]
+
+
+class _Part(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Fields that say nothing are left out."""
+
+
+class NodesPart(_Part, frozen=True):
+    """Rows of nodes that changed, and what they show now; `names` has those that are new."""
+
+    rows: str
+    states: str
+    uses: list[str]
+    names: dict[int, str]
+
+
+class QueuePart(_Part, frozen=True):
+    """Waiting pods that came or changed, and the numbers of those that wait no longer."""
+
+    put: list[Put] = []
+    gone: list[int] = []
+    #: The texts that `put` refers to: like pods wait for the same reason.
+    reasons: list[str] = []
+
+
+class Figures(_Part, frozen=True, kw_only=True):
+    """Counts at one moment. Rates are for the reader to take."""
+
+    sample: Sample
+    nodes: int
+    pods: int
+    #: By place: active, backoff, unschedulable, gated.
+    waiting: dict[str, int]
+    in_flight: int
+
+
+class Message(_Part, frozen=True, kw_only=True):
+    """A step from one picture to the next."""
+
+    #: The picture begins anew: forget everything.
+    reset: bool = False
+    #: The nodes begin anew, with these resources as columns.
+    resources: list[str] | None = None
+    nodes: NodesPart | None = None
+    queue: QueuePart | None = None
+    #: Pods that were placed just now, as namespace/name and row; not all of them if there are many.
+    arrivals: list[tuple[str, int]] = []
+    figures: Figures | None = None
+    #: What was before.
+    history: list[Sample] = []
+
+
+def packed(values: NDArray[Any], kind: str) -> str:
+    """Numbers of a kind such as `<u2`, in base64."""
+    return b64encode(np.ascontiguousarray(values, np.dtype(kind)).tobytes()).decode()
+
+
+def line(message: Message) -> bytes:
+    """A message as one line of JSON."""
+    return msgspec.json.encode(message) + b"\n"
