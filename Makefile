@@ -4,7 +4,7 @@ BIN := .venv/bin
 UP ?=
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo simulate test soak lint format docs bench lock clean
+.PHONY: help demo simulate test soak lint format docs screenshots bench lock clean
 .SILENT:
 
 help:
@@ -14,6 +14,7 @@ help:
 	echo "make lint      the same without the tests"
 	echo "make format    rewrite the code in house format"
 	echo "make docs      write the tables in the docs that are made from the code"
+	echo "make screenshots  take the pictures in the docs, with Chromium"
 	echo "make soak      ten minutes of churn on a real API server"
 	echo "make bench     measure throughput, and write benchmarks/results"
 	echo "make lock      refresh constraints.txt"
@@ -49,6 +50,9 @@ format: .venv/installed-test
 
 docs: .venv/installed
 	$(BIN)/python -m tests.docs.tables
+
+screenshots: .venv/installed-test
+	MOORING_SCREENSHOTS=1 $(BIN)/pytest --quiet tests/web/test_browser.py -k large
 
 bench: .venv/installed
 	$(BIN)/mooring bench benchmarks --labels short --out benchmarks/results

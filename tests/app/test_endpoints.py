@@ -27,11 +27,13 @@ from mooring.engine import Engine
 from mooring.engine.events import Applied
 from mooring.framework.profile import known_plugins
 from mooring.plugins import REGISTRY
+from mooring.web import Page
 from tests.app.reviews import Reviews
 from tests.builders import pod
 
 READER = {"Authorization": "Bearer good"}
 PATHS = ("/metrics", "/metrics/resources", "/configz", "/readyz/informer-sync", "/readyz/none", "/")
+DATA = ("/ui/api/snapshot", "/ui/api/stream", "/ui/api/pods/default/web", "/ui/static/none")
 
 
 def content() -> Content:
@@ -43,6 +45,7 @@ def content() -> Content:
         resources=partial(pod_resources, engine),
         configuration=partial(configz, engine.configuration),
         readyz={"shutdown": lambda: None, "informer-sync": lambda: "pods are not listed yet"},
+        page=Page(engine),
     )
 
 
@@ -84,7 +87,7 @@ async def server(
 
 @pytest.fixture
 def reviews() -> Reviews:
-    return Reviews({"good": "prometheus"}, {("prometheus", path) for path in PATHS})
+    return Reviews({"good": "prometheus"}, {("prometheus", path) for path in (*PATHS, *DATA)})
 
 
 @pytest.mark.parametrize(
@@ -116,7 +119,7 @@ async def test_health_is_open_to_everybody(
     assert reviews.asked == []
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, *DATA])
 async def test_everything_else_is_closed(reviews: Reviews, path: str) -> None:
     reviews.users["other"] = "nobody"
     async with server(reviews) as served:
@@ -130,7 +133,7 @@ async def test_everything_else_is_closed(reviews: Reviews, path: str) -> None:
             assert "scheduler" not in text
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, *DATA])
 async def test_nobody_gets_in_while_the_api_server_is_away(reviews: Reviews, path: str) -> None:
     reviews.broken = 500
     async with server(reviews) as served:
@@ -157,6 +160,18 @@ async def test_what_readers_read(reviews: Reviews) -> None:
     assert '"componentconfig"' in configuration[2]
     assert (check[0], check[2]) == (500, "internal server error: pods are not listed yet\n")
     assert (nothing[0], nothing[2]) == (none[0], none[2]) == (404, "404 page not found\n")
+
+
+async def test_the_page_is_for_everybody_and_its_data_for_readers(reviews: Reviews) -> None:
+    async with server(reviews) as served:
+        page = await served.get("/ui/")
+        script = await served.get("/ui/static/main.js")
+        assert reviews.asked == []
+        pod_detail = await served.get("/ui/api/pods/default/web", READER)
+
+    assert [page[0], script[0]] == [200, 200]
+    assert pod_detail[:2] == (200, "application/json")
+    assert '"state":"active"' in pod_detail[2]
 
 
 async def test_nothing_can_be_written(reviews: Reviews) -> None:

@@ -1,4 +1,4 @@
-"""The HTTPS server: health, metrics and the configuration in force."""
+"""The HTTPS server: health, metrics, the configuration in force and the page."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
+
+from mooring.web import Page
 
 from .authorization import Authorizer, Denied
 from .health import Check, HealthChecks
@@ -28,6 +30,8 @@ class Content:
     healthz: Mapping[str, Check] = field(default_factory=dict)
     livez: Mapping[str, Check] = field(default_factory=dict)
     readyz: Mapping[str, Check] = field(default_factory=dict)
+    #: None serves no page.
+    page: Page | None = None
 
 
 @asynccontextmanager
@@ -41,7 +45,10 @@ async def serving(
 
 def application(content: Content, authorizer: Authorizer) -> web.Application:
     """The routes, behind the authorizer."""
-    app = web.Application(middlewares=[_guard(authorizer)])
+    page = content.page
+    app = web.Application(middlewares=[_guard(authorizer, page)])
+    if page is not None:
+        page.mount(app)
     app.router.add_get("/metrics", _metrics(content))
     app.router.add_get("/metrics/resources", _resources(content), allow_head=False)
     app.router.add_get("/configz", _configuration(content))
@@ -56,14 +63,16 @@ def application(content: Content, authorizer: Authorizer) -> web.Application:
     return app
 
 
-def _guard(authorizer: Authorizer) -> Middleware:
+def _guard(authorizer: Authorizer, page: Page | None) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         # Before it is known whether there is such a path: what is there is nobody's business.
+        # The files of the page tell nothing, and a browser needs them to ask for a token.
         try:
-            await authorizer.check(
-                request.path, request.method.lower(), request.headers.get("Authorization")
-            )
+            if page is None or not page.is_open(request.path):
+                await authorizer.check(
+                    request.path, request.method.lower(), request.headers.get("Authorization")
+                )
         except Denied as denied:
             return web.Response(status=denied.status, text=f"{denied.text}\n", headers=_PLAIN)
         try:

@@ -17,6 +17,7 @@ from mooring.client.requests import Requests
 from mooring.client.resources import RESOURCES, Resource
 from mooring.engine import Engine
 from mooring.objects.decode import KINDS, Reader, reader
+from mooring.web import Page
 
 from . import logs
 from .authorization import AuthorizationSettings, Authorizer
@@ -119,6 +120,7 @@ def content(engine: Engine, metrics: Metrics, running: Running) -> Content:
             "informer-sync": lambda: running.unsynced,
             "shutdown": lambda: "it is shutting down" if running.is_stopping else None,
         },
+        page=Page(engine),
     )
 
 

@@ -1,0 +1,117 @@
+"""A cluster that is made up, with pods that come and go, for the page to show.
+
+`python -m tests.web.cluster_show` serves it until it is interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from time import monotonic
+
+import msgspec
+
+from mooring.config import default
+from mooring.engine import Engine
+from mooring.engine.actions import Action, BindPod
+from mooring.engine.events import Applied, Bound, Removed
+from mooring.framework.profile import known_plugins
+from mooring.objects.pod import Pod
+from mooring.plugins import REGISTRY
+from tests.builders import node, pod
+from tests.web.serving import serving
+
+# Kinds of pods: what they ask for. The last one fits nowhere.
+TEMPLATES = (
+    pod("web", cpu="250m", memory="256Mi"),
+    pod("cache", cpu="500m", memory="2Gi"),
+    pod("batch", cpu=2, memory="1Gi"),
+    pod("huge", cpu=900, memory="1Gi"),
+)
+
+
+@dataclass
+class Show:
+    """An engine with nodes; whatever it decides is done at once."""
+
+    engine: Engine = field(
+        default_factory=lambda: Engine(default(known_plugins(REGISTRY)), REGISTRY)
+    )
+    pods: dict[str, Pod] = field(default_factory=dict)
+    running: deque[str] = field(default_factory=deque)
+    made: int = 0
+
+    def add_nodes(self, count: int) -> None:
+        for at in range(count):
+            size = (8, 16, 32)[at % 3]
+            item = node(
+                f"node-{at}",
+                cpu=size,
+                memory=f"{4 * size}Gi",
+                labels={"topology.kubernetes.io/zone": f"zone-{at % 3}"},
+                spec={"unschedulable": at % 97 == 5},
+            )
+            self.engine.handle(Applied(item), monotonic())
+
+    def add_pods(self, count: int, template: int | None = None) -> None:
+        for _ in range(count):
+            self.made += 1
+            kind = TEMPLATES[self.made // 50 % 3 if template is None else template]
+            name = f"{kind.name}-{self.made}"
+            item = msgspec.structs.replace(kind, name=name, uid=f"default/{name}")
+            self.pods[item.uid] = item
+            self.engine.handle(Applied(item), monotonic())
+
+    def remove_oldest(self, count: int) -> None:
+        for _ in range(min(count, len(self.running))):
+            self.engine.handle(Removed(self.pods.pop(self.running.popleft())), monotonic())
+
+    def step(self, budget: int = 64) -> bool:
+        """Makes some decisions; False if there was nothing to decide."""
+        actions = self.engine.step(monotonic(), budget)
+        for action in actions:
+            self._perform(action)
+        return bool(actions)
+
+    def _perform(self, action: Action) -> None:
+        if isinstance(action, BindPod):
+            uid = action.pod.uid
+            placed = self.pods[uid] = self.pods[uid].on(action.node)
+            self.running.append(uid)
+            self.engine.handle(Bound(uid), monotonic())
+            self.engine.handle(Applied(placed), monotonic())
+
+    async def churn(self, per_second: int, pods: int) -> None:
+        """Pods come; once there are enough, the oldest go."""
+        while True:
+            began = monotonic()
+            self.add_pods(per_second // 10)
+            self.remove_oldest(len(self.pods) - pods)
+            for _ in range(1 + per_second // 640):
+                self.step()
+                await asyncio.sleep(0)
+            await asyncio.sleep(max(0.0, 0.1 - (monotonic() - began)))
+
+
+async def show(nodes: int, pods: int, per_second: int) -> None:
+    made = Show()
+    made.add_nodes(nodes)
+    made.add_pods(20, template=3)
+    async with serving(made.engine) as address:
+        print(address, flush=True)  # noqa: T201 - it is what this is run for
+        await made.churn(per_second, pods)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5_000)
+    parser.add_argument("--pods", type=int, default=50_000)
+    parser.add_argument("--per-second", type=int, default=1_000)
+    given = parser.parse_args()
+    asyncio.run(show(given.nodes, given.pods, given.per_second))
+
+
+if __name__ == "__main__":
+    main()

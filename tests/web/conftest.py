@@ -1,0 +1,35 @@
+"""A browser, where there is one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, async_playwright
+
+#: The rest of what a browser does by itself has no place in a test.
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.fixture
+async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
+    """Chromium as the distribution packages it, with an empty profile."""
+    if CHROMIUM is None:
+        pytest.skip("SKIPPED BROWSER TEST: chromium is not installed (apt-get install chromium)")
+    async with async_playwright() as playwright:
+        launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
+        yield launched
+        await launched.close()
