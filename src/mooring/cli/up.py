@@ -177,7 +177,10 @@ def _show(cluster: Ready) -> None:
 
     kubeconfig = plain(str(cluster.kubeconfig))
     if cluster.endpoints:
-        scheduler = f"Mooring; its metrics: curl -k {cluster.endpoints}/metrics"
+        scheduler = (
+            f"Mooring; its page: {cluster.endpoints}/ui/ (any token will do)\n"
+            f"           its metrics: curl -k {cluster.endpoints}/metrics"
+        )
     else:
         scheduler = f"none; to run one: mooring run --kubeconfig {kubeconfig}"
     print(

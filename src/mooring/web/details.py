@@ -6,8 +6,10 @@ from collections.abc import Generator, Iterable
 from itertools import chain, islice
 
 import msgspec
+from msgspec.structs import replace
 
 from mooring.engine import Engine
+from mooring.engine.explain import Explanation, explain
 from mooring.objects.pod import Pod
 from mooring.queue import QueuedPod
 
@@ -59,6 +61,8 @@ class PodDetail(_Told, frozen=True):
     running_on: str = ""
     rejected_by: list[str] = []
     attempts: int = 0
+    #: Who rejects which nodes, and what would help.
+    explanation: Explanation | None = None
 
 
 class Found(_Told, frozen=True):
@@ -96,11 +100,20 @@ def pod_detail(engine: Engine, namespace: str, name: str) -> bytes | None:
     key = f"{namespace}/{name}"
     for queued in chain(engine.queue, engine.queue.in_flight):
         if queued.pod.name == name and queued.pod.namespace == namespace:
-            return msgspec.json.encode(_waiting(queued))
+            told = _explained(engine, queued.pod)
+            return msgspec.json.encode(replace(_waiting(queued), explanation=told))
     for pod in engine.cluster.pods.values():
         if pod.name == name and pod.namespace == namespace:
-            return msgspec.json.encode(PodDetail(key, "running", running_on=pod.node_name))
+            detail = PodDetail(key, "running", running_on=pod.node_name)
+            return msgspec.json.encode(replace(detail, explanation=_explained(engine, pod)))
     return None
+
+
+def _explained(engine: Engine, pod: Pod) -> Explanation | None:
+    try:
+        return explain(engine, pod)
+    except Exception:  # noqa: BLE001 - a plugin that breaks is told by its own events
+        return None
 
 
 def find(engine: Engine, text: str) -> Generator[None, None, bytes]:
