@@ -21,12 +21,16 @@ from mooring.embedded.watching import Watch
 
 Json = dict[str, Any]
 
+_BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+
 
 class HollowCluster:
     """Objects and the kubelets that look after them; nothing happens unless time passes."""
 
-    def __init__(self, store: Store | None = None, **settings: Any) -> None:
-        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+    def __init__(
+        self, store: Store | None = None, now: datetime = _BEGINNING, **settings: Any
+    ) -> None:
+        self.now = now
         self.api = Api(store or Store(), Kinds(catalogue()), lambda: self.now)
         furnish(self.api)
         self.kubelets = Kubelets(self.api, HollowSettings(**settings))

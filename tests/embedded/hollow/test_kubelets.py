@@ -248,8 +248,7 @@ def test_kubelets_that_start_anew_go_on_where_others_left_off() -> None:
     before.pod("a", cpu="3", restartPolicy="Never")
     before.wait(4)
 
-    after = HollowCluster(before.api.store, run_seconds=10)
-    after.now = before.now
+    after = HollowCluster(before.api.store, before.now, run_seconds=10)
     after.pod("b", cpu="3")
     after.wait(5)
     assert (after.phase("a"), after.phase("b")) == ("Running", "Failed")
@@ -268,3 +267,23 @@ def test_a_pod_that_another_has_ended_takes_no_room() -> None:
     cluster.pod("b", cpu="4")
 
     assert cluster.phase("b") == "Running"
+
+
+def test_a_pod_that_was_replaced_while_nobody_looked() -> None:
+    cluster = HollowCluster(start_seconds=100)
+    cluster.node()
+    cluster.pod("a")
+    cluster.wait(50)
+    pods = cluster.api.kinds["pods"]
+    old = cluster.api.get(pods, "default", "a")
+    anew = old.object
+    anew["metadata"]["uid"] = "another"
+    entry = cluster.api.store.put("pods", old.key, anew)
+
+    cluster.kubelets.take_pod(entry, gone=False)
+    cluster.wait(60)
+
+    # It has its own time to start.
+    assert cluster.phase("a") == "Pending"
+    cluster.wait(50)
+    assert cluster.phase("a") == "Running"
