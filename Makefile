@@ -52,7 +52,7 @@ docs: .venv/installed
 	$(BIN)/python -m tests.docs.tables
 
 screenshots: .venv/installed-test
-	MOORING_SCREENSHOTS=1 $(BIN)/pytest --quiet tests/web/test_browser.py -k large
+	MOORING_SCREENSHOTS=1 $(BIN)/pytest --quiet tests/web/test_browser.py -k picture
 
 bench: .venv/installed
 	$(BIN)/mooring bench benchmarks --labels short --out benchmarks/results

@@ -98,7 +98,10 @@ class Show:
 async def show(nodes: int, pods: int, per_second: int) -> None:
     made = Show()
     made.add_nodes(nodes)
-    made.add_pods(20, template=3)
+    made.add_pods(pods)
+    while made.step(1_000):
+        pass
+    made.add_pods(2_000, template=3)
     async with serving(made.engine) as address:
         print(address, flush=True)  # noqa: T201 - it is what this is run for
         await made.churn(per_second, pods)

@@ -52,15 +52,16 @@ class Hub:
         # The picture changes step by step: nobody may join in the middle of one.
         self._changing = asyncio.Lock()
         self._looked_at = asyncio.Event()
+        #: Seconds that the last step took, those apart in which others had their turn.
+        self._spent = 0.0
 
     async def run(self) -> None:
         """Goes on until cancelled."""
         while True:
-            began = perf_counter()
+            self._spent = 0.0
             await self._step()
-            took = perf_counter() - began
             if self._viewers:
-                await asyncio.sleep(max(_PAUSE_SECONDS, took / _SHARE))
+                await asyncio.sleep(max(_PAUSE_SECONDS, self._spent / _SHARE))
             else:
                 await self._rest()
 
@@ -118,7 +119,19 @@ class Hub:
             if not self._history or now.sample[0] - self._history[-1][0] >= _SAMPLE_SECONDS:
                 self._history.append(now.sample)
             if self._picture is not None:
-                self._tell(line(await in_slices(self._picture.advance(now, arrived))))
+                message = await in_slices(self._timed(self._picture.advance(now, arrived)))
+                self._tell(line(message))
+
+    def _timed(self, steps: Generator[None, None, T]) -> Generator[None, None, T]:
+        while True:
+            began = perf_counter()
+            try:
+                next(steps)
+            except StopIteration as end:
+                return cast(T, end.value)
+            finally:
+                self._spent += perf_counter() - began
+            yield
 
     def _figures(self) -> Figures:
         return figures(self._engine, time(), self._placed)

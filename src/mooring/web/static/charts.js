@@ -6,6 +6,8 @@ import { timed } from "./pace.js";
 const DECISIONS = 1, BATCH = 2, CLASS = 3, PLACED = 4;
 // Rates over so many samples, because bursts come between two of them.
 const OVER = 2;
+// A chart is at least so many samples wide, a minute; then it shrinks until it has five.
+const LEAST = 60;
 
 const rate = (which) => (one, other) => (other[which] - one[which]) / (other[0] - one[0]);
 const share = (which) => (one, other) =>
@@ -48,7 +50,7 @@ function drawOne({ canvas, now, of, says, top }, samples) {
   canvas.height = height * density;
   const context = canvas.getContext("2d"), colours = ink();
   context.scale(density, density);
-  const most = top ?? Math.max(1, ...known), step = width / 298;
+  const most = top ?? Math.max(1, ...known), step = width / Math.max(LEAST, values.length - 1);
   const x = (at) => width - (values.length - 1 - at) * step, y = (value) => height - 3 - (value / most) * (height - 8);
   context.strokeStyle = colours.line;
   context.lineWidth = 0.5;

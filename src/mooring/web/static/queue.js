@@ -2,7 +2,7 @@
 
 import { timed } from "./pace.js";
 
-const HEIGHT = 52, SPARE = 4;
+const HEIGHT = 72, SPARE = 4;
 const BACKOFF = new Set(["backoff", "error backoff"]);
 const SAYS = { active: "active", backoff: "backing off", "error backoff": "backing off", unschedulable: "unschedulable", gated: "gated", "in flight": "being placed" };
 
