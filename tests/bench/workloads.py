@@ -33,6 +33,7 @@ spec:
   terminationGracePeriodSeconds: 0
   containers:
     - name: pause
+      image: registry.k8s.io/pause:3.10.1
       resources: {requests: {cpu: "2"}}
 """
 

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import uvloop
-
 from mooring.bench.problems import Broken, WorkloadError
 from mooring.client import RESOURCES, Api, ClientError, connect
 
@@ -48,7 +46,7 @@ def opened(kubeconfig: Path) -> Iterator[Plane]:
     On any other, figures would mean nothing, and somebody's pods would be scheduled by whatever is
     measured.
     """
-    loop = uvloop.new_event_loop()
+    loop = asyncio.new_event_loop()
     try:
         connection = loop.run_until_complete(connect(str(kubeconfig)))
         api = Api(connection, user_agent="mooring-bench", timeout=_TIMEOUT_SECONDS)
