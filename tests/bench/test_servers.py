@@ -162,3 +162,47 @@ def test_a_pod_comes_after_its_volumes() -> None:
         ["Pod"],
         ["PersistentVolume"],
     ]
+
+
+def test_what_a_scheduler_did_is_checked_and_claims_are_bound(tmp_path: Path) -> None:
+    from mooring.bench.live.api_server import embedded_server
+    from mooring.bench.live.plane import opened
+    from mooring.bench.live.verdict import check_nodes
+    from mooring.bench.live.volumes import bind_claim
+    from mooring.bench.live.writing import Key, Writer
+
+    room = {"cpu": "1", "memory": "1Gi", "pods": "10"}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "600m"}}}
+    claim = Key("PersistentVolumeClaim", "default", "mine")
+    objects: list[dict[str, Any]] = [
+        {"kind": "Node", "metadata": {"name": "n"}, "status": {"capacity": room}},
+        {
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "mine", "namespace": "default"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        },
+        *(
+            {
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {"nodeName": "n", "containers": [container]},
+            }
+            for name in ("one", "two")
+        ),
+    ]
+    with embedded_server(tmp_path) as kubeconfig, opened(kubeconfig) as plane:
+        writer = Writer(plane.api)
+        plane.run(writer.create_all({"apiVersion": "v1", **each} for each in objects[:-1]))
+        plane.run(check_nodes(plane.api))
+        plane.run(writer.create({"apiVersion": "v1", **objects[-1]}))
+        with pytest.raises(AssertionError, match="Node n: its pods ask for more cpu"):
+            plane.run(check_nodes(plane.api))
+        plane.run(bind_claim(plane.api, "disk", claim))
+        plane.run(bind_claim(plane.api, "another", claim))
+        bound = plane.run(plane.api.get(claim.path))
+        assert b'"volumeName":"disk"' in bound
+        assert b'"phase":"Bound"' in bound
+        plane.run(bind_claim(plane.api, "disk", Key(claim.kind, "default", "gone")))
