@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from .arena import Arena, arena
-from .control_plane import ADMIN_TOKEN, ControlPlane, control_plane
+from .control_plane import ADMIN_TOKEN, ControlPlane, binaries, control_plane
+from .embedded_plane import embedded_plane
 
 _RBAC = Path(__file__).parents[2] / "deploy" / "base" / "rbac.yaml"
 _FOLDERS = {
@@ -22,17 +23,39 @@ _FOLDERS = {
 
 
 @pytest.fixture(scope="session")
-def plane() -> Iterator[ControlPlane]:
+def real_plane() -> Iterator[ControlPlane]:
     """A real API server that lets the scheduler do what deploy/ grants it, and nothing more."""
     with control_plane("RBAC") as running:
         asyncio.run(_grant(running))
         yield running
 
 
-async def _grant(plane: ControlPlane) -> None:
+@pytest.fixture(scope="session")
+def stand_in() -> Iterator[ControlPlane]:
+    """The embedded API server, which grants everything."""
+    with embedded_plane() as running:
+        asyncio.run(_make_namespace(running))
+        yield running
+
+
+@pytest.fixture
+def plane(request: pytest.FixtureRequest) -> ControlPlane:
+    """The real API server; without binaries the embedded one, for tests that it will do for."""
+    will_do = request.node.get_closest_marker("embedded_will_do") is not None
+    chosen = "stand_in" if will_do and binaries() is None else "real_plane"
+    found: ControlPlane = request.getfixturevalue(chosen)
+    return found
+
+
+async def _make_namespace(plane: ControlPlane) -> None:
     async with arena(plane.server, ADMIN_TOKEN) as admin:
         namespace = {"metadata": {"name": "mooring-system"}}
         await admin.request("POST", "/api/v1/namespaces", namespace)
+
+
+async def _grant(plane: ControlPlane) -> None:
+    await _make_namespace(plane)
+    async with arena(plane.server, ADMIN_TOKEN) as admin:
         for item in yaml.safe_load_all(_RBAC.read_text()):
             await admin.request("POST", _FOLDERS[item["kind"]], item)
 

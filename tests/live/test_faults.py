@@ -20,7 +20,7 @@ from .control_plane import MOORING_TOKEN, ControlPlane
 from .faulty_proxy import Faults, FaultyProxy
 from .mooring_process import MooringProcess, kubeconfig, mooring, start
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
 NODES = [node(f"n{number}", cpu=8, pods=40) for number in range(20)]
 PODS = [pod(f"p{number}") for number in range(400)]

@@ -15,7 +15,7 @@ from .arena import Arena, node, pod
 from .control_plane import ADMIN_TOKEN, ControlPlane
 from .mooring_process import kubeconfig, mooring
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
 _CRD = Path(__file__).parents[2] / "deploy" / "crds" / "nodediskiostatuses.yaml"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
