@@ -22,13 +22,20 @@ FLAGS = (
 )
 
 CHROMIUM = shutil.which("chromium")
+MISSING = "chromium is not installed: the browser tests are skipped (apt-get install chromium)"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says what was left out even where skipped tests are only counted."""
+    if CHROMIUM is None:
+        terminalreporter.write_line(MISSING, yellow=True)
 
 
 @pytest.fixture
 async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
     """Chromium as the distribution packages it, with an empty profile."""
     if CHROMIUM is None:
-        pytest.skip("SKIPPED BROWSER TEST: chromium is not installed (apt-get install chromium)")
+        pytest.skip(MISSING)
     async with async_playwright() as playwright:
         launched = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
         yield launched

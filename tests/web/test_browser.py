@@ -102,6 +102,8 @@ async def test_a_pod_and_a_node_are_explained(browser: Browser) -> None:
 
 async def test_it_comes_back_when_the_server_does(browser: Browser) -> None:
     driven = small()
+    # More pods than wait afterwards: those of before must be forgotten.
+    driven.apply(pod("big-2", cpu=9), pod("big-3", cpu=9))
     async with serving(driven.engine) as address:
         port = int(address.split(":")[2].split("/")[0])
         looked = looking(browser, address)

@@ -168,6 +168,20 @@ def test_why_a_pod_waits(given_pod: Any, place: str, reason: str) -> None:
     assert why.startswith(reason)
 
 
+def test_another_attempt_is_told_though_it_ends_like_the_last() -> None:
+    driven = driver(node("n", cpu=1), pod("p", cpu=9))
+    driven.settle()
+    picture, mirror = Picture(driven.engine), Mirror()
+    mirror.apply_all([line(advanced(picture, driven))])
+    driven.now += 1000.0
+    driven.settle()
+
+    mirror.apply_all([line(advanced(picture, driven))])
+
+    ((_, place, _, attempts),) = mirror.queue.values()
+    assert (place, attempts) == ("unschedulable", 2)
+
+
 def test_many_pods_are_told_in_several_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "SLICE", 2)
     driven = driver(*(pod(f"p{at}") for at in range(7)))
