@@ -29,7 +29,7 @@ simulate: .venv/installed
 
 test: lint
 	echo "== pytest"
-	$(BIN)/pytest --quiet
+	$(BIN)/pytest --quiet --numprocesses auto --dist worksteal
 
 soak: .venv/installed-test
 	$(BIN)/pytest --quiet -m soak -s tests/live/test_soak.py
