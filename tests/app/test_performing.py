@@ -212,3 +212,16 @@ async def test_a_preemption_evicts_and_then_binds() -> None:
 
     assert it.bindings() == {"big": "n1"}
     assert it.reasons() == ["FailedScheduling", "Preempted", "Scheduled"]
+
+
+async def test_why_a_pod_waits_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    exclusive = {"annotations": {"scheduling.mooring.dev/coexist-policy": "DaemonsetAndStaticPods"}}
+    with caplog.at_level("INFO"):
+        async with stage() as it:
+            it.apply(node("n1"), pod("web", node="n1"), pod("mpi", metadata=exclusive))
+            await settle()
+
+    (record,) = (each for each in caplog.records if each.message == "FailedScheduling")
+    told = vars(record)["mooring_fields"]
+    assert told["pod"] == "default/mpi"
+    assert "failed CoexistPolicy" in told["note"]

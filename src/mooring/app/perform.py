@@ -77,6 +77,9 @@ class Performer:
                 self._patches.pop(action.pod.uid, None)
                 self._lane.put(partial(self._bind, action))
             case RecordEvent():
+                if action.type == "Warning":
+                    # Whoever reads only the log finds there why pods wait, in the same words.
+                    _log.info(action.reason, **_pod(action), note=action.note)
                 self._event_lane.put(partial(self._record, action))
             case PatchPodStatus():
                 self._patch_later(action)
