@@ -86,8 +86,9 @@ class Arena:
 
     async def clear(self) -> None:
         """Takes everything away that a test may have made."""
-        for each in await self.pods():
-            await self.delete(f"{_PODS}/{each['metadata']['name']}")
+        for each in (await self.request("GET", "/api/v1/pods"))["items"]:
+            meta = each["metadata"]
+            await self.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}")
         for path in (
             "/api/v1/nodes",
             "/apis/events.k8s.io/v1/namespaces/default/events",
