@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from .bench_options import ENGINE, Batching, BatchingWays, OnAnyTarget, Schedulers
+from .bench_options import (
+    ENGINE,
+    Batching,
+    BatchingWays,
+    CountOption,
+    Filter,
+    Gates,
+    Labels,
+    OnAnyTarget,
+    Out,
+    Schedulers,
+)
 from .progress import ProgressBar
 from .text import plain
 
@@ -48,24 +59,6 @@ app = typer.Typer(
     help="Run workloads in scheduler_perf's language and measure them: mooring bench PATH",
 )
 
-Filter = Annotated[
-    str, typer.Option("--filter", metavar="REGEX", help="Only workloads whose name matches.")
-]
-Labels = Annotated[
-    str,
-    typer.Option(
-        metavar="A,-B", help="Only workloads with label A and without label B; '' is all."
-    ),
-]
-Gates = Annotated[
-    str, typer.Option(metavar="A=true,B=false", help="Feature gates, over those of a workload.")
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR", help="Write results.json (scheduler_perf's data items) and results.html."
-    ),
-]
 OnTarget = Annotated[TargetName, typer.Option(help="What to run them on.")]
 
 
@@ -78,7 +71,7 @@ def run(  # noqa: PLR0913 - one for each option
     labels: Labels = "performance",
     target: OnAnyTarget = ENGINE,
     scheduler: Schedulers = None,
-    count: Annotated[int, typer.Option(min=1, help="How often to run each workload.")] = 1,
+    count: CountOption = 1,
     feature_gates: Gates = "",
     batching: BatchingWays = Batching.DEFAULT,
     out: Out = None,
@@ -155,7 +148,7 @@ def gates(
     ],
     pattern: Filter = "",
     labels: Labels = "performance",
-    count: Annotated[int, typer.Option(min=1, help="How often to run each workload.")] = 9,
+    count: CountOption = 9,
 ) -> None:
     """Run workloads with and without feature gates switched, in turns, and compare the two.
 

@@ -1,8 +1,9 @@
-"""Options of `mooring bench` that say what is measured on what; known without loading NumPy."""
+"""Options of `mooring bench`: which workloads, measured on what; known without loading NumPy."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -51,3 +52,22 @@ BatchingWays = Annotated[
         "scheduler_perf (case), or both, one after the other."
     ),
 ]
+Filter = Annotated[
+    str, typer.Option("--filter", metavar="REGEX", help="Only workloads whose name matches.")
+]
+Labels = Annotated[
+    str,
+    typer.Option(
+        metavar="A,-B", help="Only workloads with label A and without label B; '' is all."
+    ),
+]
+Gates = Annotated[
+    str, typer.Option(metavar="A=true,B=false", help="Feature gates, over those of a workload.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Write results.json (scheduler_perf's data items) and results.html."
+    ),
+]
+CountOption = Annotated[int, typer.Option(min=1, help="How often to run each workload.")]

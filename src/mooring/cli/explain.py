@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .sources import Connecting, ContextOption, KubeconfigOption, ServerOption, objects
+from .connecting import Connecting
+from .options import (
+    ConfigOption,
+    ContextOption,
+    FeatureGatesOption,
+    KubeconfigOption,
+    MasterOption,
+    Output,
+    OutputOption,
+    PathsArgument,
+)
 
 if TYPE_CHECKING:
     from mooring.engine import Engine
@@ -20,44 +28,24 @@ if TYPE_CHECKING:
 _PENDING = 1
 
 
-class Output(StrEnum):
-    """How an answer is written."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 def explain(  # noqa: PLR0913 - one for each flag
     pod: Annotated[
         str,
         typer.Argument(metavar="POD", help="NAME, or NAMESPACE/NAME.", show_default=False),
     ],
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[PATH...]",
-            help="YAML or JSON files or directories; without any, a cluster is listed once.",
-            show_default=False,
-        ),
-    ] = None,
+    paths: PathsArgument = None,
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NAME", help="Of a pod given by name.")
     ] = "default",
     node: Annotated[
         str, typer.Option(metavar="NODE", help="Tell why, or why not, this node.")
     ] = "",
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="How to write the answer.")
-    ] = Output.TABLE,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration.")
-    ] = None,
-    feature_gates: Annotated[
-        str, typer.Option(metavar="A=true,B=false", help="Feature gates to switch.")
-    ] = "",
+    output: OutputOption = Output.TABLE,
+    config: ConfigOption = None,
+    feature_gates: FeatureGatesOption = "",
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
-    master: ServerOption = None,
+    master: MasterOption = None,
 ) -> None:
     """Tell why a pod is pending, why it goes where it goes, and what would change that.
 
@@ -69,6 +57,7 @@ def explain(  # noqa: PLR0913 - one for each flag
     from mooring.simulate.problems import InputError
 
     from .scheduler import engine
+    from .sources import objects
 
     scheduler = engine(config, feature_gates)
     given = objects(paths or (), Connecting(kubeconfig, context, master), scheduler.handles.kinds)

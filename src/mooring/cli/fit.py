@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from .explain import Output
-from .sources import Connecting, ContextOption, KubeconfigOption, ServerOption, objects, read
+from .connecting import Connecting
+from .options import (
+    ContextOption,
+    FeatureGatesOption,
+    KubeconfigOption,
+    MasterOption,
+    Output,
+    OutputOption,
+    PathsArgument,
+)
 
 if TYPE_CHECKING:
     from mooring.engine.fit import Comparison, Fit, Scene
@@ -24,14 +32,7 @@ _LEFT = 1
 
 
 def fit(  # noqa: PLR0913 - one for each flag
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[PATH...]",
-            help="YAML or JSON files or directories; without any, a cluster is listed once.",
-            show_default=False,
-        ),
-    ] = None,
+    paths: PathsArgument = None,
     file: Annotated[
         str | None,
         typer.Option("--file", "-f", metavar="FILE", help="A pod to place copies of."),
@@ -52,15 +53,11 @@ def fit(  # noqa: PLR0913 - one for each flag
     base_config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The KubeSchedulerConfiguration in use.")
     ] = None,
-    feature_gates: Annotated[
-        str, typer.Option(metavar="A=true,B=false", help="Feature gates to switch.")
-    ] = "",
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="How to write the answer.")
-    ] = Output.TABLE,
+    feature_gates: FeatureGatesOption = "",
+    output: OutputOption = Output.TABLE,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
-    master: ServerOption = None,
+    master: MasterOption = None,
 ) -> None:
     """Place copies of a pod, or the pods that wait, in a cluster that is only imagined.
 
@@ -73,6 +70,7 @@ def fit(  # noqa: PLR0913 - one for each flag
     from mooring.engine.fit import fit as fitted
 
     from .scheduler import engine
+    from .sources import objects
 
     base = engine(base_config, feature_gates)
     # Made before anything is read, so that what is wrong with it is told first.
@@ -124,12 +122,16 @@ def _imagined(scene: Scene, drain: Sequence[str], shapes: Sequence[tuple[Node, i
 def _template(file: str) -> Pod:
     from mooring.objects.pod import Pod
 
+    from .sources import read
+
     return _only(read([file]), Pod, file)
 
 
 def _shape(written: str) -> tuple[Node, int]:
     from mooring.objects.node import Node
     from mooring.simulate.problems import InputError
+
+    from .sources import read
 
     file, _, number = written.rpartition("=")
     if not file or not number.isdecimal() or not int(number):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .options import OUTCOME
 from .text import plain
 
 if TYPE_CHECKING:
@@ -53,9 +54,7 @@ def replay(
     pod: Annotated[
         str, typer.Option(metavar="NAMESPACE/NAME", help="Tell the story of a pod.")
     ] = "",
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="How to write the outcome.")
-    ] = Output.TEXT,
+    output: Annotated[Output, OUTCOME] = Output.TEXT,
 ) -> None:
     """Make the decisions of a recording again and compare them with those that were made.
 

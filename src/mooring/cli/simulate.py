@@ -7,11 +7,11 @@ import json
 import sys
 from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .options import OUTCOME, ConfigOption, FeatureGatesOption
 from .progress import ProgressBar
 from .text import plain
 
@@ -40,15 +40,9 @@ def simulate(
             show_default=False,
         ),
     ],
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="How to write the outcome.")
-    ] = Output.TABLE,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration.")
-    ] = None,
-    feature_gates: Annotated[
-        str, typer.Option(metavar="A=true,B=false", help="Feature gates to switch.")
-    ] = "",
+    output: Annotated[Output, OUTCOME] = Output.TABLE,
+    config: ConfigOption = None,
+    feature_gates: FeatureGatesOption = "",
     verify_sample: Annotated[
         float,
         typer.Option(

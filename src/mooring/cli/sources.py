@@ -4,54 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from mooring.objects.custom import CustomKind
 from mooring.objects.decode import KINDS, Object
 from mooring.simulate.loading import load
 from mooring.simulate.problems import InputError
 
+from .connecting import Connecting
 from .text import plain
-
-_CLUSTER = "Connection"
-
-KubeconfigOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="How to reach the API server: else $KUBECONFIG, ~/.kube/config, in-cluster.",
-        rich_help_panel=_CLUSTER,
-    ),
-]
-ContextOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="A context of it.", rich_help_panel=_CLUSTER)
-]
-ServerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--master",
-        metavar="URL",
-        help="The API server, in place of its.",
-        rich_help_panel=_CLUSTER,
-    ),
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Connecting:
-    """How to reach an API server."""
-
-    kubeconfig: Path | None = None
-    context: str | None = None
-    server: str | None = None
-
-    @property
-    def is_asked_for(self) -> bool:
-        return any(each is not None for each in (self.kubeconfig, self.context, self.server))
 
 
 def objects(
@@ -77,15 +37,11 @@ def _listed(connecting: Connecting, wanted: Iterable[CustomKind]) -> tuple[Objec
     # Here, because it takes long to load.
     import asyncio
 
-    from mooring.client import Api, connect
+    from mooring.client import Api
     from mooring.client.listing import listed_kinds
 
     async def main() -> list[Object]:
-        file = connecting.kubeconfig
-        connection = await connect(
-            None if file is None else str(file), connecting.context, connecting.server
-        )
-        async with Api(connection) as api:
+        async with Api(await connecting.connection()) as api:
             return await listed_kinds(api, (*sorted(KINDS), *wanted))
 
     return tuple(asyncio.run(main()))

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from .connecting import Connecting
+from .options import (
+    SERVING,
+    BindAddressOption,
+    CertDirOption,
+    ContextOption,
+    FeatureGatesOption,
+    KubeconfigOption,
+    LogFormat,
+    LogFormatOption,
+    TlsCertFileOption,
+    TlsPrivateKeyFileOption,
+)
 
 
 class OnError(StrEnum):
@@ -15,29 +28,18 @@ class OnError(StrEnum):
 
 
 def webhook(  # noqa: PLR0913 - one for each flag
-    kubeconfig: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="How to reach the API server: else $KUBECONFIG, ~/.kube/config, in-cluster.",
-        ),
-    ] = None,
-    context: Annotated[str | None, typer.Option(metavar="NAME", help="A context of it.")] = None,
-    secure_port: Annotated[int, typer.Option(min=0, max=65535)] = 8443,
-    bind_address: Annotated[str, typer.Option(metavar="ADDRESS")] = "0.0.0.0",
-    tls_cert_file: Annotated[str, typer.Option(metavar="FILE")] = "",
-    tls_private_key_file: Annotated[str, typer.Option(metavar="FILE")] = "",
-    cert_dir: Annotated[
-        str,
-        typer.Option(metavar="FOLDER", help="Where a certificate that it signed itself is kept."),
-    ] = "",
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    secure_port: Annotated[int, typer.Option(min=0, max=65535, rich_help_panel=SERVING)] = 8443,
+    bind_address: BindAddressOption = "0.0.0.0",
+    tls_cert_file: TlsCertFileOption = "",
+    tls_private_key_file: TlsPrivateKeyFileOption = "",
+    cert_dir: CertDirOption = "",
     on_error: Annotated[
         OnError, typer.Option(help="What to answer when it cannot tell.")
     ] = OnError.ALLOW,
-    feature_gates: Annotated[
-        str, typer.Option(metavar="A=true,B=false", help="Feature gates to switch.")
-    ] = "",
-    log_format: Annotated[str, typer.Option(metavar="text|json")] = "text",
+    feature_gates: FeatureGatesOption = "",
+    log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
     """Answer the API server whether a pod may go to a node, by the coexist policy.
 
@@ -51,10 +53,9 @@ def webhook(  # noqa: PLR0913 - one for each flag
     from mooring.app import webhook as app
     from mooring.app.certificates import CertificateSettings
     from mooring.app.tls_site import ServingSettings
-    from mooring.client.credentials import connect
     from mooring.config import FeatureGates
 
-    logs.configure(logs.LogSettings(logs.Format(log_format)))
+    logs.configure(logs.LogSettings(logs.Format(log_format.value)))
     certificate = CertificateSettings(tls_cert_file, tls_private_key_file, cert_dir)
     settings = app.WebhookSettings(
         ServingSettings(bind_address, secure_port, certificate),
@@ -62,8 +63,9 @@ def webhook(  # noqa: PLR0913 - one for each flag
         FeatureGates.from_text(feature_gates).enabled("CoexistPolicy"),
     )
 
+    connecting = Connecting(kubeconfig, context)
+
     async def main() -> None:
-        connection = await connect(None if kubeconfig is None else str(kubeconfig), context)
-        await app.guard_cluster(connection, settings)
+        await app.guard_cluster(await connecting.connection(), settings)
 
     uvloop.run(main())
