@@ -53,6 +53,24 @@ async def test_no_more_than_the_width_are_under_way(workshop: Workshop) -> None:
     assert len(lane) == 0
 
 
+async def test_work_that_comes_the_moment_the_last_ends_is_not_left_waiting() -> None:
+    ended: list[str] = []
+
+    async def first() -> None:
+        ended.append("first")
+
+    async def second() -> None:
+        ended.append("second")
+
+    # The worker has nothing to wait for, so it is at its end before its turn is over.
+    lane = Lane(1)
+    lane.put(first)
+    asyncio.get_running_loop().call_soon(lane.put, second)
+    await turns()
+
+    assert (ended, len(lane)) == (["first", "second"], 0)
+
+
 async def test_what_may_be_lost_is_dropped_oldest_first(workshop: Workshop) -> None:
     lane = Lane(1, most_waiting=2)
     for number in range(5):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, cast
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -40,7 +40,6 @@ class Lane:
         if len(self._workers) < self._width:
             worker = asyncio.get_running_loop().create_task(self._labour(work))
             self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
             return
         self._waiting.append(work)
         if self._most_waiting is not None and len(self._waiting) > self._most_waiting:
@@ -60,13 +59,20 @@ class Lane:
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
+        # Those that never began could not leave.
+        self._workers.clear()
         self._unfinished = 0
 
     async def _labour(self, work: Work) -> None:
         # One worker does many pieces: starting a task for each would cost more than most of them.
-        await self._do(work)
-        while self._waiting:
-            await self._do(self._waiting.popleft())
+        try:
+            await self._do(work)
+            while self._waiting:
+                await self._do(self._waiting.popleft())
+        finally:
+            # At once, not when the loop says that the task is done: what is put in between would
+            # be left to a worker that looks no more.
+            self._workers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     async def _do(self, work: Work) -> None:
         try:
