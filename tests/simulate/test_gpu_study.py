@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,16 +57,7 @@ def test_what_each_mode_does(tmp_path: Path) -> None:
         starved_for_all=0,
     )
     # The second CPU pod has nowhere else to go.
-    assert found["Score"] == Outcome(
-        setting="Score",
-        gpus_allocated=1,
-        gpu_pods_pending=1,
-        cpu_pods_pending=0,
-        cpu_pods_on_gpu_nodes=1,
-        nodes_with_free_gpus=1,
-        starved_for_pending=1,
-        starved_for_all=1,
-    )
+    assert found["Score"] == replace(found["off"], setting="Score")
 
 
 def test_a_model_that_no_node_has(tmp_path: Path) -> None:

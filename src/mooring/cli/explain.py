@@ -16,6 +16,7 @@ from .options import (
     Output,
     OutputOption,
     PathsArgument,
+    PluginsOption,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def explain(  # noqa: PLR0913 - one for each flag
     output: OutputOption = Output.TABLE,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
+    plugins: PluginsOption = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     master: MasterOption = None,
@@ -56,10 +58,10 @@ def explain(  # noqa: PLR0913 - one for each flag
     from mooring.engine.explain import UnknownNode
     from mooring.simulate.problems import InputError
 
-    from .scheduler import engine
+    from .scheduler import Deciding
     from .sources import objects
 
-    scheduler = engine(config, feature_gates)
+    scheduler = Deciding(config, feature_gates, plugins).engine()
     given = objects(paths or (), Connecting(kubeconfig, context, master), scheduler.handles.kinds)
     try:
         told = _explained(scheduler, given, pod if "/" in pod else f"{namespace}/{pod}", node)

@@ -17,6 +17,7 @@ from .options import (
     Output,
     OutputOption,
     PathsArgument,
+    PluginsOption,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def fit(  # noqa: PLR0913 - one for each flag
         Path | None, typer.Option(metavar="FILE", help="The KubeSchedulerConfiguration in use.")
     ] = None,
     feature_gates: FeatureGatesOption = "",
+    plugins: PluginsOption = None,
     output: OutputOption = Output.TABLE,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
@@ -69,12 +71,12 @@ def fit(  # noqa: PLR0913 - one for each flag
     from mooring.engine.fit import Question, Scene, compare
     from mooring.engine.fit import fit as fitted
 
-    from .scheduler import engine
+    from .scheduler import Deciding
     from .sources import objects
 
-    base = engine(base_config, feature_gates)
+    base = Deciding(base_config, feature_gates, plugins).engine()
     # Made before anything is read, so that what is wrong with it is told first.
-    other = engine(config or base_config, feature_gates)
+    other = Deciding(config or base_config, feature_gates, plugins).engine()
     kinds = {*base.handles.kinds, *other.handles.kinds}
     question = Question(None if file is None else _template(file), count)
     shapes = [_shape(each) for each in add_nodes or ()]

@@ -41,6 +41,14 @@ ConfigOption = Annotated[
 FeatureGatesOption = Annotated[
     str, typer.Option(metavar="A=true,B=false", help="Feature gates to switch.")
 ]
+PluginsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE.py",
+        help="A file with plugins, beside those of packages; enabled unless there is a --config.",
+        show_default=False,
+    ),
+]
 
 # What a question is about, and how it is answered.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import OUTCOME
+from .options import OUTCOME, PluginsOption
 from .text import plain
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def replay(
             help="Another KubeSchedulerConfiguration: shows which pods go elsewhere with it.",
         ),
     ] = None,
+    plugins: PluginsOption = None,
     until: Annotated[
         str,
         typer.Option(
@@ -61,10 +62,14 @@ def replay(
     Exits with 0 when all are the same, 1 when one differs, 2 when the recording cannot be used.
     """
     # Here, so that the other commands start without NumPy.
+    from mooring.engine.registry import registry
     from mooring.simulate.replay_report import structure, text
     from mooring.simulate.replay_run import replay, stop_at
 
-    done = replay(files, config=config, stop=stop_at(until), pod=pod)
+    from .plugin_files import plugins_of
+
+    known = registry(plugins_of(plugins or ()))
+    done = replay(files, config=config, plugins=known, stop=stop_at(until), pod=pod)
     for note in done.notes:
         print(plain(f"note: {note}"), file=sys.stderr)
     if output is Output.JSON:

@@ -16,6 +16,7 @@ from .options import (
     LogLevel,
     LogLevelOption,
     MasterOption,
+    PluginsOption,
     SecurePortOption,
     TlsCertFileOption,
     TlsPrivateKeyFileOption,
@@ -34,12 +35,11 @@ from .run_options import (
     VerbosityOption,
 )
 
-__all__ = ["LogLevel", "run"]
-
 
 def run(  # noqa: PLR0913 - one for each flag
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
+    plugins: PluginsOption = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     master: MasterOption = None,
@@ -74,6 +74,7 @@ def run(  # noqa: PLR0913 - one for each flag
     deciding = running.Deciding(
         config,
         feature_gates,
+        plugins,
         election={
             "leader_elect": leader_elect and leader_elect is Switch.ON,
             "lease_duration": leader_elect_lease_duration,

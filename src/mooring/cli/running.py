@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import socket
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import uvloop
@@ -19,13 +17,12 @@ from mooring.app.run import Record, Settings, schedule
 from mooring.app.segments import RecordSettings
 from mooring.app.tls_site import ServingSettings
 from mooring.config import FeatureGates
-from mooring.engine import Engine
 from mooring.objects.quantity import Quantity
 from mooring.simulate.problems import InputError
 
 from .connecting import Connecting
 from .options import LogFormat, LogLevel
-from .scheduler import engine
+from .scheduler import Deciding
 
 __all__ = [
     "CertificateSettings",
@@ -39,25 +36,6 @@ __all__ = [
     "scheduled",
     "serving",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Deciding:
-    """What the scheduler decides by, and when it does at all."""
-
-    config: Path | None
-    feature_gates: str
-    election: Mapping[str, str | bool | None] = field(default_factory=dict)
-
-    def engine(self, observations: Observations) -> Engine:
-        return engine(
-            self.config, self.feature_gates, election=self.election, observer=observations
-        )
-
-    def setup(self) -> Setup:
-        """What a replay must know to decide the same."""
-        text = None if self.config is None else self.config.read_text()
-        return Setup(config=text, feature_gates=dict(FeatureGates.from_text(self.feature_gates)))
 
 
 def configure_logs(log_format: LogFormat, log_level: LogLevel, verbosity: int) -> None:
@@ -81,7 +59,15 @@ def authorization(always_allow_paths: str) -> AuthorizationSettings:
 
 def recording(file: Path | None, most: str, deciding: Deciding) -> Record | None:
     """Where to record; raises InputError about how much."""
-    return None if file is None else Record(file, deciding.setup(), _limits(most))
+    return None if file is None else Record(file, _setup(deciding), _limits(most))
+
+
+def _setup(deciding: Deciding) -> Setup:
+    """What a replay must know to decide the same."""
+    text = deciding.text
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    return Setup(config=text, feature_gates=dict(FeatureGates.from_text(deciding.feature_gates)))
 
 
 def _limits(size: str) -> RecordSettings:

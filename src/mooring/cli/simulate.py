@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import OUTCOME, ConfigOption, FeatureGatesOption
+from .options import OUTCOME, ConfigOption, FeatureGatesOption, PluginsOption
 from .progress import ProgressBar
 from .text import plain
 
@@ -31,7 +31,7 @@ class Output(StrEnum):
     YAML = "yaml"
 
 
-def simulate(
+def simulate(  # noqa: PLR0913 - one for each flag
     paths: Annotated[
         list[str],
         typer.Argument(
@@ -43,6 +43,7 @@ def simulate(
     output: Annotated[Output, OUTCOME] = Output.TABLE,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
+    plugins: PluginsOption = None,
     verify_sample: Annotated[
         float,
         typer.Option(
@@ -69,9 +70,10 @@ def simulate(
     from mooring.simulate.loading import load
     from mooring.simulate.run import pending, simulate
 
-    from .scheduler import engine
+    from .scheduler import Deciding
 
-    scheduler = engine(config, feature_gates, verify_share=verify_sample, most_classes=most_classes)
+    deciding = Deciding(config, feature_gates, plugins)
+    scheduler = deciding.engine(verify_share=verify_sample, most_classes=most_classes)
     with ProgressBar() as bar:
         # What is read stays until the end: looking for garbage among it doubles the time.
         gc.disable()

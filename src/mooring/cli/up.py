@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .run import LogLevel
+from .options import LogLevel, PluginsOption
 from .text import plain
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def up(  # noqa: PLR0913 - one for each flag
     feature_gates: Annotated[
         str, typer.Option(metavar="A=true,B=false", help="Feature gates to switch.")
     ] = "",
+    plugins: PluginsOption = None,
     log_level: Annotated[LogLevel, typer.Option()] = LogLevel.WARNING,
 ) -> None:
     """Run a cluster in one process: API server, nodes without containers, and the scheduler.
@@ -134,11 +135,12 @@ def up(  # noqa: PLR0913 - one for each flag
     from mooring.embedded.settings import Settings
 
     from .cluster_file import read_cluster
-    from .scheduler import engine
+    from .scheduler import Deciding
 
     logs.configure(logs.LogSettings(level=log_level.value))
     observations = Observations()
-    chosen = engine(config, feature_gates, election={"leader_elect": False}, observer=observations)
+    deciding = Deciding(config, feature_gates, plugins, election={"leader_elect": False})
+    chosen = deciding.engine(observations)
     coexist = FeatureGates.from_text(feature_gates).enabled("CoexistPolicy")
     cluster = read_cluster(nodes)
     server: dict[str, Any] = {"token": token} if token else {}

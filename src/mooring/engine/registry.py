@@ -1,7 +1,8 @@
-"""Which plugins there are: the built-in ones, and those of other packages."""
+"""Which plugins there are: the built-in ones, those of other packages, and those of files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 
 from mooring.framework.plugin import Plugin, Registry
@@ -12,18 +13,35 @@ GROUP = "mooring.plugins"
 
 
 class RegistryError(Exception):
-    """A plugin of another package that cannot be used; the text names package and entry point."""
+    """A plugin that cannot be used; the text names where it comes from."""
 
 
-def registry() -> Registry:
+def registry(more: Iterable[type[Plugin]] = ()) -> Registry:
     """All plugins by name. Looks for installed packages, so that a plugin is there once it is."""
     plugins = {plugin.name: plugin for plugin in BUILTIN}
     # Which of two packages is found first is up to the file system.
     for entry in sorted(entry_points(group=GROUP), key=lambda each: (_package(each), each.name)):
-        plugin = _load(entry)
-        if plugins.setdefault(plugin.name, plugin) is not plugin:
-            raise RegistryError(f"{_title(entry)}: there is a plugin {plugin.name!r} already")
+        _add(plugins, _load(entry), _title(entry))
+    for plugin in more:
+        _add(plugins, plugin, f"{plugin.__module__}: {plugin.__qualname__}")
     return plugins
+
+
+def check(plugin: object, title: str, shown: str) -> type[Plugin]:
+    """What was found is a plugin that can be built, or it is told why not."""
+    if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
+        raise RegistryError(f"{title}: {shown} is not a Plugin class")
+    if not isinstance(getattr(plugin, "name", None), str) or not plugin.name:
+        raise RegistryError(f"{title}: {shown} has no name")
+    missing = ", ".join(sorted(plugin.__abstractmethods__))
+    if missing:
+        raise RegistryError(f"{title}: {shown} does not define {missing}")
+    return plugin
+
+
+def _add(plugins: dict[str, type[Plugin]], plugin: type[Plugin], title: str) -> None:
+    if plugins.setdefault(plugin.name, plugin) is not plugin:
+        raise RegistryError(f"{title}: there is a plugin {plugin.name!r} already")
 
 
 def _load(entry: EntryPoint) -> type[Plugin]:
@@ -32,14 +50,7 @@ def _load(entry: EntryPoint) -> type[Plugin]:
     except Exception as error:
         told = f"{type(error).__name__}: {error}"
         raise RegistryError(f"{_title(entry)}: cannot be loaded: {told}") from error
-    if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
-        raise RegistryError(f"{_title(entry)}: {entry.value} is not a Plugin class")
-    if not isinstance(getattr(plugin, "name", None), str) or not plugin.name:
-        raise RegistryError(f"{_title(entry)}: {entry.value} has no name")
-    missing = ", ".join(sorted(plugin.__abstractmethods__))
-    if missing:
-        raise RegistryError(f"{_title(entry)}: {entry.value} does not define {missing}")
-    return plugin
+    return check(plugin, _title(entry), entry.value)
 
 
 def _title(entry: EntryPoint) -> str:

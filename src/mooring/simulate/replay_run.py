@@ -13,6 +13,7 @@ from mooring.config import Configuration, FeatureGates, default, load
 from mooring.config.duration import Duration
 from mooring.engine import Engine
 from mooring.engine.registry import registry
+from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
 
 from .problems import InputError
@@ -71,13 +72,18 @@ def stop_at(text: str) -> Stop:
 
 
 def replay(
-    paths: Iterable[Path], *, config: Path | None = None, stop: Stop | None = None, pod: str = ""
+    paths: Iterable[Path],
+    *,
+    config: Path | None = None,
+    plugins: Registry | None = None,
+    stop: Stop | None = None,
+    pod: str = "",
 ) -> Replayed:
     """Replays a recording. Raises InputError or ConfigError if it cannot be used."""
     segments = open_recording(paths)
     stop = stop or Stop()
     first = segments[0]
-    made = engine(first, config)
+    made = engine(first, config, registry() if plugins is None else plugins)
     from_middle = first.header.segment > 0
     chronicle = Chronicle(made, pod)
     placements_only = config is not None or from_middle
@@ -102,9 +108,9 @@ def replay(
     return done
 
 
-def engine(segment: Segment, config: Path | None) -> Engine:
+def engine(segment: Segment, config: Path | None, plugins: Registry) -> Engine:
     """The engine that made the recording, or one with another configuration."""
-    setup, plugins = segment.header.setup, registry()
+    setup = segment.header.setup
     known = known_plugins(plugins)
     gates = FeatureGates.parse(setup.feature_gates, f"{segment.path}: setup.featureGates")
     text, source = _config(setup, segment, config)
