@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from mooring.engine.explain import explain
-from mooring.engine.explain.data import Kind
+from mooring.framework.advice import Kind
 from tests.builders import node, pod
 from tests.cli.invoking import Mooring
 from tests.docs.pages import DOCS, Block, blocks, languages, run

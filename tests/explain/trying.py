@@ -11,8 +11,8 @@ import msgspec
 from mooring.engine import Engine
 from mooring.engine.cycle import conclude, find_feasible
 from mooring.engine.explain import Suggestion
-from mooring.engine.explain.edits import EvictPods, SetScheduler, Uncordon, edited
 from mooring.framework.attempt import Failed
+from mooring.framework.edits import EvictPods, SetScheduler, Uncordon, edited
 from mooring.framework.run import pre_filter
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption import DefaultPreemption

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from math import ceil
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
+from mooring.framework.advice import Advice, Advise
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     MAX_SCORE,
@@ -37,6 +38,8 @@ from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, MEMORY
+
+from .coexist_advice import advise_on_coexistence
 
 _EXCLUSIVE_THERE = Reason(f"node(s) {EXCLUSIVE_THERE}")
 _OTHERS_THERE = Reason(f"node(s) {OTHERS_THERE}")
@@ -78,7 +81,9 @@ class Standing:
         return cls(is_exclusive(pod), is_ordinary(pod))
 
 
-class CoexistPolicy(PreFilter[Standing], Filter[Standing], PreScore[Pod], Score[Pod], Sign):
+class CoexistPolicy(
+    PreFilter[Standing], Filter[Standing], PreScore[Pod], Score[Pod], Sign, Advise[Standing]
+):
     """Keeps ordinary pods off nodes with an exclusive pod, and exclusive ones off nodes in use."""
 
     name = "CoexistPolicy"
@@ -131,6 +136,11 @@ class CoexistPolicy(PreFilter[Standing], Filter[Standing], PreScore[Pod], Score[
         return Rescore.UPDATED
 
     # Scoring
+
+    def advise(
+        self, pod: Pod, prepared: Standing | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        return advise_on_coexistence(pod, nodes, rows)
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Pod | None:
         return pod if self._prefers_smallest and is_exclusive(pod) else None

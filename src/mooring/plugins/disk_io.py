@@ -12,6 +12,7 @@ from mooring.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.extended_columns import ExtendedColumns
 from mooring.config import ConfigError, Problem
 from mooring.config.problems import child, item
+from mooring.framework.advice import Advice, Advise
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     MAX_SCORE,
@@ -31,6 +32,7 @@ from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
+from .disk_io_advice import advise_on_disks
 from .disk_io_resource import (
     BLOCK_SIZES,
     DISK_IO,
@@ -78,7 +80,14 @@ class DiskIOArgs(Wire, frozen=True):
             before = each.up_to_bytes
 
 
-class DiskIO(PreFilter[Bandwidth], Filter[Bandwidth], PreScore[Bandwidth], Score[Bandwidth], Sign):
+class DiskIO(
+    PreFilter[Bandwidth],
+    Filter[Bandwidth],
+    PreScore[Bandwidth],
+    Score[Bandwidth],
+    Sign,
+    Advise[Bandwidth],
+):
     """Compares what a pod's annotations ask for with what the disks of a node have left."""
 
     name = "DiskIO"
@@ -146,6 +155,11 @@ class DiskIO(PreFilter[Bandwidth], Filter[Bandwidth], PreScore[Bandwidth], Score
         return Rescore.UPDATED
 
     # Scoring
+
+    def advise(
+        self, pod: Pod, prepared: Bandwidth | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        return advise_on_disks(pod, prepared, nodes, rows)
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Bandwidth | None:
         return self._readable(pod)

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.vocabulary import ABSENT
 from mooring.config.problems import child, item
+from mooring.framework.advice import Advice, Advise, on_nodes
+from mooring.framework.edits import AskForDevice
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     MAX_SCORE,
@@ -125,7 +127,14 @@ class GPUNames:
         return places
 
 
-class GPUAware(PreFilter[GPUNames], Filter[GPUNames], PreScore[GPUNames], Score[GPUNames], Sign):
+class GPUAware(
+    PreFilter[GPUNames],
+    Filter[GPUNames],
+    PreScore[GPUNames],
+    Score[GPUNames],
+    Sign,
+    Advise[GPUNames],
+):
     """Keeps pods without a GPU limit off nodes with GPUs, or prefers other nodes for them."""
 
     name = "GPUAware"
@@ -166,6 +175,18 @@ class GPUAware(PreFilter[GPUNames], Filter[GPUNames], PreScore[GPUNames], Score[
     def recheck(self, prepared: GPUNames, nodes: Nodes, row: RowFacts) -> Rescore:
         has = self._row_has_gpus(prepared, nodes, row)
         return Rescore.INFEASIBLE if has else Rescore.UPDATED
+
+    def advise(
+        self, pod: Pod, prepared: GPUNames | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        """Ask for one of the GPUs that are there."""
+        for resource, at in nodes.resources.items():
+            there = rows[nodes.allocatable[at][rows] > 0] if resource in self._names else rows[:0]
+            if len(there):
+                verb = "is" if len(there) == 1 else "are"
+                who = f"{on_nodes(there, nodes)} with {resource} {verb}"
+                told = f"{who} kept for pods that ask for one"
+                yield Advice(told, (AskForDevice(resource),), kind="gpu")
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> GPUNames | None:
         return None if self._rejects else self._prepared(pod)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
+from mooring.framework.advice import Advice, Advise
+from mooring.framework.edits import DropNodeName
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import Filter, Rescore, Sign
 from mooring.framework.status import Code, Reason
@@ -14,7 +19,7 @@ from mooring.objects.pod import Pod
 _OTHER_NAME = Reason("node(s) didn't match the requested node name", Code.UNRESOLVABLE)
 
 
-class NodeName(Filter[Pod], Sign):
+class NodeName(Filter[Pod], Sign, Advise[Pod]):
     """Compares the node's name with the one that the pod asks for, if it does."""
 
     name = "NodeName"
@@ -36,6 +41,12 @@ class NodeName(Filter[Pod], Sign):
         if named and named != nodes.name(row.number):
             return Rescore.INFEASIBLE
         return Rescore.UPDATED
+
+    def advise(
+        self, pod: Pod, prepared: Pod | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        told = f"the pod asks for node {pod.node_name}"
+        yield Advice(told, (DropNodeName(pod.node_name),), kind="node-name")
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (on(Resource.NODE, Action.ADD),)

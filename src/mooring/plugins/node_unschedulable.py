@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
+from mooring.framework.advice import Advice, Advise, on_nodes
+from mooring.framework.edits import Uncordon
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import Filter, Rescore, Sign
 from mooring.framework.status import Code, Reason
@@ -18,7 +23,7 @@ CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _UNSCHEDULABLE = Reason("node(s) were unschedulable", Code.UNRESOLVABLE)
 
 
-class NodeUnschedulable(Filter[Pod], Sign):
+class NodeUnschedulable(Filter[Pod], Sign, Advise[Pod]):
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"
@@ -38,6 +43,15 @@ class NodeUnschedulable(Filter[Pod], Sign):
     def recheck(self, prepared: Pod, nodes: Nodes, row: RowFacts) -> Rescore:
         cordoned = nodes.node(row.number).unschedulable
         return Rescore.INFEASIBLE if cordoned and not _tolerates(prepared) else Rescore.UPDATED
+
+    def advise(
+        self, pod: Pod, prepared: Pod | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        there = rows[nodes.unschedulable[rows]]
+        if len(there):
+            verb = "is" if len(there) == 1 else "are"
+            edits = (Uncordon(tuple(nodes.names(there.tolist()))),)
+            yield Advice(f"{on_nodes(there, nodes)} {verb} cordoned", edits, kind="cordon")
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Nodes, WhatIf
 from mooring.framework.attempt import PreFiltered
+from mooring.framework.edits import AddToleration, AnyEdit, EvictPods, PodAt, Uncordon, edited
 from mooring.framework.nominated import filter_with_nominated, without_pod
 from mooring.framework.observe import UNOBSERVED
 from mooring.framework.profile import Profile
@@ -18,8 +19,6 @@ from mooring.framework.run import pre_filter
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 from mooring.plugins.node_unschedulable import CORDONED
-
-from .edits import AddToleration, AnyEdit, EvictPods, PodAt, Uncordon, edited
 
 RowNumbers = NDArray[np.intp]
 
@@ -103,6 +102,10 @@ class Case:
                 among = among[np.isin(among, self._rows(edit.nodes))]
         return self.after(edits).feasible(among)
 
+    def row(self, name: str) -> RowNumbers:
+        """The row of a node that is there."""
+        return np.array(self._rows((name,)), np.intp)
+
     def _rows(self, names: Iterable[str]) -> list[int]:
         known = (self.actual.row(name) for name in names)
         return [row for row in known if row is not None]
@@ -111,7 +114,3 @@ class Case:
         row = self.actual.row(at.node)
         assert row is not None, "the edit names pods of this cluster"
         return self.actual.pods(row)[at.uid], row
-
-
-def pod_at(pod: Pod, node: str) -> PodAt:
-    return PodAt(pod.key, pod.uid, node, pod.priority)

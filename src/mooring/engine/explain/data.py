@@ -6,7 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from .edits import AnyEdit, PodAt
+from mooring.framework.advice import Kind
+from mooring.framework.edits import AnyEdit, PodAt
 
 Names = tuple[str, ...]
 
@@ -17,29 +18,6 @@ State = Literal["fits", "pending", "preempting", "gated", "terminating", "foreig
 #: fits: the nodes become feasible in full, by the change alone. evicts: evicting pods that are then
 #: of a lower priority makes them so. none: nothing that could be told makes them so.
 Effect = Literal["fits", "evicts", "none"]
-
-
-#: What stands in the way.
-Kind = Literal[
-    "resources",
-    "pods",
-    "taint",
-    "cordon",
-    "node-labels",
-    "node-name",
-    "ports",
-    "pod-affinity",
-    "pod-anti-affinity",
-    "spread",
-    "volumes",
-    "coexist",
-    "gpu",
-    "disk",
-    "priority",
-    "gates",
-    "scheduler",
-    "several",
-]
 
 
 class Told(msgspec.Struct, frozen=True, rename="camel"):

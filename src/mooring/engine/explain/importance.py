@@ -7,15 +7,15 @@ from collections import Counter
 import numpy as np
 
 from mooring.engine.cycle import conclude
+from mooring.framework.advice import MOST_BLOCKERS
 from mooring.framework.attempt import Failed
+from mooring.framework.edits import RaisePriority, pod_at
 from mooring.objects.pod import Pod
 from mooring.plugins.preemption_candidates import Candidates
 from mooring.plugins.preemption_dry_run import DryRun
 
-from .case import Case, RowNumbers, pod_at
+from .case import Case, RowNumbers
 from .data import Suggestion
-from .edits import RaisePriority
-from .proposals import MOST_BLOCKERS
 
 # The highest priority that users can give.
 _HIGHEST = 10**9

@@ -1,4 +1,4 @@
-"""Advice about what nodes are: taints, cordons, labels, names."""
+"""Advice about what nodes are: taints and labels."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from mooring.cluster import Mask
+from mooring.framework.advice import MOST_GROUPS, Advice, failing_sets, on_nodes
+from mooring.framework.edits import (
+    AddToleration,
+    AnyEdit,
+    DropNodeRequirement,
+    DropNodeSelector,
+    Uncordon,
+)
 from mooring.objects.node_selector import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
@@ -18,18 +26,9 @@ from mooring.plugins.node_unschedulable import CORDONED
 from mooring.plugins.taint_toleration import TaintToleration
 
 from .case import Case, RowNumbers
-from .edits import (
-    AddToleration,
-    AnyEdit,
-    DropNodeName,
-    DropNodeRequirement,
-    DropNodeSelector,
-    Uncordon,
-)
-from .proposals import MOST_GROUPS, Proposal, failing_sets, on_nodes
 
 
-def advise_on_taints(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
+def advise_on_taints(case: Case, rows: RowNumbers) -> Iterator[Advice]:
     """Taints that repel the pod: tolerate them."""
     plugin = case.profile.plugins["TaintToleration"]
     assert isinstance(plugin, TaintToleration)
@@ -42,10 +41,10 @@ def advise_on_taints(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
     merged = {taints: np.concatenate(parts) for taints, parts in groups.items() if taints}
     for taints, there in sorted(merged.items(), key=lambda each: -len(each[1]))[:MOST_GROUPS]:
         named = ", ".join(_written(taint) for taint in taints)
-        yield Proposal(
-            "taint",
-            f"{on_nodes(there, case)} had untolerated {named}",
+        yield Advice(
+            f"{on_nodes(there, case.actual)} had untolerated {named}",
             tuple(_accepting(taint, there, case) for taint in taints),
+            kind="taint",
         )
 
 
@@ -59,22 +58,7 @@ def _written(taint: Taint) -> str:
     return f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
 
 
-def advise_on_cordons(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
-    """Cordoned nodes: uncordon them."""
-    there = rows[case.nodes.unschedulable[rows]]
-    if len(there):
-        names = tuple(case.actual.names(there.tolist()))
-        verb = "is" if len(there) == 1 else "are"
-        yield Proposal("cordon", f"{on_nodes(there, case)} {verb} cordoned", (Uncordon(names),))
-
-
-def advise_on_names(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
-    """A node asked for by name: do not."""
-    wanted = case.pod.node_name
-    yield Proposal("node-name", f"the pod asks for node {wanted}", (DropNodeName(wanted),))
-
-
-def advise_on_labels(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
+def advise_on_labels(case: Case, rows: RowNumbers) -> Iterator[Advice]:
     """Node selector and required affinity: which expressions fail where."""
     spec = case.pod.spec
     rule = spec.node_affinity.required
@@ -89,7 +73,9 @@ def advise_on_labels(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
     for route in routes:
         for edits, there in failing_sets(route, rows):
             named = ", ".join(_requirement(edit) for edit in edits)
-            yield Proposal("node-labels", f"{on_nodes(there, case)} did not match {named}", edits)
+            yield Advice(
+                f"{on_nodes(there, case.actual)} did not match {named}", edits, kind="node-labels"
+            )
 
 
 def _requirement(edit: AnyEdit) -> str:

@@ -1,4 +1,4 @@
-"""Advice about the pods that are there already: ports, affinity, exclusive pods."""
+"""Advice about the pods that are there already: ports, affinity."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ import numpy as np
 
 from mooring.cluster import Mask, PodMatch
 from mooring.cluster.standing_terms import TermKind
+from mooring.framework.advice import (
+    MOST_BLOCKERS,
+    MOST_GROUPS,
+    Advice,
+    failing_sets,
+    on_nodes,
+    pods_on,
+)
+from mooring.framework.edits import AnyEdit, DropHostPort, DropPodTerm, EvictPods, PodAt
 from mooring.objects.affinity import Term
-from mooring.objects.coexist import ANY, conflict, is_exclusive, unknown_policy
 from mooring.objects.pod import Pod, ports_conflict
 from mooring.plugins.pod_presence import match_of, presence_of
 
-from .case import Case, RowNumbers, pod_at
-from .edits import AnyEdit, DropHostPort, DropPodTerm, EvictPods, PodAt, SetCoexistPolicy
-from .proposals import MOST_BLOCKERS, MOST_GROUPS, Proposal, failing_sets, on_nodes
+from .case import Case, RowNumbers
 
 # Nobody evicts more pods than that to place one, and each costs a look at its node.
 _MOST_EVICTED = 50
 
 
-def advise_on_ports(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
+def advise_on_ports(case: Case, rows: RowNumbers) -> Iterator[Advice]:
     """Host ports that are taken, and by whom."""
     flags: dict[DropHostPort, Mask] = {}
     for address, protocol, port in case.pod.spec.host_ports:
@@ -30,8 +36,10 @@ def advise_on_ports(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
         flags[DropHostPort(address, protocol, port)] = taken
     for edits, there in failing_sets(flags, rows):
         named = ", ".join(edit.told.removeprefix("it did not take ") for edit in edits)
-        blockers = _pods_on(case, there, partial(_holds, edits), MOST_BLOCKERS)
-        yield Proposal("ports", f"{named} taken on {on_nodes(there, case)}", edits, blockers)
+        blockers = pods_on(there, case.actual, _other_than(case, partial(_holds, edits)))
+        yield Advice(
+            f"{named} taken on {on_nodes(there, case.actual)}", edits, blockers, kind="ports"
+        )
 
 
 def _holds(edits: tuple[DropHostPort, ...], pod: Pod) -> bool:
@@ -39,44 +47,27 @@ def _holds(edits: tuple[DropHostPort, ...], pod: Pod) -> bool:
     return any(ports_conflict(one, has) for one in wanted for has in pod.spec.host_ports)
 
 
-def advise_on_coexistence(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
-    """Exclusive pods: those that are there, or the pod itself."""
-    pod = case.pod
-    wrong = unknown_policy(pod)
-    if wrong is not None:
-        yield Proposal("coexist", f"the pod {wrong}", (SetCoexistPolicy(ANY),))
-        return
-    repelled = rows[case.nodes.exclusive_pods[rows] > 0]
-    if len(repelled):
-        told = f"an exclusive pod runs on {on_nodes(repelled, case)}"
-        there = _pods_on(case, repelled, lambda other: bool(conflict(pod, other)), _MOST_EVICTED)
-        edits = (EvictPods(there),) if there else ()
-        yield Proposal("coexist", told, edits, there[:MOST_BLOCKERS])
-    if is_exclusive(pod):
-        there = _pods_on(case, rows, lambda other: bool(conflict(pod, other)), MOST_BLOCKERS)
-        told = f"the pod is exclusive and others run on {on_nodes(rows, case)}"
-        yield Proposal("coexist", told, (SetCoexistPolicy(ANY),), there)
-
-
-def advise_on_affinity(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
+def advise_on_affinity(case: Case, rows: RowNumbers) -> Iterator[Advice]:
     """Pods that are missing nearby, pods that are too near, and pods that want to be alone."""
     yield from _missing(case)
     yield from _unwanted(case, rows)
     yield from _repelling(case, rows)
 
 
-def _missing(case: Case) -> Iterator[Proposal]:
+def _missing(case: Case) -> Iterator[Advice]:
     terms = case.pod.terms.affinity
     drops = [DropPodTerm("podAffinity", at, term.topology_key) for at, term in enumerate(terms)]
     for drop in drops:
         told = f"no pod near that affinity term {drop.term} ({drop.topology_key}) wants"
-        yield Proposal("pod-affinity", told, (drop,))
+        yield Advice(told, (drop,), kind="pod-affinity")
     if len(drops) > 1:
         # From the last on, so that the numbers of the others stay right.
-        yield Proposal("pod-affinity", "no pods near that affinity wants", tuple(reversed(drops)))
+        yield Advice(
+            "no pods near that affinity wants", tuple(reversed(drops)), kind="pod-affinity"
+        )
 
 
-def _unwanted(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
+def _unwanted(case: Case, rows: RowNumbers) -> Iterator[Advice]:
     nodes = case.actual
     flags: dict[AnyEdit, Mask] = {}
     matches: dict[AnyEdit, tuple[PodMatch, Term]] = {}
@@ -88,10 +79,11 @@ def _unwanted(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
             matches[edit] = match, term
     for edits, there in failing_sets(flags, rows):
         keys = ", ".join(dict.fromkeys(matches[edit][1].topology_key for edit in edits))
-        told = f"pods that anti-affinity keeps away from are near {on_nodes(there, case)} ({keys})"
+        where = f"{on_nodes(there, nodes)} ({keys})"
+        told = f"pods that anti-affinity keeps away from are near {where}"
         blockers = [each for edit in edits for each in _matching(case, there, *matches[edit])]
         some = tuple(dict.fromkeys(blockers))[:MOST_BLOCKERS]
-        yield Proposal("pod-anti-affinity", told, edits, some)
+        yield Advice(told, edits, some, kind="pod-anti-affinity")
 
 
 def _matching(case: Case, rows: RowNumbers, match: PodMatch, term: Term) -> tuple[PodAt, ...]:
@@ -99,10 +91,10 @@ def _matching(case: Case, rows: RowNumbers, match: PodMatch, term: Term) -> tupl
     nodes = case.actual
     near = _same_domain(case, rows, term.topology_key)
     near = near[nodes.tally(match).by_row[near] > 0]
-    return _pods_on(case, near, match.matches, MOST_BLOCKERS)
+    return pods_on(near, nodes, _other_than(case, match.matches))
 
 
-def _repelling(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
+def _repelling(case: Case, rows: RowNumbers) -> Iterator[Advice]:
     for standing in case.actual.standing(TermKind.ANTI_AFFINITY, case.pod):
         term = standing.term
         column = case.actual.label(term.topology_key)
@@ -112,10 +104,13 @@ def _repelling(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
         for code in found[np.argsort(-counts, kind="stable")][:MOST_GROUPS].tolist():
             there = rows[repelled & (codes == code)]
             near = _same_domain(case, there, term.topology_key)
-            pods = _pods_on(case, near, partial(_carries, term), _MOST_EVICTED)
-            told = f"the anti-affinity of pods near {on_nodes(there, case)} ({term.topology_key})"
+            pods = pods_on(
+                near, case.actual, _other_than(case, partial(_carries, term)), _MOST_EVICTED
+            )
+            where = f"{on_nodes(there, case.actual)} ({term.topology_key})"
+            told = f"the anti-affinity of pods near {where}"
             edits = (EvictPods(pods),) if pods else ()
-            yield Proposal("pod-anti-affinity", f"{told} repels it", edits, pods[:MOST_BLOCKERS])
+            yield Advice(f"{told} repels it", edits, pods[:MOST_BLOCKERS], kind="pod-anti-affinity")
 
 
 def _carries(term: Term, pod: Pod) -> bool:
@@ -127,17 +122,7 @@ def _same_domain(case: Case, rows: RowNumbers, key: str) -> RowNumbers:
     return case.alive[np.isin(codes[case.alive], np.unique(codes[rows]))]
 
 
-def _pods_on(
-    case: Case, rows: RowNumbers, wanted: Callable[[Pod], bool], most: int
-) -> tuple[PodAt, ...]:
-    """The pods on some rows that are wanted, up to a number."""
-    found: list[PodAt] = []
+def _other_than(case: Case, wanted: Callable[[Pod], bool]) -> Callable[[Pod], bool]:
+    """Whether a pod is wanted, and not the one in question, which may be there already."""
     away = {pod.uid for pod, _ in case.gone}
-    for row in rows.tolist():
-        name = case.actual.name(row)
-        for pod in case.actual.pods(row).values():
-            if pod.uid not in away and wanted(pod):
-                found.append(pod_at(pod, name))
-                if len(found) == most:
-                    return tuple(found)
-    return tuple(found)
+    return lambda pod: pod.uid not in away and wanted(pod)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Mask, Nodes
+from mooring.framework.advice import like_columns
 from mooring.framework.attempt import Filtered, Layer
 from mooring.framework.run import active_filters, filter_rows
 from mooring.framework.status import PluginError
@@ -104,15 +105,3 @@ class Rejectors:
 def _named(case: Case, names: frozenset[str]) -> Mask:
     known = [case.actual.row(name) for name in names]
     return np.isin(case.alive, [row for row in known if row is not None])
-
-
-def like_columns(flags: NDArray[np.bool_]) -> list[RowNumbers]:
-    """The places of equal columns of bool[flag, place], together."""
-    if not flags.size:
-        return [np.arange(flags.shape[1])] if flags.shape[1] else []
-    packed = np.ascontiguousarray(np.packbits(flags, axis=0).T)
-    whole = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
-    _, codes = np.unique(whole, return_inverse=True)
-    order = np.argsort(codes, kind="stable")
-    begins = np.flatnonzero(np.diff(codes[order])) + 1
-    return np.split(order, begins)

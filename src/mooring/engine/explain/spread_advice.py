@@ -8,12 +8,12 @@ import numpy as np
 
 from mooring.cluster import Mask
 from mooring.cluster.vocabulary import ABSENT
+from mooring.framework.advice import MOST_GROUPS, Advice, failing_sets, on_nodes
+from mooring.framework.edits import RaiseMaxSkew, SoftenSpread
 from mooring.plugins.spread_constraints import HARD
 from mooring.plugins.spread_counts import Spread
 
 from .case import Case, RowNumbers
-from .edits import RaiseMaxSkew, SoftenSpread
-from .proposals import MOST_GROUPS, Proposal, failing_sets, on_nodes
 
 Spreading = RaiseMaxSkew | SoftenSpread
 
@@ -21,22 +21,22 @@ Spreading = RaiseMaxSkew | SoftenSpread
 _DOMAINS_TOLD = 3
 
 
-def advise_on_spread(case: Case, rows: RowNumbers) -> Iterator[Proposal]:
+def advise_on_spread(case: Case, rows: RowNumbers) -> Iterator[Advice]:
     """Hard constraints: allow a larger skew, or make them preferences where a label is missing."""
     written = case.pod.spec.topology_spread_constraints or ()
     own = [at for at, each in enumerate(written) if each.when_unsatisfiable == HARD]
     spreads: tuple[Spread, ...] = case.prepared.prepared["PodTopologySpread"].each
     if len(own) != len(spreads):
         # Those of the profile, which no change of the pod can alter.
-        told = f"{on_nodes(rows, case)} break the profile's spread constraints"
-        yield Proposal("spread", told)
+        told = f"{on_nodes(rows, case.actual)} break the profile's spread constraints"
+        yield Advice(told, kind="spread")
         return
     flags: dict[Spreading, Mask] = {}
     for at, spread in zip(own, spreads, strict=True):
         flags |= _failing(at, spread, rows)
     for edits, there in failing_sets(flags, rows):
         told = "; ".join(_told(edit, spreads[own.index(edit.constraint)], there) for edit in edits)
-        yield Proposal("spread", told, edits)
+        yield Advice(told, edits, kind="spread")
 
 
 def _failing(at: int, spread: Spread, rows: RowNumbers) -> dict[Spreading, Mask]:

@@ -1,0 +1,120 @@
+"""Advice becomes a suggestion once it was tried: on all nodes that do not take the pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from mooring.framework.advice import Advice
+from mooring.framework.edits import AnyEdit
+
+from .advisors import advised
+from .case import NO_ROWS, Case, RowNumbers
+from .data import Suggestion
+
+# Of nodes that two plugins reject, the largest groups, and of each the most promising pairs.
+_MOST_PAIRS = 4
+_PER_PLUGIN = 3
+
+Pattern = tuple[tuple[str, ...], RowNumbers]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """Advice, the plugins that it is about, and the rows that it helps."""
+
+    plugins: tuple[str, ...]
+    advice: Advice
+    helped: RowNumbers
+
+
+def suggestions(
+    case: Case, patterns: Iterable[Pattern], infeasible: RowNumbers
+) -> tuple[Suggestion, ...]:
+    """What would help where one plugin or two reject nodes; what would help most comes first.
+
+    All advice is tried on all infeasible rows, so that what is told is true, and all of it.
+    """
+    known = list(patterns)
+    pairs = [pattern for pattern in known if len(pattern[0]) == 2][:_MOST_PAIRS]
+    told: dict[frozenset[AnyEdit], Tried] = {}
+    hopeless: list[Tried] = []
+    for pattern in [*(each for each in known if len(each[0]) == 1), *pairs]:
+        for tried in _tried(case, pattern, infeasible):
+            if tried.advice.edits:
+                told.setdefault(frozenset(tried.advice.edits), tried)
+            else:
+                hopeless.append(tried)
+    chosen = (*_minimal(told), *hopeless)
+    found = [suggestion(case, each.plugins, each.advice, each.helped) for each in chosen]
+    return tuple(sorted(found, key=lambda each: (not each.count, len(each.edits), -each.count)))
+
+
+def _tried(case: Case, pattern: Pattern, infeasible: RowNumbers) -> Iterator[Tried]:
+    """The advice for rows that the same plugins reject, as far as it helps such a row."""
+    plugins, rows = pattern
+    each = [(plugin, list(advised(case, plugin, rows))) for plugin in plugins]
+    helps = False
+    for plugin, found in each:
+        # What mends one may mend another too: a cordon comes with its own taint.
+        for advice in found:
+            helped = case.helped(advice.edits, infeasible) if advice.edits else NO_ROWS
+            if np.isin(helped, rows).any() or (len(plugins) == 1 and not advice.edits):
+                helps = True
+                yield Tried((plugin,), advice, helped)
+    if not helps and len(each) == 2:
+        yield from _together(case, each, pattern, infeasible)
+
+
+def _together(
+    case: Case,
+    each: list[tuple[str, list[Advice]]],
+    pattern: Pattern,
+    infeasible: RowNumbers,
+) -> Iterator[Tried]:
+    """Two at once: the first that helps, which is the nearest, and that helping most."""
+    plugins, rows = pattern
+    first, second = ([one for one in found if one.edits][:_PER_PLUGIN] for _, found in each)
+    tried = [
+        Tried(plugins, both, case.helped(both.edits, infeasible))
+        for both in (_both(left, right) for left, right in product(first, second))
+    ]
+    good = [one for one in tried if np.isin(one.helped, rows).any()]
+    if good:
+        yield good[0]
+        yield max(good, key=lambda one: len(one.helped))
+
+
+def _both(left: Advice, right: Advice) -> Advice:
+    edits = tuple(dict.fromkeys((*left.edits, *right.edits)))
+    problem = f"{left.problem}; {right.problem}"
+    return Advice(problem, edits, (*left.blockers, *right.blockers), "several")
+
+
+def _minimal(told: Mapping[frozenset[AnyEdit], Tried]) -> Iterator[Tried]:
+    """Those that help some node which no smaller change helps."""
+    for key, each in told.items():
+        smaller = [other.helped for edits, other in told.items() if edits < key]
+        if not smaller or not np.isin(each.helped, np.concatenate(smaller)).all():
+            yield each
+
+
+def suggestion(
+    case: Case, plugins: tuple[str, ...], advice: Advice, helped: RowNumbers
+) -> Suggestion:
+    """Advice as it is told: what would help, where it does."""
+    helps = bool(len(helped))
+    return Suggestion(
+        kind=advice.kind,
+        plugins=plugins,
+        problem=advice.problem,
+        remedy=" and ".join(edit.told for edit in advice.edits) if helps else "",
+        effect="fits" if helps else "none",
+        edits=advice.edits if helps else (),
+        count=len(helped),
+        nodes=tuple(case.actual.names(helped.tolist())),
+        blockers=advice.blockers,
+    )

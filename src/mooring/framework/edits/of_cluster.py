@@ -1,0 +1,45 @@
+"""Edits of the cluster around a pod."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mooring.objects.pod import Pod
+
+from .edit import Edit
+
+
+class Uncordon(Edit, frozen=True):
+    """These nodes take pods again."""
+
+    nodes: tuple[str, ...]
+
+    @property
+    def told(self) -> str:
+        return (
+            f"{self.nodes[0]} were uncordoned" if len(self.nodes) == 1 else "they were uncordoned"
+        )
+
+
+class PodAt(msgspec.Struct, frozen=True, rename="camel"):
+    """A pod that runs on a node."""
+
+    pod: str
+    uid: str
+    node: str
+    priority: int = 0
+
+
+def pod_at(pod: Pod, node: str) -> PodAt:
+    return PodAt(pod.key, pod.uid, node, pod.priority)
+
+
+class EvictPods(Edit, frozen=True):
+    """These pods are gone."""
+
+    pods: tuple[PodAt, ...]
+
+    @property
+    def told(self) -> str:
+        count = len(self.pods)
+        return f"{self.pods[0].pod} were gone" if count == 1 else f"{count} pods were gone"

@@ -1,0 +1,80 @@
+"""What would help a pod for which disks have too little bandwidth left: ask for less, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Nodes
+from mooring.framework.advice import Advice, near_misses, on_nodes
+from mooring.framework.edits import AnyEdit, SetAnnotation
+from mooring.objects.pod import Pod
+from mooring.objects.quantity import Quantity
+
+from .disk_io_resource import (
+    BLOCK_SIZE,
+    DISK_IO,
+    READ,
+    READ_CAPACITY,
+    READ_USED,
+    WRITE,
+    WRITE_CAPACITY,
+    WRITE_USED,
+    Bandwidth,
+)
+
+_COLUMNS = ((READ, READ_CAPACITY, READ_USED), (WRITE, WRITE_CAPACITY, WRITE_USED))
+
+RowNumbers = NDArray[np.intp]
+
+
+def advise_on_disks(
+    pod: Pod, asked: Bandwidth | None, nodes: Nodes, rows: RowNumbers
+) -> Iterator[Advice]:
+    """Disk bandwidth that is short, or not known."""
+    none: tuple[AnyEdit, ...] = tuple(
+        SetAnnotation(key, None) for key in (READ, WRITE, BLOCK_SIZE) if key in pod.annotations
+    )
+    columns = nodes.extended.columns(DISK_IO)
+    if asked is None or columns is None:
+        told = "the disk bandwidth that the pod asks for cannot be weighed"
+        yield Advice(told, none, kind="disk")
+        return
+    present = columns.present[rows]
+    if not present.all():
+        told = f"{on_nodes(rows[~present], nodes)} tell no disk bandwidth"
+        yield Advice(told, none, kind="disk")
+    short = [
+        np.maximum(amount - (columns[has][rows] - columns[uses][rows]), 0)
+        for amount, (_, has, uses) in zip(asked, _COLUMNS, strict=True)
+    ]
+    known = rows[present]
+    if len(known):
+        for amounts, there, most in near_misses(
+            np.array(short)[:, present], known, np.array(asked)
+        ):
+            yield from _less(pod, asked, amounts, f"{on_nodes(there, nodes)} lacked {most}")
+
+
+def _less(pod: Pod, asked: Bandwidth, amounts: list[int], who: str) -> Iterator[Advice]:
+    lacking = [
+        (what, key, by, amount)
+        for what, by, amount, (key, _, _) in zip(
+            ("read", "write"), amounts, asked, _COLUMNS, strict=True
+        )
+        if by and amount
+    ]
+    if lacking:
+        told = " and ".join(f"{by} bytes/s of disk {what} bandwidth" for what, _, by, _ in lacking)
+        edits = tuple(
+            SetAnnotation(key, str(_scaled(pod.annotations[key], amount - by, amount)))
+            for _, key, by, amount in lacking
+        )
+        yield Advice(f"{who}{told}", edits, kind="disk")
+
+
+def _scaled(written: str, left: int, estimated: int) -> int:
+    """What to ask for so that so much is estimated: small blocks cost more than they move."""
+    return Quantity.parse(written).value * max(left, 0) // estimated
