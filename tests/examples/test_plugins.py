@@ -44,6 +44,17 @@ def install(example: Path, site: Path) -> None:
     (info / "entry_points.txt").write_text("\n".join(lines))
 
 
+def explain(name: str, pod: str, site: Path) -> dict[str, Any]:
+    """What is said of a pod of an example's cluster, with the example's configuration."""
+    example = EXAMPLES / name
+    install(example, site)
+    arguments = ("explain", pod, "--config", "scheduler.yaml", "--output", "json", "cluster.yaml")
+    done = run("mooring", *arguments, folder=example, path=[site, example / "src"])
+    assert done.returncode == 1, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
 def simulate(name: str, site: Path) -> dict[str, Any]:
     """The outcome of simulating an example's cluster with the example's configuration."""
     example = EXAMPLES / name
@@ -95,3 +106,13 @@ def test_team_nodes_decides_in_a_simulation(tmp_path: Path) -> None:
     assert placed(outcome) == {"index": "search-1", "ledger": "payments-1"}
     owners = "1 node(s) belong to payments, 1 node(s) belong to search"
     assert why(outcome) == {"stray": f"0/2 nodes are available: {owners}"}
+
+
+def test_team_nodes_advises_in_an_explanation(tmp_path: Path) -> None:
+    told = explain("team-nodes", "stray", tmp_path)
+
+    suggested = {each["remedy"]: (each["kind"], each["nodes"]) for each in told["suggestions"]}
+    assert suggested == {
+        "its label team were payments": ("plugin", ["payments-1"]),
+        "its label team were search": ("plugin", ["search-1"]),
+    }

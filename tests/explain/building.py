@@ -8,6 +8,7 @@ from typing import Any
 from mooring.config import FeatureGates, default, load_mapping
 from mooring.engine import Engine
 from mooring.engine.events import Applied
+from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
 from mooring.objects.decode import Object
 from mooring.plugins import REGISTRY
@@ -36,13 +37,14 @@ def engine(
     *objects: Object,
     config: Mapping[str, Any] | None = None,
     gates: Mapping[str, bool] | None = None,
+    plugins: Registry = REGISTRY,
 ) -> Engine:
     """An engine that has heard of these; its cluster is checked when the test ends."""
-    known, switched = known_plugins(REGISTRY), FeatureGates.parse(dict(gates or {}))
+    known, switched = known_plugins(plugins), FeatureGates.parse(dict(gates or {}))
     if config is None:
-        made = Engine(default(known, switched), REGISTRY)
+        made = Engine(default(known, switched), plugins)
     else:
-        made = Engine(load_mapping(config, known=known, gates=switched, source="test"), REGISTRY)
+        made = Engine(load_mapping(config, known=known, gates=switched, source="test"), plugins)
     builders.made.append(made.cluster)
     for item in objects:
         made.handle(Applied(item), 0.0)

@@ -6,6 +6,13 @@ import pytest
 from mooring_team_nodes import TeamNodes
 
 from mooring.cluster import Cluster, NodeView
+from mooring.config import load_mapping
+from mooring.engine import Engine
+from mooring.engine.events import Applied
+from mooring.engine.explain import explain
+from mooring.engine.registry import registry
+from mooring.framework.plugin import Registry
+from mooring.framework.profile import known_plugins
 from mooring.framework.status import Code
 from mooring.objects.decode import from_builtins
 from mooring.objects.node import Node
@@ -16,7 +23,8 @@ PLUGIN = TeamNodes()
 
 def node(name: str, *teams: str) -> Node:
     labels = {f"team.example.com/{team}": "" for team in teams}
-    made = from_builtins("Node", {"metadata": {"name": name, "labels": labels}})
+    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
+    made = from_builtins("Node", {"metadata": {"name": name, "labels": labels}, "status": status})
     assert isinstance(made, Node)
     return made
 
@@ -87,3 +95,24 @@ def test_a_rejected_pod_waits_for_a_node_that_would_take_it(
 
     assert after_node.hint is not None
     assert after_node.hint(pod("search"), None, node("late", *owners)) is woken
+
+
+def test_the_owner_of_a_pod_is_told_which_team_would_do() -> None:
+    plugins: Registry = {**registry(), TeamNodes.name: TeamNodes}
+    profile = {"plugins": {"multiPoint": {"enabled": [{"name": "TeamNodes"}]}}}
+    version = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+    }
+    configuration = load_mapping({**version, "profiles": [profile]}, known=known_plugins(plugins))
+    engine = Engine(configuration, plugins)
+    for each in (node("s1", "search"), node("s2", "search"), node("p1", "payments")):
+        engine.handle(Applied(each), 0.0)
+
+    told = explain(engine, pod("ads")).suggestions
+
+    # Every piece of advice was tried: the nodes are those that take the pod then.
+    assert [(each.remedy, each.problem, each.nodes) for each in told] == [
+        ("its label team were search", "2 nodes of team search", ("s1", "s2")),
+        ("its label team were payments", "1 node of team payments", ("p1",)),
+    ]

@@ -112,5 +112,7 @@ class Case:
 
     def _located(self, at: PodAt) -> tuple[Pod, int]:
         row = self.actual.row(at.node)
-        assert row is not None, "the edit names pods of this cluster"
-        return self.actual.pods(row)[at.uid], row
+        pod = None if row is None else self.actual.pods(row).get(at.uid)
+        if row is None or pod is None:
+            raise LookupError(f"there is no pod {at.pod} on node {at.node}")
+        return pod, row

@@ -6,9 +6,15 @@ may belong to several. A pod's team is its label `team`. Nodes of nobody are the
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, NodeView, Scope
+from mooring.framework.advice import Advice, Advise
+from mooring.framework.edits import SetLabel
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import MAX_SCORE, NodeFilter, NodeScore, Sign
 from mooring.framework.status import Code, Reason
@@ -17,9 +23,10 @@ from mooring.objects.pod import Pod
 from mooring.objects.selector import Labels
 
 OWNER_PREFIX = "team.example.com/"
+TEAM = "team"
 
 
-class TeamNodes(NodeFilter, NodeScore, Sign):
+class TeamNodes(NodeFilter, NodeScore, Sign, Advise[Pod]):
     """Asks node by node: whose is it, and does the pod belong to them?"""
 
     name = "TeamNodes"
@@ -39,6 +46,15 @@ class TeamNodes(NodeFilter, NodeScore, Sign):
     def score_node(self, pod: Pod, node: NodeView) -> int:
         # A team's own nodes first, so that the shared ones are left to those who have none.
         return MAX_SCORE if team_of(pod) in owners(node.labels) else 0
+
+    def advise(
+        self, pod: Pod, prepared: Pod | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        """Which team's pod it would have to be; the team with the most nodes first."""
+        labels = (nodes.node(row).labels for row in rows.tolist())
+        teams = Counter(team for each in labels for team in owners(each))
+        for team, count in teams.most_common():
+            yield Advice(f"{count} node{'s' * (count > 1)} of team {team}", (SetLabel(TEAM, team),))
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
@@ -60,4 +76,4 @@ def owners(labels: Labels) -> list[str]:
 
 
 def team_of(pod: Pod) -> str | None:
-    return pod.labels.get("team")
+    return pod.labels.get(TEAM)
