@@ -33,7 +33,10 @@ from tests.builders import pod
 
 READER = {"Authorization": "Bearer good"}
 PATHS = ("/metrics", "/metrics/resources", "/configz", "/readyz/informer-sync", "/readyz/none", "/")
-DATA = ("/ui/api/snapshot", "/ui/api/stream", "/ui/api/pods/default/web", "/ui/static/none")
+DATA = (
+    *("/ui/api/snapshot", "/ui/api/stream", "/ui/static/none"),
+    *("/ui/api/pods/default/web", "/ui/api/explain/default/web"),
+)
 
 
 def content() -> Content:

@@ -15,7 +15,10 @@ from tests.engine.driver import Driver, driver
 from tests.web.mirror import Mirror
 from tests.web.serving import serving
 
-DATA = ("api/snapshot", "api/stream", "api/find", "api/nodes/n", "api/pods/default/big")
+DATA = (
+    *("api/snapshot", "api/stream", "api/find", "api/nodes/n"),
+    *("api/pods/default/big", "api/explain/default/big"),
+)
 FILES = ("", "static/main.js", "static/style.css", "static/icon.svg")
 
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .connecting import Connecting
 from .options import (
+    CertificateAuthorityOption,
     ConfigOption,
     ContextOption,
     FeatureGatesOption,
+    InsecureOption,
     KubeconfigOption,
     MasterOption,
     Output,
     OutputOption,
     PathsArgument,
     PluginsOption,
+    TokenFileOption,
+    TokenOption,
+    UrlOption,
 )
 
 if TYPE_CHECKING:
@@ -24,6 +30,8 @@ if TYPE_CHECKING:
     from mooring.engine.explain import Explanation
     from mooring.objects.decode import Object
     from mooring.objects.pod import Pod
+
+    from .scheduler import Deciding
 
 # Exit code when the pod has no place.
 _PENDING = 1
@@ -48,25 +56,45 @@ def explain(  # noqa: PLR0913 - one for each flag
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     master: MasterOption = None,
+    url: UrlOption = "",
+    token: TokenOption = "",
+    token_file: TokenFileOption = None,
+    certificate_authority: CertificateAuthorityOption = None,
+    insecure: InsecureOption = False,
 ) -> None:
     """Tell why a pod is pending, why it goes where it goes, and what would change that.
 
-    Reads only. Exits with 0 when the pod runs or could be placed, 1 when not, 2 when the input
-    cannot be used.
+    Asks manifests, a cluster that is listed once, or a scheduler at work. Reads only. Exits with 0
+    when the pod runs or could be placed, 1 when not, 2 when the input cannot be used.
     """
-    # Here, so that the other commands start without NumPy.
-    from mooring.engine.explain import UnknownNode
+    key = pod if "/" in pod else f"{namespace}/{pod}"
+    connecting = Connecting(kubeconfig, context, master)
+    if url:
+        # Here, as below, so that the other commands start without NumPy.
+        from .asking import Asking
+
+        asking = Asking(url, token, token_file, certificate_authority, insecure)
+        _refuse(paths or config or feature_gates or plugins or connecting.is_asked_for)
+        told = asking.explain(key, node)
+    else:
+        from .scheduler import Deciding
+
+        deciding = Deciding(config, feature_gates, plugins)
+        told = _imagined(key, node, paths or (), connecting, deciding)
+    _write(told, output)
+    if not told.has_place:
+        raise typer.Exit(_PENDING)
+
+
+def _refuse(anything_else: object) -> None:
     from mooring.simulate.problems import InputError
 
-    from .scheduler import Deciding
-    from .sources import objects
+    if anything_else:
+        told = "a scheduler at work has a cluster and a configuration of its own: give no other"
+        raise InputError("--url", told)
 
-    scheduler = Deciding(config, feature_gates, plugins).engine()
-    given = objects(paths or (), Connecting(kubeconfig, context, master), scheduler.handles.kinds)
-    try:
-        told = _explained(scheduler, given, pod if "/" in pod else f"{namespace}/{pod}", node)
-    except UnknownNode:
-        raise InputError(f"node {node}", "there is no such node") from None
+
+def _write(told: Explanation, output: Output) -> None:
     if output is Output.JSON:
         import msgspec
 
@@ -75,8 +103,27 @@ def explain(  # noqa: PLR0913 - one for each flag
         from .explaining import shown
 
         print(shown(told))
-    if not told.has_place:
-        raise typer.Exit(_PENDING)
+
+
+def _imagined(
+    key: str,
+    node: str,
+    paths: Sequence[str],
+    connecting: Connecting,
+    deciding: Deciding,
+) -> Explanation:
+    """Explains a pod in an engine of its own."""
+    from mooring.engine.explain import UnknownNode
+    from mooring.simulate.problems import InputError
+
+    from .sources import objects
+
+    scheduler = deciding.engine()
+    given = objects(paths, connecting, scheduler.handles.kinds)
+    try:
+        return _explained(scheduler, given, key, node)
+    except UnknownNode:
+        raise InputError(f"node {node}", "there is no such node") from None
 
 
 def _explained(scheduler: Engine, given: tuple[Object, ...], key: str, node: str) -> Explanation:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 
-from mooring.engine.explain import Explanation, NodeAnswer, NodeScore, Suggestion
+from mooring.engine.explain import Explanation, NodeAnswer, NodeScore, QueueView, Suggestion
 
 from .rendering import line, rendered, table
 
@@ -22,6 +22,8 @@ def shown(told: Explanation) -> str:
 
 def _parts(told: Explanation) -> Iterator[RenderableType]:
     yield line(_headline(told))
+    if told.queue is not None:
+        yield from _queued(told.queue, told.message)
     if told.node is not None:
         yield from _node(told.node)
     if told.message and told.state != "fits":
@@ -55,6 +57,26 @@ def _headline(told: Explanation) -> str:
             return f"pod {told.pod}{there} fits no node of {told.node_count}"
         case state:
             return f"pod {told.pod}{there} is not decided about: {state}"
+
+
+def _queued(queue: QueueView, now: str) -> Iterator[RenderableType]:
+    """What a scheduler at work is doing with the pod."""
+    attempts = f"{queue.attempts} attempt{'s' * (queue.attempts != 1)}"
+    if queue.assumed_on:
+        yield line(f"it is on its way to {queue.assumed_on}, after {attempts}")
+        for wait in queue.permits:
+            yield line(f"    {wait.plugin} has {_seconds(wait.seconds)} to permit it")
+        return
+    until = f", for {_seconds(queue.backoff_seconds)} yet" if queue.backoff_seconds else ""
+    yield line(f"in the queue: {queue.place}{until}, after {attempts}")
+    if queue.nominated_node:
+        yield line(f"    others are evicted for it on {queue.nominated_node}")
+    if queue.message not in ("", now):
+        yield line(f"    the last attempt: {queue.message}")
+
+
+def _seconds(amount: float) -> str:
+    return f"{amount:.1f} s"
 
 
 def _node(answer: NodeAnswer) -> Iterator[RenderableType]:

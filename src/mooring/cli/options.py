@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-CONNECTION, SERVING, LOGS = "Connection", "Serving", "Logs"
+CONNECTION, SCHEDULER, SERVING, LOGS = "Connection", "A running scheduler", "Serving", "Logs"
 
 
 class Output(StrEnum):
@@ -82,6 +82,42 @@ MasterOption = Annotated[
     str | None,
     typer.Option(
         metavar="URL", help="The API server, in place of its.", rich_help_panel=CONNECTION
+    ),
+]
+
+# How to reach a scheduler at work.
+
+UrlOption = Annotated[
+    str,
+    typer.Option(
+        metavar="URL",
+        help="Ask the scheduler that serves there, such as https://localhost:10259.",
+        rich_help_panel=SCHEDULER,
+    ),
+]
+TokenOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TEXT",
+        envvar="MOORING_TOKEN",
+        help="A bearer token for it.",
+        rich_help_panel=SCHEDULER,
+    ),
+]
+TokenFileOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A file with the token.", rich_help_panel=SCHEDULER),
+]
+CertificateAuthorityOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Whose certificates are trusted.", rich_help_panel=SCHEDULER),
+]
+InsecureOption = Annotated[
+    bool,
+    typer.Option(
+        "--insecure-skip-tls-verify",
+        help="Trust any certificate, such as one that it signed itself.",
+        rich_help_panel=SCHEDULER,
     ),
 ]
 

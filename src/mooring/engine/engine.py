@@ -35,7 +35,7 @@ from .events import (
 from .evictions import IN_PROGRESS, Evictions
 from .failures import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, patch
 from .intake import Intake
-from .placements import Placements
+from .placements import Placement, Placements
 from .remedies import seek_remedy
 from .reuse import Reuse, ReuseSettings
 
@@ -150,6 +150,10 @@ class Engine:
     def pending_pods(self) -> Mapping[str, Pod]:
         """The pods by uid that are ours to place and of whose place nobody else knows yet."""
         return self._intake.pending
+
+    def placement(self, uid: str) -> Placement | None:
+        """A pod's way to its node: from the decision until it is bound."""
+        return self._placements.get(uid)
 
     # One attempt
 

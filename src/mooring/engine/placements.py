@@ -76,6 +76,9 @@ class Placements:
         #: Those that wait for a permit or for their volumes.
         self._waiting: dict[str, Placement] = {}
 
+    def get(self, uid: str) -> Placement | None:
+        return self._placements.get(uid)
+
     def next_deadline(self) -> float | None:
         return min((at for each in self._waiting.values() for at in each.deadlines), default=None)
 

@@ -6,15 +6,23 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
+from time import monotonic
+from typing import TypeVar
 
+import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from mooring.engine import Engine
+from mooring.engine.explain import UnknownNode
 
 from .details import find, node_detail, pod_detail
+from .explaining import explanation, find_pod
 from .files import INDEX, File, page_files
 from .hub import Crowded, Hub, in_slices
+from .turns import Busy, Turns
+
+T = TypeVar("T")
 
 #: Tells of a pod, by namespace and name, as JSON; None if it is not known.
 Explain = Callable[[str, str], bytes | None]
@@ -42,12 +50,23 @@ _LONGEST_STREAM_SECONDS = 600.0
 
 _LONGEST_SEARCH = 256
 
+# By then some of those who wait have had their turn.
+_RETRY_SECONDS = 1
+
 
 class Page:
     """The page over an engine, and what it reads. Its files are for everybody; its data is not."""
 
-    def __init__(self, engine: Engine, explain: Explain | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        explain: Explain | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """The clock is the one by which the engine is told the time."""
         self._engine = engine
+        self._clock = clock
+        self._turns = Turns()
         self._explain = explain or partial(pod_detail, engine)
         self._hub = Hub(engine)
         self._files = page_files()
@@ -80,6 +99,7 @@ class Page:
         app.router.add_get("/api/find", self._find)
         app.router.add_get("/api/nodes/{name}", self._node)
         app.router.add_get("/api/pods/{namespace}/{name}", self._pod)
+        app.router.add_get("/api/explain/{namespace}/{name}", self._told, allow_head=False)
         app.on_response_prepare.append(_protect)
         app.on_shutdown.append(self._let_go)
         app.cleanup_ctx.append(self._running)
@@ -123,13 +143,45 @@ class Page:
 
     async def _pod(self, request: web.Request) -> web.StreamResponse:
         named = request.match_info
-        return _json(self._explain(named["namespace"], named["name"]))
+        work = partial(self._explain, named["namespace"], named["name"])
+        return _json(await self._in_turn(work))
+
+    async def _told(self, request: web.Request) -> web.StreamResponse:
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        node = request.query.get("node", "")
+        pod = await in_slices(find_pod(self._engine, namespace, name))
+        if pod is None:
+            return _missing(f"pod {namespace}/{name}: this scheduler knows no such pod")
+
+        def work() -> bytes:
+            return explanation(self._engine, pod, node, self._clock())
+
+        try:
+            return _json(await self._in_turn(work))
+        except UnknownNode:
+            return _missing(f"node {node}: there is no such node")
+
+    async def _in_turn(self, work: Callable[[], T]) -> T:
+        """Decisions wait for an explanation, so there is one at a time, with pauses."""
+        try:
+            return await self._turns.run(work)
+        except Busy:
+            raise web.HTTPTooManyRequests(
+                text="too many pods are being explained\n",
+                headers={"Retry-After": str(_RETRY_SECONDS)},
+            ) from None
 
 
 def _json(body: bytes | None) -> web.Response:
     if body is None:
         raise web.HTTPNotFound(text="not found\n")
     return web.Response(body=body, content_type=_JSON)
+
+
+def _missing(message: str) -> web.Response:
+    """Says what there is not, as Kubernetes says it."""
+    told = {"kind": "Status", "reason": "NotFound", "code": 404, "message": message}
+    return web.Response(status=404, body=msgspec.json.encode(told), content_type=_JSON)
 
 
 def _file(file: File) -> Handler:

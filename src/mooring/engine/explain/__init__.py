@@ -9,20 +9,26 @@ from .data import (
     Explanation,
     NodeAnswer,
     NodeScore,
+    PermitWait,
     Preemption,
+    QueueView,
     Rejection,
     Suggestion,
 )
 from .explain import UnknownNode, explain
+from .standing import queue_view
 
 __all__ = [
     "Combination",
     "Explanation",
     "NodeAnswer",
     "NodeScore",
+    "PermitWait",
     "Preemption",
+    "QueueView",
     "Rejection",
     "Suggestion",
     "UnknownNode",
     "explain",
+    "queue_view",
 ]

@@ -88,6 +88,31 @@ class Preemption(Told, frozen=True):
     victims: tuple[PodAt, ...]
 
 
+class PermitWait(Told, frozen=True):
+    """A plugin whose permit is waited for, and for how long yet."""
+
+    plugin: str
+    seconds: float
+
+
+class QueueView(Told, frozen=True):
+    """Where a scheduler at work has a pod that is not bound yet."""
+
+    #: active, backoff, error backoff, unschedulable, gated, in flight.
+    place: str
+    attempts: int = 0
+    #: Why its last attempt came to nothing, and who said so.
+    message: str = ""
+    rejected_by: Names = ()
+    #: For how long it is left alone yet.
+    backoff_seconds: float = 0.0
+    #: Where others were evicted for it.
+    nominated_node: str = ""
+    #: The node that was chosen, until it is bound.
+    assumed_on: str = ""
+    permits: tuple[PermitWait, ...] = ()
+
+
 class Explanation(Told, frozen=True):
     """Why a pod is pending, why it goes where it goes, and what would change that."""
 
@@ -109,6 +134,8 @@ class Explanation(Told, frozen=True):
     suggestions: tuple[Suggestion, ...] = ()
     preemption: Preemption | None = None
     node: NodeAnswer | None = None
+    #: Only told by a scheduler at work.
+    queue: QueueView | None = None
 
     @property
     def has_place(self) -> bool:

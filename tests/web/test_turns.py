@@ -1,0 +1,84 @@
+"""Work that decisions wait for: one piece at a time, and with pauses."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from mooring.web.turns import MOST_WAITING, Busy, Turns
+
+
+class Time:
+    """A clock that only work and sleep move."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slept: list[float] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(round(seconds, 6))
+        self.now += seconds
+        await asyncio.sleep(0)
+
+    def work(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.mark.parametrize(
+    ("worked", "pause"),
+    [
+        pytest.param(0.05, 0.45, id="a tenth of the time goes into work"),
+        pytest.param(2.0, 5.0, id="no pause is longer than this"),
+    ],
+)
+async def test_after_a_piece_comes_a_pause(worked: float, pause: float) -> None:
+    time = Time()
+    turns = Turns(time.clock, time.sleep)
+    await turns.run(lambda: time.work(worked))
+    await turns.run(lambda: None)
+
+    assert time.slept == [0.0, pause]
+
+
+async def test_whoever_comes_later_than_that_does_not_wait() -> None:
+    time = Time()
+    turns = Turns(time.clock, time.sleep)
+    await turns.run(lambda: time.work(0.05))
+    time.now += 1.0
+    await turns.run(lambda: None)
+
+    assert time.slept == [0.0, 0.0]
+
+
+async def test_work_that_fails_counts_too_and_lets_others_go_on() -> None:
+    time = Time()
+    turns = Turns(time.clock, time.sleep)
+
+    def fail() -> None:
+        time.work(0.1)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await turns.run(fail)
+    assert await turns.run(lambda: "done") == "done"
+    assert time.slept == [0.0, 0.9]
+
+
+async def test_when_too_many_wait_the_next_is_refused() -> None:
+    turns = Turns(Time().clock)
+    done: list[int] = []
+    waiting = [
+        asyncio.create_task(turns.run(lambda number=number: done.append(number)))  # type: ignore[misc]
+        for number in range(MOST_WAITING)
+    ]
+    await asyncio.sleep(0)
+    with pytest.raises(Busy):
+        await turns.run(lambda: None)
+    await asyncio.gather(*waiting)
+
+    assert done == list(range(MOST_WAITING))
+    await turns.run(lambda: None)
