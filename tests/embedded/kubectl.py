@@ -9,6 +9,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from mooring.embedded.serving import Running
 
 #: kubectl of the path, and those that the variable names, parted as in a path.
@@ -17,6 +19,28 @@ BINARIES = [
     for name in ("kubectl", *os.environ.get("MOORING_TEST_KUBECTLS", "").split(os.pathsep))
     if name and (found := shutil.which(name))
 ]
+
+needs_kubectl = pytest.mark.skipif(not BINARIES, reason="needs kubectl on the path")
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}, annotations: {note: before}}
+spec:
+  containers:
+  - {name: main, image: "registry.example/web:1", resources: {requests: {cpu: "1"}}}
+"""
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: "registry.example/web:1"}]}
+"""
 
 # What a hanging kubectl may cost; a good one takes a second even on a busy machine.
 _PATIENCE_SECONDS = 60

@@ -95,6 +95,24 @@ async def test_open_api_documents_are_whole(client: Client) -> None:
     await client.refused(405, "POST", "/openapi/v3", {})
 
 
+async def test_the_older_open_api_document_is_whole(client: Client) -> None:
+    document = await client.get("/openapi/v2")
+    definitions = document["definitions"]
+    for name in _references(document):
+        assert name in definitions, name
+    kinds = [
+        each["kind"]
+        for shape in definitions.values()
+        for each in shape.get("x-kubernetes-group-version-kind", ())
+    ]
+    assert {"Pod", "PodList", "Deployment", "StorageClassList"} <= set(kinds)
+    binary = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    url = f"{client.running.url}/openapi/v2"
+    async with client.session.get(url, headers={"Accept": binary}) as response:
+        assert response.content_type == binary.replace("@", ".")
+        assert b"io.k8s.api.core.v1.PodSpec" in await response.read()
+
+
 def _references(value: Any) -> list[str]:
     if isinstance(value, list):
         return [name for each in value for name in _references(each)]

@@ -3,47 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 
-import pytest
+from tests.embedded.kubectl import DEPLOYMENT, POD, Kubectl, needs_kubectl
+from tests.embedded.serving import NODES, PODS, Client, binding, node, pod
 
-from mooring.embedded.settings import Settings
-from tests.embedded.kubectl import BINARIES, Kubectl
-from tests.embedded.serving import NODES, PODS, Client, binding, node, pod, served
-
-pytestmark = pytest.mark.skipif(not BINARIES, reason="needs kubectl on the path")
-
-POD = """
-apiVersion: v1
-kind: Pod
-metadata: {name: web, labels: {app: web}, annotations: {note: before}}
-spec:
-  containers:
-  - {name: main, image: "registry.example/web:1", resources: {requests: {cpu: "1"}}}
-"""
-DEPLOYMENT = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: main, image: "registry.example/web:1"}]}
-"""
-
-
-@pytest.fixture
-async def secure() -> AsyncIterator[Client]:
-    async with served(Settings(tls=True)) as client:
-        yield client
-
-
-@pytest.fixture(params=BINARIES or [""])
-def kubectl(request: pytest.FixtureRequest, secure: Client, tmp_path: Path) -> Kubectl:
-    return Kubectl.of(request.param, secure.running, tmp_path)
+pytestmark = needs_kubectl
 
 
 async def test_apply_and_get(kubectl: Kubectl) -> None:

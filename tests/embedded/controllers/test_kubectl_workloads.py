@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from mooring.embedded.controllers import run_controllers
 from mooring.embedded.settings import Settings
 from mooring.embedded.wire import now_text
-from tests.embedded.kubectl import BINARIES, Kubectl
+from tests.embedded.kubectl import DEPLOYMENT, Kubectl, needs_kubectl
 from tests.embedded.serving import Client, served
 
-pytestmark = pytest.mark.skipif(not BINARIES, reason="needs kubectl on the path")
-
-DEPLOYMENT = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: main, image: "registry.example/web:1"}]}
-"""
+pytestmark = needs_kubectl
 
 
 async def _kubelet(client: Client) -> None:
@@ -45,7 +32,8 @@ async def _kubelet(client: Client) -> None:
 
 
 @pytest.fixture
-async def cluster() -> AsyncIterator[Client]:
+async def secure() -> AsyncIterator[Client]:
+    """A server whose controllers work."""
     async with served(Settings(tls=True)) as client:
         tasks = [
             asyncio.create_task(run_controllers(client.running.api)),
@@ -55,11 +43,6 @@ async def cluster() -> AsyncIterator[Client]:
         for each in tasks:
             each.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@pytest.fixture(params=BINARIES or [""])
-def kubectl(request: pytest.FixtureRequest, cluster: Client, tmp_path: Path) -> Kubectl:
-    return Kubectl.of(request.param, cluster.running, tmp_path)
 
 
 async def test_rollouts(kubectl: Kubectl) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from mooring.embedded.kinds import Kind, Kinds
 from mooring.embedded.schema import Field, Type, struct
@@ -50,6 +49,20 @@ _DESCRIPTIONS = {
         "A field of Mooring behind the gate CoexistPolicy."
     ),
 }
+_TYPE_META = {
+    name: {"description": _DESCRIPTIONS[name], "type": "string"} for name in ("apiVersion", "kind")
+}
+_LIST_META: Json = {
+    "type": "object",
+    "properties": {
+        "continue": {"type": "string"},
+        "remainingItemCount": {"type": "integer", "format": "int64"},
+        "resourceVersion": {"type": "string"},
+        "selfLink": {"type": "string"},
+    },
+}
+INFO = {"title": "Mooring embedded cluster", "version": "v1.36.4"}
+
 _PARAMETERS = [
     {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
     for name in ("dryRun", "fieldManager", "fieldValidation", "force")
@@ -79,9 +92,9 @@ def _document(kinds: Kinds, prefix: str) -> bytes:
     return encode(
         {
             "openapi": "3.0.0",
-            "info": {"title": "Mooring embedded cluster", "version": "v1.36.4"},
+            "info": INFO,
             "paths": dict(path for kind in served for path in _paths(prefix, kind)),
-            "components": {"schemas": _schemas(served)},
+            "components": {"schemas": schemas(served)},
         }
     )
 
@@ -102,11 +115,10 @@ def _prefix(kind: Kind) -> str:
 def _paths(prefix: str, kind: Kind) -> Iterator[tuple[str, Json]]:
     below = "namespaces/{namespace}/" if kind.namespaced else ""
     whole = f"/{prefix}/{below}{kind.plural}"
-    identity = {"group": kind.group, "version": kind.version, "kind": kind.kind}
     operation: Json = {
         "parameters": _PARAMETERS,
         "responses": {"200": {"description": "OK"}},
-        "x-kubernetes-group-version-kind": identity,
+        "x-kubernetes-group-version-kind": _identity(kind, kind.kind),
     }
     reading = {**operation, "parameters": []}
     if "create" in kind.verbs:
@@ -115,19 +127,49 @@ def _paths(prefix: str, kind: Kind) -> Iterator[tuple[str, Json]]:
         yield f"{whole}/{{name}}", {"get": reading, "patch": operation, "put": operation}
 
 
-def _schemas(kinds: Iterable[Kind]) -> Json:
+def schemas(kinds: Iterable[Kind]) -> Json:
+    """The types of kinds, of lists of them, and of all that they refer to."""
     found: Json = {}
     for kind in kinds:
-        if not kind.schema:
-            found[_custom_name(kind)] = _custom(kind)
-            continue
-        _collect(kind.schema, found)
-        identity = {"group": kind.group, "version": kind.version, "kind": kind.kind}
-        top = found[full_name(kind.schema)]
-        top["x-kubernetes-group-version-kind"] = [identity]
-        texts = {name: _described(name, {"type": "string"}) for name in ("apiVersion", "kind")}
-        top["properties"] = {**texts, **top["properties"]}
+        name = full_name(kind.schema) if kind.schema else _custom_name(kind)
+        if kind.schema:
+            _collect(kind.schema, found)
+            found[name]["properties"] = {**_TYPE_META, **found[name]["properties"]}
+        else:
+            _collect("meta.v1.ObjectMeta", found)
+            found[name] = _custom(kind.rules.described())
+        found[name]["x-kubernetes-group-version-kind"] = [_identity(kind, kind.kind)]
+        if "list" in kind.verbs:
+            found[f"{name}List"] = _list_of(kind, name, found)
     return found
+
+
+def _custom(described: Json) -> Json:
+    """The schema of a custom resource, which need not speak of what all objects have."""
+    common = {**_TYPE_META, "metadata": _reference(f"{_META}ObjectMeta")}
+    return {**described, "properties": {**(described.get("properties") or {}), **common}}
+
+
+def _list_of(kind: Kind, name: str, found: Json) -> Json:
+    found[f"{_META}ListMeta"] = _LIST_META
+    return {
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            **_TYPE_META,
+            "items": {"type": "array", "items": _reference(name)},
+            "metadata": _reference(f"{_META}ListMeta"),
+        },
+        "x-kubernetes-group-version-kind": [_identity(kind, f"{kind.kind}List")],
+    }
+
+
+def _identity(kind: Kind, name: str) -> Json:
+    return {"group": kind.group, "version": kind.version, "kind": name}
+
+
+def _reference(name: str) -> Json:
+    return {"allOf": [{"$ref": f"#/components/schemas/{name}"}]}
 
 
 def _collect(schema: str, found: Json) -> None:
@@ -188,7 +230,7 @@ def _typed(kind: Type, found: Json) -> Json:
     else:
         _collect(kind.name, found)
         name = full_name(kind.name)
-    return {"allOf": [{"$ref": f"#/components/schemas/{name}"}]}
+    return _reference(name)
 
 
 def _described(name: str, shape: Json) -> Json:
@@ -198,8 +240,3 @@ def _described(name: str, shape: Json) -> Json:
 
 def _custom_name(kind: Kind) -> str:
     return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
-
-
-def _custom(kind: Kind) -> Any:
-    identity = {"group": kind.group, "version": kind.version, "kind": kind.kind}
-    return {**kind.rules.described(), "x-kubernetes-group-version-kind": [identity]}

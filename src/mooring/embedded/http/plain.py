@@ -10,10 +10,19 @@ from mooring.embedded.errors import method_not_allowed, no_such_path
 from mooring.embedded.kinds import Kinds
 from mooring.embedded.wire import Json
 
-from . import discovery, openapi
+from . import discovery, openapi, openapi_v2
 from .answers import json_answer, json_bytes
 
-_PATHS = ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
+_PATHS = [
+    "/api",
+    "/apis",
+    "/healthz",
+    "/livez",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/readyz",
+    "/version",
+]
 _FIXED: dict[str, Json] = {"/": {"paths": _PATHS}, "/version": discovery.VERSION}
 
 
@@ -40,6 +49,8 @@ class PlainPaths:
         match path.split("/")[1:]:
             case ["healthz" | "livez" | "readyz", *_]:
                 return lambda: web.Response(text="ok")
+            case ["openapi", "v2"]:
+                return lambda: self._openapi_v2(request.headers.get("Accept", ""))
             case ["openapi", "v3", *below]:
                 return lambda: self._openapi("/".join(below))
             case ["api" | "apis" as root]:
@@ -62,6 +73,13 @@ class PlainPaths:
         if document is None:
             raise no_such_path()
         return json_bytes(document)
+
+    def _openapi_v2(self, accept: str) -> web.Response:
+        document = openapi_v2.document(self._kinds)
+        if openapi_v2.WANTED not in accept:
+            return json_answer(document)
+        headers = {"Content-Type": openapi_v2.PROTOBUF}
+        return web.Response(body=openapi_v2.in_protobuf(document), headers=headers)
 
     def _groups(self, request: web.BaseRequest, *, core: bool) -> web.Response:
         version = discovery.wants_aggregated(request.headers.get("Accept", ""))
