@@ -37,6 +37,18 @@ async def test_objects_come_and_go(client: Client) -> None:
     assert cluster.delete("pods", "a", "default", Delete(grace_seconds=0)) is True
 
 
+async def test_everyone_who_listens_is_told(client: Client) -> None:
+    told: list[tuple[str, str]] = []
+    store = client.running.api.store
+    for who in ("first", "second"):
+        store.listen("pods", lambda change, who=who: told.append((who, change.after.name)))
+
+    client.running.cluster.create("pods", pod("a"), "default")
+    client.running.cluster.create("nodes", node("n"))
+
+    assert told == [("first", "a"), ("second", "a")]
+
+
 async def test_what_is_handed_out_is_the_callers_own(client: Client) -> None:
     cluster = client.running.cluster
     cluster.create("pods", pod("a"), "default")

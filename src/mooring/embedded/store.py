@@ -36,11 +36,11 @@ class Store:
         self._unsettled: set[asyncio.Future[None]] = set()
         self._kept: dict[str, list[tuple[str, int, bytes]]] = {}
         self._failure = ""
-        self._listeners: dict[str, Listener] = {}
+        self._listeners: dict[str, list[Listener]] = {}
 
     def listen(self, name: str, listener: Listener) -> None:
-        """Has a function told of every change of a table, at once."""
-        self._listeners[name] = listener
+        """Has a function told of every change of a table, at once, after those before it."""
+        self._listeners.setdefault(name, []).append(listener)
 
     def restore(self, name: str, key: str, version: int, body: bytes) -> None:
         """Takes over an object that was kept; its table is opened later."""
@@ -111,8 +111,7 @@ class Store:
         else:
             self.settled = change.version
             _wake(table.waiting)
-        listener = self._listeners.get(name)
-        if listener is not None:
+        for listener in self._listeners.get(name, ()):
             listener(change)
 
 
