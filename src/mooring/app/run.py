@@ -230,7 +230,8 @@ class Running:
         self.scheduler.rest()
         if self._performer is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._performer.drain(), _DRAIN_SECONDS)
+                async with asyncio.timeout(_DRAIN_SECONDS):
+                    await self._performer.drain()
         await self._stop_performing()
         if self._leadership is not None:
             await self._leadership.release()
