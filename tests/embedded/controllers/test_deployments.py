@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from mooring.embedded.controllers.proportions import rescaled
 from mooring.embedded.controllers.rollouts import Plan, Version, roll
 from tests.embedded.controllers.playing import Json, Play, played, template, workload
 
@@ -20,6 +23,10 @@ def images(cluster: Play) -> list[str]:
 
 def conditions(item: Json) -> dict[str, tuple[str, str]]:
     return {c["type"]: (c["status"], c["reason"]) for c in item["status"]["conditions"]}
+
+
+def sizes(cluster: Play) -> list[int]:
+    return sorted(each["spec"]["replicas"] for each in cluster.objects("replicasets.apps"))
 
 
 async def run_until_done(cluster: Play) -> int:
@@ -65,6 +72,7 @@ async def test_a_deployment_comes_up_and_says_so(cluster: Play) -> None:
         "updatedReplicas": 3,
         "readyReplicas": 3,
         "availableReplicas": 3,
+        "terminatingReplicas": 0,
     }
     assert conditions(cluster.get("deployments.apps", "web")) == {
         "Available": ("True", "MinimumReplicasAvailable"),
@@ -169,6 +177,39 @@ async def test_a_paused_deployment_only_scales(cluster: Play) -> None:
     await cluster.settle()
 
     assert images(cluster) == ["1"] * 3
+    paused = conditions(cluster.get("deployments.apps", "web"))["Progressing"]
+    assert paused == ("Unknown", "DeploymentPaused")
+
+    cluster.change("deployments.apps", "web", paused=False)
+    await cluster.settle()
+    await run_until_done(cluster)
+    assert images(cluster) == ["2"] * 3
+    resumed = conditions(cluster.get("deployments.apps", "web"))["Progressing"]
+    assert resumed == ("True", "NewReplicaSetAvailable")
+
+
+@pytest.mark.parametrize(("size", "expected"), [(20, [9, 14]), (5, [3, 5]), (0, [0, 0])])
+@played
+async def test_scaling_during_a_rollout_is_shared_out(
+    cluster: Play, size: int, expected: list[int]
+) -> None:
+    rolling = {"maxSurge": 3, "maxUnavailable": 2}
+    strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
+    cluster.create("deployments.apps", "web", workload(replicas=10, strategy=strategy))
+    await cluster.settle()
+    await run_until_done(cluster)
+    cluster.change("deployments.apps", "web", template=image(2))
+    await cluster.settle()
+    assert sizes(cluster) == [5, 8]
+
+    cluster.change("deployments.apps", "web", replicas=size)
+    await cluster.settle()
+
+    assert sizes(cluster) == expected
+    await run_until_done(cluster)
+    assert sizes(cluster) == [0, size]
+    told = [each["message"].rpartition("from ")[2] for each in cluster.objects("events")]
+    assert f"8 to {expected[1]}" in told
 
 
 @pytest.mark.parametrize(
@@ -194,3 +235,51 @@ def test_how_large_sets_may_be(
     told = roll(plan, Version("new", *new), versions)
 
     assert tuple(told.values()) == sizes
+
+
+@pytest.mark.parametrize(
+    ("plan", "sets", "counted", "sizes"),
+    [
+        pytest.param(Plan(20, 3, 2), [(8, 0, 13), (5, 0, 13)], 13, [14, 9], id="up"),
+        pytest.param(Plan(5, 3, 2), [(8, 0, 13), (5, 0, 13)], 13, [5, 3], id="down"),
+        pytest.param(
+            Plan(15, 0, 1), [(5, 0, 10), (5, 0, 10)], 10, [7, 8], id="the newer grows first"
+        ),
+        pytest.param(
+            Plan(5, 0, 1), [(5, 0, 10), (5, 0, 10)], 10, [2, 3], id="the older shrinks first"
+        ),
+        pytest.param(Plan(12, 0, 1), [(5, 0, 0), (5, 0, 0)], 10, [6, 6], id="by what was counted"),
+        pytest.param(Plan(12, 0, 1), [(5, 0, 0), (5, 0, 0)], 0, [5, 7], id="by nothing at all"),
+        pytest.param(Plan(10, 3, 2), [(8, 0, 13), (5, 0, 13)], 13, [8, 5], id="no change"),
+        pytest.param(Plan(7, 3, 2), [(0, 0, 13), (5, 0, 13)], 5, [None, 7], id="only one has pods"),
+        pytest.param(Plan(7, 3, 2), [(0, 0, 0), (0, 0, 0)], 5, [None, 7], id="none has pods"),
+        pytest.param(
+            Plan(5, 3, 2), [(8, 0, 13), (5, 5, 13)], 13, [0, None], id="all new are there"
+        ),
+    ],
+)
+def test_shares(
+    plan: Plan, sets: list[tuple[int, int, int]], counted: int, sizes: list[int | None]
+) -> None:
+    old, new = (Version(name, *each) for name, each in zip("on", sets, strict=True))
+
+    told = rescaled(plan, new, [old], counted)
+
+    assert [told.get("o"), told.get("n")] == sizes
+
+
+@given(
+    st.lists(st.integers(1, 30), min_size=2, max_size=5),
+    st.integers(0, 10),
+    st.integers(0, 60),
+    st.integers(0, 10),
+)
+def test_shares_add_up(sets: list[int], spare: int, size: int, surge: int) -> None:
+    most = sum(sets) + spare
+    versions = [Version(str(at), each, 0, most) for at, each in enumerate(sets)]
+    plan = Plan(size, surge, 1)
+
+    told = rescaled(plan, None, versions, 0)
+
+    assert sum(told.values()) == plan.most
+    assert min(told.values()) >= 0

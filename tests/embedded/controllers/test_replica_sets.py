@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mooring.embedded.controllers.items import PodItem
-from mooring.embedded.controllers.replica_sets import least_missed
-from mooring.embedded.tables import Entry
-from tests.embedded.controllers.playing import Play, played, workload
+from mooring.embedded.controllers.ranking import DELETION_COST, least_missed
+from mooring.embedded.tables import Entry, encode
+from tests.embedded.controllers.playing import Play, played, template, workload
 from tests.embedded.serving import pod
 
 
@@ -88,11 +88,80 @@ async def test_a_pod_that_comes_later_is_adopted_and_makes_another_superfluous(
     assert left["metadata"]["name"] != "late"
 
 
+@played
+async def test_pods_that_are_stopping_are_counted(cluster: Play) -> None:
+    cluster.create("replicasets.apps", "web", workload(replicas=2))
+    await cluster.settle()
+    for each in cluster.pods():
+        cluster.bind(each, "n")
+    cluster.run()
+    cluster.change("replicasets.apps", "web", replicas=1)
+    await cluster.settle()
+    assert cluster.get("replicasets.apps", "web")["status"]["terminatingReplicas"] == 1
+
+    cluster.sweep()
+    await cluster.settle()
+    assert cluster.get("replicasets.apps", "web")["status"]["terminatingReplicas"] == 0
+
+
+@played
+async def test_a_refusal_is_told_until_pods_come(cluster: Play) -> None:
+    spec = workload(replicas=1)
+    spec["template"]["spec"]["priorityClassName"] = "urgent"
+    cluster.create("deployments.apps", "web", spec)
+    await cluster.settle()
+
+    (set_,) = cluster.objects("replicasets.apps")
+    (failure,) = set_["status"]["conditions"]
+    assert (failure["type"], failure["reason"]) == ("ReplicaFailure", "FailedCreate")
+    assert "urgent" in failure["message"]
+    told = [each for each in cluster.objects("events") if each["reason"] == "FailedCreate"]
+    assert f"Error creating: {failure['message']}" in [each["message"] for each in told]
+    # The first refusal, and the look at the status that tells of it.
+    assert len(told) == 2
+    deployment = cluster.get("deployments.apps", "web")["status"]["conditions"]
+    assert failure["message"] in [each["message"] for each in deployment]
+
+    cluster.create("priorityclasses.scheduling.k8s.io", "urgent", value=7)
+    await cluster.wait(60)
+    assert len(cluster.pods()) == 1
+    assert "conditions" not in cluster.get("replicasets.apps", set_["metadata"]["name"])["status"]
+    deployment = cluster.get("deployments.apps", "web")["status"]["conditions"]
+    assert {each["type"] for each in deployment} == {"Available", "Progressing"}
+
+
+@played
+async def test_pods_of_other_versions_crowd_a_node_too(cluster: Play) -> None:
+    cluster.create("deployments.apps", "web", workload(replicas=3))
+    await cluster.settle()
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    for each, node in zip(cluster.pods(), "abc", strict=True):
+        cluster.bind(each, node)
+    cluster.run()
+    await cluster.settle()
+    newer = template()
+    newer["spec"]["containers"][0]["image"] = "registry.example/app:2"
+    cluster.change("deployments.apps", "web", template=newer, strategy=strategy)
+    await cluster.settle()
+    (first,) = [each for each in cluster.pods() if each["status"]["phase"] == "Pending"]
+    cluster.bind(first, "b")
+    cluster.run()
+    await cluster.settle()
+
+    (gone,) = cluster.pods(going=True)
+    assert gone["spec"]["nodeName"] == "b"
+
+
 def made(name: str, **facts: Any) -> PodItem:
     ready = facts.pop("ready", False)
+    notes = {DELETION_COST: facts.pop("cost")} if "cost" in facts else {}
+    body = {
+        "metadata": {"annotations": notes},
+        "status": {"containerStatuses": [{"restartCount": facts.pop("restarts", 0)}]},
+    }
     return PodItem(
         table="pods",
-        entry=Entry(f"default/{name}", 1, b"", {}, ()),
+        entry=Entry(f"default/{name}", 1, encode(body), {}, ()),
         uid=name,
         terminating=False,
         owners=(),
@@ -112,19 +181,37 @@ def made(name: str, **facts: Any) -> PodItem:
     ("first", "last"),
     [
         pytest.param({"node": ""}, {"phase": "Pending"}, id="without a node"),
-        pytest.param({"phase": "Pending"}, {"phase": "Running"}, id="not running"),
-        pytest.param({"ready": 0}, {"ready": 5}, id="not ready"),
+        pytest.param({"phase": "Pending", "cost": "9"}, {"phase": "Running"}, id="not running"),
+        pytest.param({"ready": 0, "cost": "9"}, {"ready": 5}, id="not ready"),
+        pytest.param({"cost": "-1", "ready": 5}, {"ready": 9}, id="cheaper to lose"),
+        pytest.param({"ready": 5}, {"cost": "1", "ready": 9}, id="free to lose"),
         pytest.param({"ready": 9}, {"ready": 5}, id="ready for a shorter time"),
+        pytest.param({"restarts": 2}, {"restarts": 1, "created": 9.0}, id="restarted more often"),
         pytest.param({"created": 9.0}, {"created": 5.0}, id="younger"),
+        pytest.param({"ready": 300, "created": 5.0}, {"ready": 5, "created": 300.0}, id="age last"),
     ],
 )
 def test_which_pods_go_first(first: dict[str, Any], last: dict[str, Any]) -> None:
-    pods = [made("last", **last), made("first", **first)]
+    # By uid alone it would be the other way round.
+    pods = [made("a-last", **last), made("b-first", **first)]
 
-    assert [each.name for each in least_missed(pods)] == ["first", "last"]
+    assert [each.name for each in least_missed(pods, 10.0)] == ["b-first", "a-last"]
+
+
+@pytest.mark.parametrize("cost", ["+1", "007", "1.5", "much", "", "9999999999", "-9999999999"])
+def test_a_cost_that_cannot_be_read_is_none(cost: str) -> None:
+    pods = [made("b", cost=cost), made("c", cost="1"), made("a", cost="-1")]
+
+    assert [each.name for each in least_missed(pods, 10.0)] == ["a", "b", "c"]
+
+
+def test_of_pods_of_about_the_same_age_chance_decides() -> None:
+    pods = [made("b", ready=5), made("a", ready=4)]
+
+    assert [each.name for each in least_missed(pods, 1000.0)] == ["a", "b"]
 
 
 def test_pods_of_a_crowded_node_go_first() -> None:
     pods = [made("alone", node="b", ready=9), made("one", ready=1), made("two", ready=1)]
 
-    assert [each.name for each in least_missed(pods)] == ["one", "two", "alone"]
+    assert [each.name for each in least_missed(pods, 10.0)] == ["one", "two", "alone"]

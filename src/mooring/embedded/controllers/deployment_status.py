@@ -7,11 +7,13 @@ from typing import Any
 
 from mooring.embedded.wire import Json, now_text
 
+from .replica_sets import FAILURE
 from .rollouts import Plan
-from .statuses import condition_of, with_condition, without_zeros
+from .statuses import condition_of, with_condition, without_condition, without_zeros
 
 _TIMED_OUT = "ProgressDeadlineExceeded"
 _DONE = "NewReplicaSetAvailable"
+_PAUSED = "DeploymentPaused"
 # Go's largest number of 32 bits stands for no deadline.
 _NO_DEADLINE = 2**31 - 1
 
@@ -31,11 +33,13 @@ def new_status(item: Json, new: Json | None, sets: list[Json], now: datetime) ->
     status: dict[str, Any] = {
         "observedGeneration": item["metadata"].get("generation", 0),
         **without_zeros(counts),
+        "terminatingReplicas": _sum(sets, "terminatingReplicas"),
     }
     if "collisionCount" in old:
         status["collisionCount"] = old["collisionCount"]
     conditions = _with_availability(old, Plan.of(spec), available, now_text(now))
-    status["conditions"] = _with_progress({**status, "conditions": conditions}, item, new, now)
+    conditions = _with_progress({**status, "conditions": conditions}, item, new, now)
+    status["conditions"] = _with_failure({"conditions": conditions}, sets, now_text(now))
     return status
 
 
@@ -73,16 +77,9 @@ def _with_availability(old: Json, plan: Plan, available: int, now: str) -> list[
 
 def _with_progress(status: Json, item: Json, new: Json | None, now: datetime) -> list[Json]:
     """Whether the rollout gets on; the time of it moves with every step."""
-    spec, old = item["spec"], item.get("status") or {}
-    before = condition_of(old, "Progressing")
-    named = new["metadata"]["name"] if new else ""
-    if is_complete(spec, status) and new is not None:
-        told = ("True", _DONE, f'ReplicaSet "{named}" has successfully progressed.')
-    elif not before or _moved(old, status):
-        told = ("True", "ReplicaSetUpdated", f'ReplicaSet "{named}" is progressing.')
-    elif _is_overdue(spec, before, now):
-        told = ("False", _TIMED_OUT, f'ReplicaSet "{named}" has timed out progressing.')
-    else:
+    before = condition_of(item.get("status") or {}, "Progressing")
+    told = _progress(status, item, new, now)
+    if told is None:
         conditions: list[Json] = status["conditions"]
         return conditions
     condition = dict(zip(("status", "reason", "message"), told, strict=True))
@@ -91,6 +88,37 @@ def _with_progress(status: Json, item: Json, new: Json | None, now: datetime) ->
     updated = before["lastUpdateTime"] if lasting else now_text(now)
     whole = {"type": "Progressing", **condition, "lastUpdateTime": updated}
     return with_condition(status, whole, now_text(now))
+
+
+def _progress(
+    status: Json, item: Json, new: Json | None, now: datetime
+) -> tuple[str, str, str] | None:
+    """Status, reason and message of how the rollout gets on; None if nothing new is to be said."""
+    spec, old = item["spec"], item.get("status") or {}
+    before = condition_of(old, "Progressing")
+    named = new["metadata"]["name"] if new else ""
+    if spec.get("paused"):
+        said = before.get("reason") in (_PAUSED, _TIMED_OUT)
+        return None if said else ("Unknown", _PAUSED, "Deployment is paused")
+    if is_complete(spec, status) and new is not None:
+        return "True", _DONE, f'ReplicaSet "{named}" has successfully progressed.'
+    if before.get("reason") == _PAUSED:
+        return "Unknown", "DeploymentResumed", "Deployment is resumed"
+    if not before or _moved(old, status):
+        return "True", "ReplicaSetUpdated", f'ReplicaSet "{named}" is progressing.'
+    if _is_overdue(spec, before, now):
+        return "False", _TIMED_OUT, f'ReplicaSet "{named}" has timed out progressing.'
+    return None
+
+
+def _with_failure(status: Json, sets: list[Json], now: str) -> list[Json]:
+    """What keeps a set from making pods; that of the present version, if there is one, counts."""
+    told = [condition_of(each.get("status") or {}, FAILURE) for each in reversed(sets)]
+    failure = next((each for each in told if each), None)
+    if failure is None:
+        return without_condition(status, FAILURE)
+    condition = {**failure, "lastUpdateTime": failure["lastTransitionTime"]}
+    return with_condition(status, condition, now)
 
 
 def _moved(old: Json, status: Json) -> bool:
@@ -102,7 +130,7 @@ def _moved(old: Json, status: Json) -> bool:
 
 
 def _is_overdue(spec: Json, progress: Json, now: datetime) -> bool:
-    if spec.get("paused") or progress.get("reason") == _DONE:
+    if progress.get("reason") == _DONE:
         return False
     deadline: int = spec.get("progressDeadlineSeconds", _NO_DEADLINE)
     return deadline != _NO_DEADLINE and _age(progress, now) >= deadline

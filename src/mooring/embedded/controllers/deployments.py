@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from mooring.embedded.errors import Refused
 from mooring.embedded.wire import Json
@@ -12,36 +11,27 @@ from .cache import PODS, Seen
 from .claiming import Claiming
 from .cluster import Cluster
 from .controller import Concerns, Controller
+from .deployment_sets import (
+    REVISION,
+    Sets,
+    is_idle,
+    new_set,
+    notes_for_sets,
+    revision_of,
+    size_notes,
+    version_of,
+)
 from .deployment_status import new_status, seconds_to_deadline
-from .ownership import is_managed_by, reference
+from .ownership import is_managed_by
+from .proportions import rescaled
+from .recording import Recorder
 from .replica_sets import REPLICA_SETS
-from .rollouts import Plan, Version, recreate, roll
-from .templates import HASH_LABEL, hash_of, with_label, without_hash
+from .rollouts import Plan, Sizes, Version, recreate, roll
+from .templates import hash_of, without_hash
 
 DEPLOYMENTS = "deployments.apps"
-REVISION = "deployment.kubernetes.io/revision"
 
-# These belong to the deployment alone.
-_OWN_NOTES = frozenset(
-    (
-        REVISION,
-        "kubectl.kubernetes.io/last-applied-configuration",
-        "deprecated.deployment.rollback.to",
-    )
-)
 _TAKEN = 409
-
-
-@dataclass(frozen=True, slots=True)
-class Sets:
-    """The sets of a deployment: that of its present template, if there is one, and the others."""
-
-    new: Json | None
-    old: list[Json]
-
-    @property
-    def all(self) -> list[Json]:
-        return [*self.old, self.new] if self.new is not None else self.old
 
 
 class Deployments(Controller):
@@ -50,6 +40,7 @@ class Deployments(Controller):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self._claiming = Claiming(cluster, DEPLOYMENTS, REPLICA_SETS)
+        self._recorder = Recorder(cluster, "deployment-controller")
 
     def concerns(self) -> Mapping[str, Concerns]:
         return {
@@ -66,7 +57,7 @@ class Deployments(Controller):
             return self._report(item)
         self._claiming.settle(item, key)
         if item["spec"].get("paused"):
-            self._scale_paused(item)
+            self._rescale(item, self._sets(item))
         else:
             self._advance(item)
         again = self._report(self.cluster.read(DEPLOYMENTS, key) or item)
@@ -86,26 +77,28 @@ class Deployments(Controller):
 
     def _advance(self, item: Json) -> None:
         """One step on the way to the present template."""
-        sets = self._sets(item)
-        new = sets.new or self._create(item)
-        if new is None:
+        sets, plan = self._sets(item), Plan.of(item["spec"])
+        if not plan.recreates and sets.were_meant_for_another(plan.size):
+            self._rescale(item, sets)
             return
-        self._revise(item, new, sets.old)
-        plan = Plan.of(item["spec"])
-        fresh, old = self._version(new), [self._version(each) for each in sets.old]
+        old = [version_of(each) for each in sets.old]
         going = plan.recreates and any(self._has_pods(each) for each in sets.old)
-        sizes = (
-            recreate(plan, fresh, old, going=going) if plan.recreates else roll(plan, fresh, old)
-        )
-        for each in (*sets.old, self.cluster.read(REPLICA_SETS, _key(new)) or new):
-            self._resize(each, sizes.get(each["metadata"]["name"]))
+        if sets.new is None:
+            begun = 0 if going else roll(plan, Version("", 0, 0), old)[""]
+            sets = Sets(self._create(item, begun, sets.next_revision), sets.old)
+        if sets.new is None:
+            return
+        self._revise(item, sets.new, sets.next_revision)
+        new = version_of(sets.new)
+        sizes = recreate(plan, new, old, going=going) if plan.recreates else roll(plan, new, old)
+        self._resize_all(item, sets, sizes)
 
-    def _scale_paused(self, item: Json) -> None:
-        """While it is paused only its size changes: the newest set that has pods takes it."""
-        sets = self._sets(item)
-        used = [each for each in sets.all if each["spec"]["replicas"]] or sets.all[-1:]
-        if len(used) == 1:
-            self._resize(used[0], item["spec"]["replicas"])
+    def _rescale(self, item: Json, sets: Sets) -> None:
+        """Only the size changes; a rollout that is under way goes on from there."""
+        new = version_of(sets.new) if sets.new is not None else None
+        counted = (item.get("status") or {}).get("replicas", 0)
+        old = [version_of(each) for each in sets.old]
+        self._resize_all(item, sets, rescaled(Plan.of(item["spec"]), new, old, counted))
 
     def _sets(self, item: Json) -> Sets:
         """By age; of several sets with the present template the oldest is meant."""
@@ -123,69 +116,66 @@ class Deployments(Controller):
         new = same[0] if same else None
         return Sets(new, [each for each in sets if each is not new])
 
-    def _create(self, item: Json) -> Json | None:
-        """The set for the present template, empty at first."""
-        metadata, spec = item["metadata"], item["spec"]
-        status = item.get("status") or {}
-        named = hash_of(spec["template"], status.get("collisionCount", 0))
-        template = with_label(spec["template"], HASH_LABEL, named)
-        chosen = spec["selector"]
-        labels = {**(chosen.get("matchLabels") or {}), HASH_LABEL: named}
-        made = {
-            "metadata": {
-                "name": f"{metadata['name']}-{named}",
-                "labels": template["metadata"]["labels"],
-                "annotations": _notes(item),
-                "ownerReferences": [reference(item)],
-            },
-            "spec": {
-                "replicas": 0,
-                "selector": {**chosen, "matchLabels": labels},
-                "template": template,
-                "minReadySeconds": spec.get("minReadySeconds", 0),
-            },
-        }
+    def _create(self, item: Json, size: int, revision: int) -> Json | None:
+        """The set for the present template."""
+        metadata, status = item["metadata"], item.get("status") or {}
+        named = hash_of(item["spec"]["template"], status.get("collisionCount", 0))
+        made = new_set(item, named, size, revision)
         try:
-            return self.cluster.create(REPLICA_SETS, metadata["namespace"], made).object
+            stored = self.cluster.create(REPLICA_SETS, metadata["namespace"], made).object
         except Refused as refusal:
             if refusal.code != _TAKEN:
+                message = f"Failed to create new replica set: {refusal.message}"
+                self._recorder.tell(item, "ReplicaSetCreateError", message, "Warning")
                 raise
+        else:
+            if size:
+                self._tell_size(item, stored, 0)
+            return stored
         # Somebody else's set has the name: another count gives another name.
         collided = {**status, "collisionCount": status.get("collisionCount", 0) + 1}
         self.cluster.set_status(DEPLOYMENTS, item, collided)
         return None
 
-    def _revise(self, item: Json, new: Json, old: list[Json]) -> None:
+    def _revise(self, item: Json, new: Json, number: int) -> None:
         """Numbers the present version as the latest."""
-        latest = max((revision_of(each) for each in old), default=0)
-        number = max(revision_of(new), latest + 1)
-        notes = {**_notes(item), REVISION: str(number)}
-        spec = {**new["spec"], "minReadySeconds": item["spec"].get("minReadySeconds", 0)}
+        notes = {**notes_for_sets(item), REVISION: str(number)}
         annotations = {**(new["metadata"].get("annotations") or {}), **notes}
-        if (new["metadata"].get("annotations"), new["spec"]) != (annotations, spec):
+        least_ready = item["spec"].get("minReadySeconds", 0)
+        same = new["spec"].get("minReadySeconds", 0) == least_ready
+        if not same or new["metadata"].get("annotations") != annotations:
             new["metadata"]["annotations"] = annotations
-            self.cluster.update(REPLICA_SETS, {**new, "spec": spec})
+            new["spec"]["minReadySeconds"] = least_ready
+            new["metadata"] = self.cluster.update(REPLICA_SETS, new).object["metadata"]
         mine = item["metadata"].setdefault("annotations", {})
         if mine.get(REVISION) != str(number):
             mine[REVISION] = str(number)
-            self.cluster.update(DEPLOYMENTS, item)
+            item["metadata"] = self.cluster.update(DEPLOYMENTS, item).object["metadata"]
 
-    def _version(self, each: Json) -> Version:
-        status = each.get("status") or {}
-        return Version(
-            name=each["metadata"]["name"],
-            size=each["spec"]["replicas"],
-            available=status.get("availableReplicas", 0),
-        )
+    def _resize_all(self, item: Json, sets: Sets, sizes: Sizes) -> None:
+        """Gives sets their sizes, and notes what they were meant for."""
+        notes = size_notes(Plan.of(item["spec"]))
+        for each in sets.all:
+            size, before = sizes.get(each["metadata"]["name"]), each["spec"]["replicas"]
+            annotations = {**(each["metadata"].get("annotations") or {}), **notes}
+            same = size == before and each["metadata"].get("annotations") == annotations
+            if size is None or same or not (size or before):
+                continue
+            each["metadata"]["annotations"] = annotations
+            each["spec"]["replicas"] = size
+            self.cluster.update(REPLICA_SETS, each)
+            if size != before:
+                self._tell_size(item, each, before)
+
+    def _tell_size(self, item: Json, each: Json, before: int) -> None:
+        name, size = each["metadata"]["name"], each["spec"]["replicas"]
+        course = "up" if size > before else "down"
+        message = f"Scaled {course} replica set {name} from {before} to {size}"
+        self._recorder.tell(item, "ScalingReplicaSet", message)
 
     def _has_pods(self, each: Json) -> bool:
         pods = self.cluster.cache.pods_of(each["metadata"]["uid"])
         return any(pod.terminating or pod.active for pod in pods)
-
-    def _resize(self, each: Json, size: int | None) -> None:
-        if size is not None and each["spec"]["replicas"] != size:
-            each["spec"]["replicas"] = size
-            self.cluster.update(REPLICA_SETS, each)
 
     def _report(self, item: Json) -> float | None:
         self.cluster.cache.catch_up()
@@ -201,26 +191,9 @@ class Deployments(Controller):
             return
         self.cluster.cache.catch_up()
         sets = self._sets(item)
-        idle = [each for each in sets.old if _is_idle(each)]
+        idle = [each for each in sets.old if is_idle(each)]
         for each in sorted(idle, key=revision_of)[: max(len(idle) - limit, 0)]:
             self.cluster.delete(self.cluster.cache.items(REPLICA_SETS)[_key(each)])
-
-
-def revision_of(item: Json) -> int:
-    """The number of a version; 0 if it has none."""
-    text = (item["metadata"].get("annotations") or {}).get(REVISION, "0")
-    return int(text) if text.isdecimal() else 0
-
-
-def _notes(item: Json) -> dict[str, str]:
-    notes = item["metadata"].get("annotations") or {}
-    return {key: value for key, value in notes.items() if key not in _OWN_NOTES}
-
-
-def _is_idle(each: Json) -> bool:
-    status = each.get("status") or {}
-    observed = status.get("observedGeneration", 0) >= each["metadata"].get("generation", 0)
-    return observed and not each["spec"]["replicas"] and not status.get("replicas", 0)
 
 
 def _key(item: Json) -> str:

@@ -154,6 +154,11 @@ class PodItem(Item):
         """Whether it counts as one that is wanted: neither ended nor going."""
         return not self.terminating and self.phase not in ENDED
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it is going, and still there."""
+        return self.terminating and self.phase not in ENDED
+
     def is_available(self, now: float, least_ready_seconds: int) -> bool:
         """Whether it has been ready for long enough."""
         return self.ready and self.ready_changed + least_ready_seconds <= now

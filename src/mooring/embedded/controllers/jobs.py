@@ -13,7 +13,8 @@ from .controller import Concerns, Controller
 from .items import PodItem
 from .job_outcome import INDEX, Counts, Tally, finish, new_status, outcome, time_of
 from .ownership import is_managed_by, pod_of
-from .replica_sets import ROUND, least_missed
+from .ranking import least_missed
+from .replica_sets import ROUND
 from .statuses import condition_of
 
 JOBS = "jobs.batch"
@@ -84,7 +85,7 @@ class Jobs(Controller):
         wanted = 0 if item["spec"].get("suspend") else counts.wanted
         missing = wanted - len(counts.active)
         if missing < 0:
-            surplus = least_missed(counts.active)[: min(-missing, ROUND)]
+            surplus = least_missed(counts.active, self.cluster.now)[: min(-missing, ROUND)]
             self._remove(item, surplus)
             return -missing > ROUND, None
         delay = self._delay(counts) if missing else 0.0

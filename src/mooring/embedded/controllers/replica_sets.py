@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from mooring.embedded.errors import Refused
 from mooring.embedded.wire import Json
 
 from .cache import PODS
@@ -13,15 +14,23 @@ from .cluster import Cluster
 from .controller import Concerns, Controller
 from .items import PodItem
 from .ownership import pod_of
-from .statuses import next_availability, without_zeros
+from .pod_keeping import PodKeeper
+from .ranking import least_missed
+from .recording import Recorder
+from .statuses import (
+    condition_of,
+    next_availability,
+    with_condition,
+    without_condition,
+    without_zeros,
+)
 
 REPLICA_SETS = "replicasets.apps"
+FAILURE = "ReplicaFailure"
 
 # After so many writes others have their turn. The first refusal ends a round, so there is no need
 # to begin with few.
 ROUND = 250
-
-_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 class ReplicaSets(Controller):
@@ -30,6 +39,7 @@ class ReplicaSets(Controller):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self._claiming = Claiming(cluster, REPLICA_SETS, PODS)
+        self._keeper = PodKeeper(cluster, Recorder(cluster, "replicaset-controller"))
 
     def concerns(self) -> Mapping[str, Concerns]:
         return {REPLICA_SETS: self._claiming.owner_seen, PODS: self._claiming.dependent_seen}
@@ -38,29 +48,44 @@ class ReplicaSets(Controller):
         item = self.cluster.read(REPLICA_SETS, key)
         if item is None:
             return None
-        more = False
-        if "deletionTimestamp" not in item["metadata"]:
-            self._claiming.settle(item, key)
+        if "deletionTimestamp" in item["metadata"]:
+            return self._report(item)
+        self._claiming.settle(item, key)
+        try:
             more = self._scale(item)
-            self.cluster.cache.catch_up()
-        pods = self.cluster.cache.pods_of(item["metadata"]["uid"])
-        again = self._report(item, [pod for pod in pods if pod.active])
+        except Refused as refusal:
+            self._report(item, refusal)
+            raise
+        again = self._report(item)
         return 0.0 if more else again
 
     def _scale(self, item: Json) -> bool:
         """Makes or removes pods; whether there is more to do."""
-        metadata, spec = item["metadata"], item["spec"]
-        pods = [pod for pod in self.cluster.cache.pods_of(metadata["uid"]) if pod.active]
+        spec = item["spec"]
+        pods = [pod for pod in self.cluster.cache.pods_of(item["metadata"]["uid"]) if pod.active]
         missing = spec["replicas"] - len(pods)
         for _ in range(min(missing, ROUND)):
-            self.cluster.create(PODS, metadata["namespace"], pod_of(item, spec["template"]))
+            self._keeper.create(item, pod_of(item, spec["template"]))
         if missing < 0:
-            for pod in least_missed(pods)[: min(-missing, ROUND)]:
-                self.cluster.delete(pod)
+            going = least_missed(pods, self.cluster.now, self._related(item))
+            for pod in going[: min(-missing, ROUND)]:
+                self._keeper.delete(item, pod)
         return abs(missing) > ROUND
 
-    def _report(self, item: Json, pods: list[PodItem]) -> float | None:
+    def _related(self, item: Json) -> Iterator[PodItem]:
+        """The pods of all sets that have the same owner: its other versions crowd a node, too."""
+        cache, uid = self.cluster.cache, item["metadata"]["uid"]
+        known = cache.by_uid.get(uid)
+        manager = known.controller if known is not None else None
+        sets = {each.uid for each in cache.owned(manager.uid, REPLICA_SETS)} if manager else {uid}
+        for each in sets:
+            yield from cache.pods_of(each)
+
+    def _report(self, item: Json, refusal: Refused | None = None) -> float | None:
+        self.cluster.cache.catch_up()
         spec, now = item["spec"], self.cluster.now
+        owned = self.cluster.cache.pods_of(item["metadata"]["uid"])
+        pods = [pod for pod in owned if pod.active]
         least_ready: int = spec.get("minReadySeconds", 0)
         labels = (spec["template"].get("metadata") or {}).get("labels") or {}
         counts = {
@@ -68,27 +93,27 @@ class ReplicaSets(Controller):
             "readyReplicas": sum(pod.ready for pod in pods),
             "availableReplicas": sum(pod.is_available(now, least_ready) for pod in pods),
         }
-        status = {
+        status: dict[str, Any] = {
             "replicas": len(pods),
             **without_zeros(counts),
+            "terminatingReplicas": sum(pod.is_stopping for pod in owned),
             "observedGeneration": item["metadata"].get("generation", 0),
         }
+        conditions = self._conditions(item, refusal)
+        if conditions:
+            status["conditions"] = conditions
         self.cluster.set_status(REPLICA_SETS, item, status)
         return next_availability(pods, now, least_ready)
 
-
-def least_missed(pods: list[PodItem]) -> list[PodItem]:
-    """The order in which pods go: those that do least first, then from crowded nodes, then new."""
-    crowd = Counter(pod.node for pod in pods)
-    return sorted(
-        pods,
-        key=lambda pod: (
-            bool(pod.node),
-            _PHASES.get(pod.phase, 0),
-            pod.ready,
-            -crowd[pod.node],
-            -pod.ready_changed if pod.ready else 0.0,
-            -pod.created,
-            pod.key,
-        ),
-    )
+    def _conditions(self, item: Json, refusal: Refused | None) -> list[Json]:
+        old = item.get("status") or {}
+        if refusal is None:
+            return without_condition(old, FAILURE)
+        if condition_of(old, FAILURE):
+            # Each refusal names another pod. To tell them all would be a change each time, and a
+            # change is a reason to try again at once.
+            kept: list[Json] = old["conditions"]
+            return kept
+        told = {"reason": "FailedCreate", "message": refusal.message}
+        condition = {"type": FAILURE, "status": "True", **told}
+        return with_condition(old, condition, self.cluster.now_text)

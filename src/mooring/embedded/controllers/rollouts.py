@@ -17,6 +17,8 @@ class Version:
     name: str
     size: int
     available: int
+    #: How many pods all versions together might have had when the size was set; 0 if unknown.
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,11 @@ class Plan:
             # Percentages of little can both come out as nothing, and then nothing could move.
             unavailable = 1
         return cls(size, surge, min(unavailable, size))
+
+    @property
+    def most(self) -> int:
+        """How many pods there may be for a while."""
+        return self.size + self.surge if self.size else 0
 
 
 #: The sizes that sets get, by name.

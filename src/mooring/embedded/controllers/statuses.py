@@ -38,6 +38,10 @@ def condition_of(status: Json, kind: str) -> Json:
     return next(found, {})
 
 
+def without_condition(status: Json, kind: str) -> list[Json]:
+    return [each for each in status.get("conditions") or () if each.get("type") != kind]
+
+
 def with_condition(status: Json, condition: Json, now: str) -> list[Json]:
     """The conditions with one replaced; its time moves only when its status does."""
     old = condition_of(status, condition["type"])
