@@ -68,11 +68,17 @@ async def test_indexes_are_given_out_once_and_again_after_a_failure(cluster: Pla
     by_index = {each["metadata"]["labels"][label]: each for each in cluster.pods()}
     assert sorted(by_index) == ["0", "1", "2", "3"]
     assert by_index["2"]["metadata"]["annotations"][label] == "2"
+    assert by_index["2"]["metadata"]["name"].startswith("j-2-")
+    assert by_index["2"]["spec"]["hostname"] == "j-2"
+    (variable,) = by_index["2"]["spec"]["containers"][0]["env"]
+    assert variable["name"] == "JOB_COMPLETION_INDEX"
+    path = variable["valueFrom"]["fieldRef"]["fieldPath"]
+    assert path == f"metadata.labels['{label}']"
 
     cluster.end([by_index["1"]], "Failed")
     cluster.end([by_index[each] for each in "023"])
     await cluster.settle()
-    assert status(cluster)["completedIndexes"] == "0,2-3"
+    assert status(cluster)["completedIndexes"] == "0,2,3"
     assert active(cluster) == []
 
     await cluster.wait(11)
@@ -96,7 +102,8 @@ async def test_too_many_failures_end_a_job(cluster: Play) -> None:
     await cluster.settle()
 
     assert ended(cluster)["Failed"] == "BackoffLimitExceeded"
-    assert status(cluster)["failed"] == 2
+    # Those that are stopped for it have not succeeded, either.
+    assert status(cluster)["failed"] == 3
     assert active(cluster) == []
 
 
@@ -180,6 +187,6 @@ async def test_a_job_that_has_ended_goes_with_its_pods(cluster: Play) -> None:
     assert cluster.objects("pods") == []
 
 
-@pytest.mark.parametrize("text", ["", "0", "0-3", "0,2-3,7", "1-2,4-5"])
+@pytest.mark.parametrize("text", ["", "0", "0,1", "0-3", "0,2,3,7", "1,2,4-6"])
 def test_indexes_are_read_as_they_are_written(text: str) -> None:
     assert indexes.written(indexes.read(text)) == text

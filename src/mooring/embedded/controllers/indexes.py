@@ -6,14 +6,16 @@ from collections.abc import Iterable
 
 
 def written(indexes: Iterable[int]) -> str:
-    """Indexes in order, those that follow each other as a range."""
+    """Indexes in order, three or more that follow each other as a range."""
     runs: list[list[int]] = []
     for index in sorted(set(indexes)):
         if runs and index == runs[-1][-1] + 1:
-            runs[-1] = [runs[-1][0], index]
+            runs[-1].append(index)
         else:
             runs.append([index])
-    return ",".join("-".join(map(str, run)) for run in runs)
+    return ",".join(
+        f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs
+    )
 
 
 def read(text: str) -> set[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from mooring.embedded.wire import Json
 
@@ -11,18 +11,17 @@ from .claiming import Claiming
 from .cluster import Cluster
 from .controller import Concerns, Controller
 from .items import PodItem
-from .job_outcome import INDEX, Counts, Tally, finish, new_status, outcome, time_of
-from .ownership import is_managed_by, pod_of
-from .ranking import least_missed
+from .job_counts import Counts, Tally
+from .job_outcome import Outcome, ending, finish, new_status, outcome, time_of
+from .job_pods import delay_after, due_indexes, indexed_pod, new_pods, surplus
+from .pod_keeping import PodKeeper
+from .recording import Recorder
 from .replica_sets import ROUND
 from .statuses import condition_of
 
 JOBS = "jobs.batch"
 
-# A pod that failed is replaced after this time, and each further one after twice the last.
-_FIRST_DELAY_SECONDS = 10
-_LONGEST_DELAY_SECONDS = 600
-_MOST_DOUBLINGS = 10
+_OURS = "kubernetes.io/job-controller"
 
 
 class Jobs(Controller):
@@ -31,6 +30,8 @@ class Jobs(Controller):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self._claiming = Claiming(cluster, JOBS, PODS)
+        self._recorder = Recorder(cluster, "job-controller")
+        self._keeper = PodKeeper(cluster, self._recorder)
         #: Pods that are gone count on, by uid of the job.
         self._tallies: dict[str, Tally] = {}
 
@@ -41,21 +42,19 @@ class Jobs(Controller):
         item = self.cluster.read(JOBS, key)
         if item is None or "deletionTimestamp" in item["metadata"]:
             return None
-        ended = _ended(item)
+        if item["spec"].get("managedBy", _OURS) != _OURS:
+            return None
+        ended = ending(item)
         if ended:
             return self._expire(item, ended)
         self._claiming.settle(item, key)
-        counts = self._counts(item)
-        told = outcome(item, counts, self.cluster.now)
+        counts, tally = self._count(item)
+        told = outcome(item, counts, tally, self.cluster.now)
         if told is not None:
-            self._remove(item, counts.active)
-            self.cluster.cache.catch_up()
-            status = finish(item, self._counts(item), told, self.cluster.now_text)
-            self.cluster.set_status(JOBS, item, status)
-            return 0.0
-        more, again = self._scale(item, counts)
-        self.cluster.cache.catch_up()
-        status = new_status(item, self._counts(item), self.cluster.now_text)
+            return self._end(item, counts, told)
+        more, again = self._scale(item, counts, tally)
+        status = self._status(item)
+        self._tell_suspension(item, status)
         self.cluster.set_status(JOBS, item, status)
         return 0.0 if more else _soonest(again, _deadline(item, status, self.cluster.now))
 
@@ -73,61 +72,74 @@ class Jobs(Controller):
                 tally.count_gone(seen.before)
         yield from self._claiming.dependent_seen(seen)
 
-    def _counts(self, item: Json) -> Counts:
+    def _count(self, item: Json) -> tuple[Counts, Tally]:
         uid = item["metadata"]["uid"]
-        pods = [pod for pod in self.cluster.cache.pods_of(uid) if is_managed_by(pod, uid)]
+        pods = self.cluster.cache.pods_of(uid)
         if uid not in self._tallies:
-            self._tallies[uid] = Tally.since(item.get("status") or {}, pods)
-        return Counts.of(item, pods, self._tallies[uid])
+            self._tallies[uid] = Tally.since(item, pods)
+        tally = self._tallies[uid]
+        return Counts.of(item, pods, tally), tally
 
-    def _scale(self, item: Json, counts: Counts) -> tuple[bool, float | None]:
+    def _status(self, item: Json) -> Json:
+        """What there is to say after what was done."""
+        self.cluster.cache.catch_up()
+        return new_status(item, *self._count(item), self.cluster.now_text)
+
+    def _scale(self, item: Json, counts: Counts, tally: Tally) -> tuple[bool, float | None]:
         """Makes or removes pods; whether there is more to do, and when to look again."""
-        wanted = 0 if item["spec"].get("suspend") else counts.wanted
-        missing = wanted - len(counts.active)
-        if missing < 0:
-            surplus = least_missed(counts.active, self.cluster.now)[: min(-missing, ROUND)]
-            self._remove(item, surplus)
-            return -missing > ROUND, None
-        delay = self._delay(counts) if missing else 0.0
-        if not missing or delay > 0:
-            return False, delay or None
-        for pod in self._pods(item, counts, min(missing, ROUND)):
-            self.cluster.create(PODS, item["metadata"]["namespace"], pod)
-        return missing > ROUND, None
+        now = self.cluster.now
+        going = surplus(item, counts, now)
+        if going:
+            # They did nothing wrong, so they do not count as failures.
+            tally.spare(going[:ROUND])
+            self._remove(item, going[:ROUND])
+            return len(going) > ROUND, None
+        if counts.missing <= 0:
+            return False, None
+        if tally.judge.limit_per_index is not None:
+            due, again = due_indexes(counts, tally, now)
+        else:
+            again = delay_after(counts.failed_lately, counts.last_failure, now) or None
+            due = [] if again else counts.open_indexes[: counts.missing]
+        pods: Iterable[Json]
+        if counts.completed is not None:
+            pods = (indexed_pod(item, index, tally) for index in due[:ROUND])
+        else:
+            pods = new_pods(item, 0 if again else min(counts.missing, ROUND))
+        for pod in pods:
+            self._keeper.create(item, pod)
+        return counts.missing > ROUND and not again, again
 
-    def _pods(self, item: Json, counts: Counts, number: int) -> Iterator[Json]:
-        template = item["spec"]["template"]
-        if counts.completed is None:
-            yield from (pod_of(item, template) for _ in range(number))
-            return
-        for index in counts.open_indexes[:number]:
-            pod = pod_of(item, template)
-            metadata = pod["metadata"]
-            metadata["generateName"] = f"{item['metadata']['name']}-{index}-"
-            for field in ("labels", "annotations"):
-                metadata[field] = {**(metadata.get(field) or {}), INDEX: str(index)}
-            pod["spec"].setdefault("hostname", f"{item['metadata']['name']}-{index}")
-            yield pod
+    def _end(self, item: Json, counts: Counts, told: Outcome) -> float | None:
+        """Removes what still runs; once nothing does, the job has ended."""
+        self._remove(item, counts.active)
+        before = item.get("status") or {}
+        status = finish(self._status(item), told, self.cluster.now_text)
+        self.cluster.set_status(JOBS, item, status)
+        kind, reason, message = told
+        if not condition_of(status, kind) or condition_of(before, kind):
+            return None
+        if kind == "Complete":
+            self._recorder.tell(item, "Completed", "Job completed")
+        else:
+            self._recorder.tell(item, reason, message, "Warning")
+        return 0.0
 
     def _remove(self, item: Json, pods: list[PodItem]) -> None:
-        """Removes pods that did nothing wrong, so that they do not count as failures."""
-        self._tallies[item["metadata"]["uid"]].spare(pods)
         for pod in pods:
-            self.cluster.delete(pod)
+            self._keeper.delete(item, pod)
 
-    def _delay(self, counts: Counts) -> float:
-        if not counts.failed_lately:
-            return 0.0
-        doublings = min(counts.failed_lately - 1, _MOST_DOUBLINGS)
-        seconds = min(_FIRST_DELAY_SECONDS * 2**doublings, _LONGEST_DELAY_SECONDS)
-        return max(counts.last_failure + seconds - self.cluster.now, 0.0)
+    def _tell_suspension(self, item: Json, status: Json) -> None:
+        before = condition_of(item.get("status") or {}, "Suspended")
+        after = condition_of(status, "Suspended")
+        if before.get("status") != after.get("status"):
+            # Without "Job" this is how the events are called, too.
+            self._recorder.tell(item, after["reason"].removeprefix("Job"), after["message"])
 
     def _expire(self, item: Json, ended: Json) -> float | None:
         """A job that has ended goes after a while, if it says so."""
         uid = item["metadata"]["uid"]
-        if uid in self._tallies:
-            status = new_status(item, self._counts(item), self.cluster.now_text)
-            self.cluster.set_status(JOBS, item, status)
+        self._tallies.pop(uid, None)
         lives = item["spec"].get("ttlSecondsAfterFinished")
         if lives is None:
             return None
@@ -136,15 +148,6 @@ class Jobs(Controller):
             return left
         self.cluster.delete(self.cluster.cache.by_uid[uid])
         return None
-
-
-def _ended(item: Json) -> Json | None:
-    status = item.get("status") or {}
-    for kind in ("Complete", "Failed"):
-        condition = condition_of(status, kind)
-        if condition.get("status") == "True":
-            return condition
-    return None
 
 
 def _deadline(item: Json, status: Json, now: float) -> float | None:

@@ -32,6 +32,7 @@ class _Container(Wire, frozen=True):
 
 class _Status(Wire, frozen=True):
     container_statuses: tuple[_Container, ...] | None = None
+    init_container_statuses: tuple[_Container, ...] | None = None
 
 
 class _Pod(Wire, frozen=True):
@@ -52,6 +53,13 @@ def least_missed(
     beside = pods if related is None else related
     crowd = Counter(pod.node for pod in beside if pod.active)
     return sorted(pods, key=lambda pod: _rank(pod, crowd[pod.node], now))
+
+
+def restarts_of(pod: PodItem) -> int:
+    """How often containers of a pod were restarted, all together."""
+    status = _read(pod.entry.body).status
+    containers = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    return sum(each.restart_count for each in containers)
 
 
 def _rank(pod: PodItem, beside: int, now: float) -> tuple[Any, ...]:

@@ -145,13 +145,15 @@ class Jobs(Templated):
     def default_spec(self, item: Json, spec: Json) -> None:
         if spec.get("parallelism") is None and spec.get("completions") is None:
             spec["completions"] = 1
+        # With a limit for each index, or rules for failures, other values are meant.
+        per_index, ruled = spec.get("backoffLimitPerIndex"), spec.get("podFailurePolicy")
         fill(
             spec,
-            backoffLimit=6,
+            backoffLimit=6 if per_index is None else 2**31 - 1,
             completionMode="NonIndexed",
             manualSelector=False,
             parallelism=1,
-            podReplacementPolicy="TerminatingOrFailed",
+            podReplacementPolicy="TerminatingOrFailed" if ruled is None else "Failed",
             suspend=False,
         )
 
