@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from mooring.embedded.hollow.heartbeats import Heartbeats
 from mooring.embedded.hollow.node_statuses import ready_status
-from mooring.embedded.hollow.settings import HollowSettings
+from mooring.embedded.hollow.settings import KUBELET, HollowSettings
 from mooring.embedded.wire import Json
 from tests.embedded.hollow.cluster import HollowCluster
 
@@ -18,6 +20,15 @@ def _set_ready(cluster: HollowCluster, name: str, status: str) -> None:
         for each in node["status"]["conditions"]:
             if each["type"] == "Ready":
                 each["status"] = status
+        return node
+
+    cluster.api.edit(cluster.api.kinds["nodes"], "", name, change)
+    cluster.settle()
+
+
+def _annotate(cluster: HollowCluster, name: str, annotations: Json) -> None:
+    def change(node: Json) -> Json:
+        node["metadata"]["annotations"] = annotations
         return node
 
     cluster.api.edit(cluster.api.kinds["nodes"], "", name, change)
@@ -96,10 +107,63 @@ def test_many_nodes_renew_more_rarely(nodes: int, interval: float) -> None:
     assert most <= 51
 
 
-def test_a_clock_that_is_set_back_or_stood_still_for_long() -> None:
-    beats = Heartbeats(HollowSettings(), 100.0)
-    beats.add("a")
+def test_a_clock_that_was_set_back_owes_nothing() -> None:
+    beats = Heartbeats(HollowSettings(lease_seconds=10), 100.0)
+    for name in "ab":
+        beats.add(name)
+    assert beats.due(104.0) == []
 
+    # What was owed before is still owed, no less and no more.
     assert beats.due(50.0) == []
-    assert beats.due(100_000.0) == ["a"]
+    assert beats.due(50.9) == []
+    assert beats.due(51.1) == ["a"]
+
+
+def test_nobody_is_owed_more_than_one_renewal() -> None:
+    beats = Heartbeats(HollowSettings(lease_seconds=10), 0.0)
+    for name in "ab":
+        beats.add(name)
+
+    # Time enough for ten thousand.
+    assert beats.due(100_000.0) == ["a", "b"]
     assert beats.due(100_001.0) == []
+    assert beats.due(100_005.1) == ["a"]
+
+
+def test_a_node_whose_kubelet_is_stopped_falls_silent() -> None:
+    cluster = HollowCluster()
+    cluster.node()
+    _annotate(cluster, "n", {KUBELET: "stopped"})
+    (before,) = _renewed(cluster)
+    cluster.wait(100)
+
+    # Others say of it what they like.
+    _set_ready(cluster, "n", "Unknown")
+    assert _renewed(cluster) == [before]
+    assert ready_status(cluster.listed("nodes")[0]) == "Unknown"
+
+    _annotate(cluster, "n", {})
+    (after,) = _renewed(cluster)
+    assert after > before
+    assert ready_status(cluster.listed("nodes")[0]) == "True"
+
+
+def test_a_node_that_was_stopped_from_the_start_has_a_lease_that_runs_out() -> None:
+    cluster = HollowCluster()
+    cluster.node(annotations={KUBELET: "stopped"})
+    before = _renewed(cluster)
+    cluster.wait(100)
+
+    assert len(before) == 1
+    assert _renewed(cluster) == before
+
+
+def test_kubelets_that_start_anew_renew_the_leases_that_they_find() -> None:
+    before = HollowCluster()
+    before.node()
+    (old,) = _renewed(before)
+
+    after = HollowCluster(before.api.store, before.now + timedelta(hours=1))
+
+    (new,) = _renewed(after)
+    assert new > old

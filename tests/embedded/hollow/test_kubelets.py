@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.hollow.settings import COEXIST_GATE, EXIT_CODE, RUN_SECONDS
+from mooring.embedded.hollow.settings import COEXIST_GATE, EXIT_CODE, KUBELET, RUN_SECONDS
 from mooring.embedded.options import Write
 from tests.embedded.hollow.cluster import HollowCluster
 
@@ -287,3 +287,73 @@ def test_a_pod_that_was_replaced_while_nobody_looked() -> None:
     assert cluster.phase("a") == "Pending"
     cluster.wait(50)
     assert cluster.phase("a") == "Running"
+
+
+def _stop_kubelet(cluster: HollowCluster, stopped: bool) -> None:
+    def change(node: dict[str, Any]) -> dict[str, Any]:
+        node["metadata"]["annotations"] = {KUBELET: "stopped"} if stopped else {}
+        return node
+
+    cluster.api.edit(cluster.api.kinds["nodes"], "", "n", change)
+    cluster.settle()
+
+
+def test_on_a_stopped_node_nothing_begins_ends_or_goes() -> None:
+    cluster = HollowCluster(run_seconds=10)
+    cluster.node()
+    cluster.pod("runs", restartPolicy="Never")
+    cluster.pod("deleted")
+    _stop_kubelet(cluster, True)
+    cluster.pod("late")
+    cluster.delete("deleted")
+    cluster.wait(100)
+    assert [cluster.phase(name) for name in ("runs", "deleted", "late")] == [
+        "Running",
+        "Running",
+        "Pending",
+    ]
+
+    _stop_kubelet(cluster, False)
+    cluster.wait(2)
+    # What ran has run on meanwhile, to its end.
+    assert [cluster.phase(name) for name in ("runs", "deleted", "late")] == [
+        "Succeeded",
+        "",
+        "Running",
+    ]
+
+
+def _give_up(cluster: HollowCluster, name: str) -> None:
+    pod = cluster.show(name)
+    for each in pod["status"]["conditions"]:
+        if each["type"] == "Ready":
+            each["status"] = "False"
+    cluster.api.update_status(cluster.api.kinds["pods"], "default", name, pod, Write())
+
+
+def test_pods_of_a_node_that_comes_back_are_ready_again() -> None:
+    cluster = HollowCluster()
+    cluster.node()
+    cluster.pod("a")
+    _stop_kubelet(cluster, True)
+    _give_up(cluster, "a")
+
+    _stop_kubelet(cluster, False)
+
+    assert _ready(cluster.show("a"))["Ready"] == "True"
+
+
+def test_pods_of_a_node_that_was_given_up_too_early_are_ready_again() -> None:
+    cluster = HollowCluster()
+    cluster.node()
+    cluster.pod("a")
+    _give_up(cluster, "a")
+    cluster.settle()
+    assert _ready(cluster.show("a"))["Ready"] == "False"
+    node = cluster.listed("nodes")[0]
+    for each in node["status"]["conditions"]:
+        each["status"] = "Unknown"
+    cluster.api.edit(cluster.api.kinds["nodes"], "", "n", lambda _: node)
+    cluster.settle()
+
+    assert _ready(cluster.show("a"))["Ready"] == "True"

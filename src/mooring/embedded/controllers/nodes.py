@@ -14,6 +14,7 @@ from .cache import NODES, PODS, Seen
 from .cluster import Cluster
 from .controller import Concerns, Controller, own_key
 from .items import ENDED, NodeItem, PodItem
+from .recording import Recorder
 
 # How long pods of a node that is not there are left alone: it may be about to come.
 _QUARANTINE_SECONDS = 40
@@ -40,6 +41,7 @@ class Nodes(Controller):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
+        self._recorder = Recorder(cluster, "taint-eviction-controller")
         self._missing_since: dict[str, float] = {}
 
     def concerns(self) -> Mapping[str, Concerns]:
@@ -88,11 +90,16 @@ class Nodes(Controller):
                 continue
             left = max(_tainted_since(taints, now), pod.created) + stays - now
             if left <= 0:
-                message = "Taint manager: deleting due to NoExecute taint"
-                self.cluster.disrupt(pod, "DeletionByTaintManager", message)
+                self._remove(pod)
             elif next_goes is None or left < next_goes:
                 next_goes = left
         return next_goes
+
+    def _remove(self, pod: PodItem) -> None:
+        message = f"Marking for deletion Pod {pod.key}"
+        self._recorder.tell(pod.entry.object, "TaintManagerEviction", message)
+        message = "Taint manager: deleting due to NoExecute taint"
+        self.cluster.disrupt(pod, "DeletionByTaintManager", message)
 
     def _clear(self, node: str) -> float | None:
         """Removes the pods of a node that is not there: nobody else will."""

@@ -17,6 +17,7 @@ from .deployments import Deployments
 from .emptying import Emptying
 from .garbage import Garbage
 from .jobs import Jobs
+from .node_monitor import NodeMonitor
 from .nodes import Nodes
 from .replica_sets import ReplicaSets
 from .stateful_sets import StatefulSets
@@ -32,6 +33,7 @@ CONTROLLERS: tuple[type[Controller], ...] = (
     DaemonSets,
     Jobs,
     Budgets,
+    NodeMonitor,
     Nodes,
     Volumes,
     Claims,

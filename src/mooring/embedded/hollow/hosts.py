@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from mooring.embedded.api import Api
 from mooring.embedded.tables import Entry
@@ -14,7 +15,7 @@ from mooring.objects.pod import Pod
 
 from .heartbeats import Heartbeats
 from .node_statuses import LEASES, lease, ready_status, renew, report_ready
-from .settings import COEXIST_GATE, HollowSettings
+from .settings import COEXIST_GATE, KUBELET, HollowSettings
 
 _READ = reader("Node")
 
@@ -26,7 +27,19 @@ class Host:
     node: Node
     address: str
     coexists: bool
+    #: Whether its kubelet is stopped.
+    stopped: bool
     pods: dict[str, Pod] = field(default_factory=dict)
+
+
+class Taken(Enum):
+    """What became of a node that was taken."""
+
+    KNOWN = auto()
+    NEW = auto()
+    #: Somebody had given up on it.
+    HEARD_AGAIN = auto()
+    STOPPED = auto()
 
 
 class Hosts:
@@ -60,32 +73,36 @@ class Hosts:
         self._written.pop(name, None)
         self._heartbeats.remove(name)
 
-    def take(self, entry: Entry) -> bool:
-        """Takes a node as it is now; whether it is a new one."""
+    def take(self, entry: Entry) -> Taken:
+        """Takes a node as it is now; one that is stopped is not kept."""
         name = entry.name
         if self._written.get(name) == entry.version:
-            return False
+            return Taken.KNOWN
         known, item = self._hosts.get(name), entry.object
         host = self._read(entry, item)
+        if host.stopped:
+            # Others know by its lease that it has fallen silent.
+            self._make_lease(name, host.node.uid)
+            return Taken.STOPPED
         if known is not None:
             host.pods = known.pods
         self._hosts[name] = host
         # What others say of a node stays, except that nobody has heard of it.
-        if ready_status(item) == "Unknown" or (known is None and ready_status(item) != "True"):
+        silent = ready_status(item) == "Unknown"
+        if silent or (known is None and ready_status(item) != "True"):
             self._report(name, item)
-        if known is None:
-            self._make_lease(name, host.node.uid)
-        return known is None
+        if known is not None:
+            return Taken.HEARD_AGAIN if silent else Taken.KNOWN
+        if not self._make_lease(name, host.node.uid):
+            self._renew(name)
+        self._heartbeats.add(name)
+        return Taken.NEW
 
     def renew(self, now: float) -> None:
         """Renews the leases that are due."""
-        names = self._heartbeats.due(now)
-        moment, interval = self._api.clock(), self._heartbeats.interval
-        for name in names:
-            if self._api.find(self._leases, LEASES, name) is None:
-                self._make_lease(name, self._hosts[name].node.uid)
-                continue
-            self._api.edit(self._leases, LEASES, name, lambda item: renew(item, moment, interval))
+        for name in self._heartbeats.due(now):
+            if not self._make_lease(name, self._hosts[name].node.uid):
+                self._renew(name)
 
     def _read(self, entry: Entry, item: Json) -> Host:
         node: Node = _READ.build(_READ.one.decode(entry.body))
@@ -93,14 +110,21 @@ class Hosts:
         coexists = self._settings.coexist if gate is None else gate == "true"
         addresses = (item.get("status") or {}).get("addresses") or ()
         internal = (each["address"] for each in addresses if each["type"] == "InternalIP")
-        return Host(node, next(internal, "127.0.0.1"), coexists)
+        stopped = node.annotations.get(KUBELET) == "stopped"
+        return Host(node, next(internal, "127.0.0.1"), coexists, stopped)
 
     def _report(self, name: str, item: Json) -> None:
         report_ready(item, now_text(self._api.clock()))
         self._written[name] = self._api.edit(self._nodes, "", name, lambda _: item).version
 
-    def _make_lease(self, name: str, uid: str) -> None:
-        self._heartbeats.add(name)
-        if self._api.find(self._leases, LEASES, name) is None:
-            made = renew(lease(name, uid), self._api.clock(), self._heartbeats.interval)
-            self._api.create(self._leases, LEASES, made)
+    def _make_lease(self, name: str, uid: str) -> bool:
+        """Makes the lease of a node, unless there is one."""
+        if self._api.find(self._leases, LEASES, name) is not None:
+            return False
+        made = renew(lease(name, uid), self._api.clock(), self._heartbeats.interval)
+        self._api.create(self._leases, LEASES, made)
+        return True
+
+    def _renew(self, name: str) -> None:
+        moment, interval = self._api.clock(), self._heartbeats.interval
+        self._api.edit(self._leases, LEASES, name, lambda item: renew(item, moment, interval))

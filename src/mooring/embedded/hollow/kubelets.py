@@ -6,26 +6,21 @@ Nothing here waits. Whoever runs this tells what has happened, and comes back wh
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import partial
 
 import msgspec
 
 from mooring.embedded.api import Api
-from mooring.embedded.deleting import delete
-from mooring.embedded.options import Delete
 from mooring.embedded.tables import Entry
-from mooring.embedded.wire import Json, now_text
-from mooring.objects.coexist import Refusal
 from mooring.objects.decode import reader
 from mooring.objects.pod import Pod
 
 from .admission import admit
-from .hosts import Host, Hosts
-from .lives import Life, life_of
-from .pod_statuses import TERMINATED, end, exceed_deadline, reject, run
+from .hosts import Host, Hosts, Taken
+from .lives import Life, is_ready, life_of
+from .pod_statuses import end, exceed_deadline, report_ready, run
+from .pod_writing import PodWriter
 from .settings import HollowSettings
 from .timers import Timers
 
@@ -64,9 +59,10 @@ class Kubelets:
         self.hosts = Hosts(api, settings)
         self._api = api
         self._settings = settings
-        self._kind = api.kinds["pods"]
-        self._node_at = self._kind.position("spec.nodeName") or 0
-        self._phase_at = self._kind.position("status.phase") or 0
+        self._pods = PodWriter(api)
+        pods = api.kinds["pods"]
+        self._node_at = pods.position("spec.nodeName") or 0
+        self._phase_at = pods.position("status.phase") or 0
         self._kept: dict[str, Kept] = {}
         #: Pods bound to nodes that are not there (yet), by node.
         self._homeless: dict[str, set[str]] = {}
@@ -80,12 +76,17 @@ class Kubelets:
 
     def take_node(self, entry: Entry, *, gone: bool) -> None:
         """A node came, changed or went."""
-        if gone:
+        taken = Taken.STOPPED if gone else self.hosts.take(entry)
+        if taken is Taken.STOPPED:
             self._lose(entry.name)
-        elif self.hosts.take(entry):
-            waiting = [self._find(key) for key in sorted(self._homeless.pop(entry.name, ()))]
+        elif taken is Taken.NEW:
+            waiting = [self._pods.find(key) for key in sorted(self._homeless.pop(entry.name, ()))]
             for pod in self.running_first([pod for pod in waiting if pod is not None]):
                 self.take_pod(pod, gone=False)
+        elif taken is Taken.HEARD_AGAIN:
+            host = self.hosts.find(entry.name)
+            for key in list(host.pods) if host is not None else ():
+                self._report_running(key, self._kept[key])
 
     def take_pod(self, entry: Entry, *, gone: bool) -> None:
         """A pod came, changed or went."""
@@ -142,16 +143,17 @@ class Kubelets:
         key = entry.key
         if life.is_finished or (life.grace is not None and not life.is_running):
             if life.grace is not None:
-                self._let_go(key, life.uid)
+                self._pods.let_go(key, life.uid)
             return
         if not life.is_running:
             refusal = admit(pod, host.node, host.pods.values(), coexists=host.coexists)
             if refusal is not None:
-                self._reject(key, life.uid, host, refusal)
+                self._pods.reject(key, life.uid, host.node.name, refusal)
                 return
         host.pods[key] = pod
         kept = self._kept[key] = Kept(life.uid, host, life, entry.version)
         if life.is_running:
+            self._report_running(key, kept)
             self._look_ahead(key, kept)
         elif self._settings.start_seconds:
             self._after(key, self._settings.start_seconds, Turn.START)
@@ -165,7 +167,7 @@ class Kubelets:
         if life.is_finished:
             self._forget(entry.key)
             if life.grace is not None:
-                self._let_go(entry.key, life.uid)
+                self._pods.let_go(entry.key, life.uid)
         elif life.grace is not None:
             self._look_ahead(entry.key, kept)
 
@@ -187,57 +189,37 @@ class Kubelets:
             self._timers.set(key, since + seconds, Turn.END)
 
     def _take_turn(self, key: str, turn: Turn) -> None:
-        kept, now = self._kept[key], now_text(self._api.clock())
+        kept, now = self._kept[key], self._pods.now
         match turn:
             case Turn.START:
                 self._start(key, kept)
             case Turn.END:
                 code = kept.life.exit_code
-                self._write(key, kept.uid, lambda pod: end(pod, code, now))
+                self._pods.write(key, kept.uid, lambda pod: end(pod, code, now))
                 self._forget(key)
             case Turn.DEADLINE:
-                self._write(key, kept.uid, lambda pod: exceed_deadline(pod, now))
+                self._pods.write(key, kept.uid, lambda pod: exceed_deadline(pod, now))
                 self._forget(key)
             case Turn.STOP:
                 self._forget(key)
-                self._let_go(key, kept.uid)
+                self._pods.let_go(key, kept.uid)
 
     def _start(self, key: str, kept: Kept) -> None:
-        now = now_text(self._api.clock())
-        entry = self._write(key, kept.uid, lambda pod: run(pod, kept.host.address, now))
+        now = self._pods.now
+        entry = self._pods.write(key, kept.uid, lambda pod: run(pod, kept.host.address, now))
         if entry is not None:
             kept.version = entry.version
             self._look_ahead(key, kept)
 
-    def _reject(self, key: str, uid: str, host: Host, refusal: Refusal) -> None:
-        now = now_text(self._api.clock())
-        entry = self._write(key, uid, partial(reject, refusal=refusal, now=now))
-        if entry is not None:
-            event = _rejection(entry, uid, host, refusal, now)
-            self._api.create(self._api.kinds["events"], entry.namespace, event)
-
-    def _let_go(self, key: str, uid: str) -> None:
-        """Tells that a pod that is being deleted has ended, so that it can go."""
-        now = now_text(self._api.clock())
-        entry = self._write(key, uid, lambda pod: _interrupt(pod, now))
-        if entry is not None:
-            options = Delete(grace_seconds=0, uid=uid)
-            delete(self._api, self._kind, entry.namespace, entry.name, options)
-
-    def _write(self, key: str, uid: str, change: Callable[[Json], None]) -> Entry | None:
-        """Writes the status of a pod; None if it is gone, or another has its name."""
-        entry = self._find(key)
-        if entry is None:
-            return None
-        item = entry.object
-        if item["metadata"]["uid"] != uid:
-            return None
-        change(item)
-        return self._api.edit(self._kind, entry.namespace, entry.name, lambda _: item)
-
-    def _find(self, key: str) -> Entry | None:
-        namespace, _, name = key.rpartition("/")
-        return self._api.find(self._kind, namespace, name)
+    def _report_running(self, key: str, kept: Kept) -> None:
+        """Contradicts who has given up on a pod that runs."""
+        entry = self._pods.find(key)
+        if entry is None or not kept.life.is_running or is_ready(entry.body):
+            return
+        now = self._pods.now
+        written = self._pods.write(key, kept.uid, lambda pod: report_ready(pod, now))
+        if written is not None:
+            kept.version = written.version
 
     def _after(self, key: str, seconds: float, turn: Turn) -> None:
         self._timers.set(key, self._api.clock().timestamp() + seconds, turn)
@@ -257,32 +239,3 @@ class Kubelets:
             self._forget(key)
         if keys:
             self._homeless.setdefault(node, set()).update(keys)
-
-
-def _interrupt(pod: Json, now: str) -> None:
-    if pod["status"].get("phase") not in ("Succeeded", "Failed"):
-        end(pod, TERMINATED, now)
-
-
-def _rejection(entry: Entry, uid: str, host: Host, refusal: Refusal, now: str) -> Json:
-    """The event that tells of a rejection."""
-    return {
-        "metadata": {"generateName": f"{entry.name[:200]}."},
-        "involvedObject": {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": entry.namespace,
-            "name": entry.name,
-            "uid": uid,
-            "resourceVersion": str(entry.version),
-        },
-        "reason": refusal.reason,
-        "message": refusal.message,
-        "type": "Warning",
-        "count": 1,
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "source": {"component": "kubelet", "host": host.node.name},
-        "reportingComponent": "kubelet",
-        "reportingInstance": host.node.name,
-    }

@@ -74,7 +74,27 @@ class Life(Wire, frozen=True):
         return settings.run_seconds if asked is None else asked
 
 
+class _Condition(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class _Told(Wire, frozen=True):
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Pod(Wire, frozen=True):
+    status: _Told = _Told()
+
+
 life_of = msgspec.json.Decoder(Life).decode
+_told_of = msgspec.json.Decoder(_Pod).decode
+
+
+def is_ready(body: bytes) -> bool:
+    """Whether a pod is said to be ready; asked of few, so not part of every life."""
+    conditions = _told_of(body).status.conditions
+    return any((each.type, each.status) == ("Ready", "True") for each in conditions)
 
 
 def _number(annotations: Mapping[str, str] | None, key: str) -> float | None:

@@ -33,8 +33,15 @@ def run(pod: Json, host_ip: str, now: str) -> None:
     starting = spec.get("initContainers")
     if starting:
         status["initContainerStatuses"] = [_after_start(each, now) for each in starting]
-    for kind in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"):
+    for kind in ("PodReadyToStartContainers", "Initialized"):
         set_condition(status, now, type=kind, status="True")
+    report_ready(pod, now)
+
+
+def report_ready(pod: Json, now: str) -> None:
+    """The pod serves."""
+    for kind in ("Ready", "ContainersReady"):
+        set_condition(pod["status"], now, type=kind, status="True")
 
 
 def end(pod: Json, exit_code: int, now: str) -> None:

@@ -11,6 +11,9 @@ EXIT_CODE = "hollow.mooring.dev/exit-code"
 #: On a node: the gate of the coexist policy of its kubelet, "true" or "false".
 COEXIST_GATE = "hollow.mooring.dev/coexist-policy"
 
+#: On a node: "stopped" stops its kubelet. The node falls silent; what runs there runs on.
+KUBELET = "hollow.mooring.dev/kubelet"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HollowSettings:
