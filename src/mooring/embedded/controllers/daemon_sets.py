@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from mooring.embedded.wire import Json
@@ -12,28 +11,18 @@ from .cache import NODES, PODS, Seen
 from .claiming import Claiming
 from .cluster import Cluster
 from .controller import Concerns, Controller
+from .daemon_rolling import Measure, Round, plan
 from .daemons import Daemon, target_of
-from .items import ENDED, NodeItem, PodItem
+from .items import NodeItem, PodItem
 from .ownership import pod_of
+from .pod_keeping import PodKeeper
+from .recording import Recorder
 from .replica_sets import ROUND
 from .revisions import REVISION_LABEL, Revisions, pod_template
-from .statuses import next_availability, share, without_zeros
+from .statuses import next_availability, without_zeros
 from .templates import with_label
 
 DAEMON_SETS = "daemonsets.apps"
-
-
-@dataclass(slots=True)
-class Round:
-    """The pods of a set by node, and what is to be done about them."""
-
-    #: The nodes that should have a pod, in order.
-    wanted: list[str]
-    #: The nodes that keep a pod which they would not get today.
-    tolerant: set[str]
-    pods: dict[str, list[PodItem]]
-    create: list[str] = field(default_factory=list)
-    remove: list[PodItem] = field(default_factory=list)
 
 
 class DaemonSets(Controller):
@@ -42,6 +31,7 @@ class DaemonSets(Controller):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self._claiming = Claiming(cluster, DAEMON_SETS, PODS)
+        self._keeper = PodKeeper(cluster, Recorder(cluster, "daemonset-controller"))
 
     def concerns(self) -> Mapping[str, Concerns]:
         return {
@@ -56,13 +46,11 @@ class DaemonSets(Controller):
             return None
         self._claiming.settle(item, key)
         revisions = Revisions.of(self.cluster, item)
-        at = self._round(item)
-        self._find_missing(at)
-        if not at.create and not at.remove:
-            self._find_outdated(item, at, revisions.present_hash)
+        at, present = self._round(item), revisions.present_hash
+        plan(at, Measure.of(item["spec"], present, len(at.wanted), self.cluster.now))
         self._perform(item, at, revisions)
         self.cluster.cache.catch_up()
-        again = self._report(item, revisions.present_hash)
+        again = self._report(item, present)
         pods = self.cluster.cache.pods_of(item["metadata"]["uid"])
         in_use = {pod.labels.get(REVISION_LABEL, "") for pod in pods}
         revisions.forget(in_use, item["spec"].get("revisionHistoryLimit", 10))
@@ -88,59 +76,23 @@ class DaemonSets(Controller):
             pods.setdefault(pod.node or target_of(pod), []).append(pod)
         return Round(wanted, tolerant, pods)
 
-    def _find_missing(self, at: Round) -> None:
-        for node in at.wanted:
-            pods = at.pods.get(node, [])
-            at.remove += [pod for pod in pods if pod.phase in ENDED and not pod.terminating]
-            alive = sorted((pod for pod in pods if pod.active), key=lambda pod: pod.created)
-            at.remove += alive[1:]
-            if not pods:
-                at.create.append(node)
-        for node, pods in at.pods.items():
-            if node not in at.tolerant:
-                at.remove += [pod for pod in pods if not pod.terminating]
-
-    def _find_outdated(self, item: Json, at: Round, present: str) -> None:
-        """Pods of an older version go, those that do nothing first, as many as may miss."""
-        strategy = item["spec"]["updateStrategy"]
-        if strategy["type"] != "RollingUpdate":
-            return
-        rolling, size = strategy.get("rollingUpdate") or {}, len(at.wanted)
-        allowed = share(rolling.get("maxUnavailable"), size, up=True)
-        surging = share(rolling.get("maxSurge"), size, up=True)
-        now, least = self.cluster.now, item["spec"].get("minReadySeconds", 0)
-        outdated, missing = [], 0
-        for node in at.wanted:
-            pods = at.pods.get(node, [])
-            fine = [pod for pod in pods if pod.active and pod.is_available(now, least)]
-            missing += not fine
-            outdated += [
-                pod for pod in pods if pod.active and pod.labels.get(REVISION_LABEL) != present
-            ]
-        idle = [pod for pod in outdated if not pod.is_available(now, least)]
-        rest = [pod for pod in outdated if pod.is_available(now, least)]
-        spare = max(allowed, surging, 1) - missing
-        at.remove += [*idle, *rest[: max(spare, 0)]]
-
     def _perform(self, item: Json, at: Round, revisions: Revisions) -> None:
         for pod in at.remove[:ROUND]:
-            self.cluster.delete(pod)
+            self._keeper.delete(item, pod)
         template = pod_template(item["spec"]["template"])
         labelled = with_label(template, REVISION_LABEL, revisions.present_hash)
         for node in at.create[:ROUND]:
             made = pod_of(item, labelled)
             Daemon.place(made["spec"], node)
-            self.cluster.create(PODS, item["metadata"]["namespace"], made)
+            self._keeper.create(item, made)
 
     def _report(self, item: Json, present: str) -> float | None:
         at, now = self._round(item), self.cluster.now
         least: int = item["spec"].get("minReadySeconds", 0)
         wanted = set(at.wanted)
-        placed = {
-            node: next((pod for pod in at.pods.get(node, ()) if pod.active), None)
-            for node in at.wanted
-        }
-        running = [pod for pod in placed.values() if pod is not None]
+        # Of two pods on a node the one that was there first counts.
+        placed = [at.active(node) for node in at.wanted]
+        running = [active[0] for active in placed if active]
         available = sum(pod.is_available(now, least) for pod in running)
         counts = {
             "updatedNumberScheduled": sum(
