@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster import Change, Nodes, Scope
+from mooring.cluster import Change, Nodes, RowFacts, Scope
 from mooring.engine.pod_class import PodClass
 from mooring.framework.plugin import Reduction, Rescore
 from mooring.objects.coexist import is_exclusive
@@ -87,6 +87,10 @@ def watches_no_terms(patch: Patch) -> None:
     )
 
 
+def figures_without_requests(patch: Patch) -> None:
+    patch.setattr(RowFacts, "figures", property(lambda self: tuple(self.allocatable)))
+
+
 def _nothing(pod: Pod, nodes: Nodes) -> Hashable:
     return None
 
@@ -106,6 +110,7 @@ def keeps_skipping(patch: Patch) -> None:
 MUTATIONS: dict[str, tuple[Mutation, int]] = {
     "room that is taken is not read": (reads(NodeResourcesFit, Change.REQUESTED), 0),
     "room that there is is not read": (reads(NodeResourcesFit, Change.ALLOCATABLE), 3),
+    "figures tell not what is requested": (figures_without_requests, 0),
     "balance is not read": (reads(NodeResourcesBalancedAllocation, Change.REQUESTED), 6),
     "taints are not read": (reads(TaintToleration, Change.TAINTS), 9),
     "labels of nodes are not read": (reads(NodeAffinity, Change.LABELS), 28),

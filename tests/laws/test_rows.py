@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import hypothesis.strategies as st
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from mooring.cluster import Cluster, check
+from mooring.cluster import Cluster, Figures, check
 from mooring.framework.plugin import MAX_SCORE, Plugin, Reduction, Rescore
 from mooring.objects.pod import Pod
+from tests.builders import node
 from tests.laws.answers import (
     EITHER,
     FILTERS,
     SCORES,
     NotAsked,
     build,
+    everything_said,
     filtered,
     prepare_filter,
     prepare_score,
@@ -25,6 +28,7 @@ from tests.laws.answers import (
 )
 from tests.strategies import clusters, columns_of, pods
 
+ALLOCATABLE = [node(cpu=cpu).allocatable for cpu in ("2", "4")]
 QUICK = settings(max_examples=20)
 filters = pytest.mark.parametrize("kind", FILTERS, ids=lambda kind: kind.name)
 scores = pytest.mark.parametrize("kind", SCORES, ids=lambda kind: kind.name)
@@ -89,6 +93,24 @@ def test_score(kind: type[Plugin], data: st.DataObject) -> None:
         assert answer in (Rescore.UNKNOWN, Rescore.UPDATED)
         if answer is Rescore.UPDATED:
             assert column[row] == score
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in EITHER if kind.reads_figures_only], ids=lambda kind: kind.name
+)
+@given(data=st.data())
+def test_rows_with_equal_figures_are_told_the_same(kind: type[Plugin], data: st.DataObject) -> None:
+    """Taints, labels and names may differ, and so may the pods that add up to the figures."""
+    made, asks = case(kind, data)
+    for row in made.nodes.rows.tolist():
+        has = data.draw(st.sampled_from(ALLOCATABLE))
+        made.put_node(msgspec.structs.replace(made.nodes.node(row), allocatable=has))
+    said = everything_said(build(kind), asks, made.nodes)
+
+    by_figures: dict[Figures, tuple[Any, ...]] = {}
+    for row in made.nodes.rows.tolist():
+        answer = said[made.nodes.name(row)]
+        assert by_figures.setdefault(made.nodes.facts(row).figures, answer) == answer
 
 
 @scores

@@ -11,7 +11,7 @@ from .extended import Admission, ExtendedCache, ExtendedResource, Handle, Handle
 from .extended_handles import ObjectPerNode
 from .informers import Informer
 from .nodes import Mask, Nodes, NodeView, Rows
-from .row_facts import RowFacts
+from .row_facts import Figures, RowFacts
 from .tally import PodMatch, Tally
 from .what_if import WhatIf
 
@@ -22,6 +22,7 @@ __all__ = [
     "Cluster",
     "ExtendedCache",
     "ExtendedResource",
+    "Figures",
     "Handle",
     "HandleRegistry",
     "Informer",

@@ -52,18 +52,16 @@ class ChangeLog:
     """Row changes in order. A generation is a position in the log."""
 
     def __init__(self, keep: int = 65_536) -> None:
+        #: How many changes there were: where in the log the next one goes.
+        self.generation = 0
         self._dropped = 0
         #: How many entries are worth keeping: whoever lags behind further starts anew.
         self.keep = keep
         self._entries: list[tuple[int, int]] = []
 
-    @property
-    def generation(self) -> int:
-        return self._dropped + len(self._entries)
-
     def note(self, row: int, kinds: int) -> None:
-        # Plain integers: combining flags of an enum takes many times as long.
-        self._entries.append((row, int(kinds)))
+        self._entries.append((row, kinds))
+        self.generation += 1
         if len(self._entries) > 2 * self.keep:
             self._trim()
 

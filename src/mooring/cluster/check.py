@@ -46,10 +46,13 @@ def check(cluster: Cluster) -> None:
 
 
 def _check_facts(nodes: Nodes, state: State) -> None:
-    for row, facts in state.facts.items():
-        for name in ("allocatable", "requested", "nonzero_requested"):
-            column = getattr(nodes, name)[:, row].tolist()
-            _same(f"facts of row {row}: {name}", getattr(facts, name), column)
+    kept = dict(state.facts)
+    state.facts.clear()
+    for row, facts in kept.items():
+        found = nodes.facts(row)
+        for name in ("allocatable", "requested", "nonzero_requested", "figures"):
+            _same(f"facts of row {row}: {name}", getattr(facts, name), getattr(found, name))
+    state.facts.update(kept)
 
 
 def _same(what: str, kept: Any, rebuilt: Any) -> None:

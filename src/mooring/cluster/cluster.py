@@ -16,7 +16,7 @@ from mooring.objects.workload import Namespace, Selecting
 
 from .changes import EVERYWHERE, Change, ChangeLog
 from .coexistence import coexistence_change, count_coexistence, nomination_change
-from .columns import NONZERO_CPU, NONZERO_MEMORY, Columns
+from .columns import FIRST_CLASS, NONZERO_CPU, NONZERO_MEMORY, Columns
 from .csi_nodes import CSINodeColumns
 from .extended import HandleRegistry
 from .extended_resources import ExtendedResources
@@ -36,6 +36,9 @@ from .volume_use import VolumeUse
 from .workloads import Workloads
 
 T = TypeVar("T", bound=Hashable)
+
+# The column that counts pods, which is there from the beginning.
+_PODS = FIRST_CLASS.index(PODS)
 
 # Of how many changes per row the log is kept, if that is more than it keeps anyway.
 _LOG_PER_ROW = 4
@@ -376,28 +379,35 @@ class Cluster:
 
     def _count_requests(self, held: Held, row: int, amount: int) -> None:
         columns = self._state.columns
-        changes = [(self._resource(name), amount * request) for name, request in held.requests]
-        changes.append((columns.resources[PODS], amount))
-        nonzero_cpu, nonzero_memory = held.nonzero_cpu_milli, held.nonzero_memory_bytes
+        for name, _ in held.requests:
+            if name not in columns.resources:
+                self._resource(name)
         facts = self._state.facts.get(row)
         if facts is None:
-            for at, change in changes:
-                columns.requested[at, row] += change
-            columns.nonzero_requested[NONZERO_CPU, row] += amount * nonzero_cpu
-            columns.nonzero_requested[NONZERO_MEMORY, row] += amount * nonzero_memory
+            self._count_in_columns(held, row, amount)
             return
         # Facts are kept up to date: plain numbers are added up faster than those of an array, and
         # whoever looks at the row next needs them.
-        known = facts.requested
-        for at, change in changes:
-            known[at] += change
-            columns.requested[at, row] = known[at]
-        nonzero = facts.nonzero_requested
-        nonzero[NONZERO_CPU] += amount * nonzero_cpu
-        nonzero[NONZERO_MEMORY] += amount * nonzero_memory
-        columns.nonzero_requested[NONZERO_CPU, row] = nonzero[NONZERO_CPU]
-        columns.nonzero_requested[NONZERO_MEMORY, row] = nonzero[NONZERO_MEMORY]
-        facts.derived.clear()
+        places, requested, known = columns.resources, columns.requested, facts.requested
+        for name, request in held.requests:
+            at = places[name]
+            known[at] = requested[at, row] = known[at] + amount * request
+        known[_PODS] = requested[_PODS, row] = known[_PODS] + amount
+        cpu, memory = facts.nonzero_requested
+        cpu += amount * held.nonzero_cpu_milli
+        memory += amount * held.nonzero_memory_bytes
+        facts.nonzero_requested[:] = cpu, memory
+        columns.nonzero_requested[NONZERO_CPU, row] = cpu
+        columns.nonzero_requested[NONZERO_MEMORY, row] = memory
+        facts.changed()
+
+    def _count_in_columns(self, held: Held, row: int, amount: int) -> None:
+        columns = self._state.columns
+        for name, request in held.requests:
+            columns.requested[columns.resources[name], row] += amount * request
+        columns.requested[_PODS, row] += amount
+        columns.nonzero_requested[NONZERO_CPU, row] += amount * held.nonzero_cpu_milli
+        columns.nonzero_requested[NONZERO_MEMORY, row] += amount * held.nonzero_memory_bytes
 
     def _resource(self, name: str) -> int:
         at = self._state.columns.resources.get(name)
@@ -434,7 +444,8 @@ class Cluster:
 
     def _note(self, row: int, kinds: int) -> None:
         self._state.facts.pop(row, None)
-        self.changes.note(row, kinds)
+        # Plain integers: combining flags of an enum takes many times as long.
+        self.changes.note(row, int(kinds))
 
     def _note_membership(self, row: int) -> None:
         self._note(row, Change.ALL)

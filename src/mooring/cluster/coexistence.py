@@ -22,6 +22,9 @@ _EXCLUSIVE, _ORDINARY = int(Change.EXCLUSIVE), int(Change.ORDINARY)
 
 def coexistence_change(pod: Pod) -> int:
     """What the coming or going of a pod changes in the counts of its row."""
+    if pod.owner is None and not pod.annotations and not pod.spec.coexist_policy:
+        # Most pods of a benchmark and many of a cluster: nothing needs to be looked up.
+        return _ORDINARY
     kinds = _EXCLUSIVE if is_exclusive(pod) else 0
     return kinds | _ORDINARY if is_ordinary(pod) else kinds
 
@@ -35,7 +38,8 @@ def count_coexistence(
     pod: Pod, row: int, amount: int, exclusive: PodCounts, ordinary: PodCounts
 ) -> None:
     """A pod came to (1) or left (-1) a row."""
-    if is_exclusive(pod):
+    kinds = coexistence_change(pod)
+    if kinds & _EXCLUSIVE:
         exclusive[row] += amount
-    if is_ordinary(pod):
+    if kinds & _ORDINARY:
         ordinary[row] += amount

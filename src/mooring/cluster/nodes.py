@@ -189,10 +189,11 @@ class Nodes:
         """A row in plain numbers."""
         facts = self._state.facts.get(row)
         if facts is None:
+            used = len(self.resources)
             facts = self._state.facts[row] = RowFacts(
                 row,
-                self.allocatable[:, row].tolist(),
-                self.requested[:, row].tolist(),
+                self.allocatable[:used, row].tolist(),
+                self.requested[:used, row].tolist(),
                 self.nonzero_requested[:, row].tolist(),
             )
         return facts

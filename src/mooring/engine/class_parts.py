@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from mooring.cluster import Mask, Nodes, RowFacts
+from mooring.cluster import Figures, Mask, Nodes, RowFacts
 from mooring.cluster.changes import Change
 from mooring.framework.plugin import MAX_SCORE, Filter, Rescore, Score, Scores
+
+# Rows of a cluster whose nodes and pods are alike have few figures; beyond this, looking them up
+# saves nothing.
+_MOST_FIGURES = 512
 
 
 @dataclass(slots=True)
@@ -48,6 +52,39 @@ class ScoreColumn:
     rescore: Callable[[Any, Nodes, RowFacts, Scores], Rescore]
     #: What it adds to every total, where all rows have the same number.
     flat: int | None = None
+
+
+@dataclass(slots=True)
+class Asked:
+    """The plugins that read some kinds of change, and what they said of rows by their figures."""
+
+    filters: list[RowFilter]
+    columns: list[ScoreColumn]
+    #: The bits of the filters among those that reject a row.
+    rejections: dict[Figures, int] = field(default_factory=dict)
+    #: One number per column.
+    numbers: dict[Figures, tuple[int, ...]] = field(default_factory=dict)
+    #: Whether rows with equal figures are told the same by all the filters, or columns.
+    are_filters_alike: bool = False
+    are_columns_alike: bool = False
+    bits: int = 0
+
+    def __post_init__(self) -> None:
+        self.bits = united(each.bit for each in self.filters)
+        self.are_filters_alike = all(each.plugin.reads_figures_only for each in self.filters)
+        self.are_columns_alike = all(
+            each.is_plain and each.plugin.reads_figures_only for each in self.columns
+        )
+
+    def keep_rejection(self, figures: Figures, bits: int) -> None:
+        if len(self.rejections) >= _MOST_FIGURES:
+            self.rejections.clear()
+        self.rejections[figures] = bits
+
+    def keep_numbers(self, figures: Figures, numbers: tuple[int, ...]) -> None:
+        if len(self.numbers) >= _MOST_FIGURES:
+            self.numbers.clear()
+        self.numbers[figures] = numbers
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Nodes, RowFacts
 from mooring.framework.plugin import MAX_SCORE, Reduction, Rescore, Scores
 
-from .class_parts import ScoreColumn, Unserved, checked
+from .class_parts import Asked, ScoreColumn, Unserved, checked
 from .ranking import Ranking, Turns
 
 # Looked up once: this is compared with for every row that changes.
@@ -100,9 +100,9 @@ class ClassScores:
         elif self.ranking is not None:
             self.ranking.drop(row)
 
-    def enter(self, facts: RowFacts, columns: list[ScoreColumn]) -> None:
+    def enter(self, facts: RowFacts, asked: Asked) -> None:
         """A row takes such pods again."""
-        row, gain = facts.number, self._rescore(facts, columns)
+        row, gain = facts.number, self._rescore(facts, asked)
         if gain is None or self._raises_largest(row):
             self._normalize()
             return
@@ -113,9 +113,9 @@ class ClassScores:
             self._is_behind = True
             self.ranking.put(row, self._total(row))
 
-    def move(self, facts: RowFacts, columns: list[ScoreColumn]) -> None:
+    def move(self, facts: RowFacts, asked: Asked) -> None:
         """A row that takes such pods has changed."""
-        row, gain = facts.number, self._rescore(facts, columns)
+        row, gain = facts.number, self._rescore(facts, asked)
         if gain is None:
             self._normalize()
         elif gain and self.ranking is not None:
@@ -126,24 +126,36 @@ class ClassScores:
             self.plain[row] += gain
             self.totals[row] += gain
 
-    def _rescore(self, facts: RowFacts, columns: list[ScoreColumn]) -> int | None:
+    def _rescore(self, facts: RowFacts, asked: Asked) -> int | None:
         """Brings the numbers of a row up to date; tells by how much its total grows, if it can."""
-        nodes, row = self._nodes, facts.number
-        gain = 0
-        relative = False
-        for column in columns:
+        known = asked.numbers.get(facts.figures) if asked.are_columns_alike else None
+        if known is None:
+            return self._ask_anew(facts, asked)
+        row, gain = facts.number, 0
+        for column, after in zip(asked.columns, known, strict=True):
             raw = column.raw
-            before = raw.item(row)
-            if column.rescore(column.prepared, nodes, facts, raw) is not UPDATED:
-                raw[row] = column.plugin.score(column.prepared, nodes, np.array([row]))[0]
-            if column.is_plain:
-                after = raw.item(row)
-                if not 0 <= after <= MAX_SCORE:
-                    raise Unserved
-                gain += (after - before) * column.weight
-            else:
-                relative = True
-        return None if relative else gain
+            gain += (after - raw.item(row)) * column.weight
+            raw[row] = after
+        return gain
+
+    def _ask_anew(self, facts: RowFacts, asked: Asked) -> int | None:
+        """The same, by asking each plugin."""
+        row, gain = facts.number, 0
+        numbers = []
+        for column in asked.columns:
+            before = column.raw.item(row)
+            if column.rescore(column.prepared, self._nodes, facts, column.raw) is not UPDATED:
+                column.raw[row] = column.plugin.score(
+                    column.prepared, self._nodes, np.array([row])
+                )[0]
+            after = column.raw.item(row)
+            if column.is_plain and not 0 <= after <= MAX_SCORE:
+                raise Unserved
+            numbers.append(after)
+            gain += (after - before) * column.weight
+        if asked.are_columns_alike:
+            asked.keep_numbers(facts.figures, tuple(numbers))
+        return gain if all(column.is_plain for column in asked.columns) else None
 
     def _total(self, row: int) -> int:
         """The total of a feasible row, from its numbers."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Cluster, Mask, Scope
+from mooring.cluster import Cluster, Mask, RowFacts, Scope
 from mooring.cluster.changes import EVERYWHERE, Change
 from mooring.framework.attempt import PreFiltered, Scored
 from mooring.framework.observe import FILTER, SCORE, Running, asking
@@ -33,6 +33,7 @@ from mooring.framework.verdict import Verdict
 from mooring.objects.pod import Pod
 
 from .class_parts import (
+    Asked,
     RelativeScore,
     RowFilter,
     ScoreColumn,
@@ -91,7 +92,7 @@ class PodClass:
         self._near_watch = united(
             (*(each.watch for each in self.row_filters), *(each.watch for each in self.columns))
         )
-        self._by_kinds: dict[int, tuple[list[RowFilter], list[ScoreColumn]]] = {}
+        self._by_kinds: dict[int, Asked] = {}
         #: Rows that take no such pod, and what changed there since they were scored.
         self._unscored: dict[int, int] = {}
 
@@ -198,16 +199,19 @@ class PodClass:
         if self.generation == log.generation:
             return
         changed = log.since(self.generation)
-        if changed is None or changed.get(EVERYWHERE, 0) & _MEMBERSHIP:
+        everywhere = 0 if changed is None else changed.pop(EVERYWHERE, 0)
+        if changed is None or everywhere & _MEMBERSHIP:
             self._begin_anew(Flush.BEHIND if changed is None else Flush.MEMBERSHIP)
             return
         self.generation = log.generation
-        union = united(changed.values())
-        everywhere = changed.pop(EVERYWHERE, 0)
+        union = everywhere
+        for kinds in changed.values():
+            union |= kinds
         if self._door_watch & union or (self._skip_watch & union and self._stops_skipping(union)):
             self._begin_anew(Flush.EVERYWHERE)
             return
-        self._refresh_wide(union)
+        if self._wide_watch & union:
+            self._refresh_wide(union)
         self._refresh_rows(changed, everywhere, union)
 
     def _stops_skipping(self, union: int) -> bool:
@@ -222,8 +226,6 @@ class PodClass:
         self.rebuild(self.pod)
 
     def _refresh_wide(self, union: int) -> None:
-        if not self._wide_watch & union:
-            return
         for wide in self.wide_filters:
             if wide.watch & union:
                 wide.watch = int(wide.plugin.watch(self.pod, self._nodes))
@@ -261,25 +263,21 @@ class PodClass:
             changed[row] = changed.get(row, 0) | kinds
         self._unscored.clear()
         rows = np.fromiter(changed, np.intp, len(changed))
-        filters, columns = self._asked(united(changed.values()))
+        asked = self._asked(united(changed.values()))
         before = self.bits[rows]
         bits = before.copy()
-        for each in filters:
+        for each in asked.filters:
             rejected = each.plugin.filter(each.prepared, self._nodes, rows).rejected
             bits = (bits & ~np.int64(each.bit)) | (rejected * np.int64(each.bit))
         self.bits[rows] = bits
-        self.scores.refresh(rows, columns, before)
+        self.scores.refresh(rows, asked.columns, before)
 
     def _refresh_row(self, row: int, kinds: int) -> None:
-        filters, columns = self._asked(kinds)
-        nodes = self._nodes
-        facts = nodes.facts(row)
-        before = bits = int(self.bits[row])
-        for each in filters:
-            answer = each.recheck(each.prepared, nodes, facts)
-            if answer is UNKNOWN:
-                answer = self._recheck(each, row)
-            bits = bits | each.bit if answer is INFEASIBLE else bits & ~each.bit
+        asked = self._by_kinds.get(kinds) or self._asked(kinds)
+        facts = self._nodes.facts(row)
+        before = bits = self.bits.item(row)
+        if asked.bits:
+            bits = before & ~asked.bits | self._rejections(asked, facts)
         if bits != before:
             self.bits[row] = bits
         if bits:
@@ -287,21 +285,36 @@ class PodClass:
             if not before:
                 self.scores.leave(row)
         elif before:
-            columns = self._asked(kinds | self._unscored.pop(row, 0))[1]
-            self.scores.enter(facts, columns)
-        else:
-            self.scores.move(facts, columns)
+            self.scores.enter(facts, self._asked(kinds | self._unscored.pop(row, 0)))
+        elif asked.columns:
+            self.scores.move(facts, asked)
+
+    def _rejections(self, asked: Asked, facts: RowFacts) -> int:
+        """The bits of the filters that reject a row."""
+        known = asked.rejections.get(facts.figures) if asked.are_filters_alike else None
+        if known is not None:
+            return known
+        bits = 0
+        for each in asked.filters:
+            answer = each.recheck(each.prepared, self._nodes, facts)
+            if answer is UNKNOWN:
+                answer = self._recheck(each, facts.number)
+            if answer is INFEASIBLE:
+                bits |= each.bit
+        if asked.are_filters_alike:
+            asked.keep_rejection(facts.figures, bits)
+        return bits
 
     def _recheck(self, each: RowFilter, row: int) -> Rescore:
         """Asks a filter about one row in the ordinary way."""
         verdict = each.plugin.filter(each.prepared, self._nodes, np.array([row]))
         return Rescore.INFEASIBLE if verdict.rejected[0] else Rescore.UPDATED
 
-    def _asked(self, kinds: int) -> tuple[list[RowFilter], list[ScoreColumn]]:
+    def _asked(self, kinds: int) -> Asked:
         """Who reads any of these kinds of change."""
         asked = self._by_kinds.get(kinds)
         if asked is None:
-            asked = self._by_kinds[kinds] = (
+            asked = self._by_kinds[kinds] = Asked(
                 [each for each in self.row_filters if each.watch & kinds],
                 [column for column in self.columns if column.watch & kinds],
             )

@@ -47,6 +47,9 @@ class Plugin(ABC):
     #: depend on the pod and that row alone. Whether a filter skips itself may depend on all rows:
     #: one that does is asked again after a change that it reads.
     scope: ClassVar[Scope] = Scope.CLUSTER
+    #: Promises that what it says of a row, to one pod, is made of the row's `RowFacts.figures` and
+    #: nothing else of it, not even the name: rows with equal figures are then asked about once.
+    reads_figures_only: ClassVar[bool] = False
 
     @classmethod
     def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:

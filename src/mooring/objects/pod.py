@@ -208,6 +208,11 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
         )
 
     @cached_property
+    def held(self) -> Held:
+        """What such a pod counts for on a node, as long as nothing is reported about it."""
+        return _held(self, NO_STATUS)
+
+    @cached_property
     def _terms(self) -> dict[str, Terms]:
         return {}
 
@@ -372,9 +377,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True, weakref=True):
     @property
     def held(self) -> Held:
         """What it counts for on a node: granted resources too, where they are reported."""
-        if self.status.sizes:
-            return _held(self.spec, self.status)
-        return _held_by_spec(self.spec)
+        status = self.status
+        return _held(self.spec, status) if status.sizes else self.spec.held
 
     def on(self, node_name: str) -> Pod:
         """The same pod, running on that node."""
@@ -403,10 +407,3 @@ def _held(spec: PodSpec, status: PodStatus) -> Held:
     return Held(
         amounts(held), native(CPU, nonzero.get(CPU, 0)), native(MEMORY, nonzero.get(MEMORY, 0))
     )
-
-
-def _held_by_spec(spec: PodSpec) -> Held:
-    known = spec.__dict__.get("_held")
-    if known is None:
-        known = spec.__dict__["_held"] = _held(spec, NO_STATUS)
-    return known

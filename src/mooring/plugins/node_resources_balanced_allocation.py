@@ -60,6 +60,7 @@ class NodeResourcesBalancedAllocation(PreScore[Asked], Score[Asked], Sign):
     Args = NodeResourcesBalancedAllocationArgs
     reads = Change.ALLOCATABLE | Change.REQUESTED
     scope = Scope.ROW
+    reads_figures_only = True
     signs_any_label = False
     reduces = Reduction.NOTHING
 

@@ -115,6 +115,7 @@ class NodeResourcesFit(PreFilter[Need], Filter[Need], PreScore[Asked], Score[Ask
     Args = NodeResourcesFitArgs
     reads = Change.ALLOCATABLE | Change.REQUESTED
     scope = Scope.ROW
+    reads_figures_only = True
     signs_any_label = False
     reduces = Reduction.NOTHING
 
