@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +87,82 @@ def test_data_items_are_scheduler_perfs(tmp_path: Path) -> None:
     assert data_items.read(path.parent).data_items == items
 
 
+def test_every_item_has_every_label_as_perf_dash_expects(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    items = measured(tmp_path)
+    data_items.write(path, DataItems(data_items=items))
+
+    written = json.loads(path.read_text())["dataItems"]
+    assert {tuple(sorted(each["labels"])) for each in written} == {("Metric", "Name", "result")}
+    assert written[0]["labels"]["result"] == "not applicable"
+    assert data_items.read(path).data_items == items
+
+
+#: As kube-scheduler's runs write it, cut down to one item of each form. A run too short for a
+#: sample has no figures at all, not even the name of the metric.
+RECORDED = """{"version":"v1","dataItems":[
+{"data":{"Average":268.9,"AverageThreshold":270,"Perc50":296,"Perc90":312,"Perc95":320,"Perc99":320},
+"unit":"pods/s","labels":{"Metric":"SchedulingThroughput",
+"Name":"BenchmarkPerfScheduling/SchedulingBasic/5000Nodes_10000Pods/namespace-2",
+"event":"not applicable","extension_point":"not applicable","plugin":"not applicable",
+"result":"not applicable"}},
+{"data":{"Average":1.9,"Perc50":1.6,"Perc90":3.1,"Perc95":3.7,"Perc99":4.6},"unit":"ms",
+"labels":{"Metric":"scheduler_scheduling_attempt_duration_seconds",
+"Name":"BenchmarkPerfScheduling/SchedulingBasic/5000Nodes_10000Pods/namespace-2",
+"event":"not applicable","extension_point":"not applicable","plugin":"not applicable",
+"result":"scheduled"}},
+{"data":{"GrowthRate":12.5},"unit":"MB/min","labels":{"Metric":"memory_growth_rate",
+"Name":"BenchmarkPerfScheduling/SchedulingBasic/5000Nodes_10000Pods/namespace-2",
+"event":"not applicable","extension_point":"not applicable","plugin":"not applicable",
+"result":"not applicable"}},
+{"data":null,"unit":"","labels":{"Metric":"not applicable",
+"Name":"BenchmarkPerfScheduling/SchedulingBasic/500Nodes/namespace-2",
+"event":"not applicable","extension_point":"not applicable","plugin":"not applicable",
+"result":"not applicable"}}]}"""
+
+
+def test_recorded_results_of_kube_scheduler_are_compared_with_ours(tmp_path: Path) -> None:
+    recorded = tmp_path / "BenchmarkPerfScheduling_benchmark_2026-05-01T10:00:00Z.json"
+    recorded.write_text(RECORDED)
+    name = "BenchmarkPerfScheduling/SchedulingBasic/5000Nodes_10000Pods/namespace-2"
+    attempts = "scheduler_scheduling_attempt_duration_seconds"
+    ours = [
+        DataItem(
+            data={"Average": 537.8},
+            unit="pods/s",
+            labels={"Name": name, "Metric": "SchedulingThroughput", "scheduler": "mooring"},
+        ),
+        DataItem(
+            data={"Perc99": 0.46},
+            unit="ms",
+            labels={"Name": name, "Metric": attempts, "result": "scheduled"},
+        ),
+    ]
+    ours[1].labels["scheduler"] = "mooring"
+
+    found = list(compare(data_items.read(tmp_path).data_items, ours))
+    assert [(each.metric, each.unit) for each in found] == [
+        ("SchedulingThroughput", "pods/s"),
+        (f"{attempts} result=scheduled", "ms"),
+    ]
+    assert [each.change for each in found] == pytest.approx([1.0, -0.9])
+    assert {each.name for each in found} == {name.removeprefix("BenchmarkPerfScheduling/")}
+
+
+def test_schedulers_of_one_set_are_told_apart() -> None:
+    both = throughput(1) + throughput(2)
+    for item, by in zip(both, ("one", "other"), strict=True):
+        item.labels["scheduler"] = by
+    found = list(compare(both, both))
+    assert [(each.name, each.before) for each in found] == [("A (one)", (1,)), ("A (other)", (2,))]
+
+
 def test_results_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     with pytest.raises(WorkloadError, match=r"results\.json: no such file"):
         data_items.read(path)
     path.write_text('{"dataItems": 3}')
-    with pytest.raises(WorkloadError, match=r"results\.json: Expected `array`, got `int`"):
+    with pytest.raises(WorkloadError, match=r"results\.json: Expected `array \| null`, got `int`"):
         data_items.read(path)
     path.unlink()
     with pytest.raises(WorkloadError, match="no JSON files in this folder"):

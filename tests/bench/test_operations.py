@@ -211,6 +211,15 @@ def test_anything_is_created_in_a_namespace_if_its_kind_has_one(bench: Bench) ->
         bench.of({"opcode": "createAny", "templatePath": "plain.yaml", "namespace": "x"}, MEASURED)
 
 
+def test_a_priority_class_that_nobody_defines_is_a_mistake(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "urgent.yaml").write_text(
+        STATIC_POD.replace("spec:", "spec:\n  priorityClassName: urgent")
+    )
+    urgent = {**MEASURED, "podTemplatePath": "urgent.yaml"}
+    with pytest.raises(WorkloadError, match=r"large-\d+: spec.priorityClassName: urgent is not"):
+        bench.of(NODES, urgent)
+
+
 def test_namespaces_have_the_labels_of_their_template(bench: Bench) -> None:
     made = {"opcode": "createNamespaces", "prefix": "n", "count": 2}
     bench.of(made | {"namespaceTemplatePath": "namespace.yaml"}, NODES, MEASURED)
@@ -221,8 +230,10 @@ def test_namespaces_have_the_labels_of_their_template(bench: Bench) -> None:
     }
 
 
-def test_churn_creates_up_to_a_number(bench: Bench) -> None:
+@pytest.mark.parametrize("interval", [{}, {"intervalMilliseconds": 0}])
+def test_churn_creates_up_to_a_number(bench: Bench, interval: dict[str, int]) -> None:
     churn = {"opcode": "churn", "mode": "create", "templatePaths": ["static.yaml"], "number": 2}
+    churn |= interval
     bench.of(NODES, churn, {"opcode": "sleep", "duration": "10s"}, {**MEASURED, "count": 1})
     assert len(bench.pods) == 3
 

@@ -126,8 +126,10 @@ def test_a_cluster_in_use_is_refused(tmp_path: Path) -> None:
     with embedded_server(tmp_path) as kubeconfig:
         with opened(kubeconfig) as plane:
             with pytest.raises(Broken, match="Node somebody's: the API server refused"):
-                plane.run(Writer(plane.api).create(node))
-            plane.run(Writer(plane.api).create({**node, "metadata": {"name": "theirs"}}))
+                plane.run(Writer(plane.api, plane.custom).create(node))
+            plane.run(
+                Writer(plane.api, plane.custom).create({**node, "metadata": {"name": "theirs"}})
+            )
         with pytest.raises(WorkloadError, match="has nodes already"), opened(kubeconfig):
             pass
 
@@ -194,7 +196,7 @@ def test_what_a_scheduler_did_is_checked_and_claims_are_bound(tmp_path: Path) ->
         ),
     ]
     with embedded_server(tmp_path) as kubeconfig, opened(kubeconfig) as plane:
-        writer = Writer(plane.api)
+        writer = Writer(plane.api, plane.custom)
         plane.run(writer.create_all({"apiVersion": "v1", **each} for each in objects[:-1]))
         plane.run(check_nodes(plane.api))
         plane.run(writer.create({"apiVersion": "v1", **objects[-1]}))

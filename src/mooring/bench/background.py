@@ -12,23 +12,6 @@ from .operations import Churn
 from .target import Target
 from .templates import Manifest
 
-#: The kinds that have no namespace.
-CLUSTER_KINDS = frozenset(
-    (
-        "CSIDriver",
-        "CSINode",
-        "DeviceClass",
-        "DeviceTaintRule",
-        "Namespace",
-        "Node",
-        "PersistentVolume",
-        "PriorityClass",
-        "ResourceSlice",
-        "StorageClass",
-        "VolumeAttachment",
-    )
-)
-
 #: Does something each time it is asked for the next value.
 Task = Iterator[object]
 
@@ -69,9 +52,7 @@ def churning(operation: Churn, namespace: str, blueprints: Blueprints, target: T
             slot.clear()
         else:
             slot += [
-                blueprints.anything(
-                    path, "" if blueprints.kind(path) in CLUSTER_KINDS else namespace
-                )
+                blueprints.anything(path, namespace if blueprints.is_namespaced(path) else "")
                 for path in operation.template_paths
             ]
             target.create(slot)

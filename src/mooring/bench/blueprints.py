@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
+from .kinds import CustomKinds, is_namespaced
 from .operations import CreateNamespaces, CreateNodes, CreatePods
 from .templates import Manifest, Templates
 
@@ -42,8 +43,11 @@ _POD: Manifest = {
 class Blueprints:
     """Makes the objects of one run: names and identities are not given twice."""
 
-    def __init__(self, templates: Templates, declared_features: int = 0) -> None:
+    def __init__(
+        self, templates: Templates, custom: CustomKinds, declared_features: int = 0
+    ) -> None:
         self._templates = templates
+        self._custom = custom
         self._numbers = count()
         self._features = sorted(f"Feature{number}" for number in range(1, declared_features + 1))
 
@@ -68,8 +72,7 @@ class Blueprints:
         for number in range(operation.count):
             pod = _POD
             if path is not None:
-                given = {**operation.template_params, "Index": number, "Count": operation.count}
-                pod = self._templates.manifest(path, given)
+                pod = self._templates.manifest(path, operation.given(number))
             pod = self.named(pod, namespace)
             if operation.signature_batch_size:
                 signature = f"signature-label-{number // operation.signature_batch_size}"
@@ -96,6 +99,10 @@ class Blueprints:
         """The kind of object that a template describes."""
         return self._templates.kind(path)
 
+    def is_namespaced(self, path: str) -> bool:
+        """Whether the object that a template describes is in a namespace."""
+        return is_namespaced(self.kind(path), self._custom)
+
     def named(self, raw: Manifest, namespace: str = "", name: str = "") -> Manifest:
         """The object with a name and an identity of its own."""
         number = next(self._numbers)
@@ -109,8 +116,7 @@ class Blueprints:
     def _node(self, operation: CreateNodes, index: int, number: int) -> Manifest:
         raw: Manifest = {**_NODE, "metadata": {"generateName": f"node-{index}-"}}
         if operation.node_template_path is not None:
-            given = {**operation.template_params, "Index": number, "Count": operation.count}
-            raw = self._templates.manifest(operation.node_template_path, given)
+            raw = self._templates.manifest(operation.node_template_path, operation.given(number))
         node = self.named(raw)
         labels = {HOSTNAME: node["metadata"]["name"]}
         in_turn = operation.label_node_prepare_strategy

@@ -53,7 +53,11 @@ class Compared:
 
 
 def compare(before: Iterable[DataItem], after: Iterable[DataItem]) -> Iterator[Compared]:
-    """The figures of both sets, in the order of the first one, then those only in the second."""
+    """The figures of both sets, in the order of the first one, then those only in the second.
+
+    Who was measured counts where a set has several schedulers; else one set may be about one
+    scheduler, and the other about another.
+    """
     one, other = _figures(before), _figures(after)
     for key in dict.fromkeys((*one, *other)):
         name, metric, unit = key
@@ -105,9 +109,12 @@ def rank_probability(one: Sequence[float], other: Sequence[float]) -> float | No
 
 def _figures(items: Iterable[DataItem]) -> dict[tuple[str, str, str], list[float]]:
     found: dict[tuple[str, str, str], list[float]] = {}
-    for item in items:
+    listed = list(items)
+    several = len({item.scheduler for item in listed}) > 1
+    for item in listed:
         chosen = COMPARED.get(item.labels.get("Metric", ""))
         if chosen is not None and chosen[0] in item.data:
-            key = item.name, item.metric, item.unit
+            by = f" ({item.scheduler})" if several and item.scheduler else ""
+            key = f"{item.name}{by}", item.metric, item.unit
             found.setdefault(key, []).append(item.data[chosen[0]])
     return found

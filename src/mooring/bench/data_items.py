@@ -22,6 +22,12 @@ ATTEMPTS = "scheduler_scheduling_attempt_duration_seconds"
 DECISIONS, PROCESSOR = "DecisionThroughput", "processor_time_per_pod"
 MEMORY, DURATION = "resident_memory_usage", "SchedulingDuration"
 
+#: Tells schedulers apart where several were measured.
+SCHEDULER = "scheduler"
+
+# perf-dash shows only items that have a value for every label of the file, so one is made up.
+_NOT_APPLICABLE = "not applicable"
+
 _MILLI, _MICRO, _MEBI = 1e3, 1e6, 2**20
 
 
@@ -30,7 +36,7 @@ class DataItem(msgspec.Struct, kw_only=True):
 
     data: dict[str, float] = {}
     unit: str = ""
-    labels: dict[str, str]
+    labels: dict[str, str] = {}
 
     @property
     def name(self) -> str:
@@ -43,9 +49,13 @@ class DataItem(msgspec.Struct, kw_only=True):
         others = (
             f"{key}={value}"
             for key, value in sorted(self.labels.items())
-            if key not in ("Name", "Metric")
+            if key not in ("Name", "Metric", SCHEDULER)
         )
         return " ".join((self.labels.get("Metric", ""), *others))
+
+    @property
+    def scheduler(self) -> str:
+        return self.labels.get(SCHEDULER, "")
 
 
 class DataItems(msgspec.Struct, kw_only=True):
@@ -53,6 +63,26 @@ class DataItems(msgspec.Struct, kw_only=True):
 
     version: str = VERSION
     data_items: list[DataItem] = msgspec.field(name="dataItems", default_factory=list)
+    run: Mapping[str, Any] | None = None
+
+
+class _WrittenItem(msgspec.Struct, kw_only=True):
+    """As scheduler_perf writes it: without figures where a run was too short for a sample."""
+
+    data: dict[str, float] | None = None
+    unit: str = ""
+    labels: dict[str, str] | None = None
+
+    @property
+    def item(self) -> DataItem:
+        labels = self.labels or {}
+        known = {key: value for key, value in labels.items() if value != _NOT_APPLICABLE}
+        return DataItem(data=self.data or {}, unit=self.unit, labels=known)
+
+
+class _WrittenItems(msgspec.Struct, kw_only=True):
+    version: str = VERSION
+    data_items: list[_WrittenItem] | None = msgspec.field(name="dataItems", default=None)
     run: Mapping[str, Any] | None = None
 
 
@@ -64,7 +94,7 @@ def data_items(job: Job, measured: Measured, by: str = "") -> Iterator[DataItem]
     name = f"{_PREFIX}/{job.name}/{measured.name}"
     for item in _items(name, measured):
         if by:
-            item.labels["scheduler"] = by
+            item.labels[SCHEDULER] = by
         if _is_meant(job, item) and job.workload.threshold_for(job.case.topic):
             bucket = job.selector.data_bucket
             item.data[f"{bucket}Threshold"] = job.workload.threshold_for(job.case.topic)
@@ -102,16 +132,24 @@ def read(path: Path) -> DataItems:
             raise WorkloadError(path, "no JSON files in this folder")
         return DataItems(data_items=[item for each in files for item in each.data_items])
     try:
-        return msgspec.json.decode(path.read_bytes(), type=DataItems)
+        written = msgspec.json.decode(path.read_bytes(), type=_WrittenItems)
     except OSError as error:
         raise WorkloadError(path, (error.strerror or str(error)).lower()) from None
     except msgspec.MsgspecError as error:
         raise WorkloadError(path, error) from None
+    items = [each.item for each in written.data_items or ()]
+    return DataItems(version=written.version, data_items=items, run=written.run)
 
 
 def write(path: Path, items: DataItems) -> None:
+    """Writes results, every item with every label."""
+    labels = {label: _NOT_APPLICABLE for item in items.data_items for label in item.labels}
+    alike = [
+        msgspec.structs.replace(item, labels={**labels, **item.labels}) for item in items.data_items
+    ]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(items), indent=2) + b"\n")
+    written = msgspec.json.encode(msgspec.structs.replace(items, data_items=alike))
+    path.write_bytes(msgspec.json.format(written, indent=2) + b"\n")
 
 
 def _items(name: str, measured: Measured) -> Iterator[DataItem]:

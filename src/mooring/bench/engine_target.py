@@ -7,7 +7,7 @@ of a backoff, or what the workload does next. So waiting costs nothing, and is n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -23,14 +23,13 @@ from mooring.engine.actions import (
     WriteVolumes,
 )
 from mooring.engine.events import Applied, Bound, Evicted, Removed
-from mooring.objects.decode import KINDS, DecodeError, Object, from_builtins
-from mooring.objects.meta import ObjectMeta
+from mooring.objects.decode import Object
 from mooring.objects.pod import Pod
 
 from .collector import SCHEDULED, UNSCHEDULABLE, Collector, resident_bytes
 from .ledger import Entry, Ledger
-from .problems import NotSupported, WorkloadError
 from .stopwatch import Stopwatch
+from .store import Store
 from .target import Stalled
 from .templates import Manifest
 
@@ -69,11 +68,10 @@ class EngineTarget:
         self._surroundings = surroundings
         self._progress = progress
         self._skipped = 0.0
-        self._pods: dict[str, Pod] = {}
-        self._objects: dict[tuple[str, str, str], Object] = {}
+        self._store = Store(surroundings.fill)
+        self._pods = self._store.pods
         #: Who was bound when, and is not noted yet.
         self._bound: list[tuple[str, float]] = []
-        self._decoded: dict[int, tuple[Any, Pod]] = {}
         self._performers: dict[type[Action], Callable[[Any, float], None]] = {
             BindPod: self._bind,
             EvictPod: self._evict,
@@ -89,12 +87,10 @@ class EngineTarget:
 
     def create(self, manifests: Iterable[Manifest]) -> list[str]:
         with self.stopwatch.paused():
-            made = [(raw, self._decode(raw)) for raw in manifests]
-            for raw, item in made:
-                self._note(raw, item)
+            made = [self._made(raw) for raw in manifests]
         now = self.now
         uids = []
-        for _, item in made:
+        for item in made:
             if isinstance(item, Pod):
                 uids.append(item.uid)
                 if self.collector is not None and self.collector.counts(
@@ -104,26 +100,29 @@ class EngineTarget:
             self.engine.handle(Applied(item), now)
         return uids
 
+    def _made(self, raw: Manifest) -> Object:
+        item = self._store.add(raw)
+        if isinstance(item, Pod):
+            entry = Entry(item.uid, item.namespace, item.name, item.labels)
+            entry.has_finalizers = bool(raw["metadata"].get("finalizers"))
+            # The API server itself says of a pod with gates that it is not scheduled.
+            entry.is_attempted = bool(item.spec.scheduling_gates)
+            self.ledger.add(entry)
+        return item
+
     def replace(self, manifest: Manifest) -> None:
         with self.stopwatch.paused():
-            known = self._known(manifest)
-            if isinstance(known, Pod):
-                metadata = {**manifest["metadata"], "uid": known.uid}
-                manifest = {**manifest, "metadata": metadata}
-            item = self._decode(manifest)
-            if isinstance(known, Pod) and isinstance(item, Pod):
-                # An update cannot take a node away.
-                item = msgspec.structs.replace(item, node_name=known.node_name)
-                self.ledger.entries[known.uid].labels = item.labels
-            self._keep(item, _key(manifest))
+            item = self._store.replace(manifest)
+            if isinstance(item, Pod):
+                self.ledger.entries[item.uid].labels = item.labels
         self.engine.handle(Applied(item), self.now)
 
     def delete(self, manifest: Manifest) -> None:
-        known = self._objects.get(_key(manifest))
+        known = self._store.find(manifest)
         if isinstance(known, Pod):
             self.delete_pod(known.uid)
         elif known is not None:
-            del self._objects[_key(manifest)]
+            self._store.remove(manifest)
             self.engine.handle(Removed(known), self.now)
 
     def delete_pod(self, uid: str) -> None:
@@ -138,57 +137,9 @@ class EngineTarget:
         self._forget(uid)
 
     def _forget(self, uid: str) -> None:
-        pod = self._pods.pop(uid)
+        pod = self._store.remove_pod(uid)
         self.ledger.gone(uid)
-        self._objects.pop(("Pod", pod.namespace, pod.name), None)
         self.engine.handle(Removed(pod), self.now)
-
-    def _decode(self, raw: Manifest) -> Object:
-        kind, spec = raw["kind"], raw.get("spec")
-        known = self._decoded.get(id(spec)) if kind == "Pod" else None
-        if known is not None and known[0] is spec:
-            # Pods of one template: only what tells them apart is read.
-            meta = msgspec.convert(raw["metadata"], ObjectMeta)
-            return msgspec.structs.replace(
-                known[1],
-                namespace=meta.namespace,
-                name=meta.name,
-                uid=meta.uid,
-                labels=meta.labels or {},
-            )
-        if kind not in KINDS:
-            raise NotSupported(f"objects of kind {kind}")
-        try:
-            item = from_builtins(kind, self._surroundings.fill(kind, raw))
-        except DecodeError as error:
-            raise WorkloadError(f"{kind} {raw['metadata']['name']}", error) from None
-        if isinstance(item, Pod):
-            self._decoded[id(spec)] = spec, item
-        return item
-
-    def _note(self, raw: Manifest, item: Object) -> None:
-        key = _key(raw)
-        if key in self._objects:
-            raise WorkloadError(f"{key[0]} {key[2]}", "already exists")
-        self._keep(item, key)
-        if isinstance(item, Pod):
-            entry = Entry(item.uid, item.namespace, item.name, item.labels)
-            entry.has_finalizers = bool(raw["metadata"].get("finalizers"))
-            # The API server itself says of a pod with gates that it is not scheduled.
-            entry.is_attempted = bool(item.spec.scheduling_gates)
-            self.ledger.add(entry)
-
-    def _keep(self, item: Object, key: tuple[str, str, str]) -> None:
-        self._objects[key] = item
-        if isinstance(item, Pod):
-            self._pods[item.uid] = item
-
-    def _known(self, manifest: Manifest) -> Object:
-        kind, namespace, name = key = _key(manifest)
-        item = self._objects.get(key)
-        if item is None:
-            raise WorkloadError(f"{kind} {namespace}{'/' * bool(namespace)}{name}", "not found")
-        return self._pods[item.uid] if isinstance(item, Pod) else item
 
     # Deciding
 
@@ -279,8 +230,3 @@ def _result(actions: Sequence[Action]) -> str:
         if isinstance(action, RecordEvent) and action.reason == _FAILED:
             return UNSCHEDULABLE
     return ""
-
-
-def _key(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
-    metadata = manifest["metadata"]
-    return manifest["kind"], metadata.get("namespace", ""), metadata["name"]

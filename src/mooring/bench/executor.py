@@ -6,7 +6,7 @@ import gc
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .background import CLUSTER_KINDS, Background, Task, churning
+from .background import Background, Task, churning
 from .blueprints import Blueprints, namespace
 from .cases import Job
 from .collector import Collector, Measured
@@ -27,6 +27,7 @@ from .operations import (
 )
 from .problems import NotPlaced
 from .target import Stalled, Target
+from .templates import Manifest
 
 # How long pods are waited for, as in scheduler_perf, in the target's time.
 _PATIENCE_SECONDS = 600.0
@@ -84,9 +85,7 @@ class Executor:
         self._check_scope(operation)
         self._ensure(operation.namespace)
         for number in range(operation.count):
-            given = {**operation.template_params, "Index": number, "Count": operation.count}
-            path, within = operation.template_path, operation.namespace
-            self._target.create([self._blueprints.anything(path, within, given)])
+            self._target.create([self._any(operation, number)])
 
     def _update_any(self, operation: UpdateAny, index: int) -> None:
         self._check_scope(operation)
@@ -94,16 +93,19 @@ class Executor:
 
     def _updating(self, operation: UpdateAny) -> Task:
         for number in range(operation.count):
-            given = {**operation.template_params, "Index": number, "Count": operation.count}
-            path, within = operation.template_path, operation.namespace
-            self._target.replace(self._blueprints.anything(path, within, given))
+            self._target.replace(self._any(operation, number))
             yield number
 
+    def _any(self, operation: CreateAny | UpdateAny, number: int) -> Manifest:
+        path, within = operation.template_path, operation.namespace
+        return self._blueprints.anything(path, within, operation.given(number))
+
     def _check_scope(self, operation: CreateAny | UpdateAny) -> None:
-        kind = self._blueprints.kind(operation.template_path)
-        if (kind in CLUSTER_KINDS) == bool(operation.namespace):
+        path = operation.template_path
+        if self._blueprints.is_namespaced(path) != bool(operation.namespace):
             told = "must be empty for" if operation.namespace else "is required for"
-            raise self._job.error(operation.template_path, f"namespace: {told} a {kind}")
+            kind = self._blueprints.kind(path)
+            raise self._job.error(path, f"namespace: {told} a {kind}")
 
     def _ensure(self, name: str) -> None:
         if name and name not in self._namespaces:
@@ -157,7 +159,7 @@ class Executor:
         within = operation.namespace or f"namespace-{index}"
         self._ensure(within)
         task = churning(operation, within, self._blueprints, self._target)
-        self._background.add(task, operation.interval_milliseconds / 1000, self._target.now)
+        self._background.add(task, operation.interval_seconds, self._target.now)
 
     # Waiting
 

@@ -11,6 +11,8 @@ from mooring.config.duration import Duration
 
 DYNAMIC_RESOURCES, POD_GROUPS = "dynamic resources", "pod groups"
 
+_CHURN_MILLISECONDS = 500
+
 Labels = Mapping[str, str]
 
 
@@ -44,6 +46,14 @@ class _Counted(_Operation, frozen=True, kw_only=True):
         return f"count: must not be negative, got {self.count}" if self.count < 0 else None
 
 
+class _Templated(_Counted, frozen=True, kw_only=True):
+    template_params: Mapping[str, Any] = {}
+
+    def given(self, number: int) -> dict[str, Any]:
+        """What the template of the object with this number is given."""
+        return {**self.template_params, "Index": number, "Count": self.count}
+
+
 class NodeAllocatableStrategy(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
 ):
@@ -71,14 +81,13 @@ class UniqueNodeLabelStrategy(
     label_key: str
 
 
-class CreateNodes(_Counted, frozen=True, kw_only=True, tag="createNodes"):
+class CreateNodes(_Templated, frozen=True, kw_only=True, tag="createNodes"):
     """Adds nodes, from a template or plain ones."""
 
     node_template_path: str | None = None
     node_allocatable_strategy: NodeAllocatableStrategy | None = None
     label_node_prepare_strategy: LabelNodePrepareStrategy | None = None
     unique_node_label_strategy: UniqueNodeLabelStrategy | None = None
-    template_params: Mapping[str, Any] = {}
 
     @property
     def problem(self) -> str | None:
@@ -99,13 +108,12 @@ class CreateNamespaces(_Counted, frozen=True, kw_only=True, tag="createNamespace
     namespace_template_path: str | None = None
 
 
-class CreatePods(_Counted, frozen=True, kw_only=True, tag="createPods"):
+class CreatePods(_Templated, frozen=True, kw_only=True, tag="createPods"):
     """Adds pods, and waits until they are placed unless told not to."""
 
     count_multiplier_param: str = ""
     namespace: str | None = None
     pod_template_path: str | None = None
-    template_params: Mapping[str, Any] = {}
     collect_metrics: bool = False
     skip_wait_to_completion: bool = False
     steady_state: bool = False
@@ -173,30 +181,28 @@ class DeletePods(_Operation, frozen=True, kw_only=True, tag="deletePods"):
         return None
 
 
-class CreateAny(_Operation, frozen=True, kw_only=True, tag="createAny"):
+class CreateAny(_Templated, frozen=True, kw_only=True, tag="createAny"):
     """Adds objects of any kind."""
 
     template_path: str
     namespace: str = ""
     count: int = 1
-    count_param: str = ""
-    template_params: Mapping[str, Any] = {}
 
 
-class UpdateAny(_Operation, frozen=True, kw_only=True, tag="updateAny"):
+class UpdateAny(_Templated, frozen=True, kw_only=True, tag="updateAny"):
     """Replaces objects by what a template says, all at once or at a rate."""
 
     template_path: str
     namespace: str = ""
     count: int = 1
-    count_param: str = ""
     update_per_second: int = 0
     subresources: tuple[str, ...] = ()
-    template_params: Mapping[str, Any] = {}
 
     @property
     def problem(self) -> str | None:
-        return "updatePerSecond: must not be negative" if self.update_per_second < 0 else None
+        if self.update_per_second < 0:
+            return "updatePerSecond: must not be negative"
+        return super().problem
 
 
 class Churn(_Operation, frozen=True, kw_only=True, tag="churn"):
@@ -205,15 +211,20 @@ class Churn(_Operation, frozen=True, kw_only=True, tag="churn"):
     mode: Literal["create", "recreate"]
     template_paths: tuple[str, ...]
     number: int = 0
-    interval_milliseconds: int = 500
+    #: 0 is as if it were not given.
+    interval_milliseconds: int = 0
     namespace: str | None = None
+
+    @property
+    def interval_seconds(self) -> float:
+        return (self.interval_milliseconds or _CHURN_MILLISECONDS) / 1000
 
     @property
     def problem(self) -> str | None:
         if self.number < 0 or (self.number == 0 and self.mode == "recreate"):
             return f"number: must be positive in mode {self.mode}, got {self.number}"
-        if self.interval_milliseconds <= 0:
-            return f"intervalMilliseconds: must be positive, got {self.interval_milliseconds}"
+        if self.interval_milliseconds < 0:
+            return f"intervalMilliseconds: must not be negative, got {self.interval_milliseconds}"
         return None if self.template_paths else "templatePaths: must name a template"
 
 
@@ -274,12 +285,11 @@ class AllocResourceClaims(_Operation, frozen=True, kw_only=True, tag="allocResou
     namespace: str = ""
 
 
-class CreatePodGroups(_Counted, frozen=True, kw_only=True, tag="createPodGroups"):
+class CreatePodGroups(_Templated, frozen=True, kw_only=True, tag="createPodGroups"):
     """Adds pod groups; here only to be recognised."""
 
     namespace: str
     template_path: str
-    template_params: Mapping[str, Any] = {}
 
 
 class WaitForPodGroups(_Counted, frozen=True, kw_only=True, tag="waitForPodGroups"):

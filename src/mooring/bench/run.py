@@ -15,6 +15,7 @@ from .cases import Job
 from .collector import Measured
 from .data_items import DataItem, check_selector, data_items, missed
 from .executor import Executor
+from .kinds import custom_kinds
 from .parameters import DECLARED_FEATURES, resolved
 from .problems import Broken, NotPlaced, NotSupported
 from .support import check_support
@@ -65,9 +66,11 @@ def run(job: Job, make_target: MakeTarget, by: str = "") -> Result:
     check_selector(job)
     operations = resolved(job)
     templates = Templates(job.case.file.parent)
-    blueprints = Blueprints(templates, int(job.workload.params.get(DECLARED_FEATURES, 0)))
+    custom = custom_kinds(operations, templates)
+    features = int(job.workload.params.get(DECLARED_FEATURES, 0))
+    blueprints = Blueprints(templates, custom, features)
     try:
-        check_support(operations, templates, job.case.written.default_pod_template_path)
+        check_support(operations, templates, custom, job.case.written.default_pod_template_path)
         with closing(make_target(job)) as target:
             executor = Executor(job, target, blueprints)
             executor.run(operations)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from mooring.objects.decode import KINDS
 
+from .kinds import DEFINITION, CustomKinds
 from .operations import DYNAMIC_RESOURCES, NEEDS, POD_GROUPS, CreateAny, CreatePods, Operation
 from .problems import NotSupported
 from .templates import Manifest, Templates
@@ -24,29 +25,35 @@ _NEEDED_BY_POD = {"resourceClaims": DYNAMIC_RESOURCES, "schedulingGroup": POD_GR
 
 
 def check_support(
-    operations: Iterable[Operation], templates: Templates, default_pod: str | None
+    operations: Iterable[Operation],
+    templates: Templates,
+    custom: CustomKinds,
+    default_pod: str | None,
 ) -> None:
     """Raises NotSupported that names everything which is missing."""
-    needs = sorted(set(_needs(operations, templates, default_pod)))
+    known = {*KINDS, DEFINITION.kind, *custom}
+    needs = sorted(set(_needs(operations, templates, known, default_pod)))
     if needs:
         raise NotSupported(", ".join(needs))
 
 
 def _needs(
-    operations: Iterable[Operation], templates: Templates, default_pod: str | None
+    operations: Iterable[Operation],
+    templates: Templates,
+    known: Set[str],
+    default_pod: str | None,
 ) -> Iterator[str]:
     for operation in operations:
         if type(operation) in NEEDS:
             yield NEEDS[type(operation)]
         elif isinstance(operation, CreateAny):
             kind = templates.kind(operation.template_path)
-            if kind not in KINDS:
+            if kind not in known:
                 yield _NEEDED_BY_KIND.get(kind, f"objects of kind {kind}")
         elif isinstance(operation, CreatePods) and operation.count:
             path = operation.pod_template_path or default_pod
             if path is not None:
-                given = {**operation.template_params, "Index": 0, "Count": operation.count}
-                yield from _of_pod(templates.manifest(path, given))
+                yield from _of_pod(templates.manifest(path, operation.given(0)))
 
 
 def _of_pod(raw: Manifest) -> Iterator[str]:

@@ -15,11 +15,14 @@ import msgspec
 import typer
 
 from mooring.bench.cases import Job, load_yaml
+from mooring.bench.kinds import definitions
 from mooring.bench.live.api_server import embedded_server
 from mooring.bench.live.plane import Plane, opened
 from mooring.bench.live.process import SchedulerProcess, filled
 from mooring.bench.live.target import ServerTarget
+from mooring.bench.parameters import resolved
 from mooring.bench.run import MakeTarget
+from mooring.bench.templates import Templates
 from mooring.config.gates import OWN, changes
 
 from .bench_options import EMBEDDED, ENGINE, Batching
@@ -145,6 +148,7 @@ class _Starting:
                 configured(job, gates)
             else:
                 gates = {gate: on for gate, on in gates.items() if gate not in OWN}
+            self.plane.define(definitions(resolved(job), Templates(job.case.file.parent)))
             config = self._config(job)
             file = self.folder / "config.json"
             file.write_bytes(msgspec.json.encode(config))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mooring.bench.kinds import DEFINITION, custom_kind
 from mooring.bench.problems import Broken, WorkloadError
-from mooring.client import RESOURCES, Api, ClientError, connect
+from mooring.bench.templates import Manifest
+from mooring.client import RESOURCES, Api, ClientError, Resource, connect
 
 from .cleaning import has_any
+from .defining import DEFINITIONS, define, resource, undefine
 
 _T = TypeVar("_T")
 
@@ -26,6 +29,26 @@ class Plane:
         self.kubeconfig = kubeconfig
         self.api = api
         self._loop = loop
+        #: Where objects are kept whose kinds were defined here, by kind.
+        self.custom: dict[str, Resource] = {DEFINITION.kind: DEFINITIONS}
+        self._defined: list[str] = []
+
+    def define(self, definitions: Iterable[Manifest]) -> None:
+        """Makes custom kinds known, unless they are.
+
+        They stay until the end: schedulers do not start without those that they read.
+        """
+        for manifest in definitions:
+            kind = custom_kind(manifest)
+            if kind.kind not in self.custom:
+                if self.run(define(self.api, manifest, resource(kind))):
+                    self._defined.append(manifest["metadata"]["name"])
+                self.custom[kind.kind] = resource(kind)
+
+    def undefine(self) -> None:
+        """Takes away the kinds that were not there before."""
+        for name in self._defined:
+            self.run(undefine(self.api, name))
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Does something, and lets everything else that is under way go on meanwhile."""
@@ -53,7 +76,9 @@ def opened(kubeconfig: Path) -> Iterator[Plane]:
         loop.run_until_complete(api.__aenter__())
         try:
             loop.run_until_complete(_check_empty(api, kubeconfig))
-            yield Plane(kubeconfig, loop, api)
+            plane = Plane(kubeconfig, loop, api)
+            yield plane
+            plane.undefine()
         finally:
             loop.run_until_complete(api.__aexit__(None, None, None))
     finally:

@@ -43,7 +43,7 @@ class ServerTarget:
         self._plane = plane
         self._scheduler = scheduler
         self._progress = progress
-        self._writer = Writer(plane.api)
+        self._writer = Writer(plane.api, plane.custom)
         self._failure: BaseException | None = None
         self.stopwatch = Stopwatch(processor=lambda: scheduler.processor_seconds)
         self.collector: Collector | None = None
@@ -99,7 +99,7 @@ class ServerTarget:
 
     def _note(self, raw: Manifest) -> str:
         """Expects a pod: it may be placed before the API server's answer is here."""
-        key, metadata = Key.of(raw), raw["metadata"]
+        key, metadata = self._writer.key(raw), raw["metadata"]
         entry = Entry(metadata["uid"], key.namespace, key.name, metadata.get("labels") or {})
         entry.has_finalizers = bool(metadata.get("finalizers"))
         self.ledger.add(entry)
@@ -108,7 +108,7 @@ class ServerTarget:
         return entry.uid
 
     def replace(self, manifest: Manifest) -> None:
-        key = Key.of(manifest)
+        key = self._writer.key(manifest)
         entry = self.ledger.named(key.namespace, key.name) if key.kind == "Pod" else None
         if entry is not None:
             entry.labels = manifest["metadata"].get("labels") or {}
@@ -116,7 +116,7 @@ class ServerTarget:
         self._plane.run(self._writer.replace(manifest))
 
     def delete(self, manifest: Manifest) -> None:
-        key = Key.of(manifest)
+        key = self._writer.key(manifest)
         entry = self.ledger.named(key.namespace, key.name) if key.kind == "Pod" else None
         if entry is not None:
             self.delete_pod(entry.uid)

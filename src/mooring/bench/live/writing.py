@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from mooring.bench.kinds import DEFINITION
 from mooring.bench.problems import Broken, NotSupported
 from mooring.bench.templates import Manifest
 from mooring.client import MERGE_PATCH, RESOURCES, Api, ApiError, ClientError, Resource
@@ -25,6 +26,9 @@ _AT_ONCE = msgspec.json.encode({"gracePeriodSeconds": 0})
 # not chosen for a claim, and there is no controller to say so.
 _STATUS_APART = frozenset(("PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget"))
 
+# What is there already serves as well, and stays.
+_SHARED = frozenset(("Namespace", DEFINITION.kind))
+
 # They come before the pod that uses them.
 _BEFORE_PODS = frozenset(("PersistentVolume", "PersistentVolumeClaim"))
 
@@ -35,17 +39,15 @@ class Key(NamedTuple):
     kind: str
     namespace: str
     name: str
-
-    @classmethod
-    def of(cls, manifest: Manifest) -> Key:
-        metadata = manifest["metadata"]
-        return cls(manifest["kind"], metadata.get("namespace", ""), metadata["name"])
+    #: Where it is kept, unless Kubernetes itself knows the kind.
+    custom: Resource | None = None
 
     @property
     def resource(self) -> Resource:
-        if self.kind not in RESOURCES:
+        resource = self.custom or RESOURCES.get(self.kind)
+        if resource is None:
             raise NotSupported(f"objects of kind {self.kind}")
-        return RESOURCES[self.kind]
+        return resource
 
     @property
     def path(self) -> str:
@@ -69,10 +71,15 @@ _ANSWER = msgspec.json.Decoder(Answer)
 class Writer:
     """Makes, replaces and deletes objects; what it says no to is told with the object's name."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, custom: Mapping[str, Resource]) -> None:
         self._api = api
+        self._custom = custom
         #: What was made and not deleted since, in that order.
         self.made: dict[Key, None] = {}
+
+    def key(self, manifest: Manifest) -> Key:
+        kind, metadata = manifest["kind"], manifest["metadata"]
+        return Key(kind, metadata.get("namespace", ""), metadata["name"], self._custom.get(kind))
 
     async def create_all(self, manifests: Iterable[Manifest]) -> None:
         """Makes objects, many at a time; a pod comes after its volume and claim."""
@@ -99,24 +106,23 @@ class Writer:
             await self.create(manifest)
 
     async def create(self, manifest: Manifest) -> None:
-        key = Key.of(manifest)
+        key = self.key(manifest)
         try:
             await self._api.post(key.resource.path(key.namespace or None), _body(manifest))
             self.made[key] = None
-            status = _status(manifest)
+            status = manifest.get("status") if key.custom else _status(manifest)
             if status is not None:
                 body = msgspec.json.encode({"status": status})
                 await self._api.patch(f"{key.path}/status", body, MERGE_PATCH)
         except ApiError as error:
-            # A namespace of the cluster serves as well, and stays.
-            if not (error.is_already_exists and key.kind == "Namespace"):
+            if not (error.is_already_exists and key.kind in _SHARED):
                 raise refused(key, error) from error
         except ClientError as error:
             raise refused(key, error) from error
 
     async def replace(self, manifest: Manifest) -> None:
         """Puts an object in the place of the one of that name, its status too if one is given."""
-        key = Key.of(manifest)
+        key = self.key(manifest)
         for _ in range(_MOST_TRIES):
             try:
                 known = _ANSWER.decode(await self._api.get(key.path))

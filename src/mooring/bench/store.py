@@ -1,0 +1,122 @@
+"""What an API server would keep of a workload: its objects, decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from mooring.objects.custom import CustomKind
+from mooring.objects.decode import KINDS, DecodeError, Object, from_builtins
+from mooring.objects.meta import ObjectMeta
+from mooring.objects.pod import Pod
+
+from .kinds import DEFINITION, custom_kind
+from .problems import NotSupported, WorkloadError
+from .templates import Manifest
+
+#: An object of a kind as an API server would keep it: defaults are filled in. Raises LookupError
+#: with the name of a priority class that nobody has defined.
+Fill = Callable[[str, Manifest], Manifest]
+
+_Key = tuple[str, str, str]
+
+
+class Store:
+    """Objects by kind, namespace and name. Pods change; they are kept as they are now."""
+
+    def __init__(self, fill: Fill) -> None:
+        self._fill = fill
+        #: By uid.
+        self.pods: dict[str, Pod] = {}
+        self._objects: dict[_Key, Object] = {}
+        #: What can be read: Kubernetes' own kinds, and those that were defined since.
+        self._kinds: dict[str, str | CustomKind] = {kind: kind for kind in KINDS}
+        self._kinds[DEFINITION.kind] = DEFINITION
+        #: A pod of each spec, so that the next one like it is not read anew.
+        self._alike: dict[int, tuple[Any, Pod]] = {}
+
+    def add(self, raw: Manifest) -> Object:
+        """Keeps a new object."""
+        key = _key(raw)
+        if key in self._objects:
+            raise WorkloadError(_title(key), "already exists")
+        item = self._decoded(raw)
+        if raw["kind"] == DEFINITION.kind:
+            kind = custom_kind(raw)
+            self._kinds[kind.kind] = kind
+        self._keep(key, item)
+        return item
+
+    def replace(self, raw: Manifest) -> Object:
+        """Keeps an object in the place of one that is there."""
+        key = _key(raw)
+        known = self.find(raw)
+        if known is None:
+            raise WorkloadError(_title(key), "not found")
+        if not isinstance(known, Pod):
+            item = self._decoded(raw)
+        else:
+            pod = self._decoded({**raw, "metadata": {**raw["metadata"], "uid": known.uid}})
+            assert isinstance(pod, Pod)
+            # An update cannot take a node away.
+            item = msgspec.structs.replace(pod, node_name=known.node_name)
+        self._keep(key, item)
+        return item
+
+    def find(self, raw: Manifest) -> Object | None:
+        """What is there of the same kind, namespace and name."""
+        item = self._objects.get(_key(raw))
+        return self.pods[item.uid] if isinstance(item, Pod) else item
+
+    def remove(self, raw: Manifest) -> None:
+        """Forgets an object that is not a pod."""
+        del self._objects[_key(raw)]
+
+    def remove_pod(self, uid: str) -> Pod:
+        """Forgets a pod."""
+        pod = self.pods.pop(uid)
+        self._objects.pop(("Pod", pod.namespace, pod.name), None)
+        return pod
+
+    def _keep(self, key: _Key, item: Object) -> None:
+        self._objects[key] = item
+        if isinstance(item, Pod):
+            self.pods[item.uid] = item
+
+    def _decoded(self, raw: Manifest) -> Object:
+        kind, spec = raw["kind"], raw.get("spec")
+        alike = self._alike.get(id(spec)) if kind == "Pod" else None
+        if alike is not None and alike[0] is spec:
+            # Pods of one template: only what tells them apart is read.
+            meta = msgspec.convert(raw["metadata"], ObjectMeta)
+            return msgspec.structs.replace(
+                alike[1],
+                namespace=meta.namespace,
+                name=meta.name,
+                uid=meta.uid,
+                labels=meta.labels or {},
+            )
+        if kind not in self._kinds:
+            raise NotSupported(f"objects of kind {kind}")
+        try:
+            item = from_builtins(self._kinds[kind], self._fill(kind, raw))
+        except DecodeError as error:
+            raise WorkloadError(_title(_key(raw)), error) from None
+        except LookupError as missing:
+            told = f"spec.priorityClassName: {missing} is not defined"
+            raise WorkloadError(_title(_key(raw)), told) from None
+        if isinstance(item, Pod):
+            self._alike[id(spec)] = spec, item
+        return item
+
+
+def _key(raw: Manifest) -> _Key:
+    metadata = raw["metadata"]
+    return raw["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def _title(key: _Key) -> str:
+    kind, namespace, name = key
+    return f"{kind} {namespace}{'/' * bool(namespace)}{name}"
