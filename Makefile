@@ -13,10 +13,10 @@ help:
 	echo "make test      everything CI checks: format, lint, types, layers, tests"
 	echo "make lint      the same without the tests"
 	echo "make format    rewrite the code in house format"
-	echo "make docs      write the tables in the docs that are made from the code"
+	echo "make docs      write the tables in the docs that are made from code and results"
 	echo "make screenshots  take the pictures in the docs, with Chromium"
 	echo "make soak      ten minutes of churn on a real API server"
-	echo "make bench     measure throughput, and write benchmarks/results"
+	echo "make bench     measure throughput, and write benchmarks/results and the README's table"
 	echo "make lock      refresh constraints.txt"
 	echo "make clean     remove everything that was generated"
 
@@ -56,6 +56,7 @@ screenshots: .venv/installed-test
 
 bench: .venv/installed
 	$(BIN)/mooring bench benchmarks --labels short --out benchmarks/results
+	$(BIN)/python -m tests.docs.tables
 
 lock:
 	rm -rf .venv-lock

@@ -16,8 +16,8 @@ def run_through(
     target: str, *jobs: Job, schedulers: tuple[str, ...] = (), batching: Batching = Batching.DEFAULT
 ) -> list[Result]:
     """What came of each workload with each scheduler, in the order in which they were run."""
-    with contenders(target, schedulers, batching, "", lambda placed: None) as measured:
-        return [run(job, by.make_target, by.name) for job in jobs for by in measured]
+    with contenders(target, schedulers, batching, "", lambda placed: None) as field:
+        return [run(job, by.make_target, by.name) for job in jobs for by in field.contenders]
 
 
 def patience(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:

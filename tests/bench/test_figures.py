@@ -201,6 +201,17 @@ def test_thresholds(tmp_path: Path, more: dict[str, Any], outcome: Outcome) -> N
     assert bool(result.why) is (outcome is Outcome.BELOW)
 
 
+def test_a_threshold_of_decisions_is_for_the_engine(tmp_path: Path) -> None:
+    selector = {"name": "DecisionThroughput"}
+    workload = {"name": "Only", "threshold": 1e12, "thresholdMetricSelector": selector}
+    measured_job = job(tmp_path, case(NODES, MEASURED, workloads=[workload]))
+    result = Runs()(measured_job)
+    assert result.outcome is Outcome.BELOW
+    # Through an API server, decisions have no figures.
+    others = [each for each in result.items if each.labels["Metric"] != selector["name"]]
+    assert data_items.missed(measured_job, others) is None
+
+
 def test_a_threshold_is_told_with_the_figure_it_is_for(tmp_path: Path) -> None:
     items = measured(tmp_path, workloads=[{"name": "Only", "threshold": 5}])
     assert [each.data.get("AverageThreshold") for each in items[:2]] == [5.0, None]

@@ -67,7 +67,7 @@ def test_results_are_written(mooring: Mooring, suite: Path, tmp_path: Path) -> N
     written = json.loads((out / "results.json").read_text())
     assert written["version"] == "v1"
     assert written["run"].keys() >= {"machine", "commit", "command", "python", "date", "target"}
-    assert written["run"]["command"].startswith(f"mooring bench {suite}")
+    assert written["run"]["command"].startswith(f"mooring bench {suite.name} ")
     names = [each["labels"]["Metric"] for each in written["dataItems"]]
     assert names.count("SchedulingThroughput") == 2
     assert "<svg" in (out / "results.html").read_text()

@@ -1,8 +1,9 @@
-"""The tables in the docs that are made from the code. `make docs` writes them."""
+"""The tables in the docs that are made from code and from results. `make docs` writes them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mooring.app.metric_table import ABSENT, METRICS
@@ -10,8 +11,9 @@ from mooring.app.series import as_go
 from mooring.cluster import Change
 from mooring.framework.plugin import Filter, Plugin, Score
 from mooring.plugins import BUILTIN
+from tests.docs.figures import comparison_table, row, speed_table
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
 
 #: What happens, and the kinds of change that it is noted as.
 OPERATIONS = {
@@ -39,12 +41,12 @@ def reads_table() -> str:
     """Operations by plugins; a cell tells how far the change reaches in the plugin's answers."""
     plugins = [plugin for plugin in BUILTIN if issubclass(plugin, Filter | Score) and plugin.reads]
     lines = [
-        _row("operation", *(_abbreviated(plugin) for plugin in plugins)),
-        _row(*["---"] * (len(plugins) + 1)),
+        row("operation", *(_abbreviated(plugin) for plugin in plugins)),
+        row(*["---"] * (len(plugins) + 1)),
     ]
     for operation, kinds in OPERATIONS.items():
         cells = (plugin.scope.value if plugin.reads & kinds else "" for plugin in plugins)
-        lines.append(_row(operation, *cells))
+        lines.append(row(operation, *cells))
     return "\n".join(lines) + "\n"
 
 
@@ -53,32 +55,29 @@ def _abbreviated(plugin: type[Plugin]) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", plugin.name)
 
 
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
 def metrics_table() -> str:
     """Every metric that is exposed."""
-    lines = [_row("metric", "type", "labels", "buckets", "level"), _row(*["---"] * 5)]
+    lines = [row("metric", "type", "labels", "buckets", "level"), row(*["---"] * 5)]
     for metric in METRICS:
         bounds = metric.buckets
         buckets = f"{len(bounds)}: {as_go(bounds[0])} to {as_go(bounds[-1])}" if bounds else ""
         labels = ", ".join(metric.labels)
-        lines.append(_row(f"`{metric.name}`", metric.kind, labels, buckets, metric.level))
+        lines.append(row(f"`{metric.name}`", metric.kind, labels, buckets, metric.level))
     return "\n".join(lines) + "\n"
 
 
 def absent_table() -> str:
     """What kube-scheduler exposes and we do not."""
-    lines = [_row("metric", "why not"), _row("---", "---")]
-    lines += (_row(f"`{name}`", why) for name, why in ABSENT.items())
+    lines = [row("metric", "why not"), row("---", "---")]
+    lines += (row(f"`{name}`", why) for name, why in ABSENT.items())
     return "\n".join(lines) + "\n"
 
 
 #: By page and mark, what the table there is made by.
-TABLES = {
-    "classes-and-batches.md": {"reads": reads_table},
-    "metrics.md": {"metrics": metrics_table, "absent": absent_table},
+TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
+    "README.md": {"speed": speed_table, "kube-scheduler": comparison_table},
+    "docs/classes-and-batches.md": {"reads": reads_table},
+    "docs/metrics.md": {"metrics": metrics_table, "absent": absent_table},
 }
 
 
@@ -94,5 +93,5 @@ def written(name: str, page: str) -> str:
 
 if __name__ == "__main__":
     for name in TABLES:
-        path = DOCS / name
+        path = ROOT / name
         path.write_text(written(name, path.read_text()))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,13 +19,16 @@ from mooring import __version__
 _CPU_INFO = Path("/proc/cpuinfo")
 _MEBI = 2**20
 
+# The folders of an absolute path, wherever in an argument it begins.
+_FOLDERS = re.compile(r"(?<![\w./}-])/(?:[\w.@+-]+/)*(?=[\w.])")
+
 
 def provenance(command: Sequence[str], target: str) -> dict[str, str | int | float]:
     """What somebody needs to know who wants to repeat a run."""
     return {
         "mooring": __version__,
         "commit": _commit(),
-        "command": " ".join(command),
+        "command": without_folders(shlex.join(command)),
         "target": target,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{_processor()}, {os.cpu_count()} cores, {_memory_mebibytes():,} MiB",
@@ -33,6 +38,11 @@ def provenance(command: Sequence[str], target: str) -> dict[str, str | int | flo
         # Others that were at work make figures worse than they are.
         "load": round(os.getloadavg()[0], 2),
     }
+
+
+def without_folders(text: str) -> str:
+    """The text with absolute paths cut down to names: where files are is nobody else's business."""
+    return _FOLDERS.sub("", text)
 
 
 def _commit() -> str:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,26 +17,17 @@ from .bench_options import (
     Gates,
     Labels,
     OnAnyTarget,
+    OnEngine,
     Out,
     Schedulers,
+    TargetName,
 )
 from .progress import ProgressBar
 from .text import plain
 
 if TYPE_CHECKING:
-    from mooring.bench.cases import Job
     from mooring.bench.data_items import DataItem
-    from mooring.bench.growth import Growth
     from mooring.bench.run import MakeTarget, Result
-
-# Exit code when a threshold is missed or a run came to nothing.
-_MISSED = 1
-
-
-class TargetName(StrEnum):
-    """What workloads are run on."""
-
-    ENGINE = "engine"
 
 
 class _RunsByDefault(TyperGroup):
@@ -58,8 +45,6 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Run workloads in scheduler_perf's language and measure them: mooring bench PATH",
 )
-
-OnTarget = Annotated[TargetName, typer.Option(help="What to run them on.")]
 
 
 @app.command("run")
@@ -85,21 +70,23 @@ def run(  # noqa: PLR0913 - one for each option
     well, 1 when a threshold was missed or a run failed, 2 when the input cannot be used.
     """
     # Here, so that the other commands start without NumPy.
+    from .bench_choice import chosen, pod_count
     from .bench_contenders import contenders
+    from .bench_report import tell, tell_one
     from .bench_targets import run_job
 
-    jobs = _chosen(path, pattern, labels)
+    jobs = chosen(path, pattern, labels)
     results: list[Result] = []
     with (
         ProgressBar() as bar,
-        contenders(target, scheduler or (), batching, feature_gates, bar.update) as measured,
+        contenders(target, scheduler or (), batching, feature_gates, bar.update) as field,
     ):
-        runs = [(job, by) for job in jobs for _ in range(count) for by in measured]
+        runs = [(job, by) for job in jobs for _ in range(count) for by in field.contenders]
         for number, (job, by) in enumerate(runs):
-            bar.stage(f"{number + 1}/{len(runs)} {plain(job.full_name)}", _pods(job))
+            bar.stage(f"{number + 1}/{len(runs)} {plain(job.full_name)}", pod_count(job))
             results.append(run_job(job, by.make_target, by.name, profile))
-            _tell_one(results[-1])
-    _tell(results, [], target, out)
+            tell_one(results[-1])
+    tell(results, [], field.target, out)
 
 
 @app.command("growth")
@@ -107,7 +94,7 @@ def growth(  # noqa: PLR0913 - one for each option
     path: Annotated[Path, typer.Argument(help="As for run.")] = Path("benchmarks/growth"),
     pattern: Filter = "",
     labels: Labels = "growth",
-    target: OnTarget = TargetName.ENGINE,
+    target: OnEngine = TargetName.ENGINE,
     nodes: Annotated[
         str, typer.Option(metavar="N,M", help="How many nodes.")
     ] = "1000,3000,10000,30000,100000",
@@ -121,10 +108,12 @@ def growth(  # noqa: PLR0913 - one for each option
     """
     from mooring.bench.growth import Sweep, grow
 
+    from .bench_choice import chosen, numbers, pod_count
+    from .bench_report import tell
     from .bench_targets import engine_targets
 
-    sweep = Sweep(_numbers("--nodes", nodes), _numbers("--pods", pods))
-    jobs = _chosen(path, pattern, labels)
+    sweep = Sweep(numbers("--nodes", nodes), numbers("--pods", pods))
+    jobs = chosen(path, pattern, labels)
     with ProgressBar() as bar:
         make_target: MakeTarget = engine_targets(feature_gates, bar.update)
         grown = [
@@ -132,12 +121,12 @@ def growth(  # noqa: PLR0913 - one for each option
                 job,
                 sweep,
                 make_target,
-                lambda sized: bar.stage(plain(sized.full_name), _pods(sized)),
+                lambda sized: bar.stage(plain(sized.full_name), pod_count(sized)),
             )
             for job in jobs
         ]
     results = [result for each in grown for result in each.results]
-    _tell(results, grown, target.value, out)
+    tell(results, grown, target.value, out)
 
 
 @app.command("gates")
@@ -157,10 +146,11 @@ def gates(
     from mooring.bench.compare import compare as compare_items
     from mooring.bench.run import run as run_job
 
+    from .bench_choice import chosen, pod_count
     from .bench_tables import comparison
     from .bench_targets import engine_targets
 
-    jobs = _chosen(path, pattern, labels)
+    jobs = chosen(path, pattern, labels)
     with ProgressBar() as bar:
         ways: list[tuple[MakeTarget, list[DataItem]]] = [
             (engine_targets("", bar.update), []),
@@ -168,7 +158,7 @@ def gates(
         ]
         for job in jobs:
             for number in range(count):
-                bar.stage(f"{number + 1}/{count} {plain(job.full_name)}", 2 * _pods(job))
+                bar.stage(f"{number + 1}/{count} {plain(job.full_name)}", 2 * pod_count(job))
                 # Whoever comes second may find a warmer machine, or a slower one.
                 for make_target, told in ways if number % 2 else reversed(ways):
                     told += run_job(job, make_target).items
@@ -192,93 +182,13 @@ def compare(
     from mooring.bench.compare import compare as compare_items
     from mooring.bench.data_items import read
 
+    from .bench_choice import regex
     from .bench_tables import comparison
 
-    chosen = [
+    names, metrics = regex("--filter", pattern), regex("--metric", metric)
+    found = [
         each
         for each in compare_items(read(before).data_items, read(after).data_items)
-        if _regex("--filter", pattern).search(each.name)
-        and _regex("--metric", metric).search(each.metric)
+        if names.search(each.name) and metrics.search(each.metric)
     ]
-    print(comparison(chosen, plain(str(before)), plain(str(after))))
-
-
-def _chosen(path: Path, pattern: str, labels: str) -> list[Job]:
-    from mooring.bench.cases import read, wanted
-    from mooring.bench.problems import WorkloadError
-
-    regex = _regex("--filter", pattern)
-    jobs = [job for job in wanted(read(path), labels) if regex.search(job.full_name)]
-    if not jobs:
-        raise WorkloadError(path, f"no workload has the labels {labels!r} and matches {pattern!r}")
-    return jobs
-
-
-def _pods(job: Job) -> int:
-    """How many pods a workload makes, as far as that is known beforehand."""
-    from mooring.bench.operations import CreatePods
-    from mooring.bench.parameters import resolved
-
-    return sum(each.count for each in resolved(job) if isinstance(each, CreatePods))
-
-
-def _regex(option: str, pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise typer.BadParameter(str(error), param_hint=option) from None
-
-
-def _numbers(option: str, text: str) -> list[int]:
-    try:
-        numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if not numbers or min(numbers) < 1:
-        raise typer.BadParameter("expected positive numbers such as 1000,5000", param_hint=option)
-    return numbers
-
-
-def _tell_one(result: Result) -> None:
-    """Says that a run is over, where no bar does: all runs together may take an hour."""
-    if sys.stderr.isatty():
-        return
-    rates = ", ".join(f"{each.pods_per_second:,.0f} pods/s" for each in result.measured)
-    told = plain(f"{result.title}: {rates or result.outcome.value}")
-    print(told, file=sys.stderr, flush=True)
-
-
-def _tell(
-    results: Sequence[Result],
-    grown: Sequence[Growth],
-    target: str,
-    out: Path | None,
-) -> None:
-    """Shows and writes results; ends the command with the exit code for them."""
-    from mooring.bench.data_items import DataItems, write
-    from mooring.bench.page import page
-    from mooring.bench.records import provenance
-
-    from .bench_tables import figures, growths, side_by_side
-
-    print(figures(results))
-    if len({result.by for result in results}) > 1:
-        print(f"\n{side_by_side(results)}")
-    if grown:
-        print(f"\n{growths(grown)}")
-    made_by = provenance(("mooring", *map(plain, sys.argv[1:])), target)
-    if out is not None:
-        items = [item for result in results for item in result.items]
-        write(out / "results.json", DataItems(data_items=items, run=made_by))
-        (out / "results.html").write_text(page(results, grown, made_by))
-    for line in _notes(results):
-        print(plain(line), file=sys.stderr)
-    sys.stdout.flush()
-    if not all(result.outcome.is_good for result in results):
-        raise typer.Exit(_MISSED)
-
-
-def _notes(results: Sequence[Result]) -> Iterator[str]:
-    for result in results:
-        if result.why:
-            yield f"{result.title}: {result.outcome.value}: {result.why}"
+    print(comparison(found, plain(str(before)), plain(str(after))))

@@ -50,6 +50,14 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True)
+class Field:
+    """Everybody who is measured, and on what."""
+
+    contenders: list[Contender]
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Scheduler:
     name: str
     command: tuple[str, ...]
@@ -66,18 +74,20 @@ class _Scheduler:
 @contextmanager
 def contenders(
     target: str, commands: Sequence[str], batching: Batching, gates: str, progress: Progress
-) -> Iterator[list[Contender]]:
+) -> Iterator[Field]:
     """Whoever is measured on a target: the engine, an embedded API server or a kubeconfig."""
     if target == ENGINE:
         if commands:
             raise typer.BadParameter(
                 "needs --target embedded or KUBECONFIG", param_hint="--scheduler"
             )
-        yield [
-            Contender(each.told if len(batching.ways) > 1 else "", made)
+        engines = [
+            Contender(
+                each.told if len(batching.ways) > 1 else "", engine_targets(gates, progress, each)
+            )
             for each in batching.ways
-            for made in [engine_targets(gates, progress, each)]
         ]
+        yield Field(engines, ENGINE)
         return
     schedulers = _schedulers(commands or (_MOORING,))
     given = changes(gates)
@@ -85,8 +95,10 @@ def contenders(
         tempfile.TemporaryDirectory(prefix="mooring-bench-") as folder,
         _plane(target, Path(folder)) as plane,
     ):
-        starting = _Starting(plane, Path(folder), given, progress, target == EMBEDDED)
-        yield list(_all_ways(schedulers, batching, starting))
+        is_embedded = target == EMBEDDED
+        starting = _Starting(plane, Path(folder), given, progress, is_embedded)
+        told = EMBEDDED if is_embedded else f"kube-apiserver {plane.version()}"
+        yield Field(list(_all_ways(schedulers, batching, starting)), told)
 
 
 def _schedulers(commands: Sequence[str]) -> list[_Scheduler]:

@@ -11,6 +11,12 @@ import typer
 ENGINE, EMBEDDED = "engine", "embedded"
 
 
+class TargetName(StrEnum):
+    """What workloads are run on."""
+
+    ENGINE = "engine"
+
+
 class Batching(StrEnum):
     """What holds for batching where a workload says nothing about it."""
 
@@ -71,3 +77,4 @@ Out = Annotated[
     ),
 ]
 CountOption = Annotated[int, typer.Option(min=1, help="How often to run each workload.")]
+OnEngine = Annotated[TargetName, typer.Option(help="What to run them on.")]

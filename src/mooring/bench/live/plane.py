@@ -8,10 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from mooring.bench.kinds import DEFINITION, custom_kind
 from mooring.bench.problems import Broken, WorkloadError
 from mooring.bench.templates import Manifest
 from mooring.client import RESOURCES, Api, ClientError, Resource, connect
+from mooring.objects.meta import Wire
 
 from .cleaning import has_any
 from .defining import DEFINITIONS, define, resource, undefine
@@ -20,6 +23,10 @@ _T = TypeVar("_T")
 
 # Deleting many objects in one request takes its time.
 _TIMEOUT_SECONDS = 120.0
+
+
+class _Version(Wire, frozen=True):
+    git_version: str = "unknown"
 
 
 class Plane:
@@ -32,6 +39,11 @@ class Plane:
         #: Where objects are kept whose kinds were defined here, by kind.
         self.custom: dict[str, Resource] = {DEFINITION.kind: DEFINITIONS}
         self._defined: list[str] = []
+
+    def version(self) -> str:
+        """Which release of Kubernetes the API server is, or is like."""
+        told = self.run(self.api.get("/version"))
+        return msgspec.json.decode(told, type=_Version).git_version
 
     def define(self, definitions: Iterable[Manifest]) -> None:
         """Makes custom kinds known, unless they are.
@@ -77,8 +89,10 @@ def opened(kubeconfig: Path) -> Iterator[Plane]:
         try:
             loop.run_until_complete(_check_empty(api, kubeconfig))
             plane = Plane(kubeconfig, loop, api)
-            yield plane
-            plane.undefine()
+            try:
+                yield plane
+            finally:
+                plane.undefine()
         finally:
             loop.run_until_complete(api.__aexit__(None, None, None))
     finally:

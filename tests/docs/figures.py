@@ -1,0 +1,105 @@
+"""The tables of figures in the docs, made from what `mooring bench` wrote; `make docs`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from mooring.bench.data_items import ATTEMPTS, DECISIONS, THROUGHPUT, DataItem, DataItems, read
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+COMPARED = RESULTS / "kube-scheduler"
+
+#: What the short workloads of benchmarks/ are, by case or by case and workload.
+TITLES = {
+    "PlainPods": "plain pods",
+    "RequiredPodAffinity": "required pod affinity",
+    "RequiredPodAntiAffinity": "required pod anti-affinity",
+    "PreferredPodAffinity": "preferred pod affinity",
+    "HardTopologySpread": "hard topology spread",
+    "SoftTopologySpread": "soft topology spread",
+    "HostPort": "a host port each",
+    "NodeEach": "so large that a node takes one",
+    "ExclusivePods": "a node each, by coexist policy",
+    "AloneByAntiAffinity": "a node each, by anti-affinity",
+    "WithoutGPUFilter": "plain pods beside GPU nodes",
+    "WithGPUFilter": "… kept off them by GPUAware",
+    "WithoutDiskIO": "pods that name their disk bandwidth",
+    "WithDiskIO": "… counted by DiskIO",
+    "InterleavedClasses/1Classes_5000Nodes": "one class",
+    "InterleavedClasses/10Classes_5000Nodes": "ten classes in turn",
+    "InfeasibleBacklog": "behind 4,000 pods that fit nowhere",
+    "PreemptionAtScale": "preemption, three victims each",
+}
+
+_NODES = re.compile(r"(\d+)(k?)Nodes")
+
+
+def row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def title(workload: str) -> str | None:
+    """What a workload of ours is called in tables."""
+    return TITLES.get(workload) or TITLES.get(workload.partition("/")[0])
+
+
+def speed_table() -> str:
+    """What `make bench` measured, in the order of the titles."""
+    results = read(RESULTS / "results.json")
+    by_title = {title(name): name for name in _workloads(results.data_items)}
+    lines = [row("workload", "nodes", "pods/s", "decisions/s", "p99"), row("---", *["---:"] * 4)]
+    for told in TITLES.values():
+        if told in by_title:
+            lines.append(row(told, *_figures(results.data_items, by_title[told])))
+    return "\n".join((*lines, "", *_provenance(results), ""))
+
+
+def comparison_table(folder: Path = COMPARED) -> str:
+    """Schedulers side by side on the same workloads; nothing as long as nobody has measured it."""
+    if not folder.is_dir():
+        return ""
+    results = read(folder / "results.json")
+    schedulers = list(dict.fromkeys(item.scheduler for item in results.data_items))
+    lines = [row("pods/s", *schedulers), row("---", *["---:"] * len(schedulers))]
+    for workload in _workloads(results.data_items):
+        rates = {item.scheduler: item for item in _of(results.data_items, workload, THROUGHPUT)}
+        cells = (
+            f"{rates[each].data['Average']:,.0f}" if each in rates else "-" for each in schedulers
+        )
+        lines.append(row(workload, *cells))
+    return "\n".join((*lines, "", *_provenance(results), ""))
+
+
+def _figures(items: Iterable[DataItem], workload: str) -> Iterator[str]:
+    found = _NODES.search(workload)
+    assert found is not None, f"{workload}: does not say how many nodes"
+    yield f"{int(found[1] + '000' * bool(found[2])):,}"
+    for metric in (THROUGHPUT, DECISIONS):
+        yield f"{_of(items, workload, metric)[0].data['Average']:,.0f}"
+    # Pods that are placed and pods that are rejected: whichever takes longer.
+    yield f"{max(item.data['Perc99'] for item in _of(items, workload, ATTEMPTS)):.2f} ms"
+
+
+def _of(items: Iterable[DataItem], workload: str, metric: str) -> list[DataItem]:
+    return [
+        item for item in items if _workload(item) == workload and item.labels["Metric"] == metric
+    ]
+
+
+def _workloads(items: Iterable[DataItem]) -> Mapping[str, None]:
+    """All workloads, in their order."""
+    return dict.fromkeys(map(_workload, items))
+
+
+def _workload(item: DataItem) -> str:
+    """Case and workload, without what was collected."""
+    return item.name.rpartition("/")[0]
+
+
+def _provenance(results: DataItems) -> Iterator[str]:
+    assert results.run is not None, "figures without machine, commit and command mean nothing"
+    run = results.run
+    yield f"{run['machine']}, Python {run['python']}, commit {run['commit']}, {run['date'][:10]}:"
+    yield from ("", f"    {run['command']}")

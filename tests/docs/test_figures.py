@@ -1,0 +1,80 @@
+"""The tables of figures are made from results, and leave nothing out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mooring.bench.cases import Job, read, wanted
+from mooring.bench.data_items import DECISIONS, THROUGHPUT, DataItem, DataItems, write
+from tests.docs import figures
+from tests.docs.figures import TITLES, comparison_table, speed_table, title
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+RUN = {
+    "machine": "two cores",
+    "python": "3.11",
+    "commit": "abc",
+    "date": "2026-01-02T03:04:05",
+    "command": "mooring bench",
+}
+
+
+def item(workload: str, metric: str, data: dict[str, float], **labels: str) -> DataItem:
+    name = f"BenchmarkPerfScheduling/{workload}/namespace-2"
+    return DataItem(data=data, labels={"Name": name, "Metric": metric, **labels})
+
+
+@pytest.mark.parametrize(
+    "job", list(wanted(read(BENCHMARKS), "short")), ids=lambda job: job.full_name
+)
+def test_short_workloads_have_a_title_and_a_threshold(job: Job) -> None:
+    assert title(job.name) is not None, f"add {job.name} to the table"
+    assert job.workload.threshold_for(job.case.topic) > 0
+    # Decisions have figures on the engine alone, which is what the thresholds are for.
+    assert job.selector.name == DECISIONS
+
+
+def test_every_title_is_that_of_a_workload() -> None:
+    told = [title(job.name) for job in wanted(read(BENCHMARKS), "short")]
+    assert sorted(filter(None, told)) == sorted(TITLES.values())
+
+
+def test_the_slower_of_placing_and_rejecting_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload, attempts = "PlainPods/7Nodes_1Pods", "scheduler_scheduling_attempt_duration_seconds"
+    items = [
+        item(workload, THROUGHPUT, {"Average": 1234.5}),
+        item(workload, DECISIONS, {"Average": 2345.6}),
+        item(workload, attempts, {"Perc99": 0.5}, result="scheduled"),
+        item(workload, attempts, {"Perc99": 1.5}, result="unschedulable"),
+    ]
+    write(tmp_path / "results.json", DataItems(data_items=items, run=RUN))
+    monkeypatch.setattr(figures, "RESULTS", tmp_path)
+
+    assert speed_table().splitlines()[2:] == [
+        "| plain pods | 7 | 1,234 | 2,346 | 1.50 ms |",
+        "",
+        "two cores, Python 3.11, commit abc, 2026-01-02:",
+        "",
+        "    mooring bench",
+    ]
+
+
+def test_schedulers_are_side_by_side(tmp_path: Path) -> None:
+    items = [
+        item("A/5000Nodes", THROUGHPUT, {"Average": 900.4}, scheduler="mooring"),
+        item("A/5000Nodes", THROUGHPUT, {"Average": 150}, scheduler="kube-scheduler"),
+        item("B/5000Nodes", THROUGHPUT, {"Average": 800}, scheduler="mooring"),
+    ]
+    write(tmp_path / "results.json", DataItems(data_items=items, run=RUN))
+
+    assert comparison_table(tmp_path).splitlines()[:4] == [
+        "| pods/s | mooring | kube-scheduler |",
+        "| --- | ---: | ---: |",
+        "| A/5000Nodes | 900 | 150 |",
+        "| B/5000Nodes | 800 | - |",
+    ]
+    assert comparison_table(tmp_path / "nobody measured") == ""
