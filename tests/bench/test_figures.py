@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mooring.bench.compare import compare, geometric_mean, rank_probability
 from mooring.bench.data_items import DataItem, DataItems
 from mooring.bench.growth import Growth, Point, Sweep, exponent, grow
 from mooring.bench.page import page
+from mooring.bench.plots import Axis
 from mooring.bench.problems import WorkloadError
 from mooring.bench.run import Outcome
 from mooring.bench.stopwatch import Stopwatch
@@ -201,15 +203,17 @@ def test_thresholds(tmp_path: Path, more: dict[str, Any], outcome: Outcome) -> N
     assert bool(result.why) is (outcome is Outcome.BELOW)
 
 
-def test_a_threshold_of_decisions_is_for_the_engine(tmp_path: Path) -> None:
-    selector = {"name": "DecisionThroughput"}
-    workload = {"name": "Only", "threshold": 1e12, "thresholdMetricSelector": selector}
-    measured_job = job(tmp_path, case(NODES, MEASURED, workloads=[workload]))
-    result = Runs()(measured_job)
+def test_a_threshold_of_the_engines_processor_time_is_for_the_engine(tmp_path: Path) -> None:
+    selector = {"name": "processor_time_per_pod", "expectLower": True}
+    workload = {"name": "Only", "threshold": 1e-12, "thresholdMetricSelector": selector}
+    slow = job(tmp_path, case(NODES, MEASURED, workloads=[workload]))
+    result = Runs()(slow)
     assert result.outcome is Outcome.BELOW
-    # Through an API server, decisions have no figures.
-    others = [each for each in result.items if each.labels["Metric"] != selector["name"]]
-    assert data_items.missed(measured_job, others) is None
+    # Whoever decides elsewhere is a process with much else to do.
+    process = replace(result.measured[0], latencies={})
+    items = list(data_items.data_items(slow, process))
+    assert "process_processor_time_per_pod" in {each.labels["Metric"] for each in items}
+    assert data_items.missed(slow, items) is None
 
 
 def test_a_threshold_is_told_with_the_figure_it_is_for(tmp_path: Path) -> None:
@@ -324,5 +328,37 @@ def test_the_page_stands_alone_and_escapes_names(tmp_path: Path) -> None:
 
     assert "<script" not in text
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
-    assert text.count("<svg") == 3
+    assert text.count("<svg") == text.count('role="img" aria-label=') == 3
     assert "exponent 0.30" in text
+
+
+def test_schedulers_share_the_plot_of_a_workload(tmp_path: Path) -> None:
+    runs = job(tmp_path, case(NODES, MEASURED))
+    results = [replace(Runs()(runs), by=by) for by in ("one & all", "other")]
+    text = page(results, [], {})
+
+    # One plot over time for both, with a legend, and a histogram each.
+    assert text.count("<polyline") == 2
+    assert text.count("<svg") == 3
+    assert ">one &amp; all</li>" in text
+    assert text.count('id="') == text.count("<h2 id=") == 1
+
+
+def test_the_page_tells_why_there_is_no_figure(tmp_path: Path) -> None:
+    missing = case({"opcode": "createPodGroups", "namespace": "n", "templatePath": "x"}, MEASURED)
+    slow = case(NODES, MEASURED, workloads=[{"name": "Only", "threshold": 1e12}])
+    text = page([Runs()(job(tmp_path, each)) for each in (missing, slow)], [], {})
+    assert '<td class="why" colspan="7">not supported: pod groups</td>' in text
+    assert '<span class="why bad">missed its threshold: ' in text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.5, 2000.0, [1, 10, 100, 1000]),
+        (0.03, 0.4, [0.05, 0.1, 0.2]),
+        (100.0, 1000.0, [100, 200, 500, 1000]),
+    ],
+)
+def test_an_axis_of_factors_has_ticks_enough(low: float, high: float, ticks: list[float]) -> None:
+    assert list(Axis("", low, high, is_logarithmic=True).ticks()) == pytest.approx(ticks)

@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from mooring.bench.data_items import ATTEMPTS, DECISIONS, THROUGHPUT, DataItem, DataItems, read
+from mooring.bench.data_items import (
+    ATTEMPTS,
+    DECISIONS,
+    PROCESSOR,
+    THROUGHPUT,
+    DataItem,
+    DataItems,
+    read,
+)
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 COMPARED = RESULTS / "kube-scheduler"
@@ -49,7 +57,10 @@ def speed_table() -> str:
     """What `make bench` measured, in the order of the titles."""
     results = read(RESULTS / "results.json")
     by_title = {title(name): name for name in _workloads(results.data_items)}
-    lines = [row("workload", "nodes", "pods/s", "decisions/s", "p99"), row("---", *["---:"] * 4)]
+    lines = [
+        row("workload", "nodes", "pods/s", "decisions/s", "p99", "CPU/pod"),
+        row("---", *["---:"] * 5),
+    ]
     for told in TITLES.values():
         if told in by_title:
             lines.append(row(told, *_figures(results.data_items, by_title[told])))
@@ -80,6 +91,7 @@ def _figures(items: Iterable[DataItem], workload: str) -> Iterator[str]:
         yield f"{_of(items, workload, metric)[0].data['Average']:,.0f}"
     # Pods that are placed and pods that are rejected: whichever takes longer.
     yield f"{max(item.data['Perc99'] for item in _of(items, workload, ATTEMPTS)):.2f} ms"
+    yield f"{_of(items, workload, PROCESSOR)[0].data['Average']:,.0f} µs"
 
 
 def _of(items: Iterable[DataItem], workload: str, metric: str) -> list[DataItem]:

@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from .data_items import ATTEMPTS, DECISIONS, MEMORY, PROCESSOR, THROUGHPUT, DataItem
+from .data_items import (
+    ATTEMPTS,
+    DECISIONS,
+    MEMORY,
+    PROCESS_PROCESSOR,
+    PROCESSOR,
+    THROUGHPUT,
+    DataItem,
+)
 
 #: Below this probability that both sets are of one kind, they differ.
 SIGNIFICANT = 0.05
@@ -18,6 +26,7 @@ COMPARED = {
     DECISIONS: ("Average", True),
     ATTEMPTS: ("Perc99", False),
     PROCESSOR: ("Average", False),
+    PROCESS_PROCESSOR: ("Average", False),
     MEMORY: ("Max", False),
 }
 

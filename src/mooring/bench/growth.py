@@ -30,6 +30,11 @@ class Growth:
     results: tuple[Result, ...]
 
     @property
+    def pod_counts(self) -> list[int]:
+        """The numbers of pods that were measured."""
+        return sorted({point.pods for point in self.points})
+
+    @property
     def with_nodes(self) -> float | None:
         """The exponent of the time per pod in the number of nodes, at the most pods measured."""
         most = max((each.pods for each in self.points), default=0)

@@ -2,149 +2,163 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-import numpy as np
-
-from .collector import Measured
+from .figures import HEADERS, cells
 from .growth import Growth
-from .plots import Axis, Line, bars, lines
+from .page_plots import colours, growth_plot, histogram, over_time
+from .plots import row_colour
 from .run import Result
 
 _STYLE = """
-body { font-family: sans-serif; margin: 2em auto; max-width: 72em; color: #222; }
-table { border-collapse: collapse; }
-td, th { padding: 0.2em 0.8em; text-align: right; border-bottom: 1px solid #ddd; }
-td:first-child, th:first-child { text-align: left; }
-.plots { display: flex; flex-wrap: wrap; gap: 1em; }
-.plots > div { flex: 1 1 30em; }
+:root { color-scheme: light dark; --paper: #f7f8fa; --card: #fff; --ink: #16202c;
+  --faint: #56626f; --line: #d6dce3; --accent: #0b57a4; --bad: #a3271c; }
+@media (prefers-color-scheme: dark) { :root { --paper: #10151b; --card: #181f27; --ink: #e6ebf0;
+  --faint: #9aa7b4; --line: #2c3742; --accent: #7db8ff; --bad: #ff9b8f; DARK } }
+* { box-sizing: border-box; }
+html { font: 15px/1.45 system-ui, sans-serif; background: var(--paper); color: var(--ink); }
+body { margin: 0 auto; padding: 1rem; max-width: 76rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.3rem; margin: 0 0 .6rem; }
+h2 { font-size: 1.05rem; margin: 1.6rem 0 .5rem; }
+a { color: var(--accent); }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: 0; }
+dt, figcaption, .hint { color: var(--faint); }
+dd { margin: 0; }
+dl, .table, figure { background: var(--card); border: 1px solid var(--line); border-radius: 8px;
+  padding: .7rem .9rem; }
+.table { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; overflow-wrap: normal; }
+td, th { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--line);
+  font-variant-numeric: tabular-nums; white-space: nowrap; }
+tbody th { font-weight: normal; white-space: normal; overflow-wrap: anywhere; min-width: 10rem; }
+th:first-child, .why { text-align: left; white-space: normal; }
+td.why { min-width: 14rem; }
+th .why { display: block; }
+.why { color: var(--faint); }
+.why.bad { color: var(--bad); }
+tr:last-child > * { border-bottom: 0; }
+.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 25rem), 1fr));
+  gap: 1rem; }
+figure { margin: 0; min-width: 0; }
+svg { display: block; width: 100%; height: auto; }
+ul { list-style: none; margin: .4rem 0 0; padding: 0; display: flex; flex-wrap: wrap;
+  gap: .2rem 1rem; }
+li::before { content: ""; display: inline-block; width: .8em; height: .8em; margin-right: .4em;
+  border-radius: 2px; background: var(--of); }
 """
 
-# Steps of a plot over time; finer ones would show the noise of single decisions.
-_STEPS = 60
-
-_HEADERS = ("workload", "pods", "pods/s", "decisions/s", "p50 ms", "p99 ms", "CPU us/pod", "MB")
+_HEAD = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    "<title>Mooring benchmark</title><style>{style}</style></head><body>"
+)
 
 
 def page(
     results: Sequence[Result], grown: Sequence[Growth], run: Mapping[str, str | int | float]
 ) -> str:
     """The whole page."""
-    parts = ["<!doctype html><html lang=en><meta charset=utf-8><title>Mooring benchmark</title>"]
-    parts.append(f"<style>{_STYLE}</style><h1>Mooring benchmark</h1>")
-    parts.append(_provenance(run))
-    for growth in grown:
-        parts.append(_grown(growth))
+    parts = [_HEAD.format(style=_STYLE.replace("DARK", colours()))]
+    parts.append(f"<header><h1>Mooring benchmark</h1>{_provenance(run)}</header><main>")
+    parts += map(_grown, grown)
     if results:
         parts.append(_figures(results))
-    for result in results:
-        for measured in result.measured:
-            parts.append(_measured(result.title, measured))
-    return "\n".join((*parts, "</html>"))
+    parts += _sections(results)
+    return "\n".join((*parts, "</main></body></html>\n"))
 
 
 def _provenance(run: Mapping[str, str | int | float]) -> str:
     rows = "".join(
-        f"<tr><td>{escape(name)}<td style='text-align:left'>{escape(str(value))}"
-        for name, value in run.items()
+        f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in run.items()
     )
-    return f"<table>{rows}</table>"
+    return f"<dl>{rows}</dl>"
 
 
 def _figures(results: Sequence[Result]) -> str:
-    rows = ["<tr>" + "".join(f"<th>{header}" for header in _HEADERS)]
-    for result in results:
-        name = escape(result.title)
-        if not result.measured:
-            why = escape(f"{result.outcome.value}: {result.why}")
-            rows.append(f"<tr><td>{name}<td colspan=7 style='text-align:left'>{why}")
-        for measured in result.measured:
-            rows.append(f"<tr><td>{name}" + "".join(f"<td>{cell}" for cell in cells(measured)))
-    return f"<h2>Figures</h2><table>{''.join(rows)}</table>"
-
-
-def cells(measured: Measured) -> tuple[str, ...]:
-    """The figures of a measurement for a table: all but the name."""
-    latencies = np.sort(np.concatenate([np.asarray(each) for each in measured.latencies.values()]))
-    decisions, pods = measured.decisions, measured.placed
+    first, *others = HEADERS
+    heads = f'<th scope="col">{first}</th>' + "".join(
+        f'<th scope="col">{header}</th>' for header in others
+    )
+    rows = "".join(row for result in results for row in _rows(result))
     return (
-        f"{pods:,}",
-        f"{measured.pods_per_second:,.0f}",
-        f"{decisions / measured.deciding_seconds:,.0f}" if decisions else "-",
-        f"{_percentile(latencies, 50) * 1e3:.3f}" if decisions else "-",
-        f"{_percentile(latencies, 99) * 1e3:.3f}" if decisions else "-",
-        f"{measured.processor_seconds / pods * 1e6:,.0f}" if pods else "-",
-        f"{max(measured.memory_bytes) / 2**20:,.0f}",
+        "<h2>Figures</h2>"
+        # A table that can be scrolled must be reached with the keyboard.
+        '<div class="table" tabindex="0" role="region" aria-label="Figures">'
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
-def _percentile(ordered: np.ndarray[tuple[int], np.dtype[np.float64]], percent: int) -> float:
-    return float(ordered[math.ceil(len(ordered) * percent / 100) - 1])
+def _rows(result: Result) -> Iterator[str]:
+    name = escape(result.title)
+    kind = "why" if result.outcome.is_good else "why bad"
+    why = escape(f"{result.outcome.value}: {result.why}")
+    if not result.measured:
+        told = f'<td class="{kind}" colspan="{len(HEADERS) - 1}">{why}</td>'
+        yield f'<tr><th scope="row">{name}</th>{told}</tr>'
+    for measured in result.measured:
+        note = f'<span class="{kind}">{why}</span>' if result.why else ""
+        named = f'<th scope="row"><a href="#{_anchor(result)}">{name}</a>{note}</th>'
+        yield f"<tr>{named}{''.join(f'<td>{cell}</td>' for cell in cells(measured))}</tr>"
 
 
-def _measured(name: str, measured: Measured) -> str:
-    drawn = "".join(f"<div>{plot}</div>" for plot in _plots(name, measured))
-    return f"<h2>{escape(name)}</h2><div class=plots>{drawn}</div>" if drawn else ""
+def _anchor(result: Result) -> str:
+    return escape(result.job.full_name, quote=True)
 
 
-def _plots(name: str, measured: Measured) -> Iterator[str]:
-    if len(measured.placements) > 1:
-        yield over_time(name, measured.placements)
-    if measured.decisions:
-        seconds = np.concatenate([np.asarray(each) for each in measured.latencies.values()])
-        yield histogram(name, seconds * 1e3)
+def _sections(results: Sequence[Result]) -> Iterator[str]:
+    """The plots of each workload; whoever else was measured on it is in the same ones."""
+    by_workload: dict[str, list[Result]] = {}
+    for result in results:
+        if result.measured:
+            by_workload.setdefault(result.job.full_name, []).append(result)
+    for name, runs in by_workload.items():
+        plots = "".join(_plots(name, runs))
+        if plots:
+            heading = f'<h2 id="{_anchor(runs[0])}">{escape(name)}</h2>'
+            yield f'<section>{heading}<div class="plots">{plots}</div></section>'
 
 
-def over_time(name: str, placements: Sequence[float]) -> str:
-    """Placements a second over the course of a run."""
-    end = max(placements[-1], 1e-9)
-    counts, edges = np.histogram(placements, bins=_STEPS, range=(0.0, end))
-    rates = counts * (_STEPS / end)
-    points = list(zip(edges[1:].tolist(), rates.tolist(), strict=True))
-    x, y = Axis("seconds", 0.0, end), Axis("pods/s", 0.0, max(1.0, float(rates.max())) * 1.05)
-    return lines(f"{name}: throughput over time", x, y, [Line("", points)])
+def _plots(name: str, runs: Sequence[Result]) -> Iterator[str]:
+    drawn = [
+        (result.by or measured.name, measured)
+        for result in runs
+        for measured in result.measured
+        if len(measured.placements) > 1
+    ]
+    if drawn:
+        svg = over_time(name, [measured.placements for _, measured in drawn])
+        yield _figure(svg, "Throughput over time", [told for told, _ in drawn])
+    for told, measured in drawn:
+        if measured.decisions:
+            who = f": {told}" if len(drawn) > 1 else ""
+            yield _figure(histogram(f"{name}{who}", measured), f"Latency of decisions{who}")
 
 
-def histogram(name: str, milliseconds: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
-    """How many decisions took how long."""
-    low, high = float(milliseconds.min()), float(milliseconds.max())
-    low, high = max(low, 1e-6), max(high, low * 1.01, 1e-5)
-    edges = np.geomspace(low, high, 50)
-    counts, _ = np.histogram(milliseconds, bins=edges)
-    x = Axis("decision, milliseconds", low, high, is_logarithmic=True)
-    y = Axis("decisions", 0.0, max(1.0, float(counts.max())) * 1.05)
-    return bars(f"{name}: decision latency", x, y, edges.tolist(), counts.tolist())
+def _figure(svg: str, caption: str, legend: Sequence[str] = ()) -> str:
+    rows = "".join(
+        f'<li style="--of: {colour}">{escape(told)}</li>'
+        for told, colour in zip(legend, map(row_colour, range(len(legend))), strict=True)
+    )
+    named = f"<ul>{rows}</ul>" if len(legend) > 1 else ""
+    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption>{named}</figure>"
 
 
 def _grown(growth: Growth) -> str:
-    told = [
+    told = "; ".join(
         f"{what}: exponent {value:.2f}"
         for what, value in (
             ("time per pod over nodes", growth.with_nodes),
             ("time over pods", growth.with_pods),
         )
         if value is not None
-    ]
-    title = f"<h2>Growth: {escape(growth.name)}</h2><p>{escape('; '.join(told))}</p>"
-    if len({point.nodes for point in growth.points}) < 2:
-        return title
-    by_pods = sorted({point.pods for point in growth.points})
-    drawn = [
-        Line(
-            f"{pods:,} pods",
-            [
-                (each.nodes, each.seconds_per_pod * 1e6)
-                for each in growth.points
-                if each.pods == pods
-            ],
-        )
-        for pods in by_pods
-    ]
-    nodes = [point.nodes for point in growth.points]
-    micros = [point.seconds_per_pod * 1e6 for point in growth.points]
-    x = Axis("nodes", min(nodes), max(nodes), is_logarithmic=True)
-    y = Axis("microseconds per pod", min(micros) / 2, max(micros) * 2, is_logarithmic=True)
-    plot = lines(f"{growth.name}: growth with nodes", x, y, drawn)
-    return f"{title}<div class=plots><div>{plot}</div></div>"
+    )
+    parts = [f"<h2>Growth: {escape(growth.name)}</h2>"]
+    if told:
+        parts.append(f"<p>{escape(told)}</p>")
+    if len({point.nodes for point in growth.points}) > 1:
+        legend = [f"{pods:,} pods" for pods in growth.pod_counts]
+        plot = _figure(growth_plot(growth, told), "Growth with nodes", legend)
+        parts.append(f'<div class="plots">{plot}</div>')
+    return f"<section>{''.join(parts)}</section>"

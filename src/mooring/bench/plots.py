@@ -1,4 +1,8 @@
-"""Plots as SVG, drawn from numbers alone: they need no script, no style sheet and no network."""
+"""Plots as SVG, drawn from numbers alone: they need no script and no network.
+
+Text and rules have the colour of the text around them, so that a plot fits into a light page and
+into a dark one. A page may set the colours of rows of points as `--row-0` and so on.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-_WIDTH, _HEIGHT = 640, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 16, 16, 44
+# Small, because a plot is as wide as a phone, and its text has to be read there.
+_WIDTH, _HEIGHT = 480, 270
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 14, 14, 44
 
 # Told apart by people who see fewer colours, too.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
+COLOURS = ("#0072b2", "#c04f00", "#00795a", "#a8497f", "#8a6100", "#2a7fb8", "#555555")
+
+# With fewer powers of ten than this, an axis has steps in between.
+_FEWEST_POWERS = 3
 
 Points = Sequence[tuple[float, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A named row of points."""
-
-    name: str
-    points: Points
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,7 @@ class Axis:
 
     def ticks(self) -> Iterator[float]:
         if self.is_logarithmic:
-            for power in range(math.ceil(math.log10(self.low)), 1 + int(math.log10(self.high))):
-                yield 10.0**power
+            yield from self._factors()
             return
         step = _round_step((self.high - self.low) / 5)
         value = math.ceil(self.low / step) * step
@@ -50,53 +49,85 @@ class Axis:
             yield value
             value += step
 
+    def _factors(self) -> list[float]:
+        """Powers of ten; where there are few, 2 and 5 times such a power, too."""
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        tens = self._within([10.0**power for power in powers])
+        if len(tens) >= _FEWEST_POWERS:
+            return tens
+        return self._within([factor * 10.0**power for power in powers for factor in (1, 2, 5)])
 
-def lines(title: str, x: Axis, y: Axis, drawn: Sequence[Line]) -> str:
-    """Lines over two axes, each point marked."""
+    def _within(self, values: Sequence[float]) -> list[float]:
+        return [value for value in values if self.low <= value <= self.high]
+
+
+def row_colour(number: int) -> str:
+    """The colour of a row of points, as a style."""
+    at = number % len(COLOURS)
+    return f"var(--row-{at}, {COLOURS[at]})"
+
+
+def lines(title: str, x: Axis, y: Axis, drawn: Sequence[Points], *, marked: bool = False) -> str:
+    """Rows of points over two axes, each in its colour; marked, each point has a dot."""
     body = []
-    for number, line in enumerate(drawn):
-        colour = _COLOURS[number % len(_COLOURS)]
-        places = [_place(x.share(a), y.share(b)) for a, b in line.points]
+    for number, points in enumerate(drawn):
+        places = [_place(x.share(a), y.share(b)) for a, b in points]
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
-        body.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        body += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in places]
-        at = _TOP + 14 + 16 * number
-        body.append(_text(_WIDTH - _RIGHT, at, line.name, anchor="end", colour=colour))
+        style = f"fill:none;stroke:{row_colour(number)}"
+        body.append(f'<polyline points="{path}" style="{style}" stroke-width="2"/>')
+        for a, b in places if marked else ():
+            body.append(
+                f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" style="fill:{row_colour(number)}"/>'
+            )
     return _figure(title, x, y, body)
 
 
-def bars(title: str, x: Axis, y: Axis, edges: Sequence[float], counts: Sequence[float]) -> str:
-    """A histogram: a bar over each pair of neighbouring edges."""
+def bars(
+    title: str,
+    x: Axis,
+    y: Axis,
+    steps: tuple[Sequence[float], Sequence[float]],
+    marks: Sequence[tuple[str, float]] = (),
+) -> str:
+    """A histogram: edges, and how much is between each two of them; marks are named values."""
     body = []
+    edges, counts = steps
     for low, high, count in zip(edges, edges[1:], counts, strict=False):
         if count:
             left, top = _place(x.share(low), y.share(count))
             right, base = _place(x.share(high), 0.0)
             body.append(
                 f'<rect x="{left:.1f}" y="{top:.1f}" width="{max(1.0, right - left - 1):.1f}" '
-                f'height="{base - top:.1f}" fill="{_COLOURS[0]}"/>'
+                f'height="{base - top:.1f}" style="fill:{row_colour(0)}"/>'
             )
+    for number, (name, value) in enumerate(marks):
+        across, down = _place(x.share(value), 0.0)
+        body.append(_rule((across, _TOP), (across, down), 'stroke-dasharray="4 3" opacity="0.8"'))
+        # One below the other, because marks may be close together; on the side with more room.
+        aside, anchor = (4, "start") if x.share(value) < 0.5 else (-4, "end")
+        body.append(_text(across + aside, _TOP + 12 + 15 * number, name, anchor=anchor))
     return _figure(title, x, y, body)
 
 
 def _figure(title: str, x: Axis, y: Axis, body: Sequence[str]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'aria-label="{escape(title, quote=True)}" font-family="sans-serif" font-size="12">'
+        f'aria-label="{escape(title, quote=True)}" font-family="sans-serif" font-size="13" '
+        'fill="currentColor">'
     ]
     for value in x.ticks():
         across, down = _place(x.share(value), 0.0)
-        parts.append(_rule(across, _TOP, across, down))
-        parts.append(_text(across, down + 16, _number(value), anchor="middle"))
+        parts.append(_rule((across, _TOP), (across, down)))
+        parts.append(_text(across, down + 17, _number(value), anchor="middle"))
     for value in y.ticks():
         across, down = _place(0.0, y.share(value))
-        parts.append(_rule(across, down, _WIDTH - _RIGHT, down))
+        parts.append(_rule((across, down), (_WIDTH - _RIGHT, down)))
         parts.append(_text(across - 6, down + 4, _number(value), anchor="end"))
     parts += body
     parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 8, x.title, anchor="middle"))
     parts.append(
-        f'<text transform="translate(14 {_HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle">'
-        f"{escape(y.title)}</text>"
+        f'<text transform="translate(13 {(_TOP + _HEIGHT - _BOTTOM) / 2:.0f}) rotate(-90)" '
+        f'text-anchor="middle">{escape(y.title)}</text>'
     )
     return "".join((*parts, "</svg>"))
 
@@ -106,18 +137,20 @@ def _place(across: float, up: float) -> tuple[float, float]:
     return _LEFT + across * width, _TOP + (1 - up) * height
 
 
-def _rule(x1: float, y1: float, x2: float, y2: float) -> str:
+def _rule(
+    start: tuple[float, float], end: tuple[float, float], more: str = 'opacity="0.18"'
+) -> str:
+    (x1, y1), (x2, y2) = start, end
     ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
-    return f'<line {ends} stroke="#ddd"/>'
+    return f'<line {ends} stroke="currentColor" {more}/>'
 
 
-def _text(x: float, y: float, text: str, *, anchor: str, colour: str = "#333") -> str:
-    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"'
-    return f"<text {place}>{escape(text)}</text>"
+def _text(x: float, y: float, text: str, *, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 def _number(value: float) -> str:
-    if value and (abs(value) >= 1_000_000 or abs(value) < 0.01):
+    if value and (abs(value) >= 1_000_000 or abs(value) < 0.001):
         return f"{value:.0e}"
     return f"{value:,.6g}"
 

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.bench.compare import Compared, geometric_mean, spread
+from mooring.bench.figures import HEADERS, cells
 from mooring.bench.growth import Growth
-from mooring.bench.page import cells
 from mooring.bench.run import Outcome, Result
 
 from .text import plain
@@ -22,7 +22,7 @@ from .text import plain
 _NO_LIMIT = 10_000
 
 _SCHEDULER = "SCHEDULER"
-_FIGURES = ("WORKLOAD", "PODS", "PODS/S", "DECISIONS/S", "P50 MS", "P99 MS", "CPU US/POD", "MB")
+_FIGURES = tuple(map(str.upper, HEADERS))
 
 
 def figures(results: Sequence[Result]) -> str:

@@ -1,6 +1,8 @@
 """Taking away what a run has made, and nothing else, so that the next one finds a cluster as new.
 
-There are no controllers that would empty a namespace, and no kubelets that would end a pod.
+There are no controllers that would empty a namespace, and no kubelets that would end a pod. What
+schedulers told in events stays until it expires: nobody reads it, and to delete it would take as
+long as everything else together.
 """
 
 from __future__ import annotations
@@ -9,14 +11,9 @@ from itertools import groupby
 
 import msgspec
 
-from mooring.client import RESOURCES, Api, ApiError, ClientError
+from mooring.client import Api, ApiError
 
 from .writing import Key, Writer, refused
-
-# API servers delete one after the other, and give up after a minute.
-_EVENTS_AT_ONCE = 500
-
-_EVENTS = RESOURCES["Event"]
 
 
 class _List(msgspec.Struct):
@@ -27,10 +24,7 @@ async def clean(api: Api, writer: Writer) -> None:
     """Deletes pods first, then whatever they use, then nodes, then namespaces."""
     order = sorted(reversed(writer.made), key=_rank)
     for _, keys in groupby(order, key=_rank):
-        chosen = list(keys)
-        if chosen[0].kind == "Namespace":
-            await _delete_events(api, chosen)
-        await writer.each(chosen, lambda key: _delete(api, writer, key))
+        await writer.each(list(keys), lambda key: _delete(api, writer, key))
 
 
 def _rank(key: Key) -> int:
@@ -56,17 +50,6 @@ async def _finalize(api: Api, namespace: Key) -> None:
     except ApiError as error:
         if not error.is_not_found:
             raise refused(namespace, error) from error
-
-
-async def _delete_events(api: Api, namespaces: list[Key]) -> None:
-    """Deletes what schedulers told about pods: it would make the next run's store larger."""
-    for namespace in namespaces:
-        path = _EVENTS.path(namespace.name)
-        try:
-            while await has_any(api, path):
-                await api.delete(path, params={"limit": _EVENTS_AT_ONCE})
-        except ClientError as error:
-            raise refused(f"Events of {namespace}", error) from error
 
 
 async def has_any(api: Api, path: str) -> bool:

@@ -21,7 +21,7 @@ from .defining import DEFINITIONS, define, resource, undefine
 
 _T = TypeVar("_T")
 
-# Deleting many objects in one request takes its time.
+# On two cores, an API server under load may take its time.
 _TIMEOUT_SECONDS = 120.0
 
 
