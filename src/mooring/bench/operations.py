@@ -3,55 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from mooring.config.duration import Duration
 
-DYNAMIC_RESOURCES, POD_GROUPS = "dynamic resources", "pod groups"
+from .operation import BaseOperation, Counted, Templated
+from .recognised import (
+    AllocResourceClaims,
+    CreatePodGroups,
+    CreateResourceClaims,
+    CreateResourceDriver,
+    WaitForPodGroups,
+)
 
 _CHURN_MILLISECONDS = 500
-
-Labels = Mapping[str, str]
-
-
-class _Operation(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    rename="camel",
-    forbid_unknown_fields=True,
-    tag_field="opcode",
-):
-    """An operation; `opcode` names it."""
-
-    @property
-    def problem(self) -> str | None:
-        """What is wrong with it, if something is: field and message."""
-        return None
-
-    @property
-    def collects(self) -> bool:
-        """Whether figures are reported once it is over."""
-        return False
-
-
-class _Counted(_Operation, frozen=True, kw_only=True):
-    count: int = 0
-    count_param: str = ""
-
-    @property
-    def problem(self) -> str | None:
-        return f"count: must not be negative, got {self.count}" if self.count < 0 else None
-
-
-class _Templated(_Counted, frozen=True, kw_only=True):
-    template_params: Mapping[str, Any] = {}
-
-    def given(self, number: int) -> dict[str, Any]:
-        """What the template of the object with this number is given."""
-        return {**self.template_params, "Index": number, "Count": self.count}
 
 
 class NodeAllocatableStrategy(
@@ -81,7 +48,7 @@ class UniqueNodeLabelStrategy(
     label_key: str
 
 
-class CreateNodes(_Templated, frozen=True, kw_only=True, tag="createNodes"):
+class CreateNodes(Templated, frozen=True, kw_only=True, tag="createNodes"):
     """Adds nodes, from a template or plain ones."""
 
     node_template_path: str | None = None
@@ -101,14 +68,14 @@ class CreateNodes(_Templated, frozen=True, kw_only=True, tag="createNodes"):
         return super().problem
 
 
-class CreateNamespaces(_Counted, frozen=True, kw_only=True, tag="createNamespaces"):
+class CreateNamespaces(Counted, frozen=True, kw_only=True, tag="createNamespaces"):
     """Adds namespaces `<prefix>-0` and so on."""
 
     prefix: str
     namespace_template_path: str | None = None
 
 
-class CreatePods(_Templated, frozen=True, kw_only=True, tag="createPods"):
+class CreatePods(Templated, frozen=True, kw_only=True, tag="createPods"):
     """Adds pods, and waits until they are placed unless told not to."""
 
     count_multiplier_param: str = ""
@@ -150,7 +117,7 @@ class CreatePods(_Templated, frozen=True, kw_only=True, tag="createPods"):
         return self.persistent_volume_claim_template_path
 
 
-class CreatePodSets(_Counted, frozen=True, kw_only=True, tag="createPodSets"):
+class CreatePodSets(Counted, frozen=True, kw_only=True, tag="createPodSets"):
     """Adds the same pods in each of the namespaces `<prefix>-0` and so on."""
 
     namespace_prefix: str
@@ -166,11 +133,11 @@ class CreatePodSets(_Counted, frozen=True, kw_only=True, tag="createPodSets"):
         return super().problem or (inner and f"createPodsOp: {inner}")
 
 
-class DeletePods(_Operation, frozen=True, kw_only=True, tag="deletePods"):
+class DeletePods(BaseOperation, frozen=True, kw_only=True, tag="deletePods"):
     """Deletes pods of a namespace, all at once or at a rate."""
 
     namespace: str
-    label_selector: Labels = {}
+    label_selector: Mapping[str, str] = {}
     delete_pods_per_second: int = 0
     skip_wait_to_completion: bool = False
 
@@ -181,7 +148,7 @@ class DeletePods(_Operation, frozen=True, kw_only=True, tag="deletePods"):
         return None
 
 
-class CreateAny(_Templated, frozen=True, kw_only=True, tag="createAny"):
+class CreateAny(Templated, frozen=True, kw_only=True, tag="createAny"):
     """Adds objects of any kind."""
 
     template_path: str
@@ -189,7 +156,7 @@ class CreateAny(_Templated, frozen=True, kw_only=True, tag="createAny"):
     count: int = 1
 
 
-class UpdateAny(_Templated, frozen=True, kw_only=True, tag="updateAny"):
+class UpdateAny(Templated, frozen=True, kw_only=True, tag="updateAny"):
     """Replaces objects by what a template says, all at once or at a rate."""
 
     template_path: str
@@ -205,7 +172,7 @@ class UpdateAny(_Templated, frozen=True, kw_only=True, tag="updateAny"):
         return super().problem
 
 
-class Churn(_Operation, frozen=True, kw_only=True, tag="churn"):
+class Churn(BaseOperation, frozen=True, kw_only=True, tag="churn"):
     """Adds, or adds and deletes, objects until the workload ends."""
 
     mode: Literal["create", "recreate"]
@@ -228,74 +195,41 @@ class Churn(_Operation, frozen=True, kw_only=True, tag="churn"):
         return None if self.template_paths else "templatePaths: must name a template"
 
 
-class Barrier(_Operation, frozen=True, kw_only=True, tag="barrier"):
+class Barrier(BaseOperation, frozen=True, kw_only=True, tag="barrier"):
     """Waits for pods that were not waited for when they were made."""
 
     namespaces: tuple[str, ...] = ()
-    label_selector: Labels = {}
+    label_selector: Mapping[str, str] = {}
     stage_requirement: Literal["Scheduled", "Attempted"] = "Scheduled"
 
 
-class Sleep(_Operation, frozen=True, kw_only=True, tag="sleep"):
+class Sleep(BaseOperation, frozen=True, kw_only=True, tag="sleep"):
     """Lets time pass."""
 
     duration: Duration = Duration(0)
     duration_param: str = ""
 
 
-class StartCollectingMetrics(_Operation, frozen=True, kw_only=True, tag="startCollectingMetrics"):
+class StartCollectingMetrics(
+    BaseOperation, frozen=True, kw_only=True, tag="startCollectingMetrics"
+):
     """Begins to measure pods of some namespaces."""
 
     namespaces: tuple[str, ...]
     name: str = ""
-    label_selector: Labels = {}
+    label_selector: Mapping[str, str] = {}
 
     @property
     def problem(self) -> str | None:
         return None if self.namespaces else "namespaces: must not be empty"
 
 
-class StopCollectingMetrics(_Operation, frozen=True, kw_only=True, tag="stopCollectingMetrics"):
+class StopCollectingMetrics(BaseOperation, frozen=True, kw_only=True, tag="stopCollectingMetrics"):
     """Ends a measurement."""
 
     @property
     def collects(self) -> bool:
         return True
-
-
-class CreateResourceDriver(_Operation, frozen=True, kw_only=True, tag="createResourceDriver"):
-    """Publishes devices; here only to be recognised."""
-
-    driver_name: str
-    max_claims_per_node: int = 0
-    max_claims_per_node_param: str = ""
-    nodes: str = ""
-
-
-class CreateResourceClaims(_Counted, frozen=True, kw_only=True, tag="createResourceClaims"):
-    """Adds claims to devices; here only to be recognised."""
-
-    namespace: str
-    template_path: str
-
-
-class AllocResourceClaims(_Operation, frozen=True, kw_only=True, tag="allocResourceClaims"):
-    """Hands out devices at random; here only to be recognised."""
-
-    namespace: str = ""
-
-
-class CreatePodGroups(_Templated, frozen=True, kw_only=True, tag="createPodGroups"):
-    """Adds pod groups; here only to be recognised."""
-
-    namespace: str
-    template_path: str
-
-
-class WaitForPodGroups(_Counted, frozen=True, kw_only=True, tag="waitForPodGroups"):
-    """Waits for pod groups to be known; here only to be recognised."""
-
-    namespace: str
 
 
 #: Read by its opcode.
@@ -318,12 +252,3 @@ Operation = (
     | CreatePodGroups
     | WaitForPodGroups
 )
-
-#: What an operation needs that Mooring does not have.
-NEEDS: Mapping[type[_Operation], str] = {
-    CreateResourceDriver: DYNAMIC_RESOURCES,
-    CreateResourceClaims: DYNAMIC_RESOURCES,
-    AllocResourceClaims: DYNAMIC_RESOURCES,
-    CreatePodGroups: POD_GROUPS,
-    WaitForPodGroups: POD_GROUPS,
-}

@@ -13,7 +13,7 @@ from html import escape
 
 # Small, because a plot is as wide as a phone, and its text has to be read there.
 _WIDTH, _HEIGHT = 480, 270
-_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 14, 14, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 76, 28, 14, 44
 
 # Told apart by people who see fewer colours, too.
 COLOURS = ("#0072b2", "#c04f00", "#00795a", "#a8497f", "#8a6100", "#2a7fb8", "#555555")

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Set
 from mooring.objects.decode import KINDS
 
 from .kinds import DEFINITION, CustomKinds
-from .operations import DYNAMIC_RESOURCES, NEEDS, POD_GROUPS, CreateAny, CreatePods, Operation
+from .operations import CreateAny, CreatePods, Operation
 from .problems import NotSupported
+from .recognised import DYNAMIC_RESOURCES, NEEDS, POD_GROUPS
 from .templates import Manifest, Templates
 
 _NEEDED_BY_KIND = {
