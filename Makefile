@@ -1,6 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
-# More flags for `mooring up`: make demo UP="--for 0"
+# More flags for the demo: make demo UP="--once --no-browser"
 UP ?=
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
@@ -8,7 +8,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constrai
 .SILENT:
 
 help:
-	echo "make demo      run a cluster in one process, to try with kubectl; Ctrl-C stops it"
+	echo "make demo      a minute of story on a cluster in one process, to try with kubectl after"
 	echo "make simulate  schedule the example cluster and show the decisions"
 	echo "make test      everything CI checks: format, lint, types, layers, tests"
 	echo "make lint      the same without the tests"
@@ -21,7 +21,7 @@ help:
 	echo "make clean     remove everything that was generated"
 
 demo: .venv/installed
-	$(BIN)/mooring up --nodes examples/embedded/nodes.yaml $(UP)
+	$(BIN)/mooring up --demo $(UP)
 
 # Exit code 1 means that a pod stayed pending, which a demo may show.
 simulate: .venv/installed

@@ -45,10 +45,14 @@ async def serving(
 
 def application(content: Content, authorizer: Authorizer) -> web.Application:
     """The routes, behind the authorizer."""
-    page = content.page
-    app = web.Application(middlewares=[_guard(authorizer, page)])
-    if page is not None:
-        page.mount(app)
+    return guarded(content, _guard(authorizer, content.page))
+
+
+def guarded(content: Content, guard: Middleware) -> web.Application:
+    """The routes, behind whoever lets in."""
+    app = web.Application(middlewares=[guard])
+    if content.page is not None:
+        content.page.mount(app)
     app.router.add_get("/metrics", _metrics(content))
     app.router.add_get("/metrics/resources", _resources(content), allow_head=False)
     app.router.add_get("/configz", _configuration(content))

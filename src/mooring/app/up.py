@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -22,20 +22,17 @@ from mooring.embedded.serving import Running as Server
 from mooring.embedded.serving import serve
 from mooring.embedded.settings import Settings as ServerSettings
 from mooring.engine import Engine
+from mooring.web import Entry
+from mooring.web.page import PREFIX
 
-from .authorization import AuthorizationSettings, Authorizer
 from .direct import DirectApi
-from .endpoints import serving
 from .kubeconfigs import written
+from .loopback import loopback_site
 from .metrics import Metrics
 from .observations import Observations
 from .run import Running, content
-from .tls_site import ServingSettings
 
 _IDENTITY = "mooring-up"
-_LOOPBACK = "127.0.0.1"
-# Only this machine gets there, and a try-out should need no token for its figures.
-_OPEN = AuthorizationSettings(always_allow_paths=("/*",))
 
 
 class Reach(StrEnum):
@@ -57,8 +54,6 @@ class UpSettings:
     hollow: HollowSettings = field(default_factory=HollowSettings)
     reach: Reach = Reach.DIRECT
     kubeconfig: Path | None = None
-    #: Where the scheduler tells how it is; 0 takes a free port.
-    metrics_port: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,18 +63,23 @@ class Ready:
     server: str
     kubeconfig: Path
     nodes: int
-    #: Empty without a scheduler.
-    endpoints: str
+    #: Where the scheduler serves its metrics, and where a browser is let in to its page, once.
+    #: Both are empty without a scheduler.
+    endpoints: str = ""
+    page: str = ""
 
 
 async def up(
     settings: UpSettings,
     engine: Engine,
     observations: Observations,
-    ready: Callable[[Ready], None],
+    ready: Callable[[Ready], Awaitable[None]],
     stopping: asyncio.Event,
 ) -> None:
-    """Runs a cluster until it is to stop; tells when it is ready."""
+    """Runs a cluster until it is to stop.
+
+    Once it is ready, `ready` goes on beside it; what that raises is the end of both.
+    """
     async with AsyncExitStack() as stack:
         server = await serve(settings.server)
         stack.push_async_callback(server.stop)
@@ -88,21 +88,21 @@ async def up(
         make_nodes(server.api, settings.nodes.shapes)
         path = stack.enter_context(written(server.kubeconfig, settings.kubeconfig))
         hollow = HollowNodes(server.api, settings.hollow)
-        scheduling = None
+        scheduling, endpoints, page = None, "", ""
         if settings.reach is not Reach.NONE:
             api = await stack.enter_async_context(_requests(server, settings.reach, path))
             scheduling = Running(api, engine, _IDENTITY)
             told = content(engine, Metrics(engine, observations), scheduling)
-            where = ServingSettings(_LOOPBACK, settings.metrics_port)
-            port = await stack.enter_async_context(serving(where, told, Authorizer(api, _OPEN)))
+            # Whoever may use the cluster may see its scheduler, by the same token.
+            entry = Entry(settings.server.token)
+            endpoints = await stack.enter_async_context(loopback_site(told, entry))
+            page = f"{endpoints}{PREFIX}{entry.path}"
 
         async def tell() -> None:
             await hollow.known.wait()
-            endpoints = ""
             if scheduling is not None:
                 await scheduling.leads.wait()
-                endpoints = f"https://{_LOOPBACK}:{port}"
-            ready(Ready(server.url, path, len(hollow.kubelets.hosts), endpoints))
+            await ready(Ready(server.url, path, len(hollow.kubelets.hosts), endpoints, page))
 
         await _live([hollow.run(), run_controllers(server.api), tell()], scheduling, stopping)
 

@@ -1,0 +1,1 @@
+"""One module per chapter: a title, what it is about in two lines, and what happens."""
