@@ -6,12 +6,13 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 import yaml
+from aiohttp import ClientSession, CookieJar
 
 from mooring.app.kubeconfigs import KubeconfigError, written
 from tests.cli.invoking import Mooring
@@ -106,6 +107,30 @@ async def test_without_a_scheduler_pods_wait_and_the_next_run_goes_on(tmp_path: 
     async with _up(tmp_path, *flags):
         phase = await kubectl.run("get pod waiting -o jsonpath={.status.phase}")
         assert phase == "Pending"
+
+
+async def test_what_the_scheduler_tells_is_for_those_who_were_let_in(tmp_path: Path) -> None:
+    async with _up(tmp_path, "--nodes=1", "--token=secret") as process, ClientSession() as other:
+        assert process.stdout is not None
+        page = (await process.stdout.readline()).decode().removeprefix("Its page: ").strip()
+        endpoints = page.partition("/ui/enter/")[0]
+        data, metrics = f"{endpoints}/ui/api/snapshot", f"{endpoints}/metrics"
+        # A jar takes no cookies from an address without a name unless it is told to.
+        async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as browser:
+            assert [await _status(browser, each) for each in (data, page, data)] == [401, 200, 200]
+        assert await _status(other, page) == 401
+        assert [await _status(other, each) for each in (data, metrics, f"{endpoints}/configz")] == [
+            401
+        ] * 3
+        token = {"Authorization": "Bearer secret"}
+        assert [await _status(other, each, token) for each in (data, metrics)] == [200, 200]
+
+
+async def _status(
+    session: ClientSession, address: str, headers: Mapping[str, str] | None = None
+) -> int:
+    async with session.get(address, headers=headers) as answer:
+        return answer.status
 
 
 def test_it_can_end_by_itself(mooring: Mooring, tmp_path: Path) -> None:

@@ -108,8 +108,8 @@ def _refuse_conflicts(context: typer.Context, demo: bool) -> None:
     if demo and context.params["scheduler"] is Scheduling.NONE:
         wrong.append("--scheduler none")
     if wrong:
-        what = "has a cluster of its own, it does not go with" if demo else "is needed for"
-        raise InputError("--demo", f"{what} {', '.join(wrong)}")
+        told = "not with --demo, which has a cluster of its own" if demo else "only with --demo"
+        raise InputError(", ".join(wrong), told)
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

@@ -68,7 +68,7 @@ In another terminal:
   kubectl get nodes -L topology.kubernetes.io/zone
   kubectl run hello --image=registry.example/hello && kubectl get pods -o wide
   kubectl run alone --image=registry.example/alone --annotations={ANNOTATION}={EXCLUSIVE}
-{_to_run_one(kubeconfig) if not cluster.endpoints else metrics(cluster)}
+{metrics(cluster) if cluster.endpoints else _to_run_one(kubeconfig)}
 
 More to try is in docs/embedded-cluster.md and examples/embedded. Ctrl-C stops it.""",
             flush=True,
@@ -88,8 +88,8 @@ def whereabouts(cluster: Ready) -> str:
 
 def metrics(cluster: Ready) -> str:
     """How to read the scheduler's metrics."""
-    return f"  {_BEARER} |\n    curl -H @- {cluster.endpoints}/metrics"
+    return f"  {_BEARER} |\n    curl -H @- {cluster.endpoints}/metrics   # the scheduler's"
 
 
 def _to_run_one(kubeconfig: str) -> str:
-    return f"  mooring run --kubeconfig {kubeconfig}"
+    return f"  mooring run --kubeconfig {kubeconfig}   # a scheduler"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from mooring.app.observations import Observations
@@ -57,7 +57,7 @@ class Stage:
     observations: Observations
     #: Seconds to read what was told before the story goes on.
     pace: float = 0.0
-    patience: float = field(default=_PATIENCE_SECONDS)
+    patience: float = _PATIENCE_SECONDS
 
     async def pause(self) -> None:
         """Leaves time to read."""
@@ -85,17 +85,20 @@ class Stage:
             lambda: f"{len(self.pods.of(app))} are still there",
         )
 
-    async def messages(self, promised: str, reason: str, count: int) -> list[str]:
-        """What events with a reason say, once there are as many as were promised."""
+    async def until_told(self, promised: str, reason: str, message: str, count: int) -> None:
+        """Waits until as many pods have such an event, and tells it."""
         found: list[str] = []
 
         async def there_are() -> None:
-            while len(found) < count:
+            while True:
                 found[:] = [each["message"] for each in await self.client.events(reason)]
+                if found.count(message) == count:
+                    return
                 await asyncio.sleep(_LOOK_SECONDS)
 
         await self._patiently(promised, there_are(), lambda: found)
-        return found
+        self.tell.kept(promised)
+        self.tell.quoted(message)
 
     def figures(self) -> Figures:
         """How decisions went so far."""
@@ -121,6 +124,7 @@ class Stage:
     ) -> None:
         try:
             with self.tell.waiting(promised):
-                await asyncio.wait_for(outcome, self.patience)
+                async with asyncio.timeout(self.patience):
+                    await outcome
         except TimeoutError:
             raise BrokenPromise(promised, str(seen())) from None

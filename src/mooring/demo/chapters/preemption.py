@@ -31,14 +31,11 @@ async def play(stage: Stage) -> None:
         return pod.node if pod else ""
 
     await stage.until("urgent has a node", lambda: bool(node()), lambda: "it waits")
-    promised = "two victims, each with an event"
-    told = await stage.messages(promised, "Preempted", _VICTIMS)
     gone = before - {pod.name for pod in stage.pods.of("batch")}
-    stage.promise(promised, len(told) == len(gone) == _VICTIMS, told)
-    stage.tell.quoted(told[0])
+    stage.promise("two pods had to go for it", len(gone) == _VICTIMS, sorted(gone))
     pod = stage.pods.named("urgent")
-    by = f"Preempted by pod {pod.metadata.uid if pod else ''} on node {node()}"
-    stage.promise(f"they made way for urgent, on {node()}", set(told) == {by}, told)
+    message = f"Preempted by pod {pod.metadata.uid if pod else ''} on node {node()}"
+    await stage.until_told("their events say why", "Preempted", message, _VICTIMS)
     await stage.until(
         "the job has made two others, which wait for room",
         lambda: len([each for each in stage.pods.of("batch") if each.refusal]) == _VICTIMS,

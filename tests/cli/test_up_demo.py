@@ -1,0 +1,105 @@
+"""`mooring up --demo` as its users and their scripts run it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from mooring.demo import Stage, story
+from tests.cli.invoking import Mooring
+
+# A busy machine takes its time; what hangs is noticed.
+_PATIENCE_SECONDS = 120
+
+
+async def _demo(folder: Path, *flags: str) -> asyncio.subprocess.Process:
+    # Elsewhere than in the repository, and without a terminal or a display.
+    environment = {key: value for key, value in os.environ.items() if "DISPLAY" not in key}
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "mooring", "up", "--demo", *flags),
+        cwd=folder,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def test_the_whole_story_ends_by_itself(tmp_path: Path) -> None:
+    process = await _demo(tmp_path, "--once", "--no-browser")
+    async with asyncio.timeout(_PATIENCE_SECONDS):
+        out, err = (each.decode() for each in await process.communicate())
+
+    assert (process.returncode, err) == (0, "")
+    assert out.startswith("The cluster is ready: 110 nodes, https://127.0.0.1:")
+    assert [each.title for each in story.CHAPTERS if each.title not in out] == []
+    assert out.endswith("\nEvery promise was kept.\n")
+    assert "\x1b" not in out
+    assert "\r" not in out
+
+
+async def test_it_stops_in_the_middle(tmp_path: Path) -> None:
+    process = await _demo(tmp_path, "--pace=60")
+    assert process.stdout is not None
+    async with asyncio.timeout(_PATIENCE_SECONDS):
+        while b"1/7" not in await process.stdout.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        _, err = await process.communicate()
+
+    assert (process.returncode, err) == (0, b"")
+
+
+async def _promise_too_much(stage: Stage) -> None:
+    stage.promise("pigs fly", False, "none\x1b[2J did")
+
+
+async def _stop(stage: Stage) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("play", "told"),
+    [
+        (_promise_too_much, "  promised: pigs fly\n  seen: none\\x1b[2J did\n"),
+        (_stop, "The demo was stopped before its end.\n"),
+    ],
+    ids=["broken promise", "stopped"],
+)
+def test_a_story_that_does_not_end_well_is_told_by_the_exit_code(
+    play: object, told: str, mooring: Mooring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chapter = type(story.CHAPTERS[0])("A chapter", "that is not\nlike the others", play)  # type: ignore[arg-type]
+    monkeypatch.setattr(story, "CHAPTERS", (chapter,))
+
+    ended = mooring("up", "--demo", "--once", "--no-browser")
+
+    assert ended.code == 1
+    assert ended.err.endswith(told)
+    assert "1/1  A chapter" in ended.out
+    assert "Every promise was kept" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ("--demo --nodes 10", "--nodes: not with --demo, which has a cluster of its own"),
+        ("--demo --config x --data-dir y", "--data-dir, --config: not with --demo"),
+        ("--demo --feature-gates CoexistPolicy=false", "--feature-gates: not with --demo"),
+        ("--demo --no-scheduler --for 3", "--for, --no-scheduler: not with --demo"),
+        ("--demo --scheduler none", "--scheduler none: not with --demo"),
+        ("--once --pace 2 --no-browser", "--once, --no-browser, --pace: only with --demo"),
+    ],
+)
+def test_flags_that_mean_nothing_together(flags: str, told: str, mooring: Mooring) -> None:
+    ended = mooring("up", *flags.split())
+
+    assert ended.code == 2
+    assert ended.err.startswith(told)
+    assert ended.err.count("\n") == 1

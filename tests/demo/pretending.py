@@ -1,0 +1,162 @@
+"""A stage on which nothing is real: pods appear as a test says, when a chapter acts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from mooring.app.observations import Observations
+from mooring.client.requests import Params
+from mooring.config import default
+from mooring.demo.client import Client
+from mooring.demo.pods import Pods, SeenPod
+from mooring.demo.stage import Stage
+from mooring.engine import Engine
+from mooring.framework.profile import known_plugins
+from mooring.plugins import REGISTRY
+
+Json = dict[str, Any]
+
+
+def pod(
+    name: str,
+    node: str = "",
+    *,
+    app: str = "",
+    refusal: str = "",
+    failure: tuple[str, str] = ("", ""),
+    owner: str = "",
+) -> SeenPod:
+    """A pod as a watch tells of it."""
+    conditions = [{"type": "PodScheduled", "status": "False", "message": refusal}]
+    owners = [{"kind": owner, "name": "its-owner", "controller": True}]
+    return msgspec.convert(
+        {
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "uid": f"uid-of-{name}",
+                "labels": {"app": app or name},
+                "ownerReferences": owners if owner else [],
+            },
+            "spec": {"nodeName": node},
+            "status": {
+                "phase": "Failed" if failure[0] else "",
+                "reason": failure[0],
+                "message": failure[1],
+                "conditions": conditions if refusal else [],
+            },
+        },
+        SeenPod,
+    )
+
+
+class Heard:
+    """A teller that remembers."""
+
+    def __init__(self) -> None:
+        self.chapters: list[str] = []
+        self.commands: list[str] = []
+        self.promises: list[str] = []
+        self.quotes: list[str] = []
+
+    def chapter(self, number: int, total: int, title: str, about: str) -> None:
+        self.chapters.append(title)
+
+    def typed(self, command: str) -> None:
+        self.commands.append(command)
+
+    def kept(self, promise: str) -> None:
+        self.promises.append(promise)
+
+    def quoted(self, text: str) -> None:
+        self.quotes.append(text)
+
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        assert all(len(row) == len(headers) for row in rows)
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        yield
+
+
+class Pretence:
+    """An API server that knows what is asked of it in the story, by path."""
+
+    def __init__(self, answers: Mapping[str, Sequence[Json]]) -> None:
+        self._answers = answers
+
+    async def get(self, path: str, params: Params | None = None) -> bytes:
+        name = path.rpartition("/")[2]
+        return msgspec.json.encode({"items": self._answers.get(name, [])})
+
+    async def post(self, path: str, body: bytes, params: Params | None = None) -> bytes:
+        return b"{}"
+
+    async def put(self, path: str, body: bytes) -> bytes:
+        return b"{}"
+
+    async def patch(self, path: str, body: bytes, content_type: str) -> bytes:
+        return b"{}"
+
+    async def delete(self, path: str, body: bytes | None = None) -> bytes:
+        return b"{}"
+
+    async def watch(self, path: str, params: Params) -> AsyncGenerator[bytes, None]:
+        yield b""
+
+
+#: What happens when a chapter acts: by the file that it applies, or `create` or `patch`, the pods
+#: that appear or change, and the names of those that go.
+Script = Mapping[str, Sequence[SeenPod | str]]
+
+
+class Actor(Client):
+    """A client whose actions have the consequences that a script says, at once."""
+
+    def __init__(self, script: Script, answers: Mapping[str, Sequence[Json]]) -> None:
+        super().__init__(Pretence(answers))
+        self.pods = Pods(self.api)
+        self._script = script
+
+    async def apply(self, file: str) -> None:
+        self._happen(file)
+
+    async def create(self, item: Json) -> None:
+        self._happen("create")
+
+    async def delete(self, kind: str, name: str) -> None:
+        for each in list(self.pods.of(name)):
+            self.pods.removed(each)
+
+    async def report_disk(self, node: str, status: Json) -> None:
+        self._happen("patch")
+
+    def _happen(self, act: str) -> None:
+        for each in self._script.get(act, ()):
+            if isinstance(each, SeenPod):
+                self.pods.applied(each, b"")
+            else:
+                self.pods.removed(pod(each))
+
+
+def stage(script: Script, answers: Mapping[str, Sequence[Json]]) -> Stage:
+    """A stage on which what has not happened by now never will."""
+    observations = Observations()
+    engine = Engine(default(known_plugins(REGISTRY)), REGISTRY, observer=observations)
+    actor = Actor(script, answers)
+    return Stage(
+        client=actor,
+        pods=actor.pods,
+        tell=Heard(),
+        engine=engine,
+        observations=observations,
+        patience=0.0,
+    )
+
+
+def node(name: str, zone: str) -> Json:
+    return {"metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": zone}}}

@@ -1,0 +1,204 @@
+"""Every promise of the story can be broken, and then it is told what was promised and seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from mooring.demo import MANIFESTS, BrokenPromise, Stage
+from mooring.demo.chapters import deployment, disks, exclusive, gpus, job, preemption
+from mooring.demo.story import CHAPTERS
+from tests.demo.pretending import Heard, Script, node, pod, stage
+
+NODES = [node(f"{zone}{at}", zone) for zone in "abc" for at in range(3)]
+WEB = [pod(f"web-{zone}{at}", f"{zone}{at}", app="web") for zone in "abc" for at in range(3)]
+
+AGENTS = [
+    pod(
+        f"agent-{each['metadata']['name']}",
+        each["metadata"]["name"],
+        app="agent",
+        owner="DaemonSet",
+    )
+    for each in NODES
+]
+RANKS = [
+    pod(f"mpi-{at}", where, app="mpi", owner="Job")
+    for at, where in enumerate(("a0", "a1", "b0", "b1"))
+]
+CROWD = [pod(f"crowd-{at}", "c0", app="crowd") for at in range(300)]
+REFUSED = pod("intruder", "a0", failure=("CoexistPolicy", "failed CoexistPolicy"))
+MPI: Script = {"agent.yaml": AGENTS, "mpi.yaml": RANKS, "crowd.yaml": CROWD, "create": [REFUSED]}
+
+KEPT_OFF = "0/9 nodes are available: 9 node(s) with GPUs only take pods with a GPU limit (set one)"
+GPUS = [pod("with-gpu", "gpu-0"), pod("without-gpu", refusal=KEPT_OFF)]
+
+SLOW = "0/9 nodes are available: 9 Insufficient disk read bandwidth. preemption: no"
+INGEST = [
+    pod("ingest-0", "disk-fast-0", app="ingest"),
+    pod("ingest-1", "disk-fast-1", app="ingest"),
+    pod("ingest-2", refusal=SLOW, app="ingest"),
+]
+MEASURED = [pod("ingest-2", "disk-slow-2", app="ingest")]
+
+BATCH = [pod(f"batch-{at}", f"small-{at % 2}", app="batch") for at in range(8)]
+NEXT = [pod(f"batch-{at}", app="batch", refusal="0/9 nodes") for at in (8, 9)]
+WHY = "Preempted by pod uid-of-urgent on node small-0"
+
+
+BATCHES: Script = {
+    "batch.yaml": BATCH,
+    "urgent.yaml": ["batch-0", "batch-2", pod("urgent", "small-0"), *NEXT],
+}
+
+
+class Case(NamedTuple):
+    play: Callable[[Stage], Awaitable[None]]
+    script: Script
+    #: The promise that is broken, and what was seen; empty if all are kept.
+    promised: str = ""
+    seen: str = ""
+    events: Sequence[str] = ()
+
+
+CASES = {
+    "deployment: all is well": Case(deployment.play, {"web.yaml": WEB}),
+    "deployment: a pod waits": Case(
+        deployment.play, {"web.yaml": [*WEB[1:], pod("x", app="web")]}, "have a node", "8 have one"
+    ),
+    "deployment: zones are uneven": Case(
+        deployment.play,
+        {"web.yaml": [*WEB[1:], pod("x", "b0", app="web")]},
+        "three pods in each zone",
+        "{'a': 2, 'b': 4, 'c': 3}",
+    ),
+    "job: pods wait": Case(
+        job.play,
+        {"render.yaml": [pod("render-0", "a0", app="render")]},
+        "all 2,000 pods have a node",
+        "1 of 1 have one",
+    ),
+    "job: nothing was reused": Case(
+        job.play,
+        {"render.yaml": [pod(f"render-{at}", "a0", app="render") for at in range(2_000)]},
+        "more than 90%",
+        "0.0%",
+    ),
+    "exclusive: all is well": Case(exclusive.play, MPI),
+    "exclusive: a node has no agent": Case(
+        exclusive.play, {**MPI, "agent.yaml": AGENTS[1:]}, "on every node", "8 of 9 nodes"
+    ),
+    "exclusive: two ranks share a node": Case(
+        exclusive.play,
+        {**MPI, "mpi.yaml": [*RANKS[1:], pod("mpi-0", "b0", app="mpi")]},
+        "four ranks have a node each",
+        "['a1', 'b0', 'b1', 'b0']",
+    ),
+    "exclusive: somebody is with a rank": Case(
+        exclusive.play,
+        {**MPI, "crowd.yaml": [*CROWD[1:], pod("crowd-0", "a0", app="crowd")]},
+        "none of them is with a rank",
+        "['crowd-0']",
+    ),
+    "exclusive: the intruder gets in": Case(
+        exclusive.play, {**MPI, "create": [pod("intruder", "a0")]}, "the kubelet refuses it"
+    ),
+    "gpus: all is well": Case(gpus.play, {"gpus.yaml": GPUS}),
+    "gpus: a pod without one gets in": Case(
+        gpus.play,
+        {"gpus.yaml": [GPUS[0], pod("without-gpu", "gpu-1")]},
+        "without-gpu waits",
+        "it is on gpu-1",
+    ),
+    "gpus: a pod with one waits": Case(
+        gpus.play, {"gpus.yaml": [pod("with-gpu"), GPUS[1]]}, "with-gpu is on", "no node"
+    ),
+    "gpus: another pod is there": Case(
+        gpus.play, {"gpus.yaml": [*GPUS, pod("web", "gpu-3")]}, "no other pod", "['web']"
+    ),
+    "disks: all is well": Case(disks.play, {"ingest.yaml": INGEST, "patch": MEASURED}),
+    "disks: two share a disk": Case(
+        disks.play,
+        {"ingest.yaml": [INGEST[0], pod("ingest-1", "disk-fast-0", app="ingest"), INGEST[2]]},
+        "each fast disk has one",
+        "['disk-fast-0']",
+    ),
+    "disks: the third was not refused": Case(
+        disks.play, {"ingest.yaml": INGEST[:2]}, "the third waits", "it was not refused"
+    ),
+    "disks: the measurement is missed": Case(
+        disks.play, {"ingest.yaml": INGEST}, "the third goes to disk-slow-2", "disk-fast-1']"
+    ),
+    "preemption: all is well": Case(preemption.play, BATCHES, events=[WHY, WHY]),
+    "preemption: nodes are not full": Case(
+        preemption.play, {"batch.yaml": BATCH[1:]}, "four pods each", "{'small-1': 4, 'small-0': 3}"
+    ),
+    "preemption: nobody makes way": Case(
+        preemption.play, {"batch.yaml": BATCH, "urgent.yaml": [pod("urgent")]}, "urgent has a node"
+    ),
+    "preemption: three made way": Case(
+        preemption.play,
+        {**BATCHES, "urgent.yaml": ["batch-0", "batch-2", "batch-4", pod("urgent", "small-0")]},
+        "two pods had to go",
+        "['batch-0', 'batch-2', 'batch-4']",
+    ),
+    "preemption: one was not told": Case(
+        preemption.play, BATCHES, "their events say why", WHY, events=[WHY, "for another reason"]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_promises(name: str) -> None:
+    case = CASES[name]
+    events = [{"message": each} for each in case.events]
+    made = stage(case.script, {"nodes": NODES, "events": events})
+    if not case.promised:
+        await case.play(made)
+        return
+    with pytest.raises(BrokenPromise) as broken:
+        await case.play(made)
+    assert case.promised in broken.value.promised
+    assert case.seen in broken.value.seen
+
+
+async def test_the_commands_of_a_chapter_name_files_that_are_there() -> None:
+    """And what is applied is what the command says: both are by the name of the file."""
+    made = stage({**MPI, **BATCHES, "gpus.yaml": GPUS}, {"nodes": NODES, "events": _told(WHY, WHY)})
+    for play in (exclusive.play, gpus.play, preemption.play):
+        await play(made)
+
+    assert isinstance(made.tell, Heard)
+    named = re.findall(r"-f (\S+)", " ".join(made.tell.commands))
+    assert {"agent.yaml", "mpi.yaml", "crowd.yaml", "gpus.yaml", "batch.yaml"} < set(named)
+    assert [name for name in named if not (MANIFESTS / name).is_file()] == []
+
+
+def _told(*messages: str) -> list[dict[str, Any]]:
+    return [{"message": each} for each in messages]
+
+
+def test_what_a_chapter_is_about_fits_a_small_terminal() -> None:
+    for chapter in CHAPTERS:
+        lines = chapter.about.splitlines()
+        assert len(lines) == 2, chapter.title
+        assert max(map(len, lines)) <= 80, chapter.title
+
+
+def test_the_kind_of_the_disks_is_the_one_that_is_deployed() -> None:
+    deployed = Path(__file__).parents[2] / "deploy" / "crds" / "nodediskiostatuses.yaml"
+
+    assert (MANIFESTS / deployed.name).read_text() == deployed.read_text()
+
+
+def test_every_manifest_is_one() -> None:
+    """Those for kubectl, that is: the nodes are of a file of ours."""
+    for path in MANIFESTS.glob("*.yaml"):
+        found: list[Mapping[str, Any]] = list(yaml.safe_load_all(path.read_text()))
+        if path.name != "cluster.yaml":
+            assert all({"apiVersion", "kind"} <= each.keys() for each in found), path.name

@@ -1,0 +1,54 @@
+"""The page of `mooring up --demo` in a browser, by the address that it prints."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from playwright.async_api import Browser, expect
+
+from tests.web.test_browser import looking
+
+# A busy machine takes its time; what hangs is noticed.
+_PATIENCE_SECONDS = 120
+_PATIENCE_MILLISECONDS = 1_000 * _PATIENCE_SECONDS
+
+
+@asynccontextmanager
+async def _demo(*flags: str) -> AsyncIterator[str]:
+    """The address of the page, while the story is told."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "mooring", "up", "--demo", "--no-browser", *flags),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while not (line := await process.stdout.readline()).startswith(b"Its page: "):
+                assert line
+        yield line.decode().removeprefix("Its page: ").strip()
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+async def test_one_browser_sees_the_story_and_no_other(browser: Browser) -> None:
+    async with _demo("--pace=0.2") as address, looking(browser, address) as page:
+        await expect(page.locator("#figure-nodes")).to_have_text("110")
+        await expect(page).to_have_url(re.compile("/ui/$"))
+        await expect(page.locator("#figure-pods")).not_to_have_text(
+            "0", timeout=_PATIENCE_MILLISECONDS
+        )
+
+        another = await browser.new_context()
+        stranger = await another.new_page()
+        answer = await stranger.goto(address)
+        assert answer is not None
+        assert answer.status == 401
+        await stranger.goto(page.url)
+        await expect(stranger.locator("#login")).to_be_visible()
+        await expect(stranger.locator("#figure-nodes")).not_to_have_text("110")
+        await another.close()
