@@ -36,7 +36,7 @@ async def _demo(*flags: str) -> AsyncIterator[str]:
 
 
 async def test_one_browser_sees_the_story_and_no_other(browser: Browser) -> None:
-    async with _demo("--pace=0.2") as address, looking(browser, address) as page:
+    async with _demo("--pace=2") as address, looking(browser, address) as page:
         await expect(page.locator("#figure-nodes")).to_have_text("110")
         await expect(page).to_have_url(re.compile("/ui/$"))
         await expect(page.locator("#figure-pods")).not_to_have_text(
