@@ -6,7 +6,7 @@ from mooring.demo.cast import objects
 from mooring.demo.promises import BrokenPromise
 from mooring.demo.stage import Stage
 from mooring.engine.explain import Explanation, Suggestion
-from mooring.engine.explain.edits import LowerRequest
+from mooring.framework.edits import LowerRequest
 
 TITLE = "Why is my pod pending?"
 ABOUT = """\
