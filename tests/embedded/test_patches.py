@@ -117,9 +117,9 @@ STORED = {
         ),
         pytest.param(
             {"spec": {"containers": [{"name": "three", "image": "i:3"}]}},
-            ("spec", "containers", 2),
+            ("spec", "containers", 0),
             {"name": "three", "image": "i:3"},
-            id="a new item comes last",
+            id="a new item comes first",
         ),
         pytest.param(
             {"spec": {"containers": [{"name": "one", "$patch": "delete"}]}},
@@ -136,7 +136,7 @@ STORED = {
         pytest.param(
             {"spec": {"containers": [{"name": "one", "env": [{"name": "B", "value": "2"}]}]}},
             ("spec", "containers", 0, "env"),
-            [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+            [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}],
             id="lists within items are merged",
         ),
         pytest.param(
@@ -160,7 +160,7 @@ STORED = {
         pytest.param(
             {"metadata": {"finalizers": ["x.io/c"]}},
             ("metadata", "finalizers"),
-            ["x.io/a", "x.io/b", "x.io/c"],
+            ["x.io/c", "x.io/a", "x.io/b"],
             id="a list of texts is a union",
         ),
         pytest.param(
@@ -199,6 +199,32 @@ def test_strategic_merge_patches(patch: Json, path: tuple[Any, ...], value: Any)
     for step in path:
         result = result[step]
     assert result == value
+
+
+@pytest.mark.parametrize(
+    ("named", "ordered", "kept"),
+    [
+        ("d", "", "dabc"),
+        ("b", "", "abc"),
+        ("db", "", "dabc"),
+        ("ca", "", "bca"),
+        ("", "ca", "bca"),
+        ("d", "dcb", "dacb"),
+        ("d", "adc", "adbc"),
+    ],
+)
+def test_the_order_of_merged_lists(named: str, ordered: str, kept: str) -> None:
+    """As kube-apiserver orders them: what a patch names, and before it what stood before it."""
+    items: dict[str, list[Json]] = {
+        text: [{"name": each} for each in text] for text in ("abc", named, ordered)
+    }
+    patch: Json = {"containers": items[named]} if named else {}
+    if ordered:
+        patch["$setElementOrder/containers"] = items[ordered]
+
+    result = strategic_merge({"spec": {"containers": items["abc"]}}, {"spec": patch}, "core.v1.Pod")
+
+    assert "".join(each["name"] for each in result["spec"]["containers"]) == kept
 
 
 @pytest.mark.parametrize(

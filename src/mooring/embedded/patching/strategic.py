@@ -40,7 +40,7 @@ def _merged(target: Any, patch: Json, shape: Struct | None) -> Json:
             _delete_from(current, key, value)
         else:
             _set(current, key, value, fields.get(key))
-    _reorder_all(current, patch, fields)
+    _reorder_all(current, patch, fields, target if isinstance(target, dict) else {})
     return current
 
 
@@ -74,14 +74,16 @@ def _merged_map(target: Any, patch: Json, kind: Type) -> Json:
 
 def _merged_list(target: Any, patch: list[Any], field: Field) -> list[Any]:
     current = list(target) if isinstance(target, list) else []
+    before = list(current)
     if not field.merge_key:
-        return [*current, *(each for each in patch if each not in current)]
+        current += [each for each in patch if each not in current]
+        return _in_order(current, patch, before, "")
     if any(isinstance(each, dict) and each.get(_PATCH) == "replace" for each in patch):
         return [each for each in patch if _PATCH not in _object(each)]
     shape = _shape(field.type.of) if field.type.of else None
     for each in map(_object, patch):
         _merge_item(current, each, field, shape)
-    return current
+    return _in_order(current, patch, before, field.merge_key)
 
 
 def _merge_item(current: list[Any], item: Json, field: Field, shape: Struct | None) -> None:
@@ -110,30 +112,39 @@ def _delete_from(current: Json, directive: str, value: Any) -> None:
         current[key] = [each for each in current[key] if each not in value]
 
 
-def _reorder_all(current: Json, patch: Json, fields: Mapping[str, Field]) -> None:
+def _reorder_all(
+    current: Json, patch: Json, fields: Mapping[str, Field], before: Mapping[str, Any]
+) -> None:
     for directive, order in patch.items():
         key = directive.removeprefix(_ORDER)
         if key != directive and isinstance(current.get(key), list) and isinstance(order, list):
-            field = fields.get(key)
-            current[key] = _reordered(current[key], order, field.merge_key if field else "")
+            field, old = fields.get(key), before.get(key)
+            old = old if isinstance(old, list) else []
+            current[key] = _in_order(current[key], order, old, field.merge_key if field else "")
 
 
-def _reordered(items: list[Any], order: list[Any], key: str) -> list[Any]:
-    """Items that the client knows in its order; the others stay behind what they came after."""
+def _in_order(items: list[Any], order: list[Any], before: list[Any], key: str) -> list[Any]:
+    """The items that the client names in its order, and before each of them those others that
+    stood before it."""
 
     def identity(item: Any) -> Any:
         return item.get(key) if key and isinstance(item, dict) else item
 
     wanted = [identity(each) for each in order]
-    known = [each for each in items if identity(each) in wanted]
-    known.sort(key=lambda each: wanted.index(identity(each)))
+    places = [identity(each) for each in before]
+    named = [each for each in items if identity(each) in wanted]
+    named.sort(key=lambda each: wanted.index(identity(each)))
+    others = [each for each in items if identity(each) not in wanted]
     result: list[Any] = []
-    for item in items:
-        if identity(item) not in wanted:
-            result.append(item)
-        elif known:
-            result.append(known.pop(0))
-    return result
+    for item in named:
+        while others and _stood_before(identity(others[0]), identity(item), places):
+            result.append(others.pop(0))
+        result.append(item)
+    return [*result, *others]
+
+
+def _stood_before(one: Any, other: Any, places: list[Any]) -> bool:
+    return one in places and other in places and places.index(one) < places.index(other)
 
 
 def _shape(kind: Type) -> Struct | None:
