@@ -118,5 +118,12 @@ def binding(name: str, to: str, **metadata: str) -> Json:
     return {"metadata": {"name": name, **metadata}, "target": {"kind": "Node", "name": to}}
 
 
+def service(name: str, **spec: Any) -> Json:
+    return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], **spec}}
+
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+SECRETS = "/api/v1/namespaces/default/secrets"
+SERVICES = "/api/v1/namespaces/default/services"
 PODS = "/api/v1/namespaces/default/pods"
 NODES = "/api/v1/nodes"

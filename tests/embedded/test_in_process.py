@@ -40,8 +40,8 @@ async def test_objects_come_and_go(client: Client) -> None:
 async def test_everyone_who_listens_is_told(client: Client) -> None:
     told: list[tuple[str, str]] = []
     store = client.running.api.store
-    for who in ("first", "second"):
-        store.listen("pods", lambda change, who=who: told.append((who, change.after.name)))
+    store.listen("pods", lambda change: told.append(("first", change.after.name)))
+    store.listen("pods", lambda change: told.append(("second", change.after.name)))
 
     client.running.cluster.create("pods", pod("a"), "default")
     client.running.cluster.create("nodes", node("n"))

@@ -115,12 +115,31 @@ async def test_field_selectors(client: Client, selector: str, chosen: list[str])
         ("fieldSelector=spec.foo=1", 400, "field label not supported: spec.foo"),
         ("fieldSelector=nonsense", 400, "invalid field selector"),
         ("limit=x", 400, "invalid value for limit"),
-        ("limit=-1", 400, "invalid value for limit"),
+        ("limit=1%202", 400, "invalid value for limit"),
+        ("timeoutSeconds=x", 400, "invalid value for timeoutSeconds"),
         ("continue=zzz", 400, "continue key is not valid"),
         ("resourceVersion=abc", 400, "invalid resource version"),
         ("resourceVersion=99999", 504, "Too large resource version"),
         ("resourceVersionMatch=Exact", 422, "forbidden unless resourceVersion is provided"),
-        ("resourceVersionMatch=Odd&resourceVersion=1", 400, "resourceVersionMatch"),
+        ("resourceVersionMatch=Odd&resourceVersion=1", 422, 'Unsupported value: "Odd"'),
+        ("resourceVersionMatch=Exact&resourceVersion=0", 422, 'forbidden for resourceVersion "0"'),
+        (
+            "resourceVersionMatch=Exact&resourceVersion=1&continue=a",
+            422,
+            "forbidden when continue is provided",
+        ),
+        ("sendInitialEvents=true", 422, "sendInitialEvents is forbidden for list"),
+        ("watch=1&sendInitialEvents=true", 422, "resourceVersionMatch to NotOlderThan"),
+        (
+            "watch=1&resourceVersionMatch=NotOlderThan",
+            422,
+            "forbidden for watch unless sendInitialEvents",
+        ),
+        (
+            "watch=1&sendInitialEvents=1&resourceVersionMatch=NotOlderThan&resourceVersion=99999",
+            504,
+            "Too large resource version",
+        ),
     ],
 )
 async def test_lists_that_make_no_sense(client: Client, query: str, code: int, told: str) -> None:

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from tests.embedded.serving import NODES, PODS, Client, binding, node, pod
+from typing import Any
+
+import pytest
+
+from tests.embedded.serving import (
+    MAPS,
+    NODES,
+    PODS,
+    SERVICES,
+    Client,
+    Json,
+    binding,
+    node,
+    pod,
+    service,
+)
 
 
 async def test_what_is_created_can_be_read(client: Client) -> None:
@@ -75,3 +90,94 @@ async def test_without_the_token_nobody_gets_anything(client: Client) -> None:
     for path in ("/version", "/healthz", "/api", PODS, "/nowhere"):
         status = await client.refused(401, "GET", path, headers={"Authorization": "Bearer no"})
         assert status["message"] == "Unauthorized"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "shown"),
+    [
+        (MAPS, {}, "Status"),
+        (NODES, {}, "Status"),
+        (SERVICES, service(""), "Service"),
+        ("/api/v1/namespaces/default/serviceaccounts", {}, "ServiceAccount"),
+        (
+            "/api/v1/persistentvolumes",
+            {
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "capacity": {"storage": "1Gi"},
+                    "hostPath": {"path": "/"},
+                }
+            },
+            "PersistentVolume",
+        ),
+        ("/apis/storage.k8s.io/v1/storageclasses", {"provisioner": "a"}, "StorageClass"),
+        ("/apis/storage.k8s.io/v1/csinodes", {"spec": {"drivers": []}}, "CSINode"),
+        ("/apis/storage.k8s.io/v1/csidrivers", {"spec": {}}, "CSIDriver"),
+    ],
+)
+async def test_what_a_deletion_is_answered_with(
+    client: Client, path: str, body: Json, shown: str
+) -> None:
+    await client.create(path, {**body, "metadata": {"name": "x"}})
+
+    assert (await client.delete(f"{path}/x"))["kind"] == shown
+    await client.refused(404, "GET", f"{path}/x")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "value"),
+    [
+        (
+            "/api/v1/namespaces/default/podtemplates",
+            {"template": {"spec": pod("")["spec"]}},
+            "template.spec.restartPolicy",
+            "Always",
+        ),
+        (
+            "/apis/storage.k8s.io/v1/volumeattachments",
+            {"spec": {"attacher": "a", "nodeName": "n", "source": {}}},
+            "status.attached",
+            False,
+        ),
+        (
+            "/api/v1/namespaces/default/events",
+            {"involvedObject": {"kind": "Pod"}},
+            "lastTimestamp",
+            None,
+        ),
+        (
+            "/apis/events.k8s.io/v1/namespaces/default/events",
+            {"regarding": {"kind": "Pod"}},
+            "deprecatedFirstTimestamp",
+            None,
+        ),
+    ],
+)
+async def test_what_is_filled_in(
+    client: Client, path: str, body: Json, field: str, value: Any
+) -> None:
+    found: Any = await client.create(path, {**body, "metadata": {"name": "x"}})
+
+    for step in field.split("."):
+        found = found[step]
+    assert found == value
+
+
+@pytest.mark.parametrize("field", ["labels", "annotations", "finalizers"])
+async def test_what_is_emptied_is_left_out(client: Client, field: str) -> None:
+    full: Any = ["example.com/a"] if field == "finalizers" else {"a": "b"}
+    await client.create(MAPS, {"metadata": {"name": "x", field: full}, "data": {"a": "b"}})
+
+    emptied = {"metadata": {"name": "x", field: type(full)()}, "data": {}}
+    kept = await client.put(f"{MAPS}/x", emptied)
+
+    assert field not in kept["metadata"]
+    assert "data" not in kept
+
+
+async def test_less_than_no_grace_is_a_second(client: Client) -> None:
+    await client.create(PODS, pod("a", nodeName="n"))
+
+    marked = await client.delete(f"{PODS}/a", {"gracePeriodSeconds": -5})
+
+    assert marked["metadata"]["deletionGracePeriodSeconds"] == 1

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.embedded.serving import NODES, PODS, Client, node, pod
+from mooring.embedded.errors import Refused
+from tests.embedded.serving import MAPS, NODES, PODS, SECRETS, SERVICES, Client, node, pod, service
 
 MAIN = {"name": "main", "image": "registry.example/app:1"}
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -36,6 +37,17 @@ def on_nodes(*expressions: dict[str, Any]) -> dict[str, Any]:
         ({"containers": [{"name": "main"}]}, "spec.containers[0].image: Required value"),
         ({"containers": [{**MAIN, "name": "A_b"}]}, "a lowercase RFC 1123 label must consist of"),
         ({"containers": [MAIN, MAIN]}, 'spec.containers[1].name: Duplicate value: "main"'),
+        (
+            {"containers": [{**MAIN, "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]},
+            'spec.containers[0].volumeMounts[0].name: Not found: "v"',
+        ),
+        (
+            {
+                "containers": [{**MAIN, "volumeMounts": [{"name": "v"}]}],
+                "volumes": [{"name": "v", "emptyDir": {}}],
+            },
+            "spec.containers[0].volumeMounts[0].mountPath: Required value",
+        ),
         (
             {"containers": [{**MAIN, "ports": [{"containerPort": 70000}]}]},
             "must be between 1 and 65535, inclusive",
@@ -188,10 +200,35 @@ def deployment(**changes: Any) -> dict[str, Any]:
             {"metadata": {"name": "x"}, "spec": {}},
             "spec.resources[storage]: Required value",
         ),
+        (SERVICES, {"metadata": {"name": "x"}, "spec": {}}, "spec.ports: Required value"),
+        (SERVICES, service("x", ports=[{}]), "spec.ports[0].port: Invalid value: 0: must be betw"),
+        (SERVICES, service("x", ports=[{"port": 1}, {"port": 2}]), "spec.ports[0].name: Required"),
         (
-            "/api/v1/namespaces/default/services",
-            {"metadata": {"name": "x"}, "spec": {}},
-            "spec.ports: Required value",
+            SERVICES,
+            service("x", ports=[{"port": 1, "name": "a"}, {"port": 2, "name": "a"}]),
+            'spec.ports[1].name: Duplicate value: "a"',
+        ),
+        (SERVICES, service("x", clusterIP="odd"), 'spec.clusterIPs[0]: Invalid value: "odd"'),
+        (SERVICES, service("x", type="ExternalName"), "spec.externalName: Required value"),
+        (
+            SERVICES,
+            service("x", type="NodePort", ports=[{"port": 1, "nodePort": 80}]),
+            "The range of valid ports is 30000-32767",
+        ),
+        (
+            MAPS,
+            {"metadata": {"name": "x"}, "data": {"a b": ""}},
+            'data[a b]: Invalid value: "a b": a valid config key must consist of',
+        ),
+        (
+            f"{APPS}/deployments",
+            deployment(strategy={"type": "Odd"}),
+            'spec.strategy: Unsupported value: {"type":"Odd"}: supported values: "Recreate", "Roll',
+        ),
+        (
+            f"{APPS}/deployments",
+            deployment(strategy={"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}),
+            "spec.strategy.rollingUpdate: Forbidden: may not be specified when",
         ),
         ("/api/v1/namespaces", {"metadata": {"name": "A.b"}}, "a lowercase RFC 1123 label"),
         (
@@ -248,6 +285,25 @@ async def test_other_kinds(client: Client, path: str, body: Any, told: str) -> N
             "volumeBindingMode: Invalid value",
         ),
         (
+            MAPS,
+            {"metadata": {"name": "x"}, "immutable": True, "data": {"a": "b"}},
+            {"data": {"a": "c"}},
+            "data: Forbidden: field is immutable when `immutable` is set",
+        ),
+        (
+            MAPS,
+            {"metadata": {"name": "x"}, "immutable": True},
+            {"immutable": None},
+            "immutable: Forbidden: field is immutable when `immutable` is set",
+        ),
+        (SECRETS, {"metadata": {"name": "x"}}, {"type": "other"}, "type: Invalid value"),
+        (
+            SERVICES,
+            service("x", clusterIP="10.96.1.1"),
+            {"spec": {"clusterIP": "10.96.1.2"}},
+            'spec.clusterIPs[0]: Invalid value: ["10.96.1.2"]: may not change once set',
+        ),
+        (
             "/api/v1/namespaces/default/persistentvolumeclaims",
             {
                 "metadata": {"name": "x"},
@@ -286,8 +342,16 @@ async def test_what_may_not_change(
         ("POST", PODS, {**pod("x"), "metadata": {"name": "x", "resourceVersion": "1"}}, 400),
         ("POST", f"{PODS}?dryRun=Some", pod("x"), 422),
         ("POST", f"{PODS}?fieldValidation=Strict", pod("x", odd=1), 400),
-        ("POST", f"{PODS}?fieldValidation=Odd", pod("x"), 400),
-        ("POST", "/api/v1/pods", pod("x"), 400),
+        ("POST", f"{PODS}?fieldValidation=Odd", pod("x"), 422),
+        ("POST", f"{PODS}?fieldManager={'x' * 129}", pod("x"), 422),
+        ("POST", f"{PODS}?fieldManager=%07", pod("x"), 422),
+        ("POST", SECRETS, {"metadata": {"name": "x"}, "data": {"a": "!!"}}, 400),
+        ("PUT", "/api/v1/namespaces/default", {"metadata": {}}, 400),
+        ("PATCH", "/api/v1/namespaces/default?force=true", {}, 422),
+        ("DELETE", f"{PODS}/x", {"kind": "Odd"}, 400),
+        ("DELETE", f"{PODS}/x", {"propagationPolicy": "Odd"}, 422),
+        ("DELETE", f"{PODS}/x", {"propagationPolicy": "Orphan", "orphanDependents": True}, 422),
+        ("POST", "/api/v1/pods", pod("x"), 405),
         ("PUT", PODS, {}, 405),
         ("POST", f"{PODS}/x", {}, 405),
         ("GET", "/api/v1/bindings", None, 405),
@@ -311,6 +375,12 @@ async def test_a_body_can_be_too_large(client: Client) -> None:
         status = await response.json()
 
     assert (response.status, status["reason"]) == (413, "RequestEntityTooLarge")
+
+
+async def test_a_config_map_can_be_too_large(client: Client) -> None:
+    body = {"metadata": {"name": "x"}, "data": {"a": "x" * 1024 * 1024, "b": "y"}}
+    with pytest.raises(Refused, match="Too long: may not be more than 1048576 bytes"):
+        client.running.cluster.create("configmaps", body, "default")
 
 
 async def test_unknown_fields_are_dropped_with_a_warning(client: Client) -> None:

@@ -24,6 +24,15 @@ from mooring.embedded.watching import Watch
 from tests.embedded.serving import PODS, Client, pod, served
 
 
+async def test_a_watch_need_not_tell_what_is_there(client: Client) -> None:
+    await client.create(PODS, pod("a"))
+    query = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
+    async with client.watch(f"{PODS}?{query}") as events:
+        await client.create(PODS, pod("b"))
+
+        assert (await anext(events))["object"]["metadata"]["name"] == "b"
+
+
 async def test_initial_events_end_with_a_bookmark(client: Client) -> None:
     await client.create(PODS, pod("a"))
     query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"

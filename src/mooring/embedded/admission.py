@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from .addresses import Addresses
 from .errors import forbidden, not_found
 from .kinds import Kind
 from .store import Store
@@ -25,6 +26,7 @@ class Admission:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._addresses = Addresses(store)
 
     def create(self, kind: Kind, namespace: str, item: Json) -> None:
         if kind.namespaced:
@@ -34,11 +36,15 @@ class Admission:
             _tolerate_trouble(item["spec"])
         elif kind.table == "persistentvolumeclaims":
             self._choose_class(item["spec"])
+        elif kind.table == "services":
+            self._addresses.assign(kind, item)
 
     def update(self, kind: Kind, item: Json, old: Json) -> None:
         if kind.table == "pods":
             _keep_priority(item["spec"], old["spec"])
             _tolerate_trouble(item["spec"])
+        elif kind.table == "services":
+            self._addresses.assign(kind, item, old)
 
     def delete(self, kind: Kind, item: Json) -> None:
         name = item["metadata"]["name"]

@@ -22,10 +22,13 @@ def apply_object(
     if not options.named:
         fault = required("fieldManager", "is required for apply patch")
         raise invalid("meta.k8s.io", "PatchOptions", "", [fault])
+    if not raw.get("kind") or not raw.get("apiVersion"):
+        raise bad_request("an applied configuration must name its apiVersion and kind")
     config = kind.known(raw)
     metadata = config.setdefault("metadata", {})
-    if metadata.get("managedFields"):
+    if metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
+    metadata.setdefault("name", name)
     expect_name(metadata, name)
     expect_namespace(kind, metadata, namespace)
     manager = Manager(

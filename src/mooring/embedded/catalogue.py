@@ -8,16 +8,25 @@ from typing import Any
 
 from .events_view import EVENTS_VIEW
 from .kinds import CREATE_ONLY, Kind, Subresource
-from .rules.cluster import Namespaces, Nodes, PriorityClasses, Secrets, Services
+from .rules.cluster import (
+    Events,
+    Namespaces,
+    Nodes,
+    PriorityClasses,
+    ServiceAccounts,
+    Services,
+)
 from .rules.custom import Definitions
-from .rules.plain import KeepsStatus, Plain, Rules, WithStatus
+from .rules.data import ConfigMaps, Secrets
+from .rules.plain import Plain, Rules, WithStatus
 from .rules.pods import Pods
-from .rules.storage import Claims, Classes, Drivers, Volumes
+from .rules.storage import Attachments, Claims, Classes, Drivers, Shown, Volumes
 from .rules.workloads import (
     Budgets,
     DaemonSets,
     Deployments,
     Jobs,
+    PodTemplates,
     ReplicaSets,
     ReplicationControllers,
     StatefulSets,
@@ -112,12 +121,12 @@ def _core(*, coexist: bool) -> Iterator[Kind]:
         categories=("all",),
         fields=("spec.clusterIP", "spec.type"),
     )
-    yield core("Event", "events", short_names=("ev",), fields=_EVENT_FIELDS)
-    yield core("ConfigMap", "configmaps", short_names=("cm",))
+    yield core("Event", "events", Events(), short_names=("ev",), fields=_EVENT_FIELDS)
+    yield core("ConfigMap", "configmaps", ConfigMaps(), short_names=("cm",))
     yield core("Secret", "secrets", Secrets(), fields=("type",))
-    yield core("ServiceAccount", "serviceaccounts", short_names=("sa",))
+    yield core("ServiceAccount", "serviceaccounts", ServiceAccounts(), short_names=("sa",))
     yield core("Endpoints", "endpoints", short_names=("ep",), singular="endpoints")
-    yield core("PodTemplate", "podtemplates")
+    yield core("PodTemplate", "podtemplates", PodTemplates())
     yield core(
         "ReplicationController",
         "replicationcontrollers",
@@ -185,10 +194,10 @@ def _controllers(*, coexist: bool) -> Iterator[Kind]:
 def _storage() -> Iterator[Kind]:
     storage = partial(_kind, "storage.k8s.io", "storage.v1", namespaced=False)
     yield storage("StorageClass", "storageclasses", Classes(), short_names=("sc",))
-    yield storage("CSINode", "csinodes")
+    yield storage("CSINode", "csinodes", Shown())
     yield storage("CSIDriver", "csidrivers", Drivers())
     yield storage("CSIStorageCapacity", "csistoragecapacities", namespaced=True)
-    yield storage("VolumeAttachment", "volumeattachments", KeepsStatus(), parts=(STATUS,))
+    yield storage("VolumeAttachment", "volumeattachments", Attachments(), parts=(STATUS,))
     yield storage("VolumeAttributesClass", "volumeattributesclasses", short_names=("vac",))
 
 
@@ -220,6 +229,7 @@ def _others() -> Iterator[Kind]:
         "events.v1",
         "Event",
         "events",
+        Events(),
         short_names=("ev",),
         fields=_EVENT_FIELDS,
         stored_as="events",

@@ -74,6 +74,15 @@ def duplicate(field: str, value: Any) -> Fault:
     return Fault(field, "FieldValueDuplicate", f"Duplicate value: {_shown(value)}")
 
 
+def too_long(field: str, most: int) -> Fault:
+    return Fault(field, "FieldValueTooLong", f"Too long: may not be more than {most} bytes")
+
+
+def absent(field: str, value: Any) -> Fault:
+    """A value that names something which is not there."""
+    return Fault(field, "FieldValueNotFound", f"Not found: {_shown(value)}")
+
+
 def bad_request(message: str) -> Refused:
     return Refused(400, "BadRequest", message)
 

@@ -21,7 +21,13 @@ def expect_namespace(kind: Kind, metadata: Json, namespace: str) -> None:
 
 
 def expect_name(metadata: Json, name: str) -> None:
-    if metadata.setdefault("name", name) != name:
+    """An object says its name, and it is that of the request."""
+    if not metadata.get("name"):
+        raise bad_request(
+            f"the name of the object ({name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if metadata["name"] != name:
         raise bad_request(
             f"the name of the object ({metadata['name']}) does not match the name on the URL "
             f"({name})"

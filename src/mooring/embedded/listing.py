@@ -78,13 +78,8 @@ def _start(store: Store, page: Page) -> tuple[int, str]:
             raise bad_request("continue key is not valid: its version is not known")
         return token.version, token.after
     version = read_version(page.version)
-    if page.match == "Exact":
-        if not version:
-            raise bad_request("resourceVersionMatch Exact needs a resourceVersion but 0")
-        _not_in_the_future(store, version)
-        return version, ""
     _not_in_the_future(store, version)
-    return store.version, ""
+    return version if page.match == "Exact" else store.version, ""
 
 
 def read_version(text: str) -> int:

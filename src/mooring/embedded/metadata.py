@@ -17,6 +17,9 @@ _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
 _LONGEST_GENERATED = 63 - _SUFFIX_LENGTH
 
+# What is left out where there is nothing in it.
+_MAY_BE_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences")
+
 #: What the server alone writes.
 _KEPT = (
     "uid",
@@ -46,6 +49,7 @@ def complete(item: Json, namespace: str, now: datetime, *, counted: bool) -> Non
         metadata["namespace"] = namespace
     else:
         metadata.pop("namespace", None)
+    _drop_empty(metadata)
     metadata["uid"] = str(uuid.uuid4())
     metadata["creationTimestamp"] = now_text(now)
     if counted:
@@ -61,11 +65,18 @@ def keep_identity(item: Json, old: Json) -> None:
     else:
         metadata.pop("namespace", None)
     metadata.pop("selfLink", None)
+    _drop_empty(metadata)
     for field in _KEPT:
         if field in kept:
             metadata[field] = kept[field]
         else:
             metadata.pop(field, None)
+
+
+def _drop_empty(metadata: Json) -> None:
+    for field in _MAY_BE_EMPTY:
+        if field in metadata and not metadata[field]:
+            del metadata[field]
 
 
 def changed_beside_status(item: Json, old: Json) -> bool:

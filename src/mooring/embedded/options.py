@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from .errors import Fault, Refused, bad_request, invalid, unsupported
+from .errors import Fault, bad_request, invalid, invalid_value, unsupported
 from .wire import Json, checked
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
@@ -41,13 +42,14 @@ class Delete:
     def read(cls, raw: Json, *, dry_run: bool = False) -> Delete:
         """Reads DeleteOptions."""
         given = checked("meta.v1.DeleteOptions", raw, 'DeleteOptions in version "v1"')
+        if given.get("kind") not in (None, "", "DeleteOptions"):
+            raise bad_request(f"the body is no DeleteOptions but of kind {given['kind']!r}")
         grace = given.get("gracePeriodSeconds")
-        if grace is not None and grace < 0:
-            raise bad_request("gracePeriodSeconds must not be negative")
         conditions = given.get("preconditions") or {}
         return cls(
             dry_run=dry_run or dry_run_of(given.get("dryRun") or []),
-            grace_seconds=grace,
+            # Less than no time is a second, as kube-apiserver has it.
+            grace_seconds=1 if grace is not None and grace < 0 else grace,
             uid=conditions.get("uid", ""),
             version=conditions.get("resourceVersion", ""),
             propagation=_policy(given),
@@ -57,24 +59,28 @@ class Delete:
 def dry_run_of(values: list[str], kind: str = "DeleteOptions") -> bool:
     """Whether nothing is to be kept."""
     if any(value != "All" for value in values):
-        raise invalid_options(kind, unsupported("dryRun", values, ("All",)))
+        refuse_options(kind, [unsupported("dryRun", values, ("All",))])
     return bool(values)
 
 
 def _policy(given: Json) -> Propagation:
     policy, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
-    if policy is not None and orphan is not None:
-        raise bad_request("orphanDependents and deletionPropagation cannot be both set")
+    refuse_options("DeleteOptions", _policy_faults(policy, orphan))
     if policy is None:
         return "Orphan" if orphan else "Background"
-    match policy:
-        case "Background" | "Foreground" | "Orphan":
-            return policy
-        case _:
-            fault = unsupported("propagationPolicy", policy, _POLICIES)
-            raise invalid_options("DeleteOptions", fault)
+    return policy
 
 
-def invalid_options(kind: str, fault: Fault) -> Refused:
-    """Options of a request that make no sense."""
-    return invalid("meta.k8s.io", kind, "", [fault])
+def _policy_faults(policy: str | None, orphan: bool | None) -> Iterator[Fault]:
+    if policy is not None and orphan is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        yield invalid_value("propagationPolicy", policy, detail)
+    if policy is not None and policy not in _POLICIES:
+        yield unsupported("propagationPolicy", policy, (*_POLICIES, "nil"))
+
+
+def refuse_options(kind: str, faults: Iterable[Fault]) -> None:
+    """Refuses options of a request that make no sense."""
+    told = list(faults)
+    if told:
+        raise invalid("meta.k8s.io", kind, "", told)

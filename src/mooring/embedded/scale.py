@@ -13,6 +13,9 @@ from .rules.plain import part
 from .tables import Entry
 from .wire import Json, checked
 
+#: Scales are never stored, but have a form of their own.
+SCALES = Kind(group="autoscaling", version="v1", kind="Scale", plural="scales")
+
 _KEPT_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 

@@ -6,6 +6,7 @@ at the speed of decoding.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -25,6 +26,10 @@ _TYPE_META = (("kind", str | None, None), ("apiVersion", str | None, None))
 _MICRO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
+class _Bytes(str):
+    """Bytes as text, in base 64."""
+
+
 class _Quantity(str):
     """A quantity in canonical form."""
 
@@ -40,7 +45,7 @@ class _MicroTime(str):
 _SCALARS: Mapping[str, Any] = {
     "any": Any,
     "boolean": bool,
-    "bytes": str,
+    "bytes": _Bytes,
     "int32": Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)],
     "int64": Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
     "intOrString": int | str,
@@ -113,6 +118,11 @@ def _parse(wanted: type, raw: Any) -> Any:
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
             raise ValueError(f"expected a quantity, got {type(raw).__name__}")
         return _Quantity(canonical(raw if isinstance(raw, str) else repr(raw)))
+    if wanted is _Bytes:
+        if not isinstance(raw, str):
+            raise ValueError(f"expected base64, got {type(raw).__name__}")
+        base64.b64decode(raw.replace("\r", "").replace("\n", ""), validate=True)
+        return _Bytes(raw)
     if not isinstance(raw, str):
         raise ValueError(f"expected a time, got {type(raw).__name__}")
     if wanted is _MicroTime:

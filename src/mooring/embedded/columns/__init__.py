@@ -31,6 +31,7 @@ _KINDS: Mapping[str, Sequence[Column]] = {
     "priorityclasses.scheduling.k8s.io": cluster.PRIORITY_CLASSES,
     "replicasets.apps": workloads.REPLICA_SETS,
     "replicationcontrollers": workloads.REPLICA_SETS,
+    "scales.autoscaling": workloads.SCALES,
     "secrets": cluster.SECRETS,
     "services": cluster.SERVICES,
     "statefulsets.apps": workloads.STATEFUL_SETS,

@@ -46,6 +46,17 @@ def _ports(item: Json) -> str:
     return ",".join(one(each) for each in at(item, "spec.ports", [])) or NONE
 
 
+def _external_address(item: Json) -> str:
+    kind, given = at(item, "spec.type"), at(item, "spec.externalIPs", [])
+    if kind == "ExternalName":
+        return str(at(item, "spec.externalName"))
+    if kind != "LoadBalancer":
+        return ",".join(given) or NONE
+    points = at(item, "status.loadBalancer.ingress", [])
+    found = [each.get("ip") or each.get("hostname", "") for each in points]
+    return ",".join([*found, *given]) or "<pending>"
+
+
 def _event_object(item: Json) -> str:
     about = at(item, "involvedObject", {})
     return f"{about.get('kind', '').lower()}/{about.get('name', '')}"
@@ -74,7 +85,7 @@ def _count(item: Json) -> str:
 
 
 def _size(*paths: str) -> Column:
-    return told("Data", lambda item: str(sum(len(at(item, path, {})) for path in paths)))
+    return told("Data", lambda item: sum(len(at(item, path, {})) for path in paths))
 
 
 NODES = (
@@ -94,7 +105,7 @@ SERVICES = (
     NAME,
     field("Type", "spec.type"),
     field("Cluster-IP", "spec.clusterIP"),
-    told("External-IP", lambda item: ",".join(at(item, "spec.externalIPs", [])) or NONE),
+    told("External-IP", _external_address),
     told("Port(s)", _ports),
     age(),
     told(

@@ -66,6 +66,12 @@ DEPLOYMENTS = (
     age(),
     *_TEMPLATE,
 )
+SCALES = (
+    NAME,
+    _number("Desired", "spec.replicas"),
+    _number("Available", "status.replicas"),
+    age(),
+)
 REPLICA_SETS = (
     NAME,
     _number("Desired", "spec.replicas"),

@@ -10,13 +10,14 @@ from mooring.embedded.errors import bad_request, method_not_allowed
 from mooring.embedded.eviction import evict
 from mooring.embedded.namespaces import finalize
 from mooring.embedded.rules.plain import part
-from mooring.embedded.scale import scale_of, set_scale
+from mooring.embedded.scale import SCALES, scale_of, set_scale
 from mooring.embedded.tables import Entry
 from mooring.embedded.wire import Json
 
 from . import asking
 from .answers import json_answer, json_bytes
-from .media import read_object
+from .forms import send_form
+from .media import read_object, wanted
 from .patches import read_patch
 from .paths import Address
 from .verbs import Verbs
@@ -42,6 +43,9 @@ class Parts:
         if at.part in _CONTAINER_PARTS:
             self._api.get(at.kind, at.namespace, at.name)
             raise bad_request(_NO_CONTAINERS.format(_CONTAINER_PARTS[at.part]))
+        if at.part == "ephemeralcontainers" and request.method != "GET":
+            # Stored, they would let kubectl wait for ever for a container that never comes.
+            raise bad_request(_NO_CONTAINERS.format("debug"))
         if at.part in ("binding", "eviction") or at.kind.plural == "bindings":
             return await self._post(request, at)
         if at.part == "scale":
@@ -57,7 +61,11 @@ class Parts:
             options = asking.write(request.query)
             entry = set_scale(self._api, at.kind, at.namespace, at.name, raw, options)
         await self._api.store.until_settled(entry.version)
-        return json_answer(scale_of(at.kind, entry.object))
+        want, scale = wanted(request.headers.get("Accept", "")), scale_of(at.kind, entry.object)
+        if want.form:
+            shown = entry.rewritten(entry.version, scale)
+            return send_form(request.query, SCALES, want, [shown])
+        return json_answer(scale)
 
     async def _scale_wanted(self, request: web.BaseRequest, at: Address, entry: Entry) -> Json:
         content_type, body = request.headers.get("Content-Type", ""), await request.read()

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from mooring.embedded.errors import Refused
 from mooring.embedded.kinds import Kind
-from mooring.embedded.listing import list_entries, read_version
+from mooring.embedded.listing import Page, list_entries, read_version
 from mooring.embedded.selection import Selection
 from mooring.embedded.store import Store
 from mooring.embedded.tables import Entry, encode
@@ -59,9 +59,12 @@ class Stream:
     def _start(self, asked: Watching) -> tuple[Watch, bytes]:
         """The watch, and what it tells of what is there already."""
         version = read_version(asked.version)
-        if not asked.initial and version:
+        told_first = not version if asked.initial is None else asked.initial
+        if not told_first:
+            version = version or self._store.version
             return Watch(self._store, self._kind, self._selection, version), b""
-        listed = list_entries(self._store, self._kind, self._selection)
+        page = Page(version=asked.version)
+        listed = list_entries(self._store, self._kind, self._selection, page)
         lines = [_line("ADDED", self._shown(entry)) for entry in listed.entries]
         if asked.initial and asked.bookmarks:
             lines.append(self._bookmark(listed.version, {"k8s.io/initial-events-end": "true"}))

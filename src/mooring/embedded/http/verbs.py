@@ -9,9 +9,9 @@ from aiohttp import web
 from mooring.embedded.api import Api
 from mooring.embedded.applying import apply_object
 from mooring.embedded.deleting import delete, delete_all
-from mooring.embedded.errors import bad_request, method_not_allowed
+from mooring.embedded.errors import forbidden_field, method_not_allowed
 from mooring.embedded.listing import list_entries
-from mooring.embedded.options import Delete, Write
+from mooring.embedded.options import Delete, Write, refuse_options
 from mooring.embedded.tables import Entry
 from mooring.embedded.wire import Json
 
@@ -23,6 +23,9 @@ from .media import media_of, read_object, wanted
 from .patches import APPLY, patched, read_patch
 from .paths import Address
 from .streams import Stream
+
+# What Kubernetes calls the options of a request.
+_OPTIONS = {"PATCH": "PatchOptions", "PUT": "UpdateOptions"}
 
 Verb = Callable[[web.BaseRequest, Address], Awaitable[web.StreamResponse]]
 
@@ -112,7 +115,7 @@ class Verbs:
     async def _create(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         raw, warnings = await self._read(request, at)
         if at.kind.namespaced and not at.namespace:
-            raise bad_request("an empty namespace may not be set during creation")
+            raise method_not_allowed(at.kind.resource, request.method)
         entry = self._api.create(at.kind, at.namespace, raw, asking.write(request.query))
         return await self._show(request, at, entry, 201, warnings)
 
@@ -128,6 +131,9 @@ class Verbs:
         options = _write(request, at)
         if media_of(content_type) in APPLY:
             return await self._apply(request, at, options, read_object(content_type, body))
+        if "force" in request.query:
+            fault = forbidden_field("force", "may not be specified for non-apply patch")
+            refuse_options("PatchOptions", [fault])
         change = read_patch(content_type, body, at.kind.schema)
         stored = self._api.get(at.kind, at.namespace, at.name).object
         raw = patched(at.kind, stored, change)
@@ -172,7 +178,8 @@ class Verbs:
 def _write(request: web.BaseRequest, at: Address) -> Write:
     """How to write; a client that does not say who it is goes by the name of its program."""
     agent = request.headers.get("User-Agent", "").partition("/")[0]
-    return asking.write(request.query, agent, at.part)
+    options = _OPTIONS[request.method]
+    return asking.write(request.query, options, agent=agent, subresource=at.part)
 
 
 async def read_delete(request: web.BaseRequest) -> Delete:
@@ -185,4 +192,4 @@ async def read_delete(request: web.BaseRequest) -> Delete:
         raw.setdefault("gracePeriodSeconds", asking.number(query, "gracePeriodSeconds"))
     if "propagationPolicy" in query:
         raw.setdefault("propagationPolicy", query["propagationPolicy"])
-    return Delete.read(raw, dry_run=asking.write(query).dry_run)
+    return Delete.read(raw, dry_run=asking.write(query, "DeleteOptions").dry_run)

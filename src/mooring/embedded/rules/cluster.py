@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterator
+import ipaddress
+from collections.abc import Iterator, Sequence
 
 from mooring.embedded.errors import (
     Fault,
+    duplicate,
     forbidden_field,
     invalid_value,
     required,
@@ -14,7 +15,7 @@ from mooring.embedded.errors import (
 )
 from mooring.embedded.names import label_faults, label_name_faults
 
-from .container_faults import amount_faults
+from .container_faults import PORT_RANGE, amount_faults
 from .plain import Json, Rules, fill, part
 from .scheduling_faults import taint_faults
 
@@ -67,8 +68,9 @@ class Nodes(Rules):
     status_keeps_metadata = False
 
     def default(self, item: Json) -> None:
-        item.setdefault("spec", {})
-        status = item.setdefault("status", {})
+        spec, status = item.setdefault("spec", {}), item.setdefault("status", {})
+        if not spec.get("taints"):
+            spec.pop("taints", None)
         if status.get("capacity") and not status.get("allocatable"):
             status["allocatable"] = dict(status["capacity"])
 
@@ -83,13 +85,14 @@ class Nodes(Rules):
 
 
 class Services(Rules):
-    """Services get no addresses here: nothing would listen on them."""
-
     status = True
+    shows_deleted = True
 
     def default(self, item: Json) -> None:
         spec = item.setdefault("spec", {})
-        fill(spec, sessionAffinity="None", type="ClusterIP", internalTrafficPolicy="Cluster")
+        fill(spec, sessionAffinity="None", type="ClusterIP")
+        if spec["type"] != "ExternalName":
+            fill(spec, internalTrafficPolicy="Cluster")
         for port in spec.get("ports") or ():
             fill(port, protocol="TCP")
             # No port at all is written as none in JSON and as 0 in protobuf.
@@ -105,18 +108,29 @@ class Services(Rules):
         spec = item["spec"]
         if spec["type"] not in _SERVICE_TYPES:
             yield unsupported("spec.type", spec["type"], _SERVICE_TYPES)
-        headless = spec["type"] == "ExternalName" or spec.get("clusterIP") == "None"
-        if not spec.get("ports") and not headless:
+        named = spec["type"] == "ExternalName"
+        if named and not spec.get("externalName"):
+            yield required("spec.externalName")
+        if not spec.get("ports") and not named and spec.get("clusterIP") != "None":
             yield required("spec.ports")
+        yield from _port_faults(spec.get("ports") or ())
         yield from label_faults("spec.selector", part(spec, "selector"))
+        address = spec.get("clusterIP", "None")
+        if address != "None" and not _is_address(address):
+            detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+            yield invalid_value("spec.clusterIPs[0]", address, detail)
 
 
-class Secrets(Rules):
+class Events(Rules):
+    """Older than the rule that what is not known is left out: people sort by these fields."""
+
     def default(self, item: Json) -> None:
-        fill(item, type="Opaque")
-        written = item.pop("stringData", None)
-        if written:
-            item["data"] = {**part(item, "data"), **{k: _base64(v) for k, v in written.items()}}
+        fill(item, eventTime=None, firstTimestamp=None, lastTimestamp=None, source={})
+        fill(item, reportingComponent="", reportingInstance="")
+
+
+class ServiceAccounts(Rules):
+    shows_deleted = True
 
 
 class PriorityClasses(Rules):
@@ -149,5 +163,24 @@ class PriorityClasses(Rules):
             yield invalid_value("preemptionPolicy", item["preemptionPolicy"], detail)
 
 
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
+def _port_faults(ports: Sequence[Json]) -> Iterator[Fault]:
+    names = set()
+    for index, port in enumerate(ports):
+        at, name = f"spec.ports[{index}]", port.get("name", "")
+        if not name and len(ports) > 1:
+            yield required(f"{at}.name")
+        elif name and name in names:
+            yield duplicate(f"{at}.name", name)
+        names.add(name)
+        for field in ("port", "targetPort"):
+            number = port.get(field, 0)
+            if isinstance(number, int) and not 1 <= number <= 65535:
+                yield invalid_value(f"{at}.{field}", number, PORT_RANGE)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -16,7 +16,7 @@ _STANDARD = ("cpu", "ephemeral-storage", "memory")
 _HUGE_PAGES = "hugepages-"
 _NEGATIVE = "must be greater than or equal to 0"
 _HOST_PORT = "must match `containerPort` when `hostNetwork` is true"
-_PORT_RANGE = "must be between 1 and 65535, inclusive"
+PORT_RANGE = "must be between 1 and 65535, inclusive"
 
 
 def container_faults(at: str, container: Json, names: set[str]) -> Iterator[Fault]:
@@ -87,9 +87,9 @@ def _port_faults(at: str, port: Json) -> Iterator[Fault]:
     if not inside:
         yield required(f"{at}.containerPort")
     elif not 1 <= inside <= 65535:
-        yield invalid_value(f"{at}.containerPort", inside, _PORT_RANGE)
+        yield invalid_value(f"{at}.containerPort", inside, PORT_RANGE)
     if outside and not 1 <= outside <= 65535:
-        yield invalid_value(f"{at}.hostPort", outside, _PORT_RANGE)
+        yield invalid_value(f"{at}.hostPort", outside, PORT_RANGE)
     protocol = port.get("protocol", "TCP")
     if protocol not in _PROTOCOLS:
         yield unsupported(f"{at}.protocol", protocol, _PROTOCOLS)

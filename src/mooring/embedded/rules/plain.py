@@ -101,12 +101,6 @@ class WithStatus(Rules):
         item["status"] = dict(self.first_status)
 
 
-class KeepsStatus(Rules):
-    """A status of its own, which may come with a new object."""
-
-    status = True
-
-
 def part(item: Mapping[str, Any], name: str) -> Json:
     """A mapping in a mapping; empty if there is none."""
     value = item.get(name)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mooring.embedded.coexist import coexist_faults
 from mooring.embedded.errors import (
     Fault,
+    absent,
     duplicate,
     forbidden_field,
     invalid_value,
@@ -39,8 +40,10 @@ def creation_faults(item: Json) -> Iterator[Fault]:
         yield forbidden_field("spec.nodeName", detail)
 
 
-def pod_spec_faults(at: str, spec: Json) -> Iterator[Fault]:
+def pod_spec_faults(at: str, spec: Json, claimed: Iterable[str] = ()) -> Iterator[Fault]:
+    """What is wrong with a spec; `claimed` are volumes that its controller will add."""
     yield from _all_container_faults(at, spec)
+    yield from _mount_faults(at, spec, claimed)
     yield from _choice_faults(at, spec)
     yield from _volume_faults(f"{at}.volumes", spec.get("volumes") or [])
     yield from label_faults(f"{at}.nodeSelector", part(spec, "nodeSelector"))
@@ -64,6 +67,20 @@ def _all_container_faults(at: str, spec: Json) -> Iterator[Fault]:
     yield from host_port_faults(spec, at)
     yield from resource_faults(f"{at}.resources", part(spec, "resources"))
     yield from amount_faults(f"{at}.overhead", part(spec, "overhead"), named=True)
+
+
+def _mount_faults(at: str, spec: Json, claimed: Iterable[str]) -> Iterator[Fault]:
+    names = {*claimed, *(each.get("name") for each in spec.get("volumes") or ())}
+    for field in CONTAINERS:
+        for place, container in enumerate(spec.get(field) or ()):
+            for index, mount in enumerate(container.get("volumeMounts") or ()):
+                where, name = f"{at}.{field}[{place}].volumeMounts[{index}]", mount.get("name", "")
+                if not name:
+                    yield required(f"{where}.name")
+                elif name not in names:
+                    yield absent(f"{where}.name", name)
+                if not mount.get("mountPath"):
+                    yield required(f"{where}.mountPath")
 
 
 def _choice_faults(at: str, spec: Json) -> Iterator[Fault]:

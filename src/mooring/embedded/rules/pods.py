@@ -75,9 +75,6 @@ class Pods(Rules):
     def part_updated(self, item: Json, old: Json, name: str) -> None:
         if name == "resize":
             item["spec"] = resized(item, old)
-        else:
-            added = item["spec"].get("ephemeralContainers")
-            item["spec"] = {**old["spec"], **({"ephemeralContainers": added} if added else {})}
 
     def update_faults(self, item: Json, old: Json) -> Iterator[Fault]:
         yield from pod_update_faults(item, old)

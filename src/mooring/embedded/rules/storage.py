@@ -33,6 +33,7 @@ _NOT_A_SOURCE = frozenset(
 
 class Volumes(Rules):
     status = True
+    shows_deleted = True
 
     def default(self, item: Json) -> None:
         spec = item.setdefault("spec", {})
@@ -105,7 +106,13 @@ class Claims(Rules):
             yield forbidden_field("spec", detail)
 
 
-class Classes(Rules):
+class Shown(Rules):
+    """Who deletes an object is shown it."""
+
+    shows_deleted = True
+
+
+class Classes(Shown):
     def default(self, item: Json) -> None:
         fill(item, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
@@ -121,7 +128,7 @@ class Classes(Rules):
                 yield invalid_value(name, item.get(name), "field is immutable")
 
 
-class Drivers(Rules):
+class Drivers(Shown):
     def default(self, item: Json) -> None:
         spec = item.setdefault("spec", {})
         fill(
@@ -134,6 +141,16 @@ class Drivers(Rules):
             storageCapacity=False,
             volumeLifecycleModes=["Persistent"],
         )
+
+
+class Attachments(Shown):
+    """Who attaches volumes may create an attachment with its status."""
+
+    status = True
+
+    def default(self, item: Json) -> None:
+        fill(item, status={})
+        fill(item["status"], attached=False)
 
 
 def _sources(item: Json) -> Json:

@@ -60,7 +60,10 @@ def template_faults(spec: Json, restart_policies: tuple[str, ...] | None) -> Ite
     labels = part(part(template, "metadata"), "labels")
     yield from label_faults(f"{at}.metadata.labels", labels)
     pod = part(template, "spec")
-    yield from pod_spec_faults(f"{at}.spec", pod)
+    claimed = [
+        part(each, "metadata").get("name", "") for each in spec.get("volumeClaimTemplates") or ()
+    ]
+    yield from pod_spec_faults(f"{at}.spec", pod, claimed)
     policy = pod.get("restartPolicy", "Always")
     if restart_policies is not None and policy not in restart_policies:
         yield unsupported(f"{at}.spec.restartPolicy", policy, restart_policies)

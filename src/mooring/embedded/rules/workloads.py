@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from mooring.embedded.coexist import drop_disabled
-from mooring.embedded.errors import Fault, invalid_value, required, unsupported
+from mooring.embedded.errors import Fault, forbidden_field, invalid_value, required, unsupported
 
-from .plain import Json, WithStatus, fill, part
+from .plain import Json, Rules, WithStatus, fill, part
 from .pod_template import default_pod_spec
 from .workload_faults import (
     budget_faults,
@@ -20,6 +20,7 @@ from .workload_faults import (
 
 _PROGRESS_SECONDS = 600
 _HISTORY = 10
+_STRATEGIES = ("Recreate", "RollingUpdate")
 
 
 class Templated(WithStatus):
@@ -54,7 +55,28 @@ class Templated(WithStatus):
         yield from unchanged_faults(item, old, "selector")
 
 
+class PodTemplates(Rules):
+    """A template by itself, which nobody makes pods of."""
+
+    generation = True
+    shows_deleted = True
+
+    def default(self, item: Json) -> None:
+        template = item.setdefault("template", {})
+        template.setdefault("metadata", {})
+        default_pod_spec(template.setdefault("spec", {}))
+
+
 class Deployments(Templated):
+    def faults(self, item: Json) -> Iterator[Fault]:
+        yield from super().faults(item)
+        strategy = item["spec"]["strategy"]
+        if strategy["type"] not in _STRATEGIES:
+            yield unsupported("spec.strategy", strategy, _STRATEGIES)
+        elif strategy["type"] == "Recreate" and strategy.get("rollingUpdate"):
+            detail = "may not be specified when strategy `type` is 'Recreate'"
+            yield forbidden_field("spec.strategy.rollingUpdate", detail)
+
     def default_spec(self, item: Json, spec: Json) -> None:
         fill(
             spec,
