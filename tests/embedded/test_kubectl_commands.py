@@ -15,6 +15,12 @@ def _list(kind: str, *manifests: str) -> str:
     return f"apiVersion: v1\nkind: {kind}\nmetadata: {{}}\nitems:\n{items}"
 
 
+def _event(name: str, day: str) -> str:
+    seen = f'lastTimestamp: "{day}T00:00:00Z"' if day else ""
+    about = "involvedObject: {kind: Pod, name: a, namespace: default}"
+    return f"apiVersion: v1\nkind: Event\nmetadata: {{name: {name}}}\n{about}\n{seen}\n"
+
+
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\ndata: {a: b}"
 DEFINITION = """
 apiVersion: apiextensions.k8s.io/v1
@@ -46,7 +52,10 @@ kind: Widget
 metadata: {name: w}
 spec: {size: 3, share: 50%, free: {a: {b: c}}, names: [d]}
 """
+LABELLED = CONFIG.replace("name: config", "name: config, labels: {app: web}")
 NUMBERS = POD.replace('"1"', "1").replace("name: web", "name: numbers")
+
+RUNNING = '{"status":{"phase":"Running"}}'
 
 #: Commands with what they read and what they must show; those with a ! must fail.
 Steps = list[tuple[str, str, str]]
@@ -81,6 +90,81 @@ Steps = list[tuple[str, str, str]]
                 ("!apply -f -", _list("List", WIDGET.replace("3", "x")), "Widget.spec.size"),
             ],
             id="a list of custom resources",
+        ),
+        pytest.param(
+            [
+                (
+                    "create cronjob tick --image=a --schedule=@hourly",
+                    "",
+                    "cronjob.batch/tick creat",
+                ),
+                ("get cronjobs", "", "tick   @hourly    <none>     False     0        <none>"),
+                ("create job once --from=cronjob/tick", "", "job.batch/once created"),
+            ],
+            id="a job from a cron job",
+        ),
+        pytest.param(
+            [
+                ("create ingress way --rule=a.example/b=web:80", "", "way created"),
+                ("get ingress", "", "way    <none>   a.example             80"),
+                ("create role reader --verb=get --resource=pods", "", "reader created"),
+                ("create rolebinding me --role=reader --user=me", "", "me created"),
+                ("set subject rolebinding me --user=you", "", "subjects updated"),
+                ("create clusterrole reader --verb=get --resource=pods", "", "reader created"),
+                ("create clusterrolebinding me --clusterrole=reader --user=me", "", "me created"),
+            ],
+            id="kinds that are only stored",
+        ),
+        pytest.param(
+            [
+                ("apply -f -", _list("List", LABELLED, POD), "configmap/config created"),
+                ("apply -f - --prune -l app=web", POD, "configmap/config pruned"),
+            ],
+            id="pruning",
+        ),
+        pytest.param(
+            [
+                ("create service clusterip one --tcp=80:80", "", "created"),
+                ("create service loadbalancer two --tcp=80:80", "", "created"),
+                ("create service externalname three --external-name=a.b", "", "created"),
+                ("get service one -o jsonpath={.spec.clusterIP}", "", "10.96."),
+                ("get service two", "", "<pending>     80:3"),
+                ("get service three", "", "ExternalName   <none>       a.b           <none>"),
+                ("describe service one", "", "IP Families:              IPv4"),
+            ],
+            id="services have addresses",
+        ),
+        pytest.param(
+            [
+                ("apply -f -", _event("b", "2026-01-02"), "created"),
+                ("apply -f -", _event("a", ""), "created"),
+                ("get events --sort-by=.lastTimestamp -o name", "", "event/a\nevent/b\n"),
+            ],
+            id="events sorted by their time",
+        ),
+        pytest.param(
+            [
+                ("apply -f -", DEPLOYMENT, "created"),
+                ("get deployment web --subresource=scale", "", "web    2         0"),
+            ],
+            id="the scale as a table",
+        ),
+        pytest.param(
+            [
+                ("apply -f -", POD, "created"),
+                (f"patch pod web --subresource=status --type=merge -p {RUNNING}", "", "patched"),
+                ("!logs web", "", "runs no containers"),
+                ("!exec web -- ls", "", "nothing to run commands in"),
+                ("!attach web", "", "nothing to attach to"),
+                ("!port-forward web 0:80", "", "nothing to forward ports to"),
+                ("!cp web:/a /dev/null", "", "nothing to run commands in"),
+                ("!debug web --image=a", "", "nothing to debug"),
+                ("!top pods", "", "Metrics API not available"),
+                ("!autoscale pod web --max=3", "", "error"),
+                ("!create quota q --hard=pods=1", "", "could not find the requested resource"),
+                ("!create token default", "", "could not find the requested resource"),
+            ],
+            id="polite refusals",
         ),
         pytest.param(
             [("explain pods.spec --output=plaintext-openapiv2", "", "coexistPolicy\t<string>")],

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from .events_view import EVENTS_VIEW
-from .kinds import CREATE_ONLY, Kind, Subresource
+from .kinds import CREATE_ONLY, READ_WRITE, SCALE, STATUS, Kind, Subresource, built_in
 from .rules.cluster import (
     Events,
     Namespaces,
@@ -18,7 +17,6 @@ from .rules.cluster import (
 )
 from .rules.custom import Definitions
 from .rules.data import ConfigMaps, Secrets
-from .rules.plain import Plain, Rules, WithStatus
 from .rules.pods import Pods
 from .rules.storage import Attachments, Claims, Classes, Drivers, Shown, Volumes
 from .rules.workloads import (
@@ -31,10 +29,8 @@ from .rules.workloads import (
     ReplicationControllers,
     StatefulSets,
 )
+from .stored_only import stored_only
 
-_READ_WRITE = ("get", "patch", "update")
-STATUS = Subresource("status", _READ_WRITE)
-SCALE = Subresource("scale", _READ_WRITE, "autoscaling", "v1", "Scale")
 _POD_PARTS = (
     STATUS,
     Subresource("binding", CREATE_ONLY, "", "v1", "Binding"),
@@ -43,8 +39,8 @@ _POD_PARTS = (
     Subresource("exec", ("create", "get"), "", "v1", "PodExecOptions"),
     Subresource("attach", ("create", "get"), "", "v1", "PodAttachOptions"),
     Subresource("portforward", ("create", "get"), "", "v1", "PodPortForwardOptions"),
-    Subresource("ephemeralcontainers", _READ_WRITE),
-    Subresource("resize", _READ_WRITE),
+    Subresource("ephemeralcontainers", READ_WRITE),
+    Subresource("resize", READ_WRITE),
 )
 _EVENT_FIELDS = (
     "involvedObject.kind",
@@ -77,13 +73,13 @@ def catalogue(*, coexist: bool = True) -> Iterator[Kind]:
     yield from _core(coexist=coexist)
     yield from _controllers(coexist=coexist)
     yield from _storage()
-    yield from _devices()
+    yield from stored_only(coexist=coexist)
     yield from _others()
     yield from _reviews()
 
 
 def _core(*, coexist: bool) -> Iterator[Kind]:
-    core = partial(_kind, "", "core.v1")
+    core = partial(built_in, "", "core.v1")
     yield core(
         "Namespace",
         "namespaces",
@@ -154,7 +150,7 @@ def _core(*, coexist: bool) -> Iterator[Kind]:
 
 
 def _controllers(*, coexist: bool) -> Iterator[Kind]:
-    apps = partial(_kind, "apps", "apps.v1", categories=("all",))
+    apps = partial(built_in, "apps", "apps.v1", categories=("all",))
     scalable = (STATUS, SCALE)
     deployments, sets = Deployments(coexist=coexist), ReplicaSets(coexist=coexist)
     stateful, daemons = StatefulSets(coexist=coexist), DaemonSets(coexist=coexist)
@@ -169,8 +165,8 @@ def _controllers(*, coexist: bool) -> Iterator[Kind]:
     )
     yield apps("StatefulSet", "statefulsets", stateful, parts=scalable, short_names=("sts",))
     yield apps("DaemonSet", "daemonsets", daemons, parts=(STATUS,), short_names=("ds",))
-    yield _kind("apps", "apps.v1", "ControllerRevision", "controllerrevisions")
-    yield _kind(
+    yield built_in("apps", "apps.v1", "ControllerRevision", "controllerrevisions")
+    yield built_in(
         "batch",
         "batch.v1",
         "Job",
@@ -180,7 +176,7 @@ def _controllers(*, coexist: bool) -> Iterator[Kind]:
         categories=("all",),
         fields=("status.successful",),
     )
-    yield _kind(
+    yield built_in(
         "policy",
         "policy.v1",
         "PodDisruptionBudget",
@@ -192,7 +188,7 @@ def _controllers(*, coexist: bool) -> Iterator[Kind]:
 
 
 def _storage() -> Iterator[Kind]:
-    storage = partial(_kind, "storage.k8s.io", "storage.v1", namespaced=False)
+    storage = partial(built_in, "storage.k8s.io", "storage.v1", namespaced=False)
     yield storage("StorageClass", "storageclasses", Classes(), short_names=("sc",))
     yield storage("CSINode", "csinodes", Shown())
     yield storage("CSIDriver", "csidrivers", Drivers())
@@ -201,21 +197,8 @@ def _storage() -> Iterator[Kind]:
     yield storage("VolumeAttributesClass", "volumeattributesclasses", short_names=("vac",))
 
 
-def _devices() -> Iterator[Kind]:
-    devices = partial(_kind, "resource.k8s.io", "resource.v1")
-    yield devices("DeviceClass", "deviceclasses", namespaced=False)
-    yield devices("ResourceClaim", "resourceclaims", WithStatus(), parts=(STATUS,))
-    yield devices("ResourceClaimTemplate", "resourceclaimtemplates")
-    yield devices(
-        "ResourceSlice",
-        "resourceslices",
-        namespaced=False,
-        fields=("spec.driver", "spec.nodeName"),
-    )
-
-
 def _others() -> Iterator[Kind]:
-    yield _kind(
+    yield built_in(
         "scheduling.k8s.io",
         "scheduling.v1",
         "PriorityClass",
@@ -224,7 +207,7 @@ def _others() -> Iterator[Kind]:
         namespaced=False,
         short_names=("pc",),
     )
-    yield _kind(
+    yield built_in(
         "events.k8s.io",
         "events.v1",
         "Event",
@@ -235,9 +218,9 @@ def _others() -> Iterator[Kind]:
         stored_as="events",
         view=EVENTS_VIEW,
     )
-    yield _kind("coordination.k8s.io", "coordination.v1", "Lease", "leases")
-    yield _kind("discovery.k8s.io", "discovery.v1", "EndpointSlice", "endpointslices")
-    yield _kind(
+    yield built_in("coordination.k8s.io", "coordination.v1", "Lease", "leases")
+    yield built_in("discovery.k8s.io", "discovery.v1", "EndpointSlice", "endpointslices")
+    yield built_in(
         "apiextensions.k8s.io",
         "apiextensions.v1",
         "CustomResourceDefinition",
@@ -252,33 +235,12 @@ def _others() -> Iterator[Kind]:
 
 def _reviews() -> Iterator[Kind]:
     who = partial(
-        _kind, "authentication.k8s.io", "authentication.v1", verbs=CREATE_ONLY, namespaced=False
+        built_in, "authentication.k8s.io", "authentication.v1", verbs=CREATE_ONLY, namespaced=False
     )
     yield who("TokenReview", "tokenreviews")
     yield who("SelfSubjectReview", "selfsubjectreviews")
-    may = partial(_kind, "authorization.k8s.io", "authorization.v1", verbs=CREATE_ONLY)
+    may = partial(built_in, "authorization.k8s.io", "authorization.v1", verbs=CREATE_ONLY)
     yield may("SubjectAccessReview", "subjectaccessreviews", namespaced=False)
     yield may("SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
     yield may("SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False)
     yield may("LocalSubjectAccessReview", "localsubjectaccessreviews")
-
-
-def _kind(
-    group: str,
-    package: str,
-    kind: str,
-    plural: str,
-    rules: Rules | None = None,
-    parts: tuple[Subresource, ...] = (),
-    **more: Any,
-) -> Kind:
-    return Kind(
-        group=group,
-        version=package.rpartition(".")[2],
-        kind=kind,
-        plural=plural,
-        schema=f"{package}.{kind}",
-        rules=rules or Plain(),
-        subresources={part.name: part for part in parts},
-        **more,
-    )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .api import Api
-from .catalogue import SCALE, STATUS
-from .kinds import Kind, View
+from .kinds import SCALE, STATUS, Kind, View
 from .rules.custom import Custom
 from .rules.plain import part
 from .tables import Change

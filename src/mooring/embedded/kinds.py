@@ -39,6 +39,11 @@ class Subresource:
     kind: str = ""
 
 
+READ_WRITE = ("get", "patch", "update")
+STATUS = Subresource("status", READ_WRITE)
+SCALE = Subresource("scale", READ_WRITE, "autoscaling", "v1", "Scale")
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """Another form of objects that are stored in the form of another kind."""
@@ -114,6 +119,28 @@ class Kind:
             for path in (*_COMMON_FIELDS, *self.fields)
         ]
         return lambda item: tuple([_value(item, steps, absent) for steps, absent in ways])
+
+
+def built_in(
+    group: str,
+    package: str,
+    kind: str,
+    plural: str,
+    rules: Rules | None = None,
+    parts: tuple[Subresource, ...] = (),
+    **more: Any,
+) -> Kind:
+    """A kind whose fields are in a table of a package such as core.v1."""
+    return Kind(
+        group=group,
+        version=package.rpartition(".")[2],
+        kind=kind,
+        plural=plural,
+        schema=f"{package}.{kind}",
+        rules=rules or Plain(),
+        subresources={part.name: part for part in parts},
+        **more,
+    )
 
 
 class Kinds:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mooring.embedded.kinds import Kind
 
-from . import cluster, storage, workloads
+from . import cluster, storage, stored_only, workloads
 from .column import NAME, Column, age
 from .pods import PODS
 
@@ -14,12 +14,14 @@ _PLAIN = (NAME, age())
 _KINDS: Mapping[str, Sequence[Column]] = {
     "configmaps": cluster.CONFIG_MAPS,
     "controllerrevisions.apps": workloads.REVISIONS,
+    "cronjobs.batch": stored_only.CRON_JOBS,
     "csidrivers.storage.k8s.io": storage.CSI_DRIVERS,
     "csinodes.storage.k8s.io": storage.CSI_NODES,
     "csistoragecapacities.storage.k8s.io": storage.CAPACITIES,
     "daemonsets.apps": workloads.DAEMON_SETS,
     "deployments.apps": workloads.DEPLOYMENTS,
     "events": cluster.EVENTS,
+    "ingresses.networking.k8s.io": stored_only.INGRESSES,
     "jobs.batch": workloads.JOBS,
     "leases.coordination.k8s.io": cluster.LEASES,
     "namespaces": cluster.NAMESPACES,
