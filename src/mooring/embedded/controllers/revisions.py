@@ -13,6 +13,8 @@ from .templates import hash_of
 
 REVISIONS = "controllerrevisions.apps"
 REVISION_LABEL = "controller-revision-hash"
+#: Where the versions of stateful sets have their hashes.
+HASH_LABEL = "controller.kubernetes.io/hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +25,18 @@ class Revisions:
     known: list[Json]
 
     @classmethod
-    def of(cls, cluster: Cluster, owner: Json) -> Revisions:
-        """The versions of an owner; a new template becomes one, an old one the latest again."""
+    def of(cls, cluster: Cluster, owner: Json, label: str = REVISION_LABEL) -> Revisions:
+        """The versions of an owner; a new template becomes one, an old one the latest again.
+
+        The label is that of versions, and has their hashes.
+        """
         known = [each.entry.object for each in _owned(cluster, owner)]
         known.sort(key=lambda each: each["revision"])
-        data = {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}
+        data = _data(owner)
         same = [each for each in known if each["data"] == data]
         latest = max((each["revision"] for each in known), default=0)
         if not same:
-            known.append(_create(cluster, owner, data, latest + 1))
+            known.append(_create(cluster, owner, label, latest + 1))
         elif same[-1]["revision"] != latest:
             again = {**same[-1], "revision": latest + 1}
             known.remove(same[-1])
@@ -63,7 +68,8 @@ class Revisions:
 
 
 def revision_hash(revision: Json) -> str:
-    return revision["metadata"]["labels"][REVISION_LABEL]
+    """The hash of a version, with which its name ends."""
+    return str(revision["metadata"]["name"]).rpartition("-")[2]
 
 
 def pod_template(template: Json) -> Json:
@@ -77,17 +83,24 @@ def _owned(cluster: Cluster, owner: Json) -> list[Item]:
     return [each for each in owned if is_managed_by(each, uid) and not each.terminating]
 
 
-def _create(cluster: Cluster, owner: Json, data: Json, number: int) -> Json:
-    metadata = owner["metadata"]
+def _data(owner: Json) -> Json:
+    return {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}
+
+
+def _create(cluster: Cluster, owner: Json, label: str, number: int) -> Json:
+    metadata, data = owner["metadata"], _data(owner)
     named = hash_of(data["spec"]["template"])
     labels = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
-    made = {
+    made: Json = {
         "metadata": {
             "name": f"{metadata['name']}-{named}",
-            "labels": {**labels, REVISION_LABEL: named},
+            "labels": {**labels, label: named},
             "ownerReferences": [reference(owner)],
         },
         "data": data,
         "revision": number,
     }
+    if metadata.get("annotations"):
+        # Among them may be why the template was changed.
+        made["metadata"]["annotations"] = metadata["annotations"]
     return cluster.create(REVISIONS, metadata["namespace"], made).object

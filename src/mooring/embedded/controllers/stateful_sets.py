@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 
 from mooring.embedded.wire import Json
 
-from .cache import CLAIMS, PODS
+from .cache import PODS
 from .claiming import Claiming
 from .cluster import Cluster
 from .controller import Concerns, Controller
 from .items import ENDED, PodItem
 from .ownership import pod_of
+from .pod_keeping import PodKeeper
+from .recording import Recorder
 from .replica_sets import ROUND
-from .revisions import REVISION_LABEL, Revisions, pod_template
+from .revisions import HASH_LABEL, REVISION_LABEL, Revisions, pod_template
+from .stateful_claims import ClaimKeeper
 from .statuses import next_availability, without_zeros
 
 STATEFUL_SETS = "statefulsets.apps"
 _NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 _INDEX_LABEL = "apps.kubernetes.io/pod-index"
+
+_CREATED = "Create Pod {pod} in StatefulSet {owner} successful"
+_DELETED = "Delete Pod {pod} in StatefulSet {owner} successful"
+# Claims that are about to go are waited for.
+_SECONDS_FOR_CLAIMS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +57,17 @@ class Round:
         return [self.pods[each] for each in beyond]
 
     @property
+    def missing(self) -> list[str]:
+        """The names of the pods that should be there."""
+        name = self.item["metadata"]["name"]
+        return [f"{name}-{each}" for each in self.ordinals if each not in self.pods]
+
+    @property
     def partition(self) -> int:
         """Pods before this ordinal stay as they are."""
         strategy = self.item["spec"]["updateStrategy"]
-        return (strategy.get("rollingUpdate") or {}).get("partition", 0)
+        kept: int = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+        return self.ordinals.start + kept
 
     @property
     def rolls(self) -> bool:
@@ -64,7 +78,7 @@ class Round:
         return pod.active and pod.phase == "Running" and pod.is_available(self.now, least)
 
     def is_present(self, pod: PodItem) -> bool:
-        return pod.labels.get(REVISION_LABEL) == self.revisions.present_hash
+        return pod.labels.get(REVISION_LABEL) == self.revisions.present["metadata"]["name"]
 
     def version_for(self, ordinal: int) -> str:
         """The name of the version that a new pod gets."""
@@ -80,6 +94,9 @@ class StatefulSets(Controller):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self._claiming = Claiming(cluster, STATEFUL_SETS, PODS, _is_member)
+        recorder = Recorder(cluster, "statefulset-controller")
+        self._keeper = PodKeeper(cluster, recorder, _CREATED, _DELETED)
+        self._claims = ClaimKeeper(cluster, recorder)
 
     def concerns(self) -> Mapping[str, Concerns]:
         return {STATEFUL_SETS: self._claiming.owner_seen, PODS: self._claiming.dependent_seen}
@@ -89,13 +106,18 @@ class StatefulSets(Controller):
         if item is None or "deletionTimestamp" in item["metadata"]:
             return None
         self._claiming.settle(item, key)
-        revisions = Revisions.of(self.cluster, item)
-        done = self._advance(self._round(item, revisions))
+        revisions = Revisions.of(self.cluster, item, HASH_LABEL)
+        before = self._round(item, revisions)
+        self._settle_claims(before)
+        done = self._advance(before)
         self.cluster.cache.catch_up()
         after = self._round(item, revisions)
         again = self._report(after)
-        in_use = {pod.labels.get(REVISION_LABEL, "") for pod in after.pods.values()}
+        labels = (pod.labels.get(REVISION_LABEL, "") for pod in after.pods.values())
+        in_use = {each.rpartition("-")[2] for each in labels}
         revisions.forget(in_use, item["spec"].get("revisionHistoryLimit", 10))
+        if self._waits_for_claims(after):
+            return _SECONDS_FOR_CLAIMS
         return 0.0 if done >= ROUND else again
 
     def _round(self, item: Json, revisions: Revisions) -> Round:
@@ -123,10 +145,9 @@ class StatefulSets(Controller):
             if made == ROUND:
                 return made, True
             if pod is None:
-                self._create(at, ordinal)
-                made += 1
+                made += self._create(at, ordinal)
             elif pod.phase in ENDED and not pod.terminating:
-                self.cluster.delete(pod)
+                self._keeper.delete(at.item, pod)
                 made += 1
             if at.in_order and (pod is None or not at.is_fine(pod)):
                 return made, True
@@ -137,7 +158,7 @@ class StatefulSets(Controller):
         removed = 0
         for pod in at.condemned:
             if not pod.terminating:
-                self.cluster.delete(pod)
+                self._keeper.delete(at.item, pod)
                 removed += 1
             if at.in_order or removed == ROUND:
                 return removed, True
@@ -152,48 +173,43 @@ class StatefulSets(Controller):
             if ordinal < at.partition or pod is None:
                 return
             if not at.is_present(pod) and not pod.terminating:
-                self.cluster.delete(pod)
+                self._keeper.delete(at.item, pod)
                 return
             if not at.is_fine(pod):
                 return
 
-    def _create(self, at: Round, ordinal: int) -> None:
+    def _create(self, at: Round, ordinal: int) -> bool:
+        """Makes a pod, unless claims that went with the last of its name are still to go."""
         item = at.item
         metadata, version = item["metadata"], at.version_for(ordinal)
-        pod = pod_of(item, pod_template(at.revisions.template(version)))
         name = f"{metadata['name']}-{ordinal}"
+        if self._claims.are_stale(item, name):
+            return False
+        pod = pod_of(item, pod_template(at.revisions.template(version)))
         pod["metadata"].pop("generateName")
         pod["metadata"]["name"] = name
         pod["metadata"]["labels"] = {
             **(pod["metadata"].get("labels") or {}),
-            REVISION_LABEL: version.removeprefix(f"{metadata['name']}-"),
+            REVISION_LABEL: version,
             _NAME_LABEL: name,
             _INDEX_LABEL: str(ordinal),
         }
         pod["spec"]["hostname"] = name
         if item["spec"].get("serviceName"):
             pod["spec"]["subdomain"] = item["spec"]["serviceName"]
-        self._claim(item, pod)
-        self.cluster.create(PODS, metadata["namespace"], pod)
+        self._claims.furnish(item, pod)
+        self._keeper.create(item, pod)
+        return True
 
-    def _claim(self, item: Json, pod: Json) -> None:
-        """Gives a pod its claims, which outlive it."""
-        namespace, name = item["metadata"]["namespace"], pod["metadata"]["name"]
-        volumes = {}
-        for each in item["spec"].get("volumeClaimTemplates") or ():
-            volume = each["metadata"]["name"]
-            claim = f"{volume}-{name}"
-            volumes[volume] = {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
-            if self.cluster.read(CLAIMS, f"{namespace}/{claim}") is None:
-                chosen = item["spec"]["selector"].get("matchLabels") or {}
-                metadata = {**each["metadata"], "name": claim}
-                metadata["labels"] = {**(metadata.get("labels") or {}), **chosen}
-                spec = deepcopy(each["spec"])
-                self.cluster.create(CLAIMS, namespace, {"metadata": metadata, "spec": spec})
-        if volumes:
-            others = pod["spec"].get("volumes") or []
-            kept = [each for each in others if each["name"] not in volumes]
-            pod["spec"]["volumes"] = [*kept, *volumes.values()]
+    def _waits_for_claims(self, at: Round) -> bool:
+        if not at.item["spec"].get("volumeClaimTemplates"):
+            return False
+        return any(self._claims.are_stale(at.item, name) for name in at.missing)
+
+    def _settle_claims(self, at: Round) -> None:
+        if at.item["spec"].get("volumeClaimTemplates"):
+            for ordinal, pod in at.pods.items():
+                self._claims.settle(at.item, pod, condemned=ordinal not in at.ordinals)
 
     def _report(self, at: Round) -> float | None:
         item, least = at.item, at.item["spec"].get("minReadySeconds", 0)
@@ -203,14 +219,11 @@ class StatefulSets(Controller):
         old = item.get("status") or {}
         current = old.get("currentRevision") or present
         settled = len(updated) == len(pods) == len(at.ordinals)
-        if settled and all(at.is_fine(pod) for pod in pods):
+        if at.rolls and settled and all(at.is_fine(pod) for pod in pods):
             current = present
-        on_current = f"{item['metadata']['name']}-"
         counts = {
             "readyReplicas": sum(pod.ready for pod in pods),
-            "currentReplicas": sum(
-                on_current + pod.labels.get(REVISION_LABEL, "") == current for pod in pods
-            ),
+            "currentReplicas": sum(pod.labels.get(REVISION_LABEL) == current for pod in pods),
             "updatedReplicas": len(updated),
         }
         status = {
