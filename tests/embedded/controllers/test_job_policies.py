@@ -255,6 +255,36 @@ async def test_fewer_completions_remove_the_last_indexes(cluster: Play) -> None:
     assert set(by_index(cluster)) == {"0", "1"}
 
 
+@played
+async def test_pods_that_are_not_needed_any_more_have_not_failed(cluster: Play) -> None:
+    spec = job(completions=4, parallelism=4, completionMode="Indexed")
+    cluster.create("jobs.batch", "j", spec)
+    await cluster.settle()
+    cluster.end([by_index(cluster)[each] for each in "01"])
+    await cluster.settle()
+    cluster.change("jobs.batch", "j", completions=2, parallelism=2)
+    await cluster.settle()
+
+    assert "Complete" in ended(cluster)
+    assert "failed" not in status(cluster)
+
+
+@played
+async def test_a_container_that_succeeded_is_no_failure(cluster: Play) -> None:
+    policy = rules(("FailJob", exits("NotIn", 41)))
+    cluster.create("jobs.batch", "j", job(podFailurePolicy=policy))
+    await cluster.settle()
+    (pod,) = cluster.pods()
+    codes = {"main": 41, "other": 0}
+    told = [
+        {"name": name, "state": {"terminated": {"exitCode": code}}} for name, code in codes.items()
+    ]
+    cluster.set_status("pods", pod, phase="Failed", containerStatuses=told)
+    await cluster.settle()
+
+    assert ended(cluster) == {}
+
+
 @pytest.mark.parametrize(("limit", "restarts", "ends"), [(2, 1, False), (2, 2, True), (0, 1, True)])
 @played
 async def test_restarts_of_containers_count(

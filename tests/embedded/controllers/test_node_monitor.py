@@ -162,9 +162,24 @@ async def test_a_lease_lasts_as_long_as_it_says(cluster: Play, duration: int | N
 async def test_nodes_without_leases_are_left_alone(cluster: Play) -> None:
     ready = {"type": "Ready", "status": "True"}
     cluster.create("nodes", "n", status={"conditions": [ready]})
-    lease = {"metadata": {"name": "n"}, "spec": {"holderIdentity": "n"}}
-    # Leases of other things may have the same name.
-    cluster.api.create(cluster.api.kinds["leases.coordination.k8s.io"], "default", lease)
     await cluster.wait(1000)
 
     assert conditions(cluster.get("nodes", "n"))["Ready"] == "True"
+
+
+@played
+async def test_leases_of_other_things_say_nothing_of_a_node(cluster: Play) -> None:
+    ready = {"type": "Ready", "status": "True"}
+    cluster.create("nodes", "n", status={"conditions": [ready]})
+    kind = cluster.api.kinds["leases.coordination.k8s.io"]
+    for namespace in ("kube-node-lease", "default"):
+        lease = {"metadata": {"name": "n"}, "spec": {"holderIdentity": "n"}}
+        cluster.api.create(kind, namespace, lease)
+    for turn in range(6):
+        await cluster.wait(10)
+        other = cluster.api.get(kind, "default", "n").object
+        other["spec"]["leaseTransitions"] = turn
+        cluster.update("leases.coordination.k8s.io", other)
+    await cluster.settle()
+
+    assert conditions(cluster.get("nodes", "n"))["Ready"] == "Unknown"

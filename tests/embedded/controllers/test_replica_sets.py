@@ -144,12 +144,15 @@ async def test_pods_of_other_versions_crowd_a_node_too(cluster: Play) -> None:
     cluster.change("deployments.apps", "web", template=newer, strategy=strategy)
     await cluster.settle()
     (first,) = [each for each in cluster.pods() if each["status"]["phase"] == "Pending"]
-    cluster.bind(first, "b")
+    running = [each for each in cluster.pods() if each["status"]["phase"] == "Running"]
+    # By uid it would be the last.
+    last = max(running, key=lambda each: each["metadata"]["uid"])
+    cluster.bind(first, last["spec"]["nodeName"])
     cluster.run()
     await cluster.settle()
 
     (gone,) = cluster.pods(going=True)
-    assert gone["spec"]["nodeName"] == "b"
+    assert gone["metadata"]["name"] == last["metadata"]["name"]
 
 
 def made(name: str, **facts: Any) -> PodItem:

@@ -132,6 +132,24 @@ async def test_a_pod_waits_until_the_claims_of_the_last_of_its_name_are_gone(
 
 
 @played
+async def test_a_pod_waits_until_a_claim_that_was_deleted_is_gone(cluster: Play) -> None:
+    await up(cluster, "Retain", "Retain", 1)
+    held = cluster.get("persistentvolumeclaims", "data-db-0")
+    held["metadata"]["finalizers"] = ["example.com/held"]
+    cluster.update("persistentvolumeclaims", held)
+    cluster.delete("persistentvolumeclaims", "data-db-0")
+    cluster.delete("pods", "db-0", grace=0)
+    await cluster.wait(5)
+    assert names(cluster) == []
+
+    held = cluster.get("persistentvolumeclaims", "data-db-0")
+    held["metadata"]["finalizers"] = []
+    cluster.update("persistentvolumeclaims", held)
+    await cluster.wait(2)
+    assert names(cluster) == ["db-0"]
+
+
+@played
 async def test_what_is_written_on_pods_versions_and_events(cluster: Play) -> None:
     spec = stateful("Retain", "Retain", replicas=1)
     cause = {"kubernetes.io/change-cause": "first"}
