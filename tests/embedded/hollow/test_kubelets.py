@@ -50,6 +50,8 @@ def test_a_pod_waits_starts_runs_and_succeeds() -> None:
         ("Never", {RUN_SECONDS: "nonsense"}, None, ("Succeeded", "")),
         ("Never", {EXIT_CODE: "3"}, None, ("Failed", "")),
         ("OnFailure", {EXIT_CODE: "3"}, None, ("Running", "")),
+        ("Always", {EXIT_CODE: "3"}, None, ("Running", "")),
+        ("OnFailure", {EXIT_CODE: "3"}, 15, ("Failed", "DeadlineExceeded")),
         ("Always", {}, 4, ("Failed", "DeadlineExceeded")),
         ("Never", {}, 4, ("Failed", "DeadlineExceeded")),
         ("Never", {}, 400, ("Succeeded", "")),
@@ -67,6 +69,60 @@ def test_how_pods_end(
 
     status = cluster.show("a")["status"]
     assert (status["phase"], status.get("reason", "")) == ends
+
+
+def _container(cluster: HollowCluster) -> tuple[str, int]:
+    """The state of a container, and how often it was restarted."""
+    (each,) = cluster.show("a")["status"]["containerStatuses"]
+    (state,) = each["state"]
+    return state, each["restartCount"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "annotations"),
+    [
+        ("OnFailure", {EXIT_CODE: "1", RUN_SECONDS: "5"}),
+        ("Always", {EXIT_CODE: "1", RUN_SECONDS: "5"}),
+        ("Always", {RUN_SECONDS: "5"}),
+    ],
+)
+def test_containers_are_started_again_later_each_time(
+    policy: str, annotations: dict[str, str]
+) -> None:
+    cluster = HollowCluster()
+    cluster.node()
+    cluster.pod("a", restartPolicy=policy, metadata={"annotations": annotations})
+    cluster.wait(4)
+    assert _container(cluster) == ("running", 0)
+    cluster.wait(2)
+    assert _container(cluster) == ("running", 1)
+    for pause, restarts in ((10, 2), (20, 3), (40, 4)):
+        cluster.wait(5)
+        assert _container(cluster) == ("waiting", restarts - 1)
+        assert _ready(cluster.show("a"))["Ready"] == "False"
+        cluster.wait(pause - 2)
+        assert _container(cluster) == ("waiting", restarts - 1)
+        cluster.wait(2)
+        assert _container(cluster) == ("running", restarts)
+        assert _ready(cluster.show("a"))["Ready"] == "True"
+    (status,) = cluster.show("a")["status"]["containerStatuses"]
+    code = int(annotations.get(EXIT_CODE, "0"))
+    assert status["lastState"]["terminated"]["exitCode"] == code
+    assert cluster.phase("a") == "Running"
+
+
+def test_a_pod_that_waits_to_be_restarted_can_go() -> None:
+    cluster = HollowCluster()
+    cluster.node()
+    notes = {EXIT_CODE: "1", RUN_SECONDS: "5"}
+    cluster.pod("a", restartPolicy="Always", metadata={"annotations": notes})
+    cluster.wait(12)
+    assert _container(cluster)[0] == "waiting"
+
+    cluster.delete("a")
+    cluster.wait(2)
+
+    assert cluster.phase("a") == ""
 
 
 def test_init_containers_are_done_and_sidecars_run() -> None:

@@ -6,8 +6,6 @@ Nothing here waits. Whoever runs this tells what has happened, and comes back wh
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from enum import Enum, auto
 
 import msgspec
 
@@ -19,37 +17,17 @@ from mooring.objects.pod import Pod
 from .admission import admit
 from .hosts import Host, Hosts, Taken
 from .lives import Life, is_ready, life_of
-from .pod_statuses import end, exceed_deadline, report_ready, run
+from .pod_statuses import crash, end, exceed_deadline, report_ready, restart, run
 from .pod_writing import PodWriter
 from .settings import HollowSettings
 from .timers import Timers
+from .turns import Kept, Turn, next_turn, pause_after
 
 _LOG = logging.getLogger(__name__)
 _READ = reader("Pod")
 
 # So many pods take their turn at once, before others may do something.
 _AT_ONCE = 256
-
-
-class Turn(Enum):
-    """What comes next in the life of a pod."""
-
-    START = auto()
-    END = auto()
-    DEADLINE = auto()
-    STOP = auto()
-
-
-@dataclass(slots=True)
-class Kept:
-    """A pod that a kubelet looks after."""
-
-    uid: str
-    host: Host
-    life: Life
-    #: What was seen or written last; the echo of a write tells nothing.
-    version: int
-    stop_at: float | None = None
 
 
 class Kubelets:
@@ -67,6 +45,10 @@ class Kubelets:
         #: Pods bound to nodes that are not there (yet), by node.
         self._homeless: dict[str, set[str]] = {}
         self._timers: Timers[Turn] = Timers()
+
+    @property
+    def _now(self) -> float:
+        return self._api.clock().timestamp()
 
     @property
     def next(self) -> float | None:
@@ -130,7 +112,7 @@ class Kubelets:
 
     def act(self) -> bool:
         """Does what is due; whether there is more of it."""
-        now = self._api.clock().timestamp()
+        now = self._now
         self.hosts.renew(now)
         for _ in range(_AT_ONCE):
             due = self._timers.due(now)
@@ -153,6 +135,9 @@ class Kubelets:
         host.pods[key] = pod
         kept = self._kept[key] = Kept(life.uid, host, life, entry.version)
         if life.is_running:
+            started = life.status.start_time
+            kept.begun = self._now if started is None else started.timestamp()
+            kept.runs_since = kept.begun
             self._report_running(key, kept)
             self._look_ahead(key, kept)
         elif self._settings.start_seconds:
@@ -173,26 +158,19 @@ class Kubelets:
 
     def _look_ahead(self, key: str, kept: Kept) -> None:
         """Sets the time of what comes next for a pod that runs."""
-        life, now = kept.life, self._api.clock().timestamp()
-        if life.grace is not None:
-            stop_at = now + min(life.grace, self._settings.stop_seconds)
-            # Whoever deletes a pod again can only make it faster.
-            kept.stop_at = stop_at if kept.stop_at is None else min(kept.stop_at, stop_at)
-            self._timers.set(key, kept.stop_at, Turn.STOP)
-            return
-        started = life.status.start_time
-        since = now if started is None else started.timestamp()
-        seconds, deadline = life.seconds(self._settings), life.spec.active_deadline_seconds
-        if deadline is not None and (seconds is None or deadline < seconds):
-            self._timers.set(key, since + deadline, Turn.DEADLINE)
-        elif seconds is not None:
-            self._timers.set(key, since + seconds, Turn.END)
+        coming = next_turn(kept, self._settings, self._now)
+        if coming is not None:
+            self._timers.set(key, *coming)
 
     def _take_turn(self, key: str, turn: Turn) -> None:
         kept, now = self._kept[key], self._pods.now
         match turn:
             case Turn.START:
                 self._start(key, kept)
+            case Turn.RESTART:
+                self._restart(key, kept)
+            case Turn.END if kept.life.restarts:
+                self._wait_for_restart(key, kept)
             case Turn.END:
                 code = kept.life.exit_code
                 self._pods.write(key, kept.uid, lambda pod: end(pod, code, now))
@@ -209,12 +187,30 @@ class Kubelets:
         entry = self._pods.write(key, kept.uid, lambda pod: run(pod, kept.host.address, now))
         if entry is not None:
             kept.version = entry.version
+            kept.begun = kept.runs_since = self._now
+            self._look_ahead(key, kept)
+
+    def _wait_for_restart(self, key: str, kept: Kept) -> None:
+        """The containers have exited, and are started again, later each time."""
+        kept.exits += 1
+        pause, now, code = pause_after(kept.exits), self._pods.now, kept.life.exit_code
+        entry = self._pods.write(key, kept.uid, lambda pod: crash(pod, code, pause, now))
+        if entry is not None:
+            kept.version = entry.version
+            self._after(key, pause, Turn.RESTART)
+
+    def _restart(self, key: str, kept: Kept) -> None:
+        now = self._pods.now
+        entry = self._pods.write(key, kept.uid, lambda pod: restart(pod, now))
+        if entry is not None:
+            kept.version = entry.version
+            kept.runs_since = self._now
             self._look_ahead(key, kept)
 
     def _report_running(self, key: str, kept: Kept) -> None:
         """Contradicts who has given up on a pod that runs."""
         entry = self._pods.find(key)
-        if entry is None or not kept.life.is_running or is_ready(entry.body):
+        if entry is None or kept.begun is None or kept.exits or is_ready(entry.body):
             return
         now = self._pods.now
         written = self._pods.write(key, kept.uid, lambda pod: report_ready(pod, now))
@@ -222,7 +218,7 @@ class Kubelets:
             kept.version = written.version
 
     def _after(self, key: str, seconds: float, turn: Turn) -> None:
-        self._timers.set(key, self._api.clock().timestamp() + seconds, turn)
+        self._timers.set(key, self._now + seconds, turn)
 
     def _forget(self, key: str) -> None:
         self._timers.cancel(key)

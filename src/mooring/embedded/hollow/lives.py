@@ -65,12 +65,20 @@ class Life(Wire, frozen=True):
     def exit_code(self) -> int:
         return round(_number(self.metadata.annotations, EXIT_CODE) or 0)
 
-    def seconds(self, settings: HollowSettings) -> float | None:
-        """How long its containers run; None if for ever, because they are restarted."""
+    @property
+    def restarts(self) -> bool:
+        """Whether its containers are started again once they have exited."""
         policy = self.spec.restart_policy
-        if policy == "Always" or (policy == "OnFailure" and self.exit_code):
-            return None
+        return policy == "Always" or (policy == "OnFailure" and self.exit_code != 0)
+
+    def seconds(self, settings: HollowSettings) -> float | None:
+        """How long its containers run; None if for ever.
+
+        Those that are always started again do, unless somebody has asked for something else.
+        """
         asked = _number(self.metadata.annotations, RUN_SECONDS)
+        if asked is None and self.spec.restart_policy == "Always" and not self.exit_code:
+            return None
         return settings.run_seconds if asked is None else asked
 
 

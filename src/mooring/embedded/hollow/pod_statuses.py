@@ -57,6 +57,42 @@ def end(pod: Json, exit_code: int, now: str) -> None:
     set_condition(status, now, type="PodReadyToStartContainers", status="False")
 
 
+def crash(pod: Json, exit_code: int, pause: float, now: str) -> None:
+    """All containers have exited, and will be started again after a pause."""
+    status = pod["status"]
+    ended = [_ended(each, exit_code, now) for each in status.get("containerStatuses") or ()]
+    status["containerStatuses"] = [
+        {
+            **each,
+            "lastState": each["state"],
+            "state": {
+                "waiting": {
+                    "reason": "CrashLoopBackOff",
+                    "message": f"back-off {pause:.0f}s restarting failed container={each['name']}",
+                }
+            },
+        }
+        for each in ended
+    ]
+    for kind in ("Ready", "ContainersReady"):
+        set_condition(status, now, type=kind, status="False", reason="ContainersNotReady")
+
+
+def restart(pod: Json, now: str) -> None:
+    """All containers run again."""
+    pod["status"]["containerStatuses"] = [
+        {
+            **each,
+            "restartCount": each["restartCount"] + 1,
+            "ready": True,
+            "started": True,
+            **_since(now),
+        }
+        for each in pod["status"].get("containerStatuses") or ()
+    ]
+    report_ready(pod, now)
+
+
 def exceed_deadline(pod: Json, now: str) -> None:
     """The pod ran for longer than it may."""
     end(pod, TERMINATED, now)
