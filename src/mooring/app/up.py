@@ -85,7 +85,7 @@ async def up(
         stack.push_async_callback(server.stop)
         for place, item in settings.manifests:
             make(server.api, item, place)
-        make_nodes(server.api, settings.nodes.shapes)
+        make_nodes(server.api, settings.nodes.shapes, settings.nodes.source)
         path = stack.enter_context(written(server.kubeconfig, settings.kubeconfig))
         hollow = HollowNodes(server.api, settings.hollow)
         scheduling, endpoints, page = None, "", ""

@@ -34,7 +34,7 @@ def read_cluster(nodes: str) -> ClusterFile:
     if len(found) != 1:
         raise InputError(nodes, f"must be one YAML document, got {len(found)}")
     try:
-        shapes = read_shape_file(found[0][1])
+        shapes = read_shape_file(found[0][1], nodes)
     except ShapeError as error:
         raise InputError(nodes, error) from None
     manifests = [each for name in shapes.manifests for each in _manifests(path.parent / name)]

@@ -11,9 +11,10 @@ from mooring.embedded.hollow.shapes import ShapeError, read_shape_file
 from tests.embedded.hollow.cluster import HollowCluster
 
 
-def _made(*shapes: Any) -> list[dict[str, Any]]:
+def _made(*shapes: Any, source: str = "") -> list[dict[str, Any]]:
     cluster = HollowCluster()
-    make_nodes(cluster.api, read_shape_file({"shapes": list(shapes)}).shapes)
+    read = read_shape_file({"shapes": list(shapes)}, source)
+    make_nodes(cluster.api, read.shapes, read.source)
     return cluster.listed("nodes")
 
 
@@ -92,13 +93,18 @@ def test_what_is_there_stays() -> None:
         ({"capacity": {"cpu": "lots"}}, "shapes[0].capacity[cpu]: "),
         ({"capacity": {"cpu": -1}}, "shapes[0].capacity[cpu]: must not be negative, got -1"),
         ({"taints": [{"key": "a"}]}, "shapes[0].taints[0]: Object missing required field effect"),
+        ({"capacity": {"a b": 1}}, "shapes[0].capacity[a b]: is not the name of a resource"),
+        (
+            {"images": [{"names": ["a"], "sizeBytes": -1}]},
+            "shapes[0].images[0].sizeBytes: must not be negative, got -1",
+        ),
         ({"images": [{"names": "a"}]}, "shapes[0].images[0].names: Expected array, got str"),
         ({"zones": [1]}, "shapes[0].zones[0]: Expected str, got int"),
         ({"objects": [{"kind": "CSINode"}]}, "shapes[0].objects[0].apiVersion: is missing"),
         ({"taints": [{"key": "a", "effect": "Never"}]}, "shapes[0]: Node 'node-0': Node"),
         (
             {"objects": [{"apiVersion": "x/v1", "kind": "Y", "metadata": {"name": "z"}}]},
-            "shapes[0]: Y 'z': x/v1 Y is not served here",
+            "shapes[0].objects[0]: Y 'z': x/v1 Y is not served here",
         ),
     ],
 )
@@ -109,10 +115,19 @@ def test_shapes_that_make_no_sense(shape: Any, told: str) -> None:
     assert str(refused.value).startswith(told)
 
 
+def test_a_node_that_cannot_be_made_is_told_with_its_file() -> None:
+    with pytest.raises(ShapeError) as refused:
+        _made({"labels": {"a b": "c"}}, source="nodes.yaml")
+
+    told = """nodes.yaml: shapes[0]: Node 'node-0': Node "node-0" is invalid: metadata.labels: """
+    assert str(refused.value).startswith(told)
+
+
 @pytest.mark.parametrize(
     ("raw", "told"),
     [
         ({}, "Object missing required field shapes"),
+        ({"shapes": [], "source": "x"}, "Object contains unknown field source"),
         ({"shapes": 3}, "shapes: Expected array, got int"),
         ({"shapes": [{}, {}]}, "shapes[1].name: 'node' is the name of another shape, too"),
         ({"shapes": [{"count": 99_999}, {"name": "b", "count": 2}]}, "shapes: more than 100000"),

@@ -19,6 +19,8 @@ _SECONDS_BETWEEN = 300.0
 # From so many on that differ in their message alone, they are told as one.
 _ALIKE = 10
 _COMBINED = "(combined from similar events): "
+# What happens within a second is told apart in names.
+_TICKS = 1_000_000
 # About so many objects it is remembered what was told.
 _MOST_REMEMBERED = 4096
 
@@ -79,6 +81,9 @@ class Recorder:
 
     def _create(self, about: Json, told: Told) -> str:
         event = event_object(about, told, self._teller, self._cluster.now_text)
+        # Whoever lists them by name has them in order.
+        order = int(self._cluster.now * _TICKS)
+        event["metadata"]["generateName"] += f"{order:x}."
         # Nodes have no namespace; what is told about them is in this one.
         namespace = about["metadata"].get("namespace", "default")
         api = self._cluster.api

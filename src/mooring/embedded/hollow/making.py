@@ -24,17 +24,20 @@ def node_names(shape: Shape) -> Iterator[str]:
     return (f"{shape.name}-{number}" for number in range(shape.count))
 
 
-def make_nodes(api: Api, shapes: Sequence[Shape]) -> int:
-    """Makes the nodes that are not there yet; returns how many that were."""
+def make_nodes(api: Api, shapes: Sequence[Shape], source: str = "") -> int:
+    """Makes the nodes that are not there yet; returns how many that were.
+
+    The source is the file that the shapes are from, for those that cannot be made.
+    """
     made = first = 0
     for at, shape in enumerate(shapes):
+        place = f"{source}: shapes[{at}]" if source else f"shapes[{at}]"
         for number, name in enumerate(node_names(shape)):
-            place = f"shapes[{at}]"
             address = str(IPv4Address(_FIRST_ADDRESS + first + number))
             node = node_of(shape, number, address, now_text(api.clock()))
             made += make(api, node, place)
-            for item in shape.objects:
-                make(api, _named(item, name), place)
+            for part, item in enumerate(shape.objects):
+                make(api, _named(item, name), f"{place}.objects[{part}]")
         first += shape.count
     return made
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ Json = dict[str, Any]
 
 # Names of nodes are this and a number, and must stay names.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?", re.ASCII)
+_RESOURCE = re.compile(r"([a-z0-9][-a-z0-9.]*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 # msgspec tells where at the end of its message.
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<where>.*)`)?", re.DOTALL)
 
@@ -67,17 +69,27 @@ class Shape(Wire, frozen=True, forbid_unknown_fields=True):
     objects: tuple[Json, ...] = ()
 
 
-class ShapeFile(Wire, frozen=True, forbid_unknown_fields=True):
-    """A cluster: what its nodes are like, and files with objects to make before them."""
+class _Written(Wire, frozen=True, forbid_unknown_fields=True):
+    """What a file says."""
 
     shapes: tuple[Shape, ...]
     manifests: tuple[str, ...] = ()
 
 
-def read_shape_file(raw: Mapping[str, Any]) -> ShapeFile:
+@dataclass(frozen=True, slots=True)
+class ShapeFile:
+    """A cluster: what its nodes are like, and files with objects to make before them."""
+
+    shapes: tuple[Shape, ...]
+    manifests: tuple[str, ...] = ()
+    #: The file that says so; empty if none does.
+    source: str = ""
+
+
+def read_shape_file(raw: Mapping[str, Any], source: str = "") -> ShapeFile:
     """Reads what a shape file says; raises ShapeError."""
     try:
-        cluster = msgspec.convert(raw, ShapeFile)
+        cluster = msgspec.convert(raw, _Written)
     except msgspec.ValidationError as error:
         raise ShapeError(_told(str(error))) from None
     for at, shape in enumerate(cluster.shapes):
@@ -89,7 +101,7 @@ def read_shape_file(raw: Mapping[str, Any]) -> ShapeFile:
             raise ShapeError(f"shapes[{at}].name: {name!r} is the name of another shape, too")
     if sum(shape.count for shape in cluster.shapes) > _MOST_NODES:
         raise ShapeError(f"shapes: more than {_MOST_NODES} nodes in all")
-    return cluster
+    return ShapeFile(cluster.shapes, cluster.manifests, source)
 
 
 def plain_nodes(count: int) -> ShapeFile:
@@ -103,16 +115,25 @@ def _problems(shape: Shape) -> Iterator[tuple[str, str]]:
     if not 0 <= shape.count <= _MOST_NODES:
         yield "count", f"must be from 0 to {_MOST_NODES}, got {shape.count}"
     for name, amount in shape.capacity.items():
-        problem = _amount_problem(amount)
+        problem = _amount_problem(name, amount)
         if problem:
             yield f"capacity[{name}]", problem
+    yield from _problems_of_parts(shape)
+
+
+def _problems_of_parts(shape: Shape) -> Iterator[tuple[str, str]]:
+    for at, image in enumerate(shape.images):
+        if image.size_bytes < 0:
+            yield f"images[{at}].sizeBytes", f"must not be negative, got {image.size_bytes}"
     for at, item in enumerate(shape.objects):
         for field in ("apiVersion", "kind", "metadata"):
             if field not in item:
                 yield f"objects[{at}].{field}", "is missing"
 
 
-def _amount_problem(amount: str | int | float) -> str:
+def _amount_problem(name: str, amount: str | int | float) -> str:
+    if not _RESOURCE.fullmatch(name):
+        return "is not the name of a resource"
     try:
         negative = Quantity.parse(amount) < 0
     except ValueError as error:
