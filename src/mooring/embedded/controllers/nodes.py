@@ -56,6 +56,8 @@ class Nodes(Controller):
         taints = [*_others(item, node), *self._due(item, node)]
         if taints != (item["spec"].get("taints") or []):
             item["spec"]["taints"] = taints
+            if not taints:
+                del item["spec"]["taints"]
             self.cluster.update(NODES, item)
         return self._evict(key, [each for each in taints if each["effect"] == "NoExecute"])
 
