@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from mooring.demo import MANIFESTS, BrokenPromise, Stage
-from mooring.demo.chapters import deployment, disks, exclusive, gpus, job, preemption
+from mooring.demo.chapters import deployment, disks, exclusive, explaining, gpus, job, preemption
 from mooring.demo.story import CHAPTERS
+from mooring.engine.explain import Explanation, Suggestion
+from mooring.engine.explain.edits import LowerRequest
 from tests.demo.pretending import Heard, Script, node, pod, stage
 
 NODES = [node(f"{zone}{at}", zone) for zone in "abc" for at in range(3)]
@@ -151,6 +154,54 @@ CASES = {
         preemption.play, BATCHES, "their events say why", WHY, events=[WHY, "for another reason"]
     ),
 }
+
+
+ADVICE = Suggestion(
+    kind="resources",
+    plugins=("NodeResourcesFit",),
+    problem="2 nodes were 100m cpu short",
+    remedy="it asked for 100m less cpu",
+    effect="fits",
+    edits=(LowerRequest("cpu", 100),),
+    count=2,
+    nodes=("a0", "a1"),
+)
+MORE = replace(ADVICE, edits=(LowerRequest("cpu", 900),), count=3, nodes=("a0", "a1", "b0"))
+REPORT = pod("report", refusal="0/9 nodes are available: 9 Insufficient cpu")
+
+
+class Advised(NamedTuple):
+    suggestions: tuple[Suggestion, ...]
+    node: str
+    promised: str = ""
+    seen: str = ""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(Advised((MORE, ADVICE), "a1"), id="the least change is made"),
+        pytest.param(Advised((), "a1", "less cpu would help", "[]"), id="no advice"),
+        pytest.param(Advised((ADVICE,), "", "the advice was right", "it waits"), id="bad advice"),
+        pytest.param(Advised((ADVICE,), "b0", "one of the 2", "b0"), id="another node"),
+    ],
+)
+async def test_advice_is_followed(case: Advised, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Explanation(
+        "default/report", "default-scheduler", "pending", suggestions=case.suggestions
+    )
+    monkeypatch.setattr(Stage, "explained", lambda stage, name: told)
+    made = stage({"report.yaml": [REPORT], "create": [pod("report", case.node)]}, {})
+
+    if case.promised:
+        with pytest.raises(BrokenPromise) as broken:
+            await explaining.play(made)
+        assert case.promised in broken.value.promised
+        assert case.seen in broken.value.seen
+        return
+    await explaining.play(made)
+    assert isinstance(made.tell, Heard)
+    assert "sed 's/\"16\"/15900m/' report.yaml | kubectl replace --force -f -" in made.tell.commands
 
 
 @pytest.mark.parametrize("name", CASES)

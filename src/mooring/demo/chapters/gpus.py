@@ -6,8 +6,8 @@ from mooring.demo.stage import Stage
 
 TITLE = "GPUs for those who use them"
 ABOUT = """\
-Two pods want 32 cores, which only the GPU nodes have. GPUAware keeps the one
-without a GPU off, and lets the other in. No taint is needed for that."""
+Two pods want 32 cores, which only the GPU nodes have. One of them has no use
+for a GPU: the plugin GPUAware keeps it off, and lets the other in."""
 
 
 async def play(stage: Stage) -> None:
