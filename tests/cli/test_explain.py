@@ -37,7 +37,8 @@ def test_a_pod_that_does_not_is_1(mooring: Mooring) -> None:
 
     assert result.code == 1
     assert result.out.startswith("pod lab/report fits no node of 6\n0/6 nodes are available: ")
-    assert "3 nodes     it asked for 9 less cpu" in result.out
+    assert "2 nodes     it asked for 8 less cpu" in result.out
+    assert "2 nodes were 8 cpu short, the nearest of 3 nodes with 4 cpu" in result.out
 
 
 def test_a_running_pod_is_0_wherever_it_would_go(mooring: Mooring) -> None:

@@ -12,8 +12,9 @@ from mooring.engine import Engine
 from mooring.engine.cycle import conclude, find_feasible
 from mooring.engine.explain import Suggestion
 from mooring.framework.attempt import Failed
-from mooring.framework.edits import EvictPods, SetScheduler, Uncordon, edited
+from mooring.framework.edits import EvictPods, RecoverNodes, SetScheduler, Uncordon, edited
 from mooring.framework.run import pre_filter
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption import DefaultPreemption
 from mooring.plugins.node_unschedulable import CORDONED
@@ -46,14 +47,12 @@ def applied(engine: Engine, suggestion: Suggestion) -> Iterator[None]:
     cluster = engine.cluster
     before = []
     for edit in suggestion.edits:
-        if isinstance(edit, Uncordon):
+        if isinstance(edit, Uncordon | RecoverNodes):
             for name in edit.nodes:
                 row = cluster.nodes.row(name)
                 assert row is not None
-                node = cluster.nodes.node(row)
-                before.append(node)
-                taints = tuple(each for each in node.taints if each.key != CORDONED.key)
-                cluster.put_node(msgspec.structs.replace(node, unschedulable=False, taints=taints))
+                before.append(cluster.nodes.node(row))
+                cluster.put_node(_mended(before[-1], edit))
         elif isinstance(edit, EvictPods):
             for gone in edit.pods:
                 placed = cluster.pod(gone.uid)
@@ -61,8 +60,19 @@ def applied(engine: Engine, suggestion: Suggestion) -> Iterator[None]:
                 assert (placed.key, placed.node_name) == (gone.pod, gone.node)
                 cluster.remove_pod(gone.uid)
     yield
-    for node in before:
+    # From the last on: a node may have been changed twice.
+    for node in reversed(before):
         cluster.put_node(node)
+
+
+def _mended(node: Node, edit: Uncordon | RecoverNodes) -> Node:
+    if isinstance(edit, Uncordon):
+        taints = tuple(each for each in node.taints if each.key != CORDONED.key)
+        return msgspec.structs.replace(node, unschedulable=False, taints=taints)
+    lost = edit.key, edit.value, edit.effect
+    taints = tuple(each for each in node.taints if (each.key, each.value, each.effect) != lost)
+    assert taints != node.taints
+    return msgspec.structs.replace(node, taints=taints)
 
 
 def evicts(suggestion: Suggestion) -> bool:

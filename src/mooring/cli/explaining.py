@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 
-from mooring.engine.explain import Explanation, NodeAnswer, NodeScore, QueueView, Suggestion
+from mooring.engine.explain import (
+    Explanation,
+    NodeAnswer,
+    NodeScore,
+    QueueView,
+    Rejection,
+    Suggestion,
+)
+from mooring.framework.status import Code
 
 from .rendering import line, rendered, table
 
@@ -38,11 +46,20 @@ def _parts(told: Explanation) -> Iterator[RenderableType]:
     if rejections:
         yield ""
         rows = [
-            (each.plugin, str(each.count), ", ".join(each.reasons), _names(each.nodes))
+            (each.plugin, str(each.count), _because(each, rejections), _names(each.nodes))
             for each in rejections
         ]
         yield table(("REJECTED BY", "NODES", "BECAUSE", "SUCH AS"), rows)
     yield from _suggestions(told.suggestions, told.state)
+
+
+def _because(rejection: Rejection, among: Sequence[Rejection]) -> str:
+    """The reasons; where others have the same but may be helped by evicting, that these may not."""
+    told = ", ".join(rejection.reasons)
+    mine = rejection.plugin, rejection.reasons
+    same = [each for each in among if (each.plugin, each.reasons) == mine]
+    hopeless = rejection.code == Code.UNRESOLVABLE and len(same) > 1
+    return f"{told}, even without other pods" if hopeless else told
 
 
 def _headline(told: Explanation) -> str:

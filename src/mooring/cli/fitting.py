@@ -70,7 +70,8 @@ def _left(fit: Fit) -> Iterator[RenderableType]:
 
 
 def _helpful(why: Explanation) -> Iterator[RenderableType]:
-    for suggestion in [each for each in why.suggestions if each.count][:1]:
+    # Nobody is evicted here.
+    for suggestion in [each for each in why.suggestions if each.effect == "fits"][:1]:
         nodes = "1 node" if suggestion.count == 1 else f"{suggestion.count} nodes"
         yield line(f"    {why.pod} would fit {nodes} if {suggestion.remedy}")
 

@@ -52,10 +52,10 @@ def advise_on_disks(
     ]
     known = rows[present]
     if len(known):
-        for amounts, there, most in near_misses(
-            np.array(short)[:, present], known, np.array(asked)
-        ):
-            yield from _less(pod, asked, amounts, f"{on_nodes(there, nodes)} lacked {most}")
+        for miss in near_misses(np.array(short)[:, present], known, np.array(asked)):
+            most = "" if miss.is_exact else "up to "
+            who = f"{on_nodes(miss.rows, nodes)} lacked {most}"
+            yield from _less(pod, asked, miss.short.tolist(), who)
 
 
 def _less(pod: Pod, asked: Bandwidth, amounts: list[int], who: str) -> Iterator[Advice]:

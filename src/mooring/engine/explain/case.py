@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Nodes, WhatIf
 from mooring.framework.attempt import PreFiltered
-from mooring.framework.edits import AddToleration, AnyEdit, EvictPods, PodAt, Uncordon, edited
+from mooring.framework.edits import (
+    AddToleration,
+    AnyEdit,
+    EvictPods,
+    PodAt,
+    RecoverNodes,
+    Uncordon,
+    edited,
+)
 from mooring.framework.nominated import filter_with_nominated, without_pod
 from mooring.framework.observe import UNOBSERVED
 from mooring.framework.profile import Profile
@@ -84,7 +92,7 @@ class Case:
     def after(self, edits: tuple[AnyEdit, ...]) -> Case:
         """The case with some edits made.
 
-        On a cordoned node, not to be cordoned means the same as to tolerate it.
+        On a node with a taint, to lose it means the same as to have it tolerated.
         """
         pod = edited(self.pod, edits)
         gone = self.gone
@@ -93,12 +101,14 @@ class Case:
                 gone = (*gone, *(self._located(each) for each in edit.pods))
             elif isinstance(edit, Uncordon):
                 pod = AddToleration.of(CORDONED).applied(pod)
+            elif isinstance(edit, RecoverNodes):
+                pod = AddToleration(edit.key, edit.value, edit.effect).applied(pod)
         return replace(self, pod=pod, gone=gone)
 
     def helped(self, edits: tuple[AnyEdit, ...], among: RowNumbers) -> RowNumbers:
         """Those of the rows that take the pod once the edits are made."""
         for edit in edits:
-            if isinstance(edit, Uncordon):
+            if isinstance(edit, Uncordon | RecoverNodes):
                 among = among[np.isin(among, self._rows(edit.nodes))]
         return self.after(edits).feasible(among)
 

@@ -20,7 +20,7 @@ from .importance import advise_on_priority
 from .looking import Looked, look
 from .nodes import answer, best
 from .rejecting import merged, rejections
-from .suggesting import Pattern, suggestions
+from .suggesting import Pattern, ranked, suggestions
 from .undecided import held_back, told_foreign, told_gated
 
 replace = msgspec.structs.replace
@@ -89,7 +89,7 @@ def _decided(case: Case, base: Explanation, node: str) -> Explanation:
     else:
         told = _failed(case, outcome, told)
     about = [each for each in told.suggestions if not node or node in each.nodes]
-    told = replace(told, suggestions=(*_suggested(looked, node), *about))
+    told = replace(told, suggestions=ranked(case, (*_suggested(looked, node), *about)))
     return replace(told, node=answer(looked, told, node)) if node else told
 
 

@@ -9,10 +9,12 @@ import numpy as np
 from mooring.cluster import Mask
 from mooring.framework.advice import MOST_GROUPS, Advice, failing_sets, on_nodes
 from mooring.framework.edits import (
+    TROUBLES,
     AddToleration,
     AnyEdit,
     DropNodeRequirement,
     DropNodeSelector,
+    RecoverNodes,
     Uncordon,
 )
 from mooring.objects.node_selector import (
@@ -51,6 +53,9 @@ def advise_on_taints(case: Case, rows: RowNumbers) -> Iterator[Advice]:
 def _accepting(taint: Taint, rows: RowNumbers, case: Case) -> AnyEdit:
     if taint.key == CORDONED.key and taint.effect == CORDONED.effect:
         return Uncordon(tuple(case.actual.names(rows.tolist())))
+    if taint.key in TROUBLES:
+        names = tuple(case.actual.names(rows.tolist()))
+        return RecoverNodes(taint.key, taint.value, taint.effect, names)
     return AddToleration.of(taint)
 
 

@@ -8,8 +8,8 @@ from itertools import product
 
 import numpy as np
 
-from mooring.framework.advice import Advice
-from mooring.framework.edits import AnyEdit
+from mooring.framework.advice import MOST_EDITS, Advice
+from mooring.framework.edits import AnyEdit, LowerRequest
 
 from .advisors import advised
 from .case import NO_ROWS, Case, RowNumbers
@@ -34,7 +34,7 @@ class Tried:
 def suggestions(
     case: Case, patterns: Iterable[Pattern], infeasible: RowNumbers
 ) -> tuple[Suggestion, ...]:
-    """What would help where one plugin or two reject nodes; what would help most comes first.
+    """What would help where one plugin or two reject nodes.
 
     All advice is tried on all infeasible rows, so that what is told is true, and all of it.
     """
@@ -49,8 +49,36 @@ def suggestions(
             else:
                 hopeless.append(tried)
     chosen = (*_minimal(told), *hopeless)
-    found = [suggestion(case, each.plugins, each.advice, each.helped) for each in chosen]
-    return tuple(sorted(found, key=lambda each: (not each.count, len(each.edits), -each.count)))
+    return tuple(suggestion(case, each.plugins, each.advice, each.helped) for each in chosen)
+
+
+def ranked(case: Case, found: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
+    """Those of them that say something new: what is near first, and of that what helps most."""
+
+    def rank(each: Suggestion) -> tuple[int, ...]:
+        is_far, evicts = _is_far(case, each.edits), each.effect == "evicts"
+        return not each.count, is_far, evicts, len(each.edits), -each.count
+
+    return tuple(_distinct(sorted(found, key=rank)))
+
+
+def _distinct(found: Iterable[Suggestion]) -> Iterator[Suggestion]:
+    """The first of those that say the same: a cordon is a taint as well, so two plugins may."""
+    told = set()
+    for each in found:
+        said = each.remedy or each.problem, each.nodes
+        if said not in told:
+            told.add(said)
+            yield each
+
+
+def _is_far(case: Case, edits: Iterable[AnyEdit]) -> bool:
+    """Whether the pod would be another one: asking for less than half of something."""
+    asked = dict(case.pod.spec.requests)
+    return any(
+        isinstance(edit, LowerRequest) and 2 * edit.by > asked.get(edit.resource, 0)
+        for edit in edits
+    )
 
 
 def _tried(case: Case, pattern: Pattern, infeasible: RowNumbers) -> Iterator[Tried]:
@@ -75,17 +103,19 @@ def _together(
     pattern: Pattern,
     infeasible: RowNumbers,
 ) -> Iterator[Tried]:
-    """Two at once: the first that helps, which is the nearest, and that helping most."""
+    """Two at once: the first that helps, which is the nearest, and of near ones the best."""
     plugins, rows = pattern
     first, second = ([one for one in found if one.edits][:_PER_PLUGIN] for _, found in each)
     tried = [
         Tried(plugins, both, case.helped(both.edits, infeasible))
         for both in (_both(left, right) for left, right in product(first, second))
+        if len(both.edits) <= MOST_EDITS
     ]
     good = [one for one in tried if np.isin(one.helped, rows).any()]
     if good:
         yield good[0]
-        yield max(good, key=lambda one: len(one.helped))
+        near = [one for one in good if not _is_far(case, one.advice.edits)]
+        yield max(near or good[:1], key=lambda one: len(one.helped))
 
 
 def _both(left: Advice, right: Advice) -> Advice:

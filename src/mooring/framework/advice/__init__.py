@@ -6,7 +6,8 @@ advised, and tells what is true.
 
 from .advise import Advice, Advise, Kind
 from .counting import MOST_BLOCKERS, on_nodes, pods_on
-from .grouping import MOST_EDITS, MOST_GROUPS, failing_sets, like_columns, near_misses
+from .grouping import MOST_EDITS, MOST_GROUPS, failing_sets, like_columns
+from .shortages import NearMiss, near_misses
 
 __all__ = [
     "MOST_BLOCKERS",
@@ -15,6 +16,7 @@ __all__ = [
     "Advice",
     "Advise",
     "Kind",
+    "NearMiss",
     "failing_sets",
     "like_columns",
     "near_misses",

@@ -20,9 +20,6 @@ MOST_GROUPS = 6
 # To change more at once is no near miss.
 MOST_EDITS = 3
 
-# Per set of short resources: the nearest miss, what would do for half of the nodes, and for all.
-_MOST_AMOUNTS = 3
-
 
 def like_columns(flags: NDArray[np.bool_]) -> list[RowNumbers]:
     """The places of equal columns of bool[flag, place], together."""
@@ -53,24 +50,3 @@ def failing_sets(
         wrong = tuple(edit for edit, fails in zip(edits, column, strict=True) if fails)
         if 0 < len(wrong) <= MOST_EDITS:
             yield wrong, rows[places]
-
-
-def near_misses(
-    short: NDArray[np.int64], rows: RowNumbers, asked: NDArray[np.int64]
-) -> Iterator[tuple[list[int], RowNumbers, str]]:
-    """Per set of short amounts some shortages, the nearest first, and who has no larger one.
-
-    `short` is int64[amount, row], `asked` has one number per amount. The text is "up to " where
-    some of the rows lack less.
-    """
-    for places in sorted(like_columns(short > 0), key=len, reverse=True):
-        distinct = np.unique(short[:, places], axis=1)
-        shares = (distinct / np.maximum(asked, 1)[:, np.newaxis]).sum(axis=0)
-        order = np.argsort(shares, kind="stable").tolist()
-        if len(order) > _MOST_AMOUNTS:
-            order = [order[0], order[len(order) // 2], order[-1]]
-        for at in order:
-            amounts = distinct[:, at]
-            within = (short[:, places] <= amounts[:, np.newaxis]).all(axis=0)
-            alike = (short[:, places[within]] == amounts[:, np.newaxis]).all()
-            yield amounts.tolist(), rows[places[within]], "" if alike else "up to "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from mooring.objects.pod import Pod
 
 from .edit import Edit
-from .of_cluster import EvictPods, PodAt, Uncordon, pod_at
+from .of_cluster import TROUBLES, EvictPods, PodAt, RecoverNodes, Uncordon, pod_at
 from .of_holdings import DropHostPort, DropVolume
 from .of_metadata import SetAnnotation, SetLabel
 from .of_node_rules import AddToleration, DropNodeName, DropNodeRequirement, DropNodeSelector
@@ -18,6 +18,7 @@ from .of_requests import AskForDevice, LowerRequest
 from .of_standing import RaisePriority, RemoveGates, SetScheduler
 
 __all__ = [
+    "TROUBLES",
     "AddToleration",
     "AnyEdit",
     "AskForDevice",
@@ -33,6 +34,7 @@ __all__ = [
     "PodAt",
     "RaiseMaxSkew",
     "RaisePriority",
+    "RecoverNodes",
     "RemoveGates",
     "SetAnnotation",
     "SetCoexistPolicy",
@@ -63,6 +65,7 @@ AnyEdit = (
     | SetScheduler
     | RaisePriority
     | Uncordon
+    | RecoverNodes
     | EvictPods
 )
 

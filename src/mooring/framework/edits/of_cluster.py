@@ -21,6 +21,32 @@ class Uncordon(Edit, frozen=True):
         )
 
 
+class RecoverNodes(Edit, frozen=True):
+    """These nodes lose a taint that says that something is wrong with them."""
+
+    key: str
+    value: str
+    effect: str
+    nodes: tuple[str, ...]
+
+    @property
+    def told(self) -> str:
+        who = self.nodes[0] if len(self.nodes) == 1 else "they"
+        return f"{who} {TROUBLES.get(self.key, f'had no taint {self.key}')}"
+
+
+#: Taints that a controller puts on nodes and takes away again; nobody wants them tolerated.
+TROUBLES = {
+    "node.kubernetes.io/not-ready": "were ready",
+    "node.kubernetes.io/unreachable": "were reachable",
+    "node.kubernetes.io/memory-pressure": "had no memory pressure",
+    "node.kubernetes.io/disk-pressure": "had no disk pressure",
+    "node.kubernetes.io/pid-pressure": "had no PID pressure",
+    "node.kubernetes.io/network-unavailable": "had a network",
+    "node.cloudprovider.kubernetes.io/uninitialized": "were initialized",
+}
+
+
 class PodAt(msgspec.Struct, frozen=True, rename="camel"):
     """A pod that runs on a node."""
 
