@@ -321,7 +321,7 @@ class Cluster:
             self._stranded.setdefault(pod.node_name, {})[pod.uid] = pod
         else:
             self._attach(pod, row)
-            self.changes.note(row, _pod_change(pod) | self._state.extended.kinds(pod))
+            self.changes.note(row, self._kinds(pod))
 
     def _displace(self, pod: Pod) -> None:
         del self._pods[pod.uid]
@@ -330,7 +330,12 @@ class Cluster:
             self._unstrand(pod)
         else:
             self._detach(pod, row)
-            self.changes.note(row, _pod_change(pod) | self._state.extended.kinds(pod))
+            self.changes.note(row, self._kinds(pod))
+
+    def _kinds(self, pod: Pod) -> int:
+        """What the coming or going of a pod changes on its row."""
+        extended = self._state.extended
+        return _pod_change(pod) | extended.kinds(pod) if extended.is_used else _pod_change(pod)
 
     def _replace(self, pod: Pod) -> None:
         known = self._pods[pod.uid]
@@ -339,7 +344,8 @@ class Cluster:
         holder = self._stranded[pod.node_name] if row is None else self._state.pods[row]
         holder[pod.uid] = pod
         if row is not None:
-            self._state.extended.replace_pod(known, pod, row)
+            if self._state.extended.is_used:
+                self._state.extended.replace_pod(known, pod, row)
             if self._state.pod_table is not None:
                 self._state.pod_table.replace(pod)
 
@@ -352,7 +358,8 @@ class Cluster:
     def _attach(self, pod: Pod, row: int) -> None:
         self._state.pods[row][pod.uid] = pod
         self._count(pod, row, 1)
-        self._state.extended.add_pod(pod, row)
+        if self._state.extended.is_used:
+            self._state.extended.add_pod(pod, row)
         if self._state.pod_table is not None:
             self._state.pod_table.add(pod, row)
 
@@ -375,7 +382,8 @@ class Cluster:
             state.standing.count(pod, row, amount, self.nodes.label)
         columns = state.columns
         count_coexistence(pod, row, amount, columns.exclusive_pods, columns.ordinary_pods)
-        state.tallies.count(pod, row, amount)
+        if state.tallies:
+            state.tallies.count(pod, row, amount)
 
     def _count_requests(self, held: Held, row: int, amount: int) -> None:
         columns = self._state.columns

@@ -85,6 +85,8 @@ class ExtendedResources(ExtendedView):
             resource_type: ExtendedTable(resource_type, handle, kind_of_change(at), capacity)
             for at, (resource_type, handle) in enumerate(handles)
         }
+        #: Whether there are any types: without one, pods and nodes are none of our business.
+        self.is_used = bool(self._tables)
         self.custom = CustomObjects(handles.kinds, self.reports)
 
     def run(self) -> None:

@@ -12,6 +12,9 @@ class Reports:
         self._told: dict[Hashable, str] = {}
         self._waiting: list[str] = []
 
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
     def tell(self, about: Hashable, text: str) -> None:
         if self._told.get(about) != text:
             self._told[about] = text

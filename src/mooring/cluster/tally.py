@@ -106,6 +106,9 @@ class Tallies:
         self._tallies: dict[PodMatch, Tally] = {}
         self._index: SelectorIndex[Tally] = SelectorIndex()
 
+    def __bool__(self) -> bool:
+        return bool(self._tallies)
+
     def tally(self, match: PodMatch, capacity: int, placed: Iterable[tuple[int, Pod]]) -> Tally:
         """The tally of a match; a new one counts all placed pods once."""
         known = self._tallies.pop(match, None)

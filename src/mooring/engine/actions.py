@@ -15,9 +15,9 @@ class PodRef(msgspec.Struct, frozen=True):
     name: str
     uid: str
 
-    @classmethod
-    def to(cls, pod: Pod) -> PodRef:
-        return cls(pod.namespace, pod.name, pod.uid)
+    @staticmethod
+    def to(pod: Pod) -> PodRef:
+        return PodRef(pod.namespace, pod.name, pod.uid)
 
 
 class _Action(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="do"):

@@ -189,7 +189,7 @@ class ClassScores:
     def best(self, turns: Turns) -> int | None:
         """The best row by the ranking, which is made when there is none."""
         ranking = self.ranking
-        if ranking is None or ranking.turns is not turns or ranking.is_worn:
+        if ranking is None or ranking.turns is not turns or ranking.changes_left < 0:
             if self._is_behind:
                 self._add_up()
             rows = np.flatnonzero(self._bits == 0)

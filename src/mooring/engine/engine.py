@@ -98,22 +98,23 @@ class Engine:
 
     def handle(self, event: Event, now: float) -> None:
         """Takes in what happened."""
-        match event:
-            case Applied(item):
-                began = self._observer.clock()
-                for each in self._intake.apply(item, now):
-                    self._observer.handled(each.label, began)
-            case Removed(item):
-                began = self._observer.clock()
-                for each in self._intake.remove(item, now):
-                    self._observer.handled(each.label, began)
-            case _:
-                self._handle_outcome(event, now)
+        began = self._observer.clock() if self._is_observed else 0.0
+        if isinstance(event, Applied):
+            events = self._intake.apply(event.object, now)
+        elif isinstance(event, Removed):
+            events = self._intake.remove(event.object, now)
+        else:
+            self._handle_outcome(event, now)
+            return
+        if self._is_observed:
+            for each in events:
+                self._observer.handled(each.label, began)
 
     def _handle_outcome(self, event: Event, now: float) -> None:
+        if isinstance(event, Bound):
+            self._placements.bound(event.uid, now)
+            return
         match event:
-            case Bound(uid):
-                self._placements.bound(uid, now)
             case BindingFailed(uid, message):
                 self._placements.binding_failed(uid, message, now)
             case Permitted(uid, plugin):
@@ -133,11 +134,12 @@ class Engine:
             if queued is None:
                 break
             self._attempt(queued, now)
-        self._observer.settles()
-        for text in self.cluster.extended.reports.take():
-            self._emit(Report("", text))
-        taken = list(self._outbox)
-        self._outbox.clear()
+        if self._is_observed:
+            self._observer.settles()
+        reports = self.cluster.extended.reports
+        if reports:
+            self._outbox += [Report("", text) for text in reports.take()]
+        taken, self._outbox = self._outbox, []
         return taken
 
     def next_step(self, now: float) -> float | None:
@@ -176,27 +178,26 @@ class Engine:
             self._observer.despairs(queued.began)
             self._fail(queued, profile, Failure(SCHEDULER_ERROR, str(error)), now)
             return
-        match outcome:
-            case Found(row):
-                self._evictions.forget(pod.uid)
-                self._placements.place(queued, profile, self.cluster.nodes.name(row), now)
-            case Failed():
-                self._reject(queued, profile, replace(outcome, attempt=queued.attempts), now)
-            case None:
-                self._observer.despairs(queued.began)
-                self._fail(queued, profile, Failure(UNSCHEDULABLE, diagnosis.NO_NODES), now)
+        if isinstance(outcome, Found):
+            self._evictions.forget(pod.uid)
+            self._placements.place(queued, profile, self.cluster.nodes.name(outcome.row), now)
+        elif isinstance(outcome, Failed):
+            self._reject(queued, profile, replace(outcome, attempt=queued.attempts), now)
+        else:
+            self._observer.despairs(queued.began)
+            self._fail(queued, profile, Failure(UNSCHEDULABLE, diagnosis.NO_NODES), now)
 
     def decide(self, profile: Profile, pod: Pod) -> Found | Failed | None:
         """The decision about a pod as things are, without a consequence; None without nodes."""
-        nodes = self.cluster.nodes
-        if not len(nodes):
+        count = len(self.cluster.nodes)
+        if not count:
             return None
-        window = Window(self._start % len(nodes), profile.percentage_of_nodes_to_score)
+        window = Window(self._start % count, profile.percentage_of_nodes_to_score)
         outcome = self.reuse[profile.name].decide(pod, window)
         self._start += looked_at(outcome, window, profile)
         if isinstance(outcome, Found):
             self._placed_in_turn += 1
-            if self._placed_in_turn >= _PLACEMENTS_PER_TURN * len(nodes):
+            if self._placed_in_turn >= _PLACEMENTS_PER_TURN * count:
                 self._placed_in_turn = 0
                 self._start += 1
         return outcome

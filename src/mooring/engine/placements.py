@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from mooring.cluster import Cluster
 from mooring.framework.observe import (
@@ -35,8 +36,7 @@ _LONGEST_PERMIT_WAIT = 15 * 60.0
 _STATUSES = {UNSCHEDULABLE: Code.UNSCHEDULABLE.value, SCHEDULER_ERROR: ERROR}
 
 
-@dataclass(slots=True)
-class Placement:
+class Placement(msgspec.Struct, eq=False):
     """A pod on its way to a node."""
 
     queued: QueuedPod
@@ -44,11 +44,11 @@ class Placement:
     node_name: str
     profile: Profile
     #: Until when which permit is waited for, and how long that is.
-    permits: dict[str, tuple[float, float]] = field(default_factory=dict)
+    permits: dict[str, tuple[float, float]] = {}
     #: Since when a permit is waited for.
     waits_since: float = 0.0
     #: Who waits for what was written to come true, and until when.
-    preparing: dict[PreBind, float] = field(default_factory=dict)
+    preparing: dict[PreBind, float] = {}
 
     @property
     def deadlines(self) -> Iterator[float]:

@@ -42,7 +42,7 @@ class Ranking:
     that total, so a change is one push, however many rows there are.
     """
 
-    __slots__ = ("_buckets", "_changes", "_now", "_tops", "turns")
+    __slots__ = ("_buckets", "_now", "_tops", "changes_left", "turns")
 
     def __init__(self, rows: NDArray[np.intp], totals: NDArray[np.int64], turns: Turns) -> None:
         """Ranks rows by their totals."""
@@ -59,16 +59,12 @@ class Ranking:
         now[rows] = totals
         # Compact, and quick to read one by one.
         self._now = array("q", now.tobytes())
-        self._changes = 0
+        #: After so many changes more, a new ranking is cheaper.
+        self.changes_left = _CHANGES_PER_ROW * len(now)
         self.turns = turns
 
     def __len__(self) -> int:
         return len(self._now) - self._now.count(_NONE)
-
-    @property
-    def is_worn(self) -> bool:
-        """Whether so much has changed that a new ranking is cheaper."""
-        return self._changes > _CHANGES_PER_ROW * len(self._now)
 
     def best(self) -> int | None:
         """The best row, or None if there is none."""
@@ -100,7 +96,7 @@ class Ranking:
 
     def _file(self, row: int, total: int) -> None:
         self._now[row] = total
-        self._changes += 1
+        self.changes_left -= 1
         turns = self._buckets.get(total)
         if turns is None:
             self._buckets[total] = [self.turns.turn_of[row]]

@@ -106,7 +106,7 @@ class Reuse:
             return Way.SAMPLING, None
         nominations = self._cluster.nodes.nominations
         # A volume that a nominated pod shares is told from others by no signature.
-        if nominations.node_of(pod) or (nominations and pod.spec.volumes):
+        if nominations and (pod.spec.volumes or nominations.node_of(pod)):
             return Way.NOMINATED, None
         failed = self._known_failure((signature, pod.priority))
         if failed is not None:
@@ -193,8 +193,9 @@ class Reuse:
         else:
             self.statistics.flushes[Flush.INTERRUPTED] += 1
             kept.rebuild(pod)
-        if kept.last_row is not None and kept.last_row < len(kept.bits):
-            self.statistics.looked_back(takes_another=not kept.bits[kept.last_row])
+        row = kept.last_row
+        if row is not None and row < len(kept.bits):
+            self.statistics.looked_back(takes_another=not kept.bits.item(row))
         return kept
 
     def _is_explained(self, kept: PodClass) -> bool:

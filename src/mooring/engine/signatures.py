@@ -38,25 +38,29 @@ class Signer:
         """A number that like pods share; None if nothing can be said."""
         if self.silent:
             return None
-        if nodes.epoch != self._epoch or len(self._known) > _MOST_REMEMBERED:
+        epoch = nodes.epoch
+        if epoch != self._epoch or len(self._known) > _MOST_REMEMBERED:
             self._known.clear()
             self._templates.clear()
             # Numbers go on: what was alike before somebody began to read more need not be now.
             self._given += len(self._numbers)
             self._numbers.clear()
-            self._epoch = nodes.epoch
+            self._epoch = epoch
         spec = pod.spec
         # Claims change while pods wait, and granted resources are told by no template.
         if spec.volumes or pod.status.sizes:
             return self._signature(pod, nodes)
-        key = (id(spec), pod.namespace, pod.node_name, pod.owner, *self._texts(pod, nodes))
+        key = id(spec), pod.namespace, pod.node_name, pod.owner, self._texts(pod, nodes)
         known = self._known.get(key, _UNKNOWN)
         if known == _UNKNOWN:
             self._templates[id(spec)] = spec
             known = self._known[key] = self._signature(pod, nodes)
         return known
 
-    def _texts(self, pod: Pod, nodes: Nodes) -> tuple[Hashable, Hashable]:
+    def _texts(self, pod: Pod, nodes: Nodes) -> Hashable:
+        """The labels and annotations that may tell pods of one template apart."""
+        if not pod.labels and not pod.annotations:
+            return None
         labels = tuple(pod.labels.items()) if self._any_label else nodes.labels_that_matter(pod)
         return labels, tuple(pod.annotations.items())
 

@@ -48,6 +48,15 @@ class PodHeap:
             self._items = list(self._live.values())
             heapify(self._items)
 
+    def pop(self) -> QueuedPod | None:
+        """Takes out the pod with the smallest key."""
+        item = self._first()
+        if item is None:
+            return None
+        heappop(self._items)
+        del self._live[item[3].pod.uid]
+        return item[3]
+
     def head(self) -> QueuedPod | None:
         """The pod with the smallest key, which stays in."""
         item = self._first()

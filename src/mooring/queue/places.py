@@ -81,23 +81,31 @@ class Places:
     def take(self, queued: QueuedPod) -> None:
         """Takes out a waiting pod."""
         self._leave(queued.pod.uid, queued.place)
-        del self._waiting[queued.pod.uid]
-        del self._uids[queued.pod.key]
-        queued.place = Place.NOWHERE
+        self._forget(queued)
 
-    def head(self, place: Place) -> QueuedPod | None:
-        """The first pod of a heap."""
-        return self._heaps[place].head()
+    def pop(self, place: Place) -> QueuedPod | None:
+        """Takes out the first pod of a heap."""
+        queued = self._heaps[place].pop()
+        if queued is not None:
+            self._forget(queued)
+        return queued
 
     def backed_off(self, place: Place, now: float) -> QueuedPod | None:
         """A pod whose backoff is over, which stays in."""
-        first = self._heaps[place].head_key()
-        return self.head(place) if first is not None and first[0] < floor(now) else None
+        heap = self._heaps[place]
+        first = heap.head_key()
+        return heap.head() if first is not None and first[0] < floor(now) else None
 
     def backoff_end(self, place: Place) -> float | None:
         """When the next backoff is over: at the end of the second of its expiry."""
         first = self._heaps[place].head_key()
         return None if first is None else float(first[0] + 1)
+
+    def _forget(self, queued: QueuedPod) -> None:
+        pod = queued.pod
+        del self._waiting[pod.uid]
+        del self._uids[pod.key]
+        queued.place = Place.NOWHERE
 
     def _leave(self, uid: str, place: Place) -> None:
         heap = self._heaps.get(place)

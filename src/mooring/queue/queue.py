@@ -141,15 +141,15 @@ class Queue:
 
     def pop(self, now: float) -> QueuedPod | None:
         """The pod to try next, which is in flight until `done` or `give_back`."""
-        self.flush(now)
-        queued = self._places.head(Place.ACTIVE)
+        if now != self._flushed:
+            self.flush(now)
+        queued = self._places.pop(Place.ACTIVE)
         if queued is None and self.backoff.pops_early:
-            queued = self._places.head(Place.BACKOFF)
+            queued = self._places.pop(Place.BACKOFF)
             if queued is not None:
                 self.incoming[QUEUES[Place.ACTIVE], POP_FROM_BACKOFF] += 1
         if queued is None:
             return None
-        self._places.take(queued)
         queued.start()
         queued.place = Place.IN_FLIGHT
         self._in_flight.start(queued)

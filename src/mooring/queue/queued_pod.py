@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
@@ -42,8 +43,7 @@ PARKED = frozenset({Place.UNSCHEDULABLE, Place.GATED})
 NEVER_FAILED = -1
 
 
-@dataclass(slots=True, eq=False)
-class QueuedPod:
+class QueuedPod(msgspec.Struct, eq=False):
     """A pod in the queue or in flight; only the queue changes it."""
 
     pod: Pod
