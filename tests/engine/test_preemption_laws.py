@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import hypothesis.strategies as st
 import msgspec
@@ -13,16 +14,19 @@ from mooring.cluster import check
 from mooring.engine import Engine
 from mooring.engine.cycle import decide
 from mooring.framework.attempt import Failed
+from mooring.framework.nominated import sees_only_counts
 from mooring.framework.plugin import Remedy
 from mooring.framework.profile import Profile
 from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS
 from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
+from mooring.objects.storage import StorageObject
 from mooring.objects.workload import PodDisruptionBudget
 from mooring.plugins.default_preemption import DefaultPreemption
 from tests.builders import node, pod
 from tests.coexisting import DAEMON
 from tests.engine.driver import engine
+from tests.storage_builders import csi_node, pv, pvc, storage_class
 from tests.strategies import columns_of
 
 BUDGETS = st.lists(
@@ -42,14 +46,26 @@ BUDGETS = st.lists(
 POLICIES = st.sampled_from([{}, {}, {}, {"coexistPolicy": DAEMONSET_AND_STATIC_PODS}])
 
 
+CLAIMS = ("a", "b", "c", "d")
+
+# What the volumes of pods say: nothing, or some claims.
+Fields = st.SearchStrategy[dict[str, Any]]
+NO_VOLUMES: Fields = st.just({})
+VOLUMES: Fields = st.lists(st.sampled_from(CLAIMS), min_size=1, max_size=2, unique=True).map(
+    lambda names: {
+        "volumes": [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
+    }
+)
+
+
 @st.composite
-def running(draw: st.DrawFn, name: str, on: str) -> Pod:
+def running(draw: st.DrawFn, name: str, on: str, volumes: Fields = NO_VOLUMES) -> Pod:
     start = draw(st.none() | st.integers(0, 59))
     return pod(
         name,
         node=on,
         labels=draw(st.sampled_from([{}, {"app": "web"}, {"app": "db"}])),
-        spec={"priority": draw(st.integers(0, 4)), **draw(POLICIES)},
+        spec={"priority": draw(st.integers(0, 4)), **draw(POLICIES), **draw(volumes)},
         metadata=draw(st.sampled_from([{}, {}, {}, DAEMON])),
         status={} if start is None else {"startTime": f"2024-01-01T00:00:{start:02}Z"},
         cpu=draw(st.integers(0, 3)),
@@ -81,6 +97,22 @@ class Case:
         found = self.plugin.post_filter(self.asks, self.failed, nodes, self.profile)
         return found if isinstance(found, Remedy) else None
 
+    def listening(self) -> Case:
+        """The same with a free host port for the pod.
+
+        Then its filters see more than counts, and rows are looked at one by one.
+        """
+        nodes = self.engine.cluster.nodes
+        port = {"name": "side", "ports": [{"hostPort": 9}], "resources": {}}
+        (side,) = pod("asks", spec={"containers": [port]}).spec.containers
+        spec = self.asks.spec
+        spec = msgspec.structs.replace(spec, containers=(*spec.containers, side))
+        asks = msgspec.structs.replace(self.asks, spec=spec)
+        outcome = decide(self.profile, asks, nodes)
+        assert isinstance(outcome, Failed)
+        assert not sees_only_counts(self.profile, asks, outcome.pre_filtered, nodes)
+        return Case(self.engine, asks, outcome)
+
     def fits_without(self, gone: tuple[Pod, ...], on: str) -> bool:
         """Whether the pod fits on a node once some pods are gone from the cluster."""
         cluster = self.engine.cluster
@@ -95,22 +127,38 @@ class Case:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case | None:
+def storage(draw: st.DrawFn) -> list[StorageObject]:
+    """Volumes for the claims, here or there, and nodes that attach so many; or no limits."""
+    made: list[StorageObject] = [storage_class()]
+    for name in CLAIMS:
+        hosts = draw(st.sampled_from([(), (), (), ("n0", "n1")]))
+        bound = draw(st.booleans())
+        made.append(pvc(name, volume=f"pv-{name}" if bound else ""))
+        made.append(pv(f"pv-{name}", claim=name if bound else "", hosts=hosts))
+    if draw(st.booleans()):
+        made.extend(csi_node(f"n{at}", csi=draw(st.integers(1, 3))) for at in range(2))
+    return made
+
+
+@st.composite
+def cases(draw: st.DrawFn, volumes: Fields = NO_VOLUMES) -> Case | None:
     made = engine()
+    for item in draw(storage()) if volumes is not NO_VOLUMES else ():
+        made.cluster.put_storage(item)
     for at in range(draw(st.integers(1, 3))):
         made.cluster.put_node(node(f"n{at}", cpu=4, memory=4, pods=draw(st.integers(1, 5))))
         for number in range(draw(st.integers(0, 4))):
-            made.cluster.put_pod(draw(running(f"p{at}-{number}", f"n{at}")))
+            made.cluster.put_pod(draw(running(f"p{at}-{number}", f"n{at}", volumes)))
     for budget in draw(BUDGETS):
         made.cluster.put_workload(budget)
     asks = pod(
         "asks",
-        spec={"priority": draw(st.integers(0, 4)), **draw(POLICIES)},
+        spec={"priority": draw(st.integers(0, 4)), **draw(POLICIES), **draw(volumes)},
         cpu=draw(st.sampled_from([4, 4, 0])),
-        memory=draw(st.integers(0, 4)),
+        memory=draw(st.sampled_from([0, 0, 2, 4])),
     )
     if draw(st.booleans()):
-        rival = draw(running("rival", ""))
+        rival = draw(running("rival", "", volumes))
         made.cluster.nominate(rival, "n0")
     outcome = decide(made.profiles["default-scheduler"], asks, made.cluster.nodes)
     return Case(made, asks, outcome) if isinstance(outcome, Failed) else None
@@ -207,17 +255,13 @@ def test_looking_for_victims_changes_nothing(case: Case | None) -> None:
 @given(cases())
 @LAW
 def test_the_quick_way_agrees_with_the_exact_one(case: Case | None) -> None:
-    """A host port makes the filters read more than counts: then rows are looked at one by one."""
-    if case is None:
-        return
-    quick = case.remedy()
-    nodes = case.engine.cluster.nodes
-    port = {"name": "side", "ports": [{"hostPort": 9}], "resources": {}}
-    listening = pod("asks", spec={"containers": [port]})
-    (side,) = listening.spec.containers
-    spec = msgspec.structs.replace(case.asks.spec, containers=(*case.asks.spec.containers, side))
-    asks = msgspec.structs.replace(case.asks, spec=spec)
-    outcome = decide(case.profile, asks, nodes)
-    assert isinstance(outcome, Failed)
+    if case is not None:
+        assert case.listening().remedy() == case.remedy()
 
-    assert Case(case.engine, asks, outcome).remedy() == quick
+
+@given(cases(VOLUMES))
+@settings(max_examples=250)
+def test_so_it_does_for_pods_with_volumes(case: Case | None) -> None:
+    """Where volumes may be attached without a limit, or none is, and where limits decide."""
+    if case is not None:
+        assert case.listening().remedy() == case.remedy()

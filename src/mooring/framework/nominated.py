@@ -35,10 +35,14 @@ _BEYOND_COUNTS = Change.ALL & ~(
 )
 
 
-def reads_only_counts(profile: Profile, pre_filtered: PreFiltered) -> bool:
+def sees_only_counts(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes) -> bool:
     """Whether other pods matter to this one's filters only by what is counted of them: `Taken`."""
-    active = active_filters(profile, pre_filtered)
-    return not any(plugin.reads & _BEYOND_COUNTS for plugin in active)
+    prepared = pre_filtered.prepared
+    return not any(
+        plugin.reads & _BEYOND_COUNTS
+        and plugin.sees(prepared.get(plugin.name, pod), nodes) & _BEYOND_COUNTS
+        for plugin in active_filters(profile, pre_filtered)
+    )
 
 
 def filter_with_nominated(
@@ -77,7 +81,7 @@ def _with_nominated(
     """The answers for those of the rows that pods are nominated to, with these on them."""
     if not nodes.nominations:
         return ()
-    if reads_only_counts(profile, pre_filtered):
+    if sees_only_counts(profile, pod, pre_filtered, nodes):
         crowded = _crowded_counts(profile, pod, pre_filtered, nodes, rows)
         return () if crowded is None else (crowded,)
     return _crowded(profile, pod, pre_filtered, nodes, _weighing(pod, nodes, rows))

@@ -128,6 +128,14 @@ class Filter(Plugin, Generic[F]):
     def filter(self, prepared: F, nodes: Nodes, rows: Rows) -> Verdict:
         """One answer per row, in the order of `rows`."""
 
+    def sees(self, prepared: F, nodes: Nodes) -> Change:
+        """By which of `reads` pods that come or go can alter its answer for a prepared value.
+
+        Preemption and nominated pods ask what would be with other pods on a row: for filters that
+        see no more than counts, many rows at once.
+        """
+        return self.reads
+
     def recheck(self, prepared: F, nodes: Nodes, row: RowFacts) -> Rescore:
         """The same for one row that changed, quickly: INFEASIBLE, UPDATED (it fits) or UNKNOWN."""
         return Rescore.UNKNOWN

@@ -81,6 +81,12 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign):
             exceeded |= _exceeded(driver, volumes, nodes, rows)
         return Verdict.rejecting(exceeded, _EXCEEDED)
 
+    def sees(self, prepared: Volumes, nodes: Nodes) -> Change:
+        limited = any(
+            nodes.csi_nodes.limits(driver) is not None for driver, _ in prepared.by_driver
+        )
+        return self.reads if limited else Change.NONE
+
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
             on(Resource.CSI_NODE, Action.ADD),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ from mooring.cluster.taken import Taken
 from mooring.framework.attempt import PreFiltered
 from mooring.framework.nominated import (
     filter_with_nominated,
-    reads_only_counts,
+    sees_only_counts,
     with_pod,
     without_pod,
 )
@@ -32,6 +32,10 @@ from .preemption_candidates import PRIORITY_SHIFT, Candidates
 
 # Rows that are looked at together, at the least: fewer save nothing.
 _AT_ONCE = 64
+
+# Further rows that are looked at one by one before there may be enough: what finds their pods
+# looks through all pods, which costs as much as some rows.
+_FEW = 16
 
 # What pods that leave a row change there for such a filter.
 _COUNTED = Change.REQUESTED | Change.EXCLUSIVE | Change.ORDINARY
@@ -54,29 +58,38 @@ class DryRun:
     def budgets(self) -> tuple[PodDisruptionBudget, ...]:
         return tuple(self.nodes.workloads.budgets)
 
+    @cached_property
+    def _in_columns(self) -> bool:
+        return sees_only_counts(self.profile, self.pod, self.pre_filtered, self.nodes)
+
     def candidates(self, rows: NDArray[np.intp], wanted: int) -> Candidates:
         """Looks at rows in order until there are enough candidates."""
         found = Candidates.of(())
-        at = 0
-        while at < len(rows):
-            # Mostly nearly every row is a candidate, and a second look costs as much as many rows.
-            missing = wanted - len(found)
-            size = max(missing + missing // 4, _AT_ONCE)
-            found = found.followed_by(self._look_at(rows[at : at + size]))
+        for some in self._portions(rows, wanted):
+            lesser = self.nodes.lesser_pods(self.pod.priority, some)
+            without = len(some) - len(lesser.rows)
+            if without:
+                self.reasons[NO_VICTIMS] += without
+            if len(lesser.rows):
+                found = found.followed_by(self._look_at(lesser))
             enough = found.enough(wanted)
             if enough is not None:
                 return found.first(enough)
-            at += size
         return found
 
-    def _look_at(self, rows: NDArray[np.intp]) -> Candidates:
-        lesser = self.nodes.lesser_pods(self.pod.priority, rows)
-        without = len(rows) - len(lesser.rows)
-        if without:
-            self.reasons[NO_VICTIMS] += without
-        if not len(lesser.rows):
-            return Candidates.of(())
-        if reads_only_counts(self.profile, self.pre_filtered):
+    def _portions(self, rows: NDArray[np.intp], wanted: int) -> Iterator[NDArray[np.intp]]:
+        """The rows in portions that are looked at together."""
+        # Mostly nearly every row is a candidate. In columns a second look costs as much as many
+        # rows, so each is larger than all before it; one by one every row costs the same.
+        size = max(wanted + wanted // 4, _AT_ONCE) if self._in_columns else max(wanted, 1)
+        at = 0
+        while at < len(rows):
+            yield rows[at : at + size]
+            at += size
+            size = at + _AT_ONCE if self._in_columns else _FEW
+
+    def _look_at(self, lesser: LesserPods) -> Candidates:
+        if self._in_columns:
             return CountsDryRun(self, lesser).candidates()
         by_row = (self._on_row(row, lesser.pods(at)) for at, row in enumerate(lesser.rows.tolist()))
         return Candidates.of([found for found in by_row if found is not None])

@@ -118,6 +118,10 @@ class VolumeBinding(
             np.stack((unusable, found.no_volume, found.no_space, missing)),
         )
 
+    def sees(self, prepared: Claims, nodes: Nodes) -> Change:
+        # Volumes are given to claims, whoever uses these.
+        return self.reads & ~Change.VOLUMES
+
     # Scoring
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Claims | None:

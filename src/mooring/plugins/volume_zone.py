@@ -65,6 +65,10 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign):
             wrong |= ~_within(topology, nodes, rows)
         return Verdict.rejecting(wrong & _zoned(nodes, rows), _WRONG_ZONE)
 
+    def sees(self, prepared: Topologies, nodes: Nodes) -> Change:
+        # Labels of volumes and nodes are all that is compared.
+        return self.reads & ~Change.VOLUMES
+
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
             on(Resource.STORAGE_CLASS, Action.ADD, self._after_class_is_added),
