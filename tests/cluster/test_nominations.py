@@ -6,6 +6,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from mooring.cluster import Change, Cluster
+from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from tests.builders import cluster, node, pod
@@ -120,3 +121,16 @@ def test_weights_are_those_of_the_nominated_pods(
             if known and pods[name].priority >= asking.priority and pods[name] is not asking:
                 expected[to] = expected.get(to, 0) + 1000 * (pods[name].priority + 1)
         assert weight(made, asking) == expected
+
+
+@given(STEPS)
+def test_exclusive_pods_are_counted_while_they_are_nominated(steps: list[tuple[str, str]]) -> None:
+    made = Cluster()
+    policies: dict[str, dict[str, str]] = {"a": {"coexistPolicy": DAEMONSET_AND_STATIC_PODS}}
+    pods = {name: pod(name, spec=policies.get(name, {})) for name in "abcd"}
+    model: dict[str, str] = {}
+    for name, to in steps:
+        made.nominate(pods[name], to)
+        model[name] = to
+
+        assert made.nodes.nominations.exclusive_count == (1 if model.get("a") else 0)

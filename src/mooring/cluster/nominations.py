@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from mooring.objects.coexist import is_exclusive
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
 
@@ -19,6 +20,8 @@ class Nominations:
         self._pods_on: dict[str, dict[str, Pod]] = {}
         #: What nominated pods will take, per row, by their priority.
         self._levels: dict[int, Taken] = {}
+        #: How many of the pods tolerate no others.
+        self.exclusive_count = 0
 
     def node_of(self, pod: Pod) -> str:
         """The node a pod is nominated to, or an empty name."""
@@ -38,6 +41,7 @@ class Nominations:
     def put(self, pod: Pod, node_name: str) -> None:
         self._node_of[pod.uid] = node_name
         self._pods_on.setdefault(node_name, {})[pod.uid] = pod
+        self.exclusive_count += is_exclusive(pod)
 
     def drop(self, uid: str) -> Pod | None:
         """Ends a pod's nomination; returns the pod as it was nominated."""
@@ -48,6 +52,7 @@ class Nominations:
         pod = pods.pop(uid)
         if not pods:
             del self._pods_on[node_name]
+        self.exclusive_count -= is_exclusive(pod)
         return pod
 
     def count(self, pod: Pod, row: int, amount: int, columns: Columns) -> None:

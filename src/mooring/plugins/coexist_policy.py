@@ -192,6 +192,4 @@ def _said(pod: Pod) -> tuple[Standing, str | None]:
 
 def _anybody_is_exclusive(nodes: Nodes) -> bool:
     """Whether an exclusive pod runs anywhere, or waits for a place that is kept for it."""
-    if nodes.exclusive_pods.any():
-        return True
-    return any(is_exclusive(pod) for _, pods in nodes.nominations for pod in pods.values())
+    return nodes.nominations.exclusive_count > 0 or bool(nodes.exclusive_pods.any())
