@@ -150,8 +150,13 @@ def _check_tallies(state: State) -> None:
         counted = Counter(row for row, pod in state.placed if tally.match.matches(pod))
         rows = range(len(tally.by_row))
         _same(f"tally {tally.match}", tally.by_row.tolist(), [counted[row] for row in rows])
-        for domains in tally.domains.values():
-            _check_domains(f"domains of {tally.match}", domains, counted.elements())
+        for domains in (*tally.domains.values(), *tally.parts):
+            among = (row for row in counted.elements() if _counts_on(domains, row))
+            _check_domains(f"domains of {tally.match}", domains, among)
+
+
+def _counts_on(domains: DomainCounts, row: int) -> bool:
+    return domains.among is None or bool(domains.among[row])
 
 
 def _check_domains(what: str, domains: DomainCounts, rows: Iterable[int]) -> None:

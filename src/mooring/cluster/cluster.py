@@ -43,6 +43,9 @@ _PODS = FIRST_CLASS.index(PODS)
 # Of how many changes per row the log is kept, if that is more than it keeps anyway.
 _LOG_PER_ROW = 4
 
+# What `Layout` is worked out from.
+_LAYOUT = int(Change.LABELS | Change.TAINTS | Change.MEMBERSHIP)
+
 
 class UnknownNode(LookupError):
     """A pod was to be placed on a node that is not there."""
@@ -451,9 +454,13 @@ class Cluster:
         return row
 
     def _note(self, row: int, kinds: int) -> None:
-        self._state.facts.pop(row, None)
         # Plain integers: combining flags of an enum takes many times as long.
-        self.changes.note(row, int(kinds))
+        kinds = int(kinds)
+        self._state.facts.pop(row, None)
+        if kinds & _LAYOUT:
+            self._state.layout.forget()
+            self._state.tallies.forget_parts()
+        self.changes.note(row, kinds)
 
     def _note_membership(self, row: int) -> None:
         self._note(row, Change.ALL)

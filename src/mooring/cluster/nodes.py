@@ -22,6 +22,7 @@ from .extended_resources import ExtendedResources, ExtendedView
 from .images import Image, Images
 from .label_keys import LabelKeys
 from .labels import LabelColumn, LabelColumns
+from .layout import Layout
 from .nominations import Nominations
 from .order import VisitOrder
 from .pod_table import LesserPods, PodTable
@@ -67,6 +68,7 @@ class State:
     csi_nodes: CSINodeColumns
     order: VisitOrder
     extended: ExtendedResources
+    layout: Layout = field(default_factory=Layout)
     #: Made when first asked for, kept up to date from then on.
     pod_table: PodTable | None = None
     #: Made when asked for, dropped when the row changes.
@@ -92,6 +94,8 @@ class Nodes:
         self.storage = state.storage
         #: Attach limits, and the plugins that migrated to CSI drivers.
         self.csi_nodes = state.csi_nodes
+        #: What plugins worked out from labels and taints alone.
+        self.layout = state.layout
         self.refresh()
 
     def refresh(self) -> None:

@@ -16,6 +16,11 @@ from .labels import LabelColumn
 from .selector_index import SelectorIndex
 from .vocabulary import ABSENT
 
+Mask = NDArray[np.bool_]
+
+# Pods that are counted by one selector and differ in the nodes that they allow are few.
+_PARTS = 8
+
 
 @dataclass(frozen=True, slots=True)
 class PodMatch:
@@ -48,20 +53,43 @@ class Tally:
         self.match = match
         self.by_row: NDArray[np.int32] = np.zeros(capacity, np.int32)
         self._domains: dict[str, DomainCounts] = {}
+        #: By key and the identity of the rows that count, which each keeps alive.
+        self._parts: dict[tuple[str, int], DomainCounts] = {}
 
     def add(self, row: int, amount: int) -> None:
         self.by_row[row] += amount
         for domains in self._domains.values():
             domains.add(row, amount)
+        for part in self._parts.values():
+            part.add(row, amount)
 
     def in_domains(self, column: LabelColumn) -> DomainCounts:
         """Counts per value of a topology key, kept from now on."""
         known = self._domains.get(column.key)
         if known is None:
-            known = self._domains[column.key] = DomainCounts(column)
-            for row in np.flatnonzero(self.by_row):
-                known.add(int(row), int(self.by_row[row]))
+            known = self._domains[column.key] = self._counted(DomainCounts(column))
         return known
+
+    def in_domains_among(self, column: LabelColumn, rows: Mask) -> DomainCounts:
+        """The same for some rows only, kept for as long as nodes are as they are.
+
+        The rows are those of `Layout`: a mask that is made anew for each pod is counted anew.
+        """
+        known = self._parts.get((column.key, id(rows)))
+        if known is None:
+            if len(self._parts) >= _PARTS:
+                self._parts.clear()
+            known = self._counted(DomainCounts(column, rows))
+            self._parts[column.key, id(rows)] = known
+        return known
+
+    def forget_parts(self) -> None:
+        self._parts.clear()
+
+    def _counted(self, domains: DomainCounts) -> DomainCounts:
+        for row in np.flatnonzero(self.by_row).tolist():
+            domains.add(row, int(self.by_row[row]))
+        return domains
 
     def grow(self, capacity: int) -> None:
         self.by_row = grown(self.by_row, capacity)
@@ -70,18 +98,24 @@ class Tally:
     def domains(self) -> Mapping[str, DomainCounts]:
         return self._domains
 
+    @property
+    def parts(self) -> Iterable[DomainCounts]:
+        return self._parts.values()
+
 
 class DomainCounts:
     """A count per value of a topology key, by the code of the value."""
 
-    def __init__(self, column: LabelColumn) -> None:
+    def __init__(self, column: LabelColumn, among: Mask | None = None) -> None:
         self.column = column
+        #: The rows that count; None is every row.
+        self.among = among
         self.total = 0
         self._counts: NDArray[np.int64] = np.zeros(8, np.int64)
 
     def add(self, row: int, amount: int) -> None:
         code = int(self.column.codes[row])
-        if code == ABSENT:
+        if code == ABSENT or (self.among is not None and not self.among[row]):
             return
         if code >= len(self._counts) - 1:
             self._counts = grown(self._counts, code + 2)
@@ -131,6 +165,11 @@ class Tallies:
     def grow(self, capacity: int) -> None:
         for tally in self._tallies.values():
             tally.grow(capacity)
+
+    def forget_parts(self) -> None:
+        """Labels or taints of nodes have changed: which rows count may have, too."""
+        for tally in self._tallies.values():
+            tally.forget_parts()
 
     def __iter__(self) -> Iterator[Tally]:
         return iter(self._tallies.values())

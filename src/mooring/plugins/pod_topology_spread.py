@@ -41,11 +41,9 @@ from .spread_constraints import (
     Constraint,
     Inclusion,
     WhenUnsatisfiable,
-    both,
     default_constraints,
     own_constraints,
     pods_per_domain,
-    with_all_keys,
 )
 from .spread_counts import Spreads, spread_of
 
@@ -173,14 +171,11 @@ class PodTopologySpread(PreFilter[Spreads], Filter[Spreads], PreScore[Costs], Sc
         constraints = self._constraints(pod, nodes, HARD, "get constraints from pod")
         if not constraints:
             return None
-        complete = with_all_keys(constraints, nodes)
-        inclusion = Inclusion(pod, nodes, compares=self._compares)
+        keys = (each.topology_key for each in constraints)
+        inclusion = Inclusion(pod, nodes, keys, compares=self._compares)
         return Spreads(
             pod.namespace,
-            tuple(
-                spread_of(each, pod, nodes, both(complete, inclusion.rows(each)))
-                for each in constraints
-            ),
+            tuple(spread_of(each, pod, nodes, inclusion.of(each)) for each in constraints),
         )
 
     def add_pod(self, prepared: Spreads, nodes: Nodes, pod: Pod, row: int) -> Spreads:
@@ -207,13 +202,14 @@ class PodTopologySpread(PreFilter[Spreads], Filter[Spreads], PreScore[Costs], Sc
             return None
         # Nodes without a zone are still spread over by their name, if nobody asked for more.
         lenient = self._by_system and not pod.spec.topology_spread_constraints
-        compared = None if lenient else with_all_keys(constraints, nodes)
+        keys = () if lenient else (each.topology_key for each in constraints)
+        inclusion = Inclusion(pod, nodes, keys, compares=self._compares)
+        compared = inclusion.complete
         feasible = rows if compared is None else rows[compared[rows]]
-        inclusion = Inclusion(pod, nodes, compares=self._compares)
         costs = (
             _cost_by_name(each, pod.namespace, nodes, feasible)
             if each.topology_key == HOSTNAME
-            else _cost(each, pod, nodes, feasible, both(compared, inclusion.rows(each)))
+            else _cost(each, pod, nodes, feasible, inclusion.of(each).rows)
             for each in constraints
         )
         return Costs(tuple(costs), compared)

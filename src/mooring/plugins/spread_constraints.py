@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -86,23 +85,57 @@ def _selector(written: TopologySpreadConstraint, labels: Labels) -> Selector | N
     return selector & equality({k: labels[k] for k in written.match_label_keys if k in labels})
 
 
-class Inclusion:
-    """The rows that count for a pod under the constraints' policies; None is every node."""
+@dataclass(frozen=True, slots=True)
+class Included:
+    """The rows that count for a constraint of a pod; None is every node."""
 
-    def __init__(self, pod: Pod, nodes: Nodes, *, compares: bool) -> None:
+    rows: Mask | None
+    #: Which codes of the topology key occur there; the last place is False.
+    domains: Mask
+    domain_count: int
+
+
+class Inclusion:
+    """Which rows count for a pod: those with all topology keys that the policies include."""
+
+    def __init__(self, pod: Pod, nodes: Nodes, keys: Iterable[str] = (), *, compares: bool) -> None:
         self._pod = pod
         self._nodes = nodes
+        self._keys = tuple(dict.fromkeys(keys))
         self._compares = compares
 
-    def rows(self, constraint: Constraint) -> Mask | None:
-        included = None
-        if constraint.honors_node_affinity:
-            included = self._by_affinity
-        if constraint.honors_taints:
-            included = both(included, self._by_taints)
-        return included
+    @property
+    def complete(self) -> Mask | None:
+        """The rows that have every topology key; None when every node has."""
+        nodes = self._nodes
+        key = Inclusion, self._keys
+        return nodes.layout.kept(key, lambda: (with_all_keys(self._keys, nodes),))[0]
 
-    @cached_property
+    def of(self, constraint: Constraint) -> Included:
+        """The rows of a constraint, the same object for like pods until a node changes."""
+        honors = constraint.honors_node_affinity, constraint.honors_taints
+        spec = self._pod.spec
+        wants = (spec.node_selector and tuple(spec.node_selector.items()), spec.node_terms)
+        tolerates = spec.tolerations if constraint.honors_taints else None
+        key = (
+            Included,
+            constraint.topology_key,
+            self._keys,
+            honors,
+            wants if constraint.honors_node_affinity else None,
+            (tolerates, self._compares),
+        )
+        return self._nodes.layout.kept(key, lambda: self._included(constraint))
+
+    def _included(self, constraint: Constraint) -> Included:
+        rows = self.complete
+        if constraint.honors_node_affinity:
+            rows = both(rows, self._by_affinity())
+        if constraint.honors_taints:
+            rows = both(rows, self._by_taints())
+        domains = domains_among(constraint, self._nodes, rows)
+        return Included(rows, domains, int(np.count_nonzero(domains)))
+
     def _by_affinity(self) -> Mask | None:
         nodes, spec = self._nodes, self._pod.spec
         chosen = None
@@ -112,7 +145,6 @@ class Inclusion:
             chosen = both(chosen, nodes.satisfying_any(spec.node_terms, nodes.everything))
         return chosen
 
-    @cached_property
     def _by_taints(self) -> Mask | None:
         nodes = self._nodes
         accepted = np.ones(len(nodes.taints), np.bool_)
@@ -126,10 +158,10 @@ class Inclusion:
         )
 
 
-def with_all_keys(constraints: Iterable[Constraint], nodes: Nodes) -> Mask | None:
-    """The rows that have every topology key; None when every node has."""
+def with_all_keys(keys: Iterable[str], nodes: Nodes) -> Mask | None:
+    """The rows that have every label key; None when every node has."""
     complete = None
-    for key in dict.fromkeys(constraint.topology_key for constraint in constraints):
+    for key in keys:
         column = nodes.label(key)
         if column.filled < len(nodes):
             complete = both(complete, column.codes[nodes.everything] >= 0)
@@ -146,22 +178,17 @@ def both(one: Mask | None, other: Mask | None) -> Mask | None:
 def pods_per_domain(
     constraint: Constraint, namespace: str, nodes: Nodes, among: Mask | None
 ) -> NDArray[np.int64]:
-    """The pods that count on some rows, per code of the topology key.
+    """The pods that count on some rows, per code of the topology key; None is every node.
 
-    The last place is ABSENT's and means nothing. `among` None is every node: these counts are
-    kept anyway.
+    The last place is ABSENT's and means nothing.
     """
     column = nodes.label(constraint.topology_key)
     match = constraint.counted(namespace)
-    absent = len(column.vocabulary)
     if match is None:
-        return np.zeros(absent + 1, np.int64)
+        return np.zeros(len(column.vocabulary) + 1, np.int64)
     tally = nodes.tally(match)
-    if among is None:
-        return tally.in_domains(column).counts()
-    codes = np.where(among, column.codes[nodes.everything], absent)
-    codes[codes < 0] = absent
-    return np.bincount(codes, tally.by_row[nodes.everything], absent + 1).astype(np.int64)
+    kept = tally.in_domains(column) if among is None else tally.in_domains_among(column, among)
+    return kept.counts()
 
 
 def domains_among(constraint: Constraint, nodes: Nodes, among: Mask | None) -> Mask:

@@ -11,7 +11,7 @@ from mooring.cluster import Mask, Nodes
 from mooring.cluster.labels import LabelColumn
 from mooring.objects.pod import Pod
 
-from .spread_constraints import Constraint, domains_among, pods_per_domain
+from .spread_constraints import Constraint, Included, pods_per_domain
 
 # The fewest pods of any domain, when there is no domain: nothing is ever too skewed.
 _NO_DOMAIN = 2**31 - 1
@@ -101,16 +101,15 @@ class Spreads:
         return replace(self, each=moved)
 
 
-def spread_of(constraint: Constraint, pod: Pod, nodes: Nodes, included: Mask | None) -> Spread:
+def spread_of(constraint: Constraint, pod: Pod, nodes: Nodes, included: Included) -> Spread:
     """How the pods that a constraint of a pod counts are spread over the included rows."""
-    counts = pods_per_domain(constraint, pod.namespace, nodes, included)
-    domains = domains_among(constraint, nodes, included)
+    counts = pods_per_domain(constraint, pod.namespace, nodes, included.rows)
     return Spread(
         constraint,
         nodes.label(constraint.topology_key),
-        included,
+        included.rows,
         counts,
-        int(np.count_nonzero(domains)),
-        Lowest.of(counts, domains),
+        included.domain_count,
+        Lowest.of(counts, included.domains),
         int(constraint.selects(pod.labels)),
     )
