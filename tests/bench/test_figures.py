@@ -157,6 +157,9 @@ def test_schedulers_of_one_set_are_told_apart() -> None:
         item.labels["scheduler"] = by
     found = list(compare(both, both))
     assert [(each.name, each.before) for each in found] == [("A (one)", (1,)), ("A (other)", (2,))]
+    # A set that is about one scheduler is compared with each.
+    found = list(compare(throughput(4), both))
+    assert [(each.name, each.change) for each in found] == [("A (one)", -0.75), ("A (other)", -0.5)]
 
 
 def test_results_that_cannot_be_read_are_named(tmp_path: Path) -> None:

@@ -113,5 +113,7 @@ def _workload(item: DataItem) -> str:
 def _provenance(results: DataItems) -> Iterator[str]:
     assert results.run is not None, "figures without machine, commit and command mean nothing"
     run = results.run
-    yield f"{run['machine']}, Python {run['python']}, commit {run['commit']}, {run['date'][:10]}:"
+    target = "" if run["target"] == "engine" else f", {run['target']}"
+    made_by = f"Python {run['python']}, commit {run['commit']}{target}"
+    yield f"{run['machine']}, {made_by}, {run['date'][:10]}:"
     yield from ("", f"    {run['command']}")

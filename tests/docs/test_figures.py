@@ -18,6 +18,7 @@ RUN = {
     "commit": "abc",
     "date": "2026-01-02T03:04:05",
     "command": "mooring bench",
+    "target": "engine",
 }
 
 

@@ -31,6 +31,10 @@ COMPARED = {
 }
 
 
+#: Measurement, metric and unit.
+_Key = tuple[str, str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
     """One figure in both sets; a set that lacks it is empty."""
@@ -64,20 +68,16 @@ class Compared:
 def compare(before: Iterable[DataItem], after: Iterable[DataItem]) -> Iterator[Compared]:
     """The figures of both sets, in the order of the first one, then those only in the second.
 
-    Who was measured counts where a set has several schedulers; else one set may be about one
-    scheduler, and the other about another.
+    Where a set is about one scheduler, it is compared with each of the other set, whoever that is.
     """
-    one, other = _figures(before), _figures(after)
-    for key in dict.fromkeys((*one, *other)):
-        name, metric, unit = key
-        yield Compared(
-            name,
-            metric,
-            unit,
-            tuple(one.get(key, ())),
-            tuple(other.get(key, ())),
-            COMPARED[metric.split()[0]][1],
-        )
+    one, other = _Set(before), _Set(after)
+    for name, metric, unit in dict.fromkeys((*one.keys, *other.keys)):
+        for by in dict.fromkeys((*one.schedulers, *other.schedulers)) or ("",):
+            had, has = (each.figures((name, metric, unit), by) for each in (one, other))
+            if had or has:
+                told = f"{name} ({by})" if by else name
+                better = COMPARED[metric.split()[0]][1]
+                yield Compared(told, metric, unit, had, has, better)
 
 
 def geometric_mean(changes: Sequence[float]) -> float | None:
@@ -116,14 +116,24 @@ def rank_probability(one: Sequence[float], other: Sequence[float]) -> float | No
     return math.erfc(distance / math.sqrt(2))
 
 
-def _figures(items: Iterable[DataItem]) -> dict[tuple[str, str, str], list[float]]:
-    found: dict[tuple[str, str, str], list[float]] = {}
-    listed = list(items)
-    several = len({item.scheduler for item in listed}) > 1
-    for item in listed:
-        chosen = COMPARED.get(item.labels.get("Metric", ""))
-        if chosen is not None and chosen[0] in item.data:
-            by = f" ({item.scheduler})" if several and item.scheduler else ""
-            key = f"{item.name}{by}", item.metric, item.unit
-            found.setdefault(key, []).append(item.data[chosen[0]])
-    return found
+class _Set:
+    """The figures of one set, by what they are and by who was measured."""
+
+    def __init__(self, items: Iterable[DataItem]) -> None:
+        self._figures: dict[tuple[_Key, str], list[float]] = {}
+        for item in items:
+            chosen = COMPARED.get(item.labels.get("Metric", ""))
+            if chosen is not None and chosen[0] in item.data:
+                key = item.name, item.metric, item.unit
+                self._figures.setdefault((key, item.scheduler), []).append(item.data[chosen[0]])
+        found = list(dict.fromkeys(by for _, by in self._figures))
+        self._only = found[0] if len(found) == 1 else None
+        #: Those whose names matter.
+        self.schedulers = found if self._only is None else []
+
+    @property
+    def keys(self) -> Iterator[_Key]:
+        return (key for key, _ in self._figures)
+
+    def figures(self, key: _Key, by: str) -> tuple[float, ...]:
+        return tuple(self._figures.get((key, by if self._only is None else self._only), ()))

@@ -19,8 +19,8 @@ from mooring import __version__
 _CPU_INFO = Path("/proc/cpuinfo")
 _MEBI = 2**20
 
-# The folders of an absolute path, wherever in an argument it begins.
-_FOLDERS = re.compile(r"(?<![\w./}-])/(?:[\w.@+-]+/)*(?=[\w.])")
+# An absolute path in a command: at the beginning of a word, or behind what gives it a name.
+_PATH = re.compile(r"(?<![^\s'\"=])/(?:[\w.@+-]+/)+[\w.@+-]+")
 
 
 def provenance(command: Sequence[str], target: str) -> dict[str, str | int | float]:
@@ -41,8 +41,13 @@ def provenance(command: Sequence[str], target: str) -> dict[str, str | int | flo
 
 
 def without_folders(text: str) -> str:
-    """The text with absolute paths cut down to names: where files are is nobody else's business."""
-    return _FOLDERS.sub("", text)
+    """The text with the paths of files cut down to names: where they are is nobody's business."""
+    return _PATH.sub(lambda found: _name(Path(found[0])), text)
+
+
+def _name(path: Path) -> str:
+    # What only looks like a path may be a regular expression.
+    return path.name if path.parent.is_dir() else str(path)
 
 
 def _commit() -> str:
