@@ -98,7 +98,7 @@ def growth(  # noqa: PLR0913 - one for each option
     nodes: Annotated[
         str, typer.Option(metavar="N,M", help="How many nodes.")
     ] = "1000,3000,10000,30000,100000",
-    pods: Annotated[str, typer.Option(metavar="N,M", help="How many pods.")] = "2000",
+    pods: Annotated[str, typer.Option(metavar="N,M", help="How many pods.")] = "1000,3000",
     feature_gates: Gates = "",
     out: Out = None,
 ) -> None:
