@@ -41,6 +41,11 @@ TITLES = {
     "PreemptionAtScale": "preemption, three victims each",
 }
 
+_BESIDE = (
+    "Workloads of scheduler_perf through a real API server, one scheduler after the other on the "
+    "same machine\n([how](docs/benchmarks.md#beside-kube-scheduler)):"
+)
+
 _NODES = re.compile(r"(\d+)(k?)Nodes")
 
 
@@ -73,7 +78,7 @@ def comparison_table(folder: Path = COMPARED) -> str:
         return ""
     results = read(folder / "results.json")
     schedulers = list(dict.fromkeys(item.scheduler for item in results.data_items))
-    lines = [row("pods/s", *schedulers), row("---", *["---:"] * len(schedulers))]
+    lines = [_BESIDE, "", row("pods/s", *schedulers), row("---", *["---:"] * len(schedulers))]
     for workload in _workloads(results.data_items):
         rates = {item.scheduler: item for item in _of(results.data_items, workload, THROUGHPUT)}
         cells = (

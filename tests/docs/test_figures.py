@@ -73,7 +73,7 @@ def test_schedulers_are_side_by_side(tmp_path: Path) -> None:
     ]
     write(tmp_path / "results.json", DataItems(data_items=items, run=RUN))
 
-    assert comparison_table(tmp_path).splitlines()[:4] == [
+    assert comparison_table(tmp_path).splitlines()[3:7] == [
         "| pods/s | mooring | kube-scheduler |",
         "| --- | ---: | ---: |",
         "| A/5000Nodes | 900 | 150 |",
