@@ -15,7 +15,7 @@ from mooring.demo import MANIFESTS, BrokenPromise, Stage
 from mooring.demo.chapters import deployment, disks, exclusive, explaining, gpus, job, preemption
 from mooring.demo.story import CHAPTERS
 from mooring.engine.explain import Explanation, Suggestion
-from mooring.engine.explain.edits import LowerRequest
+from mooring.framework.edits import LowerRequest
 from tests.demo.pretending import Heard, Script, node, pod, stage
 
 NODES = [node(f"{zone}{at}", zone) for zone in "abc" for at in range(3)]
