@@ -16,6 +16,9 @@ from mooring.embedded.settings import Settings
 
 Json = dict[str, Any]
 
+#: What servers that many tests share ask for.
+TOKEN = "secret"
+
 
 @dataclass(frozen=True, slots=True)
 class Client:

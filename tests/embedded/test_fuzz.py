@@ -5,22 +5,17 @@ from __future__ import annotations
 import asyncio
 import http.client
 import socket
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mooring.embedded.serving import Running, serve
-from mooring.embedded.settings import Settings
-from tests.embedded.serving import node, pod
+from mooring.embedded.serving import Running
+from tests.embedded.serving import TOKEN, node, pod, service
 
 # One server for all examples: what they leave behind is part of what the next ones meet.
 LENIENT = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-TOKEN = "t"
 
 SEGMENTS = st.sampled_from(
     [
@@ -96,6 +91,13 @@ KNOWN_PATHS = st.sampled_from(
         "/apis/example.com/v1/namespaces/default/widgets",
         "/apis/example.com/v1/namespaces/default/widgets/w",
         "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        "/api/v1/namespaces/default/services",
+        "/api/v1/namespaces/default/services/s",
+        "/api/v1/namespaces/default/configmaps",
+        "/api/v1/namespaces/default/secrets",
+        "/apis/batch/v1/namespaces/default/cronjobs",
+        "/apis/networking.k8s.io/v1/namespaces/default/ingresses",
+        "/openapi/v2",
     )
 )
 PATHS = KNOWN_PATHS | st.lists(SEGMENTS, max_size=7).map(lambda steps: "/" + "/".join(steps))
@@ -134,6 +136,9 @@ QUERIES = st.dictionaries(
             "gracePeriodSeconds",
             "propagationPolicy",
             "includeObject",
+            "timeoutSeconds",
+            "pretty",
+            "orphanDependents",
         ]
     ),
     TEXTS,
@@ -161,9 +166,11 @@ ACCEPTS = st.sampled_from(
         "application/json;as=Table;g=meta.k8s.io;v=v1",
         "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
         "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2",
+        "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
         ";;=,;",
     )
 )
+AGENTS = st.sampled_from(("", "kubectl/v1", "a" * 500, "\xff", "/", "x/\x01"))
 FIELDS = st.sampled_from(
     [
         "apiVersion",
@@ -240,6 +247,15 @@ FIELDS = st.sampled_from(
         "parameters",
         "overhead",
         "priorityClassName",
+        "clusterIP",
+        "nodePort",
+        "volumeMounts",
+        "jobTemplate",
+        "immutable",
+        "stringData",
+        "strategy",
+        "$setElementOrder/containers",
+        "$deleteFromPrimitiveList/finalizers",
     ]
 )
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -259,6 +275,9 @@ VALID: tuple[Any, ...] = (
     node("n"),
     {"metadata": {"name": "d"}, "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}}},
     {"spec": {"size": 1}, "metadata": {"name": "w"}},
+    service("s", type="NodePort", clusterIP="10.96.0.9", selector={"a": "b"}),
+    {"metadata": {"name": "m", "labels": {"a": "b"}}, "data": {"a": "YQ=="}, "immutable": True},
+    {"apiVersion": "v1", "kind": "Pod", **pod("p", volumes=[{"name": "v", "emptyDir": {}}])},
     [{"op": "replace", "path": "/spec/replicas", "value": 1}],
 )
 
@@ -284,48 +303,11 @@ BODIES = (
     | st.binary(max_size=30).map(lambda noise: b"k8s\x00" + noise)
     | st.just(b"[" * 5000)
     | st.just(b'{"a":' * 2000)
+    | st.just(b'{"spec":' * 400 + b"1" + b"}" * 400)
+    | st.just(b'{"metadata":{"name":"\xff\xfe"}}')
+    | st.just(b'{"metadata":{"name":"a","labels":{"a":"\\ud800"}}}')
     | st.text(max_size=20).map(lambda text: text.encode("utf-8", "surrogatepass"))
 )
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    quiet = Settings(tls=False, token=TOKEN, bookmark_seconds=0.01)
-    started = asyncio.run_coroutine_threadsafe(serve(quiet), loop).result()
-    definition = {
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "widgets", "kind": "Widget"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "type": "object",
-                            "properties": {"spec": {"type": "object"}},
-                        }
-                    },
-                }
-            ],
-        },
-    }
-    kinds = started.api.kinds
-    crd = kinds["customresourcedefinitions.apiextensions.k8s.io"]
-    started.api.create(crd, "", definition)
-    started.api.create(kinds["pods"], "default", pod("p"))
-    started.api.create(kinds["nodes"], "", node("n"))
-    yield started
-    asyncio.run_coroutine_threadsafe(started.stop(), loop).result()
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
 
 
 @given(
@@ -334,6 +316,7 @@ def running() -> Iterator[Running]:
     query=QUERIES,
     media=MEDIA,
     accept=ACCEPTS,
+    agent=AGENTS,
     body=BODIES,
 )
 @LENIENT
@@ -344,12 +327,14 @@ def test_every_answer_is_meant(
     query: dict[str, str],
     media: str,
     accept: str,
+    agent: str,
     body: bytes,
 ) -> None:
-    text = "&".join(f"{key}={value}" for key, value in {**query, "timeoutSeconds": "1"}.items())
+    text = "&".join(f"{key}={value}" for key, value in {"timeoutSeconds": "1", **query}.items())
     address = f"{path}?{text}".encode("ascii", "ignore").decode().replace(" ", "+")
     connection = http.client.HTTPConnection(running.settings.host, running.port, timeout=20)
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": media, "Accept": accept}
+    headers["User-Agent"] = agent
     connection.request(method, address, body, headers)
     response = connection.getresponse()
     # A watch is left in the middle: that must not keep it alive.
