@@ -6,6 +6,7 @@ import http.client
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -80,22 +81,19 @@ def _value(kind: Type, deep: int) -> st.SearchStrategy[Any]:
     )
 
 
-@st.composite
-def requests(draw: st.DrawFn) -> tuple[Kind, Json, Json]:
-    """A kind, an object of it, and how it is to change."""
-    kind = draw(st.sampled_from(KINDS))
-    item, change = (draw(shaped(kind.schema)) for _ in range(2))
-    for each in (item, change):
-        each["metadata"] = {**each.get("metadata", {}), "name": "x"}
-        each["metadata"].pop("namespace", None)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.resource)
+@given(data=st.data())
+@settings(
+    # There are many kinds, and every example is a dozen requests.
+    max_examples=settings().max_examples // 6,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+def test_odd_objects(running: Running, kind: Kind, data: st.DataObject) -> None:
+    item, change = (data.draw(shaped(kind.schema)) for _ in range(2))
     item["metadata"] = {"name": "x", "labels": {"a": "b"}}
-    return kind, item, change
-
-
-@given(requests())
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
-def test_odd_objects(running: Running, request: tuple[Kind, Json, Json]) -> None:
-    kind, item, change = request
+    change["metadata"] = {**change.get("metadata", {}), "name": "x"}
+    change["metadata"].pop("namespace", None)
     below = "namespaces/default/" if kind.namespaced else ""
     root = f"apis/{kind.group}" if kind.group else "api"
     whole = f"/{root}/{kind.version}/{below}{kind.plural}"
