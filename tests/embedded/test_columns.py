@@ -10,9 +10,53 @@ import pytest
 from mooring.embedded.columns.column import duration
 from mooring.embedded.columns.pods import PODS
 from mooring.embedded.columns.workloads import JOBS
+from mooring.embedded.rules.custom import Custom
 from tests.embedded.serving import pod
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+RESOURCE = {
+    "metadata": {"name": "w", "annotations": {"example.com/a": "b"}},
+    "spec": {"sizes": [1, 2], "since": "2025-12-31T23:00:00Z", "odd": "x", "day": "2025-12-31"},
+    "status": {
+        "conditions": [
+            {"type": "Ready", "status": "True"},
+            {"type": "Stalled", "status": "False", "new": True},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "shown"),
+    [
+        (".metadata.name", "string", "w"),
+        (r".metadata.annotations.example\.com/a", "string", "b"),
+        (".metadata.annotations['example.com/a']", "string", "b"),
+        ('.status.conditions[?(@.type=="Ready")].status', "string", "True"),
+        (".status.conditions[?(@.type == 'Stalled')].status", "string", "False"),
+        ('.status.conditions[?(@.type!="Ready")].type', "string", "Stalled"),
+        (".status.conditions[?(@.new==true)].type", "string", "Stalled"),
+        ('.status.conditions[?(@.type=="Gone")].status', "string", None),
+        (".spec.sizes[1]", "integer", 2),
+        (".spec.sizes[-1]", "integer", 2),
+        (".spec.sizes[*]", "integer", 1),
+        (".spec.sizes[7]", "integer", None),
+        (".spec.sizes.x", "integer", None),
+        (".spec.since", "date", "60m"),
+        (".spec.odd", "date", "<invalid>"),
+        (".spec.day", "date", "<invalid>"),
+        ("{.spec", "string", None),
+        (".spec[", "string", None),
+    ],
+)
+def test_what_definitions_show_of_their_resources(path: str, kind: str, shown: Any) -> None:
+    given = {"name": "Shown", "type": kind, "jsonPath": path}
+
+    columns = Custom({"additionalPrinterColumns": [given]}).columns()
+
+    assert columns[1].cell(RESOURCE, NOW) == shown
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from mooring.embedded.catalogue import catalogue
+from mooring.embedded.rules.custom import BUILT_IN_GROUPS
 from mooring.embedded.schema import package_structs
 from mooring.embedded.wire import checked
 from tests.embedded.serving import PODS, Client, pod
@@ -146,6 +148,12 @@ def test_every_type_of_the_tables_can_be_read() -> None:
     for package in packages:
         for name in package_structs(package):
             assert checked(name, {}, name) == {}
+
+
+def test_no_definition_can_add_to_a_group_that_is_there() -> None:
+    groups = {kind.group for kind in catalogue() if "." in kind.group}
+
+    assert groups <= BUILT_IN_GROUPS
 
 
 async def test_reviews_are_answered(client: Client) -> None:

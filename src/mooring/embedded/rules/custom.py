@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from mooring.embedded.columns.column import NAME, Column, at, since
+from mooring.embedded.columns.column import NAME, Column, since
+from mooring.embedded.columns.json_path import first, read_path
 from mooring.embedded.errors import Fault, bad_request, invalid_value, required
 from mooring.embedded.names import dns_1035_faults, subdomain_faults
 from mooring.embedded.wire import checked
@@ -23,6 +24,8 @@ BUILT_IN_GROUPS = frozenset(
         "coordination.k8s.io",
         "discovery.k8s.io",
         "events.k8s.io",
+        "networking.k8s.io",
+        "rbac.authorization.k8s.io",
         "resource.k8s.io",
         "scheduling.k8s.io",
         "storage.k8s.io",
@@ -78,16 +81,23 @@ class Custom(Rules):
 
 
 def _column(given: Json) -> Column:
-    path = str(given.get("jsonPath", "")).lstrip(".")
-    kind = str(given.get("type", "string"))
+    steps, kind = read_path(str(given.get("jsonPath", ""))), str(given.get("type", "string"))
 
     def value(item: Json, now: datetime) -> Any:
-        found = at(item, path, None)
+        found = first(steps, item)
         if kind == "date":
-            return since(found, now) if isinstance(found, str) else None
+            return _age(found, now) if isinstance(found, str) else None
         return found if isinstance(found, str | int | float | None) else str(found)
 
     return Column(str(given.get("name", "")), value, kind, int(given.get("priority") or 0))
+
+
+def _age(moment: str, now: datetime) -> str:
+    try:
+        return since(moment, now)
+    except (ValueError, TypeError):
+        # Whatever a resource has there, be it no time at all or one without a zone.
+        return "<invalid>"
 
 
 class Definitions(Rules):
