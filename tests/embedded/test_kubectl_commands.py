@@ -55,6 +55,9 @@ spec: {size: 3, share: 50%, free: {a: {b: c}}, names: [d]}
 LABELLED = CONFIG.replace("name: config", "name: config, labels: {app: web}")
 NUMBERS = POD.replace('"1"', "1").replace("name: web", "name: numbers")
 
+FIVE = DEPLOYMENT.replace("replicas: 2", "replicas: 5")
+ADDED = '[{"op":"add","path":"/metadata/labels","value":{"x":"y"}}]'
+TESTED = '[{"op":"test","path":"/spec/replicas","value":9}]'
 RUNNING = '{"status":{"phase":"Running"}}'
 
 #: Commands with what they read and what they must show; those with a ! must fail.
@@ -165,6 +168,72 @@ Steps = list[tuple[str, str, str]]
                 ("!create token default", "", "could not find the requested resource"),
             ],
             id="polite refusals",
+        ),
+        pytest.param(
+            [
+                ("create deployment web --image=registry.example/web:1", "", "web created"),
+                ("create configmap config --from-literal=a=b", "", "config created"),
+                ("create secret generic safe --from-literal=a=b", "", "safe created"),
+                ("create serviceaccount me", "", "me created"),
+                ("get configmaps,secrets,serviceaccounts -o name", "", "serviceaccount/me"),
+                ("get all --show-labels", "", "app=web"),
+                ("get deployments -L app", "", "APP\nweb    0/1     0            0"),
+                ("get deployments -A --sort-by=.metadata.name --no-headers", "", "default   web"),
+                ("get deployments --field-selector metadata.name!=web", "", "No resources found"),
+                (
+                    "get configmaps --chunk-size=1 -o jsonpath={.items[*].metadata.name}",
+                    "",
+                    "config",
+                ),
+                ("describe configmap config", "", "a:\n----\nb"),
+                ("describe secret safe", "", "a:  1 byte"),
+                ("describe deployment web", "", "25% max unavailable, 25% max surge"),
+            ],
+            id="looking at objects",
+        ),
+        pytest.param(
+            [
+                ("apply -f -", DEPLOYMENT, "created"),
+                ("apply -f - --dry-run=client", FIVE, "configured (dry run)"),
+                ("apply -f - --dry-run=server", FIVE, "configured (server dry run)"),
+                ("!diff -f -", FIVE, "+  replicas: 5"),
+                ("diff -f -", DEPLOYMENT, ""),
+                ("!diff --server-side --force-conflicts -f -", FIVE, "+  replicas: 5"),
+                ("apply view-last-applied deployment/web", "", "replicas: 2"),
+                ("replace -f -", FIVE, "replaced"),
+                ("replace --force -f -", DEPLOYMENT, "replaced"),
+                ("get deployment web -o jsonpath={.spec.replicas}", "", "2"),
+            ],
+            id="trying before doing",
+        ),
+        pytest.param(
+            [
+                ("apply -f -", DEPLOYMENT, "created"),
+                ('patch deployment web -p {"spec":{"replicas":4}}', "", "patched"),
+                ('patch deployment web --type=merge -p {"spec":{"replicas":3}}', "", "patched"),
+                (f"patch deployment web --type=json -p {ADDED}", "", "patched"),
+                (f"!patch deployment web --type=json -p {TESTED}", "", "testing path"),
+                ("label deployment web tier=a", "", "labeled"),
+                ("!label deployment web tier=b", "", "--overwrite is false"),
+                ("label deployment web tier=b --overwrite", "", "labeled"),
+                ("label deployment web tier- x-", "", "unlabeled"),
+                ("annotate deployment web a=b", "", "annotated"),
+                ("set resources deployment web --limits=cpu=200m", "", "requirements updated"),
+                ("set env deployment web A=B", "", "env updated"),
+                ("set serviceaccount deployment web me", "", "serviceaccount updated"),
+                ("rollout pause deployment web", "", "paused"),
+                ("rollout resume deployment web", "", "resumed"),
+                (
+                    "!scale deployment web --replicas=1 --current-replicas=9",
+                    "",
+                    "Expected replicas",
+                ),
+                ("wait deployment web --for=jsonpath={.spec.replicas}=3", "", "condition met"),
+                ("wait deployment web --for=create --timeout=1s", "", "condition met"),
+                ("delete deployment web --now", "", "deleted"),
+                ("wait deployment web --for=delete --timeout=1s", "", ""),
+            ],
+            id="changing objects",
         ),
         pytest.param(
             [("explain pods.spec --output=plaintext-openapiv2", "", "coexistPolicy\t<string>")],
