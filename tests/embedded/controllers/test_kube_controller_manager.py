@@ -1,0 +1,220 @@
+"""The real kube-controller-manager, on the same nodes, writes what these controllers write."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.embedded.api import Api
+from mooring.embedded.controllers import run_controllers
+from mooring.embedded.hollow.making import make_nodes
+from mooring.embedded.hollow.running import HollowNodes
+from mooring.embedded.hollow.settings import HollowSettings
+from mooring.embedded.hollow.shapes import plain_nodes
+from mooring.embedded.serving import Running
+from mooring.embedded.settings import Settings
+from tests.embedded.controllers.playing import Json, template, workload
+from tests.embedded.serving import served
+
+BINARY = shutil.which("kube-controller-manager")
+pytestmark = pytest.mark.skipif(BINARY is None, reason="needs kube-controller-manager on the path")
+
+# It fills its caches first; a minute is enough on a busy machine.
+PATIENCE_SECONDS = 60
+_CONTROLLERS = ("deployment", "replicaset", "statefulset", "daemonset", "job", "garbage-collector")
+_KINDS = (
+    *("deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps"),
+    *("controllerrevisions.apps", "jobs.batch", "pods"),
+)
+#: What the server gives, what differs from run to run, and what one of the two leaves out: the
+#: server keeps the revision of a deployment out of writes to its status.
+_OTHERS = frozenset(
+    (
+        *("uid", "resourceVersion", "creationTimestamp", "generateName", "managedFields"),
+        *("finalizers", "nodeName", "hostIP", "hostIPs", "podIP", "podIPs", "startedAt"),
+        *("finishedAt", "values", "deployment.kubernetes.io/revision"),
+    )
+)
+_LETTERS = "bcdfghjklmnpqrstvwxz0-9"
+
+
+def _job(code: int = 0, seconds: int = 1, **spec: Any) -> Json:
+    made = template()
+    made["metadata"]["annotations"] = {
+        "hollow.mooring.dev/exit-code": str(code),
+        "hollow.mooring.dev/run-seconds": str(seconds),
+    }
+    made["spec"]["restartPolicy"] = "Never"
+    return {"template": made, **spec}
+
+
+def _indexed(size: int, code: int = 0, **spec: Any) -> Json:
+    return _job(code, completionMode="Indexed", completions=size, parallelism=size, **spec)
+
+
+def _rules(action: str, code: int) -> Json:
+    on_codes = {"operator": "In", "values": [code]}
+    return {"rules": [{"action": action, "onExitCodes": on_codes}]}
+
+
+WORKLOADS: tuple[tuple[str, str, Json], ...] = (
+    ("deployments.apps", "web", workload(replicas=3)),
+    ("statefulsets.apps", "db", workload(replicas=2, serviceName="db")),
+    ("daemonsets.apps", "agent", workload()),
+    ("jobs.batch", "plain", _job(completions=2, parallelism=2)),
+    ("jobs.batch", "indexed", _indexed(3)),
+    ("jobs.batch", "failing", _job(3, backoffLimit=0)),
+    ("jobs.batch", "late", _job(seconds=100, activeDeadlineSeconds=2)),
+    ("jobs.batch", "suspended", _job(suspend=True)),
+    ("jobs.batch", "ruled", _job(7, podFailurePolicy=_rules("FailJob", 7))),
+    ("jobs.batch", "limited", _indexed(4, 1, backoffLimitPerIndex=0)),
+    ("jobs.batch", "enough", _indexed(3, successPolicy={"rules": [{"succeededIndexes": "0-2"}]})),
+)
+
+
+def _apply(api: Api) -> None:
+    for resource, name, spec in WORKLOADS:
+        labels = json.dumps(spec).replace('"app": "web"', f'"app": "{name}"')
+        item = {"metadata": {"name": name}, "spec": json.loads(labels)}
+        api.create(api.kinds[resource], "default", item)
+
+
+def _objects(api: Api, resource: str) -> list[Json]:
+    return [entry.object for entry in api.store.table(api.kinds[resource].table).in_order()]
+
+
+def _is_settled(api: Api) -> bool:
+    """Whether every workload has come to where it stays."""
+    ended = {"Complete", "Failed", "Suspended"}
+    for job in _objects(api, "jobs.batch"):
+        told = (job.get("status") or {}).get("conditions") or ()
+        if not ended & {each["type"] for each in told}:
+            return False
+    counts = {
+        "deployments.apps": ("availableReplicas", 3),
+        "statefulsets.apps": ("availableReplicas", 2),
+        "daemonsets.apps": ("numberAvailable", 3),
+    }
+    return all(
+        (each.get("status") or {}).get(field) == count
+        for resource, (field, count) in counts.items()
+        for each in _objects(api, resource)
+    )
+
+
+async def _settled_picture(api: Api) -> dict[str, Any]:
+    """What was written by the time that nothing more is."""
+    before = None
+    for _ in range(PATIENCE_SECONDS * 2):
+        await asyncio.sleep(0.5)
+        now = _picture(api) if _is_settled(api) else None
+        if now is not None and now == before:
+            return now
+        before = now
+    raise AssertionError(f"not settled: {_picture(api)}")
+
+
+async def _bind(running: Running) -> None:
+    """A scheduler that knows no better than one node after another."""
+    table, turn = running.api.store.table("pods"), 0
+    while True:
+        for entry in list(table.entries.values()):
+            spec = entry.object["spec"]
+            if not spec.get("nodeName"):
+                chosen = re.search(r'"(node-\d)"', json.dumps(spec.get("affinity")))
+                node = chosen[1] if chosen else f"node-{turn % 3}"
+                running.cluster.bind(entry.name, node, entry.namespace)
+                turn += 1
+        await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def _cluster() -> AsyncIterator[Running]:
+    """A server with nodes and pods that run, but nobody who makes any."""
+    async with served(Settings(tls=True)) as client:
+        running = client.running
+        make_nodes(running.api, plain_nodes(3).shapes)
+        hollow = HollowNodes(running.api, HollowSettings())
+        tasks = [asyncio.create_task(each) for each in (hollow.run(), _bind(running))]
+        try:
+            yield running
+        finally:
+            for each in tasks:
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _with_own() -> dict[str, Any]:
+    async with _cluster() as running:
+        controllers = asyncio.create_task(run_controllers(running.api))
+        try:
+            _apply(running.api)
+            return await _settled_picture(running.api)
+        finally:
+            controllers.cancel()
+            await asyncio.gather(controllers, return_exceptions=True)
+
+
+async def _with_real(folder: Path) -> dict[str, Any]:
+    async with _cluster() as running:
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.write_text(json.dumps(running.kubeconfig))
+        names = ",".join(f"{each}-controller" for each in _CONTROLLERS)
+        process = await asyncio.create_subprocess_exec(
+            str(BINARY),
+            *("--kubeconfig", str(kubeconfig), "--controllers", names),
+            *("--kube-api-content-type", "application/json"),
+            *("--leader-elect=false", "--secure-port=0"),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            _apply(running.api)
+            return await _settled_picture(running.api)
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+def _picture(api: Api) -> dict[str, Any]:
+    """All that the controllers have written, without what differs from run to run."""
+    found = [plain(each) for kind in _KINDS for each in _objects(api, kind)]
+    seen = {f"{each['kind']} {each['metadata']['name']}": each for each in found}
+    told = sorted(
+        f"{each['involvedObject']['kind']} {each['type']} {each['reason']} {plain(each['message'])}"
+        for each in _objects(api, "events")
+    )
+    return {**seen, "events": told}
+
+
+def plain(value: Any) -> Any:
+    match value:
+        case dict():
+            kept = {key: plain(each) for key, each in value.items() if key not in _OTHERS}
+            return {key: each for key, each in kept.items() if key != "annotations" or each}
+        case list():
+            return [plain(each) for each in value]
+        case str():
+            value = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "<time>", value)
+            value = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "<uid>", value)
+            value = re.sub(rf"^[{_LETTERS}]{{8,10}}$", "<hash>", value)
+            value = re.sub(rf"\b(web|db|agent)-[{_LETTERS}]{{8,10}}\b", r"\1-<hash>", value)
+            return re.sub(rf"-[{_LETTERS}]{{5}}\b", "-<name>", value)
+        case _:
+            return value
+
+
+async def test_both_write_the_same(tmp_path: Path) -> None:
+    real, own = await asyncio.gather(_with_real(tmp_path), _with_own())
+
+    assert own.keys() == real.keys()
+    for name, written in real.items():
+        assert own[name] == written, name
