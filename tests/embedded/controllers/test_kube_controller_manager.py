@@ -46,13 +46,13 @@ _OTHERS = frozenset(
 _LETTERS = "bcdfghjklmnpqrstvwxz0-9"
 
 
-def _job(code: int = 0, seconds: int = 1, **spec: Any) -> Json:
+def _job(code: int = 0, seconds: int = 1, policy: str = "Never", **spec: Any) -> Json:
     made = template()
     made["metadata"]["annotations"] = {
         "hollow.mooring.dev/exit-code": str(code),
         "hollow.mooring.dev/run-seconds": str(seconds),
     }
-    made["spec"]["restartPolicy"] = "Never"
+    made["spec"]["restartPolicy"] = policy
     return {"template": made, **spec}
 
 
@@ -72,6 +72,7 @@ WORKLOADS: tuple[tuple[str, str, Json], ...] = (
     ("jobs.batch", "plain", _job(completions=2, parallelism=2)),
     ("jobs.batch", "indexed", _indexed(3)),
     ("jobs.batch", "failing", _job(3, backoffLimit=0)),
+    ("jobs.batch", "restarted", _job(1, policy="OnFailure", backoffLimit=1)),
     ("jobs.batch", "late", _job(seconds=100, activeDeadlineSeconds=2)),
     ("jobs.batch", "suspended", _job(suspend=True)),
     ("jobs.batch", "ruled", _job(7, podFailurePolicy=_rules("FailJob", 7))),
