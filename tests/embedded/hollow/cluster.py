@@ -24,6 +24,11 @@ Json = dict[str, Any]
 _BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+def conditions(item: Json) -> dict[str, str]:
+    """What the conditions of an object say."""
+    return {each["type"]: each["status"] for each in item["status"]["conditions"]}
+
+
 class HollowCluster:
     """Objects and the kubelets that look after them; nothing happens unless time passes."""
 

@@ -6,15 +6,11 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.hollow.settings import COEXIST_GATE, EXIT_CODE, KUBELET, RUN_SECONDS
+from mooring.embedded.hollow.settings import COEXIST_GATE, EXIT_CODE, RUN_SECONDS
 from mooring.embedded.options import Write
-from tests.embedded.hollow.cluster import HollowCluster
+from tests.embedded.hollow.cluster import HollowCluster, conditions
 
 _EXCLUSIVE = "DaemonsetAndStaticPods"
-
-
-def _ready(pod: dict[str, Any]) -> dict[str, str]:
-    return {each["type"]: each["status"] for each in pod["status"]["conditions"]}
 
 
 def test_a_pod_waits_starts_runs_and_succeeds() -> None:
@@ -29,14 +25,14 @@ def test_a_pod_waits_starts_runs_and_succeeds() -> None:
     running = cluster.show("a")
     assert running["status"]["phase"] == "Running"
     assert running["status"]["containerStatuses"][0]["state"]["running"]
-    assert _ready(running)["Ready"] == "True"
+    assert conditions(running)["Ready"] == "True"
     assert running["status"]["podIP"]
     cluster.wait(4.8)
     assert cluster.phase("a") == "Running"
     cluster.wait(0.2)
     done = cluster.show("a")
     assert done["status"]["phase"] == "Succeeded"
-    assert _ready(done)["Ready"] == "False"
+    assert conditions(done)["Ready"] == "False"
     assert done["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
 
 
@@ -69,60 +65,6 @@ def test_how_pods_end(
 
     status = cluster.show("a")["status"]
     assert (status["phase"], status.get("reason", "")) == ends
-
-
-def _container(cluster: HollowCluster) -> tuple[str, int]:
-    """The state of a container, and how often it was restarted."""
-    (each,) = cluster.show("a")["status"]["containerStatuses"]
-    (state,) = each["state"]
-    return state, each["restartCount"]
-
-
-@pytest.mark.parametrize(
-    ("policy", "annotations"),
-    [
-        ("OnFailure", {EXIT_CODE: "1", RUN_SECONDS: "5"}),
-        ("Always", {EXIT_CODE: "1", RUN_SECONDS: "5"}),
-        ("Always", {RUN_SECONDS: "5"}),
-    ],
-)
-def test_containers_are_started_again_later_each_time(
-    policy: str, annotations: dict[str, str]
-) -> None:
-    cluster = HollowCluster()
-    cluster.node()
-    cluster.pod("a", restartPolicy=policy, metadata={"annotations": annotations})
-    cluster.wait(4)
-    assert _container(cluster) == ("running", 0)
-    cluster.wait(2)
-    assert _container(cluster) == ("running", 1)
-    for pause, restarts in ((10, 2), (20, 3), (40, 4)):
-        cluster.wait(5)
-        assert _container(cluster) == ("waiting", restarts - 1)
-        assert _ready(cluster.show("a"))["Ready"] == "False"
-        cluster.wait(pause - 2)
-        assert _container(cluster) == ("waiting", restarts - 1)
-        cluster.wait(2)
-        assert _container(cluster) == ("running", restarts)
-        assert _ready(cluster.show("a"))["Ready"] == "True"
-    (status,) = cluster.show("a")["status"]["containerStatuses"]
-    code = int(annotations.get(EXIT_CODE, "0"))
-    assert status["lastState"]["terminated"]["exitCode"] == code
-    assert cluster.phase("a") == "Running"
-
-
-def test_a_pod_that_waits_to_be_restarted_can_go() -> None:
-    cluster = HollowCluster()
-    cluster.node()
-    notes = {EXIT_CODE: "1", RUN_SECONDS: "5"}
-    cluster.pod("a", restartPolicy="Always", metadata={"annotations": notes})
-    cluster.wait(12)
-    assert _container(cluster)[0] == "waiting"
-
-    cluster.delete("a")
-    cluster.wait(2)
-
-    assert cluster.phase("a") == ""
 
 
 def test_init_containers_are_done_and_sidecars_run() -> None:
@@ -343,73 +285,3 @@ def test_a_pod_that_was_replaced_while_nobody_looked() -> None:
     assert cluster.phase("a") == "Pending"
     cluster.wait(50)
     assert cluster.phase("a") == "Running"
-
-
-def _stop_kubelet(cluster: HollowCluster, stopped: bool) -> None:
-    def change(node: dict[str, Any]) -> dict[str, Any]:
-        node["metadata"]["annotations"] = {KUBELET: "stopped"} if stopped else {}
-        return node
-
-    cluster.api.edit(cluster.api.kinds["nodes"], "", "n", change)
-    cluster.settle()
-
-
-def test_on_a_stopped_node_nothing_begins_ends_or_goes() -> None:
-    cluster = HollowCluster(run_seconds=10)
-    cluster.node()
-    cluster.pod("runs", restartPolicy="Never")
-    cluster.pod("deleted")
-    _stop_kubelet(cluster, True)
-    cluster.pod("late")
-    cluster.delete("deleted")
-    cluster.wait(100)
-    assert [cluster.phase(name) for name in ("runs", "deleted", "late")] == [
-        "Running",
-        "Running",
-        "Pending",
-    ]
-
-    _stop_kubelet(cluster, False)
-    cluster.wait(2)
-    # What ran has run on meanwhile, to its end.
-    assert [cluster.phase(name) for name in ("runs", "deleted", "late")] == [
-        "Succeeded",
-        "",
-        "Running",
-    ]
-
-
-def _give_up(cluster: HollowCluster, name: str) -> None:
-    pod = cluster.show(name)
-    for each in pod["status"]["conditions"]:
-        if each["type"] == "Ready":
-            each["status"] = "False"
-    cluster.api.update_status(cluster.api.kinds["pods"], "default", name, pod, Write())
-
-
-def test_pods_of_a_node_that_comes_back_are_ready_again() -> None:
-    cluster = HollowCluster()
-    cluster.node()
-    cluster.pod("a")
-    _stop_kubelet(cluster, True)
-    _give_up(cluster, "a")
-
-    _stop_kubelet(cluster, False)
-
-    assert _ready(cluster.show("a"))["Ready"] == "True"
-
-
-def test_pods_of_a_node_that_was_given_up_too_early_are_ready_again() -> None:
-    cluster = HollowCluster()
-    cluster.node()
-    cluster.pod("a")
-    _give_up(cluster, "a")
-    cluster.settle()
-    assert _ready(cluster.show("a"))["Ready"] == "False"
-    node = cluster.listed("nodes")[0]
-    for each in node["status"]["conditions"]:
-        each["status"] = "Unknown"
-    cluster.api.edit(cluster.api.kinds["nodes"], "", "n", lambda _: node)
-    cluster.settle()
-
-    assert _ready(cluster.show("a"))["Ready"] == "True"

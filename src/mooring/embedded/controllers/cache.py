@@ -11,7 +11,8 @@ from mooring.embedded.errors import Refused
 from mooring.embedded.kinds import Kind
 from mooring.embedded.tables import Change
 
-from .items import Item, NodeItem, PodItem, StorageItem, item_of
+from .items import Item, NodeItem, PodItem, StorageItem
+from .reading import item_of
 
 PODS, NODES = "pods", "nodes"
 CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"

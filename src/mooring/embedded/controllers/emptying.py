@@ -12,7 +12,7 @@ from mooring.embedded.tables import Entry
 
 from .cache import Seen
 from .controller import EVERY_KIND, Concerns, Controller
-from .items import item_of
+from .reading import item_of
 from .replica_sets import ROUND
 
 NAMESPACES = "namespaces"
