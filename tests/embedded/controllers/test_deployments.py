@@ -50,6 +50,8 @@ async def test_a_deployment_comes_up_and_says_so(cluster: Play) -> None:
 
     assert len(cluster.pods()) == 3
     (made,) = cluster.objects("replicasets.apps")
+    # It has its size from the start.
+    assert made["metadata"]["generation"] == 1
     label = made["metadata"]["labels"]["pod-template-hash"]
     assert made["metadata"]["name"] == f"web-{label}"
     assert made["spec"]["selector"]["matchLabels"] == {"app": "web", "pod-template-hash": label}
