@@ -47,8 +47,8 @@ async def test_it_stops_in_the_middle(tmp_path: Path) -> None:
     process = await _demo(tmp_path, "--pace=60")
     assert process.stdout is not None
     async with asyncio.timeout(_PATIENCE_SECONDS):
-        while b"1/7" not in await process.stdout.readline():
-            pass
+        while not (line := await process.stdout.readline()).startswith(b"1/7"):
+            assert line, "it has ended"
         process.send_signal(signal.SIGINT)
         _, err = await process.communicate()
 

@@ -94,7 +94,7 @@ CASES = {
     ),
     "exclusive: all is well": Case(exclusive.play, MPI),
     "exclusive: a node has no agent": Case(
-        exclusive.play, {**MPI, "agent.yaml": AGENTS[1:]}, "on every node", "8 of 9 nodes"
+        exclusive.play, {**MPI, "agent.yaml": AGENTS[1:]}, "every node has", "8 of 9 nodes"
     ),
     "exclusive: two ranks share a node": Case(
         exclusive.play,

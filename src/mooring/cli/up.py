@@ -63,7 +63,7 @@ def up(  # noqa: PLR0913 - one for each flag
     from .cluster_file import read_cluster
     from .scheduler import Deciding
     from .up_demo import run_demo
-    from .up_running import Plain, Running, run
+    from .up_running import Plain, Plan, run
 
     if demo:
         nodes, config = str(CLUSTER), SCHEDULER
@@ -87,11 +87,11 @@ def up(  # noqa: PLR0913 - one for each flag
         reach=Reach.NONE if no_scheduler else Reach(scheduler.value),
         kubeconfig=kubeconfig,
     )
-    running = Running(settings, chosen, observations)
+    plan = Plan(settings, chosen, observations)
     if demo:
-        run_demo(running, once=once, browser=not no_browser, pace=pace)
+        run_demo(plan, once=once, browser=not no_browser, pace=pace)
     else:
-        run(running, Plain(for_seconds))
+        run(plan, Plain(for_seconds))
 
 
 def _refuse_conflicts(context: typer.Context, demo: bool) -> None:

@@ -13,7 +13,7 @@ from mooring.demo import MANIFESTS, BrokenPromise, tell
 from .browsing import browse
 from .telling import Terminal
 from .text import plain
-from .up_running import Running, metrics, run, whereabouts
+from .up_running import Plan, metrics, run, whereabouts
 
 # Time to read a step of the story: about a minute for all of them.
 _PACE_SECONDS = 3.0
@@ -22,13 +22,13 @@ _PACE_SECONDS = 3.0
 _UNTOLD = 1
 
 
-def run_demo(running: Running, *, once: bool, browser: bool, pace: float | None) -> None:
+def run_demo(plan: Plan, *, once: bool, browser: bool, pace: float | None) -> None:
     """Runs a cluster with the story; a broken promise ends both."""
     if pace is None:
         pace = 0.0 if once else _PACE_SECONDS
-    demo = _Demo(running, once=once, browser=browser, pace=pace)
+    demo = _Demo(plan, once=once, browser=browser, pace=pace)
     try:
-        run(running, demo)
+        run(plan, demo)
     except BrokenPromise as broken:
         print(
             "The demo ends here, because a promise was broken.\n"
@@ -45,8 +45,8 @@ def run_demo(running: Running, *, once: bool, browser: bool, pace: float | None)
 class _Demo:
     """Tells the story once the cluster is ready."""
 
-    def __init__(self, running: Running, *, once: bool, browser: bool, pace: float) -> None:
-        self._running = running
+    def __init__(self, plan: Plan, *, once: bool, browser: bool, pace: float) -> None:
+        self._plan = plan
         self._once = once
         self._browser = browser
         self._pace = pace
@@ -56,8 +56,8 @@ class _Demo:
         print(_opening(cluster), flush=True)
         if self._browser and browse(cluster.page):
             print("It opens in your browser.", flush=True)
-        running = self._running
-        await tell(cluster.kubeconfig, running.engine, running.observations, Terminal(), self._pace)
+        plan = self._plan
+        await tell(cluster.kubeconfig, plan.engine, plan.observations, Terminal(), self._pace)
         self.is_told = True
         if self._once:
             print("\nEvery promise was kept.", flush=True)
@@ -69,7 +69,7 @@ class _Demo:
 def _opening(cluster: Ready) -> str:
     return f"""{whereabouts(cluster)}
 
-The story does what its commands say. To look around meanwhile, in another terminal:
+It does what its commands say. Meanwhile, look around in another terminal:
 {_way_there(cluster)}
   kubectl get pods -o wide --watch"""
 

@@ -22,7 +22,7 @@ _BEARER = "kubectl config view --raw -o jsonpath='Authorization: Bearer {.users[
 
 
 @dataclass(frozen=True)
-class Running:
+class Plan:
     """A cluster that is to run, and its scheduler."""
 
     settings: UpSettings
@@ -36,7 +36,7 @@ class Then(Protocol):
     async def __call__(self, cluster: Ready, stopping: asyncio.Event) -> None: ...
 
 
-def run(running: Running, then: Then) -> None:
+def run(plan: Plan, then: Then) -> None:
     """Runs a cluster until it is stopped by a signal, or by what is done beside it."""
 
     async def main() -> None:
@@ -47,7 +47,7 @@ def run(running: Running, then: Then) -> None:
         async def ready(cluster: Ready) -> None:
             await then(cluster, stopping)
 
-        await up(running.settings, running.engine, running.observations, ready, stopping)
+        await up(plan.settings, plan.engine, plan.observations, ready, stopping)
 
     uvloop.run(main())
 

@@ -32,7 +32,7 @@ async def _ranks(stage: Stage) -> set[str]:
     await stage.client.apply("agent.yaml")
     await stage.client.apply("mpi.yaml")
     await stage.until(
-        "an agent runs on every node",
+        "every node has an agent",
         lambda: len({pod.node for pod in stage.pods.placed("agent")}) == count,
         lambda: f"{len(stage.pods.placed('agent'))} of {count} nodes have one",
     )
