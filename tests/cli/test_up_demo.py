@@ -14,7 +14,7 @@ from mooring.demo import Stage, story
 from tests.cli.invoking import Mooring
 
 # A busy machine takes its time; what hangs is noticed.
-_PATIENCE_SECONDS = 120
+_PATIENCE_SECONDS = 600
 
 
 async def _demo(folder: Path, *flags: str) -> asyncio.subprocess.Process:
