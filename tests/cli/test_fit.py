@@ -56,6 +56,8 @@ def test_a_drain_and_more_nodes_are_compared(mooring: Mooring, write: Any) -> No
         "as it is       6     50       11     39",
         "what if       26     51       51      0",
     ]
+    kinds = result.out.partition("KIND OF NODE")[2].splitlines()
+    assert kinds[1].split() == ["4", "cpu,", "8Gi", "memory", "20", "20", "46"]
 
 
 def test_a_drain_alone_tells_where_its_pods_go(mooring: Mooring) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.engine import Engine
-from mooring.engine.fit import Question, RunsOut, Scene, UnknownNode, compare, fit
+from mooring.engine.fit import KindShare, Question, RunsOut, Scene, UnknownNode, compare, fit
 from mooring.objects.decode import Object
 from mooring.objects.pod import Pod
 from tests.builders import node, pod
@@ -33,6 +33,25 @@ def test_copies_fill_what_there_is() -> None:
     ]
     assert outcome.why is not None
     assert outcome.why.pod == "default/copy-6"
+
+
+def test_nodes_are_also_told_by_kind() -> None:
+    large = {"node.kubernetes.io/instance-type": "large"}
+    scene = Scene.of(
+        [
+            node("a", cpu=2, labels=large),
+            node("b", cpu=2, memory="9Gi", labels=large),
+            node("c", cpu=1, memory="1536Mi"),
+            node("d", cpu="100m"),
+        ]
+    )
+
+    outcome = fit(engine(), scene, Question(pod("copy", cpu=1), 5))
+
+    assert outcome.kinds == (
+        KindShare("large", node_count=2, used=2, count=4),
+        KindShare("1 cpu, 1536Mi memory", node_count=1, used=1, count=1),
+    )
 
 
 def test_what_runs_out_is_told_of_nodes_that_had_it() -> None:

@@ -51,6 +51,7 @@ def _parts(fit: Fit) -> Iterator[RenderableType]:
         rows = [(each.node, str(each.count)) for each in fit.nodes]
         yield table(("NODE", "PODS"), rows[:_MOST_ROWS], numbers_from=1)
         yield from _more(len(rows))
+    yield from _kinds(fit)
     if fit.runs_out:
         yield ""
         out = [
@@ -58,6 +59,17 @@ def _parts(fit: Fit) -> Iterator[RenderableType]:
         ]
         yield table(("RUNS OUT", "NODES", "SUCH AS"), out)
     yield from _left(fit)
+
+
+def _kinds(fit: Fit) -> Iterator[RenderableType]:
+    """The nodes by kind, where there are too many to be told by name."""
+    if len(fit.nodes) > _MOST_ROWS:
+        rows = [
+            (each.kind, str(each.node_count), str(each.used), str(each.count)) for each in fit.kinds
+        ]
+        yield ""
+        yield table(("KIND OF NODE", "NODES", "USED", "PODS"), rows[:_MOST_ROWS], numbers_from=1)
+        yield from _more(len(rows))
 
 
 def _left(fit: Fit) -> Iterator[RenderableType]:

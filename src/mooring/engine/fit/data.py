@@ -12,6 +12,16 @@ class NodeShare(Told, frozen=True):
     count: int
 
 
+class KindShare(Told, frozen=True):
+    """How many of the pods like nodes take: by their instance type, else by what they have."""
+
+    kind: str
+    node_count: int
+    #: How many of the nodes take some.
+    used: int
+    count: int
+
+
 class Left(Told, frozen=True):
     """Pods that find no node, all for the same reason."""
 
@@ -43,6 +53,7 @@ class Fit(Told, frozen=True):
     asked: int
     placed: int
     nodes: tuple[NodeShare, ...] = ()
+    kinds: tuple[KindShare, ...] = ()
     left: tuple[Left, ...] = ()
     #: Only for copies of one pod: they all want the same.
     runs_out: tuple[RunsOut, ...] = ()

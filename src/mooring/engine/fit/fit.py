@@ -22,6 +22,7 @@ from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 
 from .data import Comparison, Fit, Left, Move, NodeShare, RunsOut
+from .kinds import by_kind
 from .scene import Scene, UnknownNode
 
 __all__ = ["Question", "UnknownNode", "compare", "fit"]
@@ -131,6 +132,7 @@ class _Run:
             asked=len(self.places),
             placed=sum(counts.values()),
             nodes=tuple(NodeShare(name, count) for name, count in counts.most_common()),
+            kinds=by_kind(self.engine.cluster.nodes, counts),
             left=tuple(sorted(left, key=lambda each: -each.count)),
             runs_out=self._runs_out(question.template, first),
             moves=tuple(
