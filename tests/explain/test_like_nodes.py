@@ -125,9 +125,10 @@ def test_two_plugins_that_say_the_same_are_told_once() -> None:
     both = node("both", spec={"taints": [CORDONED], "unschedulable": True})
     other = node("other", spec={"taints": [CORDONED, DEDICATED], "unschedulable": True})
 
-    remedies = [remedy for _, remedy, _ in told(pod(), both, other)]
-
-    assert len(remedies) == len(set(remedies))
+    assert [(remedy, names) for _, remedy, names in told(pod(), both, other)] == [
+        ("both were uncordoned", {"both"}),
+        ("other were uncordoned and it tolerated dedicated=ml:NoSchedule", {"other"}),
+    ]
 
 
 def test_four_changes_at_once_are_no_near_miss() -> None:

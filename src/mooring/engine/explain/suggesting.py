@@ -6,14 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
+import msgspec
 import numpy as np
 
 from mooring.framework.advice import MOST_EDITS, Advice
-from mooring.framework.edits import AnyEdit, LowerRequest
+from mooring.framework.edits import AnyEdit, LowerRequest, RecoverNodes, Uncordon
 
 from .advisors import advised
 from .case import NO_ROWS, Case, RowNumbers
 from .data import Suggestion
+
+replace = msgspec.structs.replace
 
 # Of nodes that two plugins reject, the largest groups, and of each the most promising pairs.
 _MOST_PAIRS = 4
@@ -136,15 +139,23 @@ def suggestion(
     case: Case, plugins: tuple[str, ...], advice: Advice, helped: RowNumbers
 ) -> Suggestion:
     """Advice as it is told: what would help, where it does."""
-    helps = bool(len(helped))
+    names = tuple(case.actual.names(helped.tolist()))
+    edits = tuple(_limited(edit, frozenset(names)) for edit in advice.edits) if names else ()
     return Suggestion(
         kind=advice.kind,
         plugins=plugins,
         problem=advice.problem,
-        remedy=" and ".join(edit.told for edit in advice.edits) if helps else "",
-        effect="fits" if helps else "none",
-        edits=advice.edits if helps else (),
-        count=len(helped),
-        nodes=tuple(case.actual.names(helped.tolist())),
+        remedy=" and ".join(edit.told for edit in edits),
+        effect="fits" if names else "none",
+        edits=edits,
+        count=len(names),
+        nodes=names,
         blockers=advice.blockers,
     )
+
+
+def _limited(edit: AnyEdit, names: frozenset[str]) -> AnyEdit:
+    """The edit, of no more nodes than it helps."""
+    if isinstance(edit, Uncordon | RecoverNodes):
+        return replace(edit, nodes=tuple(name for name in edit.nodes if name in names))
+    return edit
