@@ -35,6 +35,12 @@ def test_copies_fill_what_there_is() -> None:
     assert outcome.why.pod == "default/copy-6"
 
 
+def test_a_drain_of_an_empty_node_places_nobody() -> None:
+    scene = Scene.of([node("a"), node("b"), pod("waits", cpu=1)])
+
+    assert fit(engine(), scene.drained(["a"]), Question()).asked == 0
+
+
 def test_nodes_are_also_told_by_kind() -> None:
     large = {"node.kubernetes.io/instance-type": "large"}
     scene = Scene.of(

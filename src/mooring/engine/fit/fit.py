@@ -40,7 +40,7 @@ class Question:
         yield from (pod for pod, _ in scene.leaving)
         if self.template is not None:
             yield from (_copy(self.template, number) for number in range(1, self.count + 1))
-        elif not scene.leaving:
+        else:
             yield from sorted(scene.waiting, key=lambda pod: (-pod.priority, pod.created or 0.0))
 
 

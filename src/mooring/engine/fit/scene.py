@@ -42,7 +42,10 @@ class Scene:
         )
 
     def drained(self, names: Iterable[str]) -> Scene:
-        """The same with nodes cordoned, and what a drain evicts on its way elsewhere."""
+        """The same with nodes cordoned, and what a drain evicts on its way elsewhere.
+
+        Whoever waited before is not part of the question any more.
+        """
         gone = set(names)
         missing = gone - {node.name for node in self.nodes}
         if missing:
@@ -55,6 +58,7 @@ class Scene:
             self,
             nodes=tuple(_cordoned(node) if node.name in gone else node for node in self.nodes),
             running=tuple(pod for pod in self.running if pod.uid not in moving),
+            waiting=(),
             leaving=tuple(
                 (msgspec.structs.replace(pod, node_name=""), pod.node_name) for pod in away
             ),
