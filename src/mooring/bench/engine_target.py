@@ -87,18 +87,20 @@ class EngineTarget:
 
     def create(self, manifests: Iterable[Manifest]) -> list[str]:
         with self.stopwatch.paused():
-            made = [self._made(raw) for raw in manifests]
-        now = self.now
-        uids = []
-        for item in made:
-            if isinstance(item, Pod):
-                uids.append(item.uid)
-                if self.collector is not None and self.collector.counts(
-                    self.ledger.entries[item.uid]
-                ):
-                    self.collector.handed_over()
-            self.engine.handle(Applied(item), now)
-        return uids
+            items = [self._made(raw) for raw in manifests]
+            first = next((item for item in items if self._counts(item)), None)
+        now, handle = self.now, self.engine.handle
+        for item in items:
+            if item is first and self.collector is not None:
+                self.collector.handed_over()
+            handle(Applied(item), now)
+        return [item.uid for item in items if isinstance(item, Pod)]
+
+    def _counts(self, item: Object) -> bool:
+        """Whether it is a pod that is measured."""
+        if self.collector is None or not isinstance(item, Pod):
+            return False
+        return self.collector.counts(self.ledger.entries[item.uid])
 
     def _made(self, raw: Manifest) -> Object:
         item = self._store.add(raw)

@@ -15,6 +15,9 @@ class LabelKeys:
         #: Grows whenever a key comes into use or falls out of it.
         self.version = 0
 
+    def __bool__(self) -> bool:
+        return bool(self._uses)
+
     def __contains__(self, key: str) -> bool:
         return key in self._uses
 

@@ -204,9 +204,9 @@ class Nodes:
 
     def labels_that_matter(self, pod: Pod) -> tuple[tuple[str, str], ...]:
         """The labels of a pod that a selector in use, or one of its own, reads."""
-        if not pod.labels:
-            return ()
         keys, own = self._state.label_keys, pod.spec.own_label_keys
+        if not pod.labels or not (own or keys):
+            return ()
         return tuple(
             sorted(label for label in pod.labels.items() if label[0] in keys or label[0] in own)
         )

@@ -8,7 +8,7 @@ from mooring.framework.plugin import ClaimWrite, VolumeWrite
 from mooring.objects.pod import Pod
 
 
-class PodRef(msgspec.Struct, frozen=True):
+class PodRef(msgspec.Struct, frozen=True, gc=False):
     """Which pod is meant: the uid tells it from another of the same name."""
 
     namespace: str
@@ -20,7 +20,7 @@ class PodRef(msgspec.Struct, frozen=True):
         return PodRef(pod.namespace, pod.name, pod.uid)
 
 
-class _Action(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="do"):
+class _Action(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="do", gc=False):
     """An action; `do` names it in JSON."""
 
 

@@ -17,7 +17,7 @@ from mooring.objects.pod import Pod
 _ALWAYS_LOOK_AT = 100
 
 
-class Found(msgspec.Struct, frozen=True):
+class Found(msgspec.Struct, frozen=True, gc=False):
     """A node was found. `scored` is None where there was nothing to choose."""
 
     row: int
@@ -30,7 +30,7 @@ class Found(msgspec.Struct, frozen=True):
     tried_first: Filtered | None = None
 
 
-class Window(msgspec.Struct, frozen=True):
+class Window(msgspec.Struct, frozen=True, gc=False):
     """Where the search for feasible nodes starts, and how many of them are enough."""
 
     start: int = 0

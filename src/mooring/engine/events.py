@@ -7,39 +7,39 @@ import msgspec
 from mooring.objects.decode import Object
 
 
-class Applied(msgspec.Struct, frozen=True):
+class Applied(msgspec.Struct, frozen=True, gc=False):
     """An object exists in this form now: new or changed."""
 
     object: Object
 
 
-class Removed(msgspec.Struct, frozen=True):
+class Removed(msgspec.Struct, frozen=True, gc=False):
     """An object is gone. Its last known form comes along."""
 
     object: Object
 
 
-class Bound(msgspec.Struct, frozen=True):
+class Bound(msgspec.Struct, frozen=True, gc=False):
     """A BindPod action succeeded."""
 
     uid: str
 
 
-class BindingFailed(msgspec.Struct, frozen=True):
+class BindingFailed(msgspec.Struct, frozen=True, gc=False):
     """A BindPod action failed; the pod will be tried again."""
 
     uid: str
     message: str
 
 
-class Permitted(msgspec.Struct, frozen=True):
+class Permitted(msgspec.Struct, frozen=True, gc=False):
     """A plugin that let a pod wait now lets it go on."""
 
     uid: str
     plugin: str
 
 
-class PermitRefused(msgspec.Struct, frozen=True):
+class PermitRefused(msgspec.Struct, frozen=True, gc=False):
     """A plugin that let a pod wait refuses it."""
 
     uid: str
@@ -47,14 +47,14 @@ class PermitRefused(msgspec.Struct, frozen=True):
     message: str
 
 
-class Evicted(msgspec.Struct, frozen=True):
+class Evicted(msgspec.Struct, frozen=True, gc=False):
     """An EvictPod action succeeded: the victim's deletion was asked for."""
 
     uid: str
     preemptor_uid: str
 
 
-class EvictionFailed(msgspec.Struct, frozen=True):
+class EvictionFailed(msgspec.Struct, frozen=True, gc=False):
     """An EvictPod action failed."""
 
     uid: str

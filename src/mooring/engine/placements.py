@@ -36,7 +36,7 @@ _LONGEST_PERMIT_WAIT = 15 * 60.0
 _STATUSES = {UNSCHEDULABLE: Code.UNSCHEDULABLE.value, SCHEDULER_ERROR: ERROR}
 
 
-class Placement(msgspec.Struct, eq=False):
+class Placement(msgspec.Struct, eq=False, gc=False):
     """A pod on its way to a node."""
 
     queued: QueuedPod

@@ -296,8 +296,12 @@ class Held(msgspec.Struct, frozen=True):
     nonzero_memory_bytes: int
 
 
-class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True, weakref=True):
-    """A pod. `node_name` is where it runs or was asked to run; `spec` is its template."""
+class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A pod. `node_name` is where it runs or was asked to run; `spec` is its template.
+
+    There are very many of them, and nothing that a pod holds leads back to it: so the garbage
+    collector need not look at them.
+    """
 
     namespace: str
     name: str
@@ -350,7 +354,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True, weakref=True):
         """Whether it takes room on a node, or room is kept for it there."""
         return bool(self.node_name or self.nominated_node_name)
 
-    @cached_property
+    @property
     def started(self) -> float | None:
         """When it started to run, in seconds since the epoch."""
         return seconds(self.status.start_time)

@@ -43,7 +43,7 @@ PARKED = frozenset({Place.UNSCHEDULABLE, Place.GATED})
 NEVER_FAILED = -1
 
 
-class QueuedPod(msgspec.Struct, eq=False):
+class QueuedPod(msgspec.Struct, eq=False, gc=False):
     """A pod in the queue or in flight; only the queue changes it."""
 
     pod: Pod
