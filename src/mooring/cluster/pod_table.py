@@ -95,11 +95,13 @@ class PodTable:
         slots = np.flatnonzero((places >= 0) & (self._priorities[:used] < priority))
         keys = self._order[slots], self._starts[slots], -self._priorities[slots], places[slots]
         slots = slots[np.lexsort(keys)]
-        found, begins, counts = np.unique(places[slots], return_index=True, return_counts=True)
+        # The places are in order already: a row begins wherever the next one differs.
+        sorted_places = places[slots]
+        begins = np.flatnonzero(np.diff(sorted_places, prepend=-1))
         return LesserPods(
-            rows[found],
-            begins.astype(np.intp),
-            counts.astype(np.intp),
+            rows[sorted_places[begins]],
+            begins,
+            np.diff(begins, append=len(slots)),
             slots,
             self._priorities[slots],
             self._starts[slots],

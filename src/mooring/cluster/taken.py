@@ -53,7 +53,8 @@ class Taken:
 
     def at(self, places: NDArray[np.intp]) -> Taken:
         """What is taken at some places."""
-        return Taken(self.requests[:, places], self.coexisting[:, places])
+        # `take` is three times as fast as an index.
+        return Taken(self.requests.take(places, axis=1), self.coexisting.take(places, axis=1))
 
     def summed(self, begins: NDArray[np.intp]) -> Taken:
         """Sums of the places from each beginning to the next."""

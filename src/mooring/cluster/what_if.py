@@ -52,7 +52,7 @@ class WhatIf(Nodes):
 
         That is what filters count of pods; what these count for in scoring stays as it is.
         """
-        self.requested[:, rows] += taken.requests
+        self.requested[:, rows] = self.requested.take(rows, axis=1) + taken.requests
         self._own_coexistence()
         self.exclusive_pods[rows] += taken.exclusive
         self.ordinary_pods[rows] += taken.ordinary

@@ -97,8 +97,9 @@ class DefaultPreemption(PostFilter):
         """The rows where evicting might help, from a place that differs from pod to pod."""
         if failed.filtered is None:
             return np.zeros(0, np.intp)
-        rows = failed.filtered.helpable_rows()
-        rows = rows[np.argsort(nodes.ranks[rows], kind="stable")]
+        helpable = np.zeros(len(nodes.alive), np.bool_)
+        helpable[failed.filtered.helpable_rows()] = True
+        rows = nodes.order[helpable[nodes.order]]
         if not len(rows):
             return rows
         return np.roll(rows, -(crc32(f"{pod.uid}/{failed.attempt}".encode()) % len(rows)))

@@ -203,8 +203,10 @@ class CountsDryRun:
             rows = self._lesser.rows[places]
             self._what_if.shift(rows, self._lesser.taken.at(pods))
             spared = self._fits(rows, crowd)
-            gone[pods[~spared]] = True
-            self._what_if.shift(rows[~spared], -self._lesser.taken.at(pods[~spared]))
+            refused = np.flatnonzero(~spared)
+            gone[pods[refused]] = True
+            if len(refused):
+                self._what_if.shift(rows[refused], -self._lesser.taken.at(pods[refused]))
         return gone
 
     def _crowd(self) -> Taken | None:
