@@ -114,10 +114,13 @@ def _exceeded(driver: str, volumes: tuple[VolumeKey, ...], nodes: Nodes, rows: R
     limits = nodes.csi_nodes.limits(driver)
     if limits is None:
         return nodes.nothing(rows)
-    new = np.full(len(nodes.alive), len(volumes), np.int64)
-    for volume in volumes:
-        # What a pod there uses already needs no place. An attachment alone does not spare one.
-        new[list(nodes.volume_use.volumes.of(volume))] -= 1
     attached = nodes.volume_use.attached(driver)
-    after = new[rows] if attached is None else new[rows] + attached[rows]
-    return (new[rows] > 0) & (after > limits[rows])
+    room = limits[rows] if attached is None else limits[rows] - attached[rows]
+    users = [nodes.volume_use.volumes.of(volume) for volume in volumes]
+    if not any(users):
+        return room < len(volumes)
+    new = np.full(len(nodes.alive), len(volumes), np.int64)
+    for rows_of_one in users:
+        # What a pod there uses already needs no place. An attachment alone does not spare one.
+        new[list(rows_of_one)] -= 1
+    return (new[rows] > 0) & (new[rows] > room)
