@@ -347,6 +347,14 @@ def test_schedulers_share_the_plot_of_a_workload(tmp_path: Path) -> None:
     assert text.count('id="') == text.count("<h2 id=") == 1
 
 
+def test_further_runs_are_drawn_over_time_only(tmp_path: Path) -> None:
+    result = Runs()(job(tmp_path, case(NODES, MEASURED)))
+    text = page([result, result, result], [], {})
+    assert text.count("<polyline") == 3
+    assert text.count("<svg") == 2
+    assert ">namespace-1, run 3</li>" in text
+
+
 def test_the_page_tells_why_there_is_no_figure(tmp_path: Path) -> None:
     missing = case({"opcode": "createPodGroups", "namespace": "n", "templatePath": "x"}, MEASURED)
     slow = case(NODES, MEASURED, workloads=[{"name": "Only", "threshold": 1e12}])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
+from .collector import Measured
 from .figures import HEADERS, cells
 from .growth import Growth
 from .page_plots import colours, growth_plot, histogram, over_time
@@ -121,19 +123,28 @@ def _sections(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _plots(name: str, runs: Sequence[Result]) -> Iterator[str]:
-    drawn = [
-        (result.by or measured.name, measured)
-        for result in runs
-        for measured in result.measured
-        if len(measured.placements) > 1
-    ]
+    drawn: dict[str, Measured] = {}
+    again: Counter[str] = Counter()
+    for told, measured in _drawn(runs):
+        again[told] += 1
+        drawn[f"{told}, run {again[told]}" if again[told] > 1 else told] = measured
     if drawn:
-        svg = over_time(name, [measured.placements for _, measured in drawn])
-        yield _figure(svg, "Throughput over time", [told for told, _ in drawn])
-    for told, measured in drawn:
-        if measured.decisions:
-            who = f": {told}" if len(drawn) > 1 else ""
-            yield _figure(histogram(f"{name}{who}", measured), f"Latency of decisions{who}")
+        svg = over_time(name, [measured.placements for measured in drawn.values()])
+        yield _figure(svg, "Throughput over time", list(drawn))
+    # Decisions of further runs are much the same.
+    for told in again:
+        if drawn[told].decisions:
+            who = f": {told}" if len(again) > 1 else ""
+            yield _figure(histogram(f"{name}{who}", drawn[told]), f"Latency of decisions{who}")
+
+
+def _drawn(runs: Sequence[Result]) -> Iterator[tuple[str, Measured]]:
+    """What can be drawn over time, each with who or what was measured."""
+    for result in runs:
+        for measured in result.measured:
+            if len(measured.placements) > 1:
+                what = measured.name if len(result.measured) > 1 or not result.by else ""
+                yield ", ".join(filter(None, (result.by, what))), measured
 
 
 def _figure(svg: str, caption: str, legend: Sequence[str] = ()) -> str:
