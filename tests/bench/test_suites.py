@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest
 
 from mooring.bench.cases import Job, read, wanted
 from mooring.bench.run import Outcome, run
+from mooring.cli.bench_choice import chosen
 from mooring.cli.bench_targets import engine_targets
 
 ROOT = Path(__file__).parents[2]
@@ -44,3 +46,21 @@ def test_their_workloads_place_every_pod_or_tell_what_is_missing(job: Job) -> No
         assert result.why in NEEDED
     else:
         assert (result.outcome, result.why) == (Outcome.MEASURED, "")
+
+
+@pytest.mark.skipif(not THEIRS.is_dir(), reason="no checkout of scheduler_perf")
+def test_the_documented_comparison_is_of_five_workloads() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    _, _, command = page.partition("### Beside kube-scheduler")
+    options = shlex.split(command[command.index("    mooring bench") :].partition("\n\n")[0])
+    pattern = options[options.index("--filter") + 1]
+    labels = options[options.index("--labels") + 1]
+
+    assert [job.name for job in chosen(THEIRS, pattern, labels)] == [
+        "SchedulingPodAntiAffinity/5000Nodes_2000Pods",
+        "SchedulingNodeAffinity/5000Nodes_10000Pods",
+        "SchedulingBasic/5000Nodes_10000Pods",
+        "TopologySpreading/5000Nodes_5000Pods",
+        "PreferredTopologySpreading/5000Nodes_5000Pods",
+    ]
+    assert options.count("--scheduler") == 2
