@@ -84,8 +84,7 @@ class Executor:
     def _create_any(self, operation: CreateAny, index: int) -> None:
         self._check_scope(operation)
         self._ensure(operation.namespace)
-        for number in range(operation.count):
-            self._target.create([self._any(operation, number)])
+        self._target.create(self._any(operation, number) for number in range(operation.count))
 
     def _update_any(self, operation: UpdateAny, index: int) -> None:
         self._check_scope(operation)
