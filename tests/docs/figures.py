@@ -9,6 +9,7 @@ from pathlib import Path
 from mooring.bench.data_items import (
     ATTEMPTS,
     DECISIONS,
+    PROCESS_PROCESSOR,
     PROCESSOR,
     THROUGHPUT,
     DataItem,
@@ -78,14 +79,23 @@ def comparison_table(folder: Path = COMPARED) -> str:
         return ""
     results = read(folder / "results.json")
     schedulers = list(dict.fromkeys(item.scheduler for item in results.data_items))
-    lines = [_BESIDE, "", row("pods/s", *schedulers), row("---", *["---:"] * len(schedulers))]
+    lines = [
+        *(_BESIDE, ""),
+        row("pods/s (CPU per pod)", *schedulers),
+        row("---", *["---:"] * len(schedulers)),
+    ]
     for workload in _workloads(results.data_items):
-        rates = {item.scheduler: item for item in _of(results.data_items, workload, THROUGHPUT)}
-        cells = (
-            f"{rates[each].data['Average']:,.0f}" if each in rates else "-" for each in schedulers
-        )
-        lines.append(row(workload, *cells))
+        lines.append(row(workload, *(_side(results, workload, each) for each in schedulers)))
     return "\n".join((*lines, "", *_provenance(results), ""))
+
+
+def _side(results: DataItems, workload: str, scheduler: str) -> str:
+    items = [item for item in results.data_items if item.scheduler == scheduler]
+    rates = _of(items, workload, THROUGHPUT)
+    if not rates:
+        return "-"
+    (micros,) = _of(items, workload, PROCESS_PROCESSOR)
+    return f"{rates[0].data['Average']:,.0f} ({micros.data['Average'] / 1000:.1f} ms)"
 
 
 def _figures(items: Iterable[DataItem], workload: str) -> Iterator[str]:
