@@ -15,10 +15,12 @@ _BLANK = re.compile(r"[ \t\n\r]*")
 def documents(text: str, file: str) -> Iterator[tuple[Place, Any]]:
     """The values that are written one after the other."""
     at, number = _blank_to(text, 0), 0
+    # Looked for once, not for every value: a file may have very many.
+    has_surrogates = "\\ud" in text or "\\uD" in text
     while at < len(text):
         number += 1
         place = Place(file, number)
-        value, at = _value(text, at, place)
+        value, at = _value(text, at, place, has_surrogates)
         yield place, value
         at = _blank_to(text, at)
 
@@ -28,10 +30,10 @@ def _blank_to(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _value(text: str, at: int, place: Place) -> tuple[Any, int]:
+def _value(text: str, at: int, place: Place, has_surrogates: bool) -> tuple[Any, int]:
     try:
         value, end = _DECODER.raw_decode(text, at)
-        if "\\ud" in text or "\\uD" in text:
+        if has_surrogates:
             # Half of a surrogate pair is no character: it could neither be compared nor printed.
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
