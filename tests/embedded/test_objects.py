@@ -140,6 +140,33 @@ async def test_what_a_deletion_is_answered_with(
             False,
         ),
         (
+            "/apis/networking.k8s.io/v1/namespaces/default/ingresses",
+            {},
+            "status",
+            {"loadBalancer": {}},
+        ),
+        (
+            "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
+            {"spec": {"podSelector": {}, "egress": [{}]}},
+            "spec.policyTypes",
+            ["Ingress", "Egress"],
+        ),
+        (
+            "/apis/batch/v1/namespaces/default/cronjobs",
+            {
+                "spec": {
+                    "schedule": "@daily",
+                    "jobTemplate": {
+                        "spec": {
+                            "template": {"spec": {**pod("")["spec"], "restartPolicy": "Never"}}
+                        }
+                    },
+                }
+            },
+            "spec.jobTemplate.spec.template.metadata",
+            {},
+        ),
+        (
             "/api/v1/namespaces/default/events",
             {"involvedObject": {"kind": "Pod"}},
             "lastTimestamp",
@@ -181,3 +208,10 @@ async def test_less_than_no_grace_is_a_second(client: Client) -> None:
     marked = await client.delete(f"{PODS}/a", {"gracePeriodSeconds": -5})
 
     assert marked["metadata"]["deletionGracePeriodSeconds"] == 1
+
+
+@pytest.mark.parametrize(("name", "code"), [("system:node", 201), ("..", 422), ("a%b", 422)])
+async def test_names_of_roles(client: Client, name: str, code: int) -> None:
+    roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+
+    assert (await client.ask("POST", roles, {"metadata": {"name": name}}))[0] == code

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.embedded.settings import Settings
-from tests.embedded.serving import NODES, PODS, Client, binding, node, pod, served
+from tests.embedded.serving import NODES, PODS, Client, Json, binding, node, pod, served
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -305,6 +305,31 @@ async def test_without_its_gate_the_coexist_policy_is_dropped_unless_in_use(tmp_
         dropped["metadata"]["name"] = "e"
         fresh = await client.create(DEPLOYMENTS, dropped)
         assert "coexistPolicy" not in fresh["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize(
+    ("path", "way"),
+    [
+        ("/api/v1/namespaces/default/podtemplates", "template.spec"),
+        (
+            "/apis/batch/v1/namespaces/default/cronjobs",
+            "spec.jobTemplate.spec.template.spec",
+        ),
+    ],
+)
+@pytest.mark.parametrize("enabled", [True, False])
+async def test_the_gate_of_the_field_in_templates(path: str, way: str, enabled: bool) -> None:
+    below: Json = {**pod("")["spec"], "restartPolicy": "Never", "coexistPolicy": "Any"}
+    for step in reversed(way.split(".")):
+        below = {step: below}
+    if "spec" in below:
+        below["spec"]["schedule"] = "@daily"
+    async with served(Settings(tls=False, coexist=enabled)) as client:
+        found = await client.create(path, {"metadata": {"name": "x"}, **below})
+
+    for step in way.split("."):
+        found = found[step]
+    assert ("coexistPolicy" in found) is enabled
 
 
 async def test_what_the_server_fills_in(client: Client) -> None:

@@ -221,6 +221,11 @@ def deployment(**changes: Any) -> dict[str, Any]:
             'data[a b]: Invalid value: "a b": a valid config key must consist of',
         ),
         (
+            "/apis/batch/v1/namespaces/default/cronjobs",
+            {"metadata": {"name": "x"}, "spec": {"concurrencyPolicy": "Odd"}},
+            "[spec.schedule: Required value, spec.concurrencyPolicy: Unsupported value",
+        ),
+        (
             f"{APPS}/deployments",
             deployment(strategy={"type": "Odd"}),
             'spec.strategy: Unsupported value: {"type":"Odd"}: supported values: "Recreate", "Roll',

@@ -122,7 +122,7 @@ def _core(*, coexist: bool) -> Iterator[Kind]:
     yield core("Secret", "secrets", Secrets(), fields=("type",))
     yield core("ServiceAccount", "serviceaccounts", ServiceAccounts(), short_names=("sa",))
     yield core("Endpoints", "endpoints", short_names=("ep",), singular="endpoints")
-    yield core("PodTemplate", "podtemplates", PodTemplates())
+    yield core("PodTemplate", "podtemplates", PodTemplates(coexist=coexist))
     yield core(
         "ReplicationController",
         "replicationcontrollers",

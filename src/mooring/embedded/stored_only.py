@@ -8,6 +8,7 @@ from functools import partial
 from .kinds import STATUS, Kind, built_in
 from .rules.cron_jobs import CronJobs
 from .rules.plain import WithStatus
+from .rules.stored_only import Access, Ingresses, NetworkPolicies
 
 
 def stored_only(*, coexist: bool) -> Iterator[Kind]:
@@ -24,14 +25,14 @@ def stored_only(*, coexist: bool) -> Iterator[Kind]:
         categories=("all",),
     )
     network = partial(built_in, "networking.k8s.io", "networking.v1")
-    yield network("Ingress", "ingresses", WithStatus(), parts=(STATUS,), short_names=("ing",))
+    yield network("Ingress", "ingresses", Ingresses(), parts=(STATUS,), short_names=("ing",))
     yield network("IngressClass", "ingressclasses", namespaced=False)
-    yield network("NetworkPolicy", "networkpolicies", short_names=("netpol",))
+    yield network("NetworkPolicy", "networkpolicies", NetworkPolicies(), short_names=("netpol",))
     access = partial(built_in, "rbac.authorization.k8s.io", "rbac.v1")
-    yield access("Role", "roles")
-    yield access("RoleBinding", "rolebindings")
-    yield access("ClusterRole", "clusterroles", namespaced=False)
-    yield access("ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+    yield access("Role", "roles", Access())
+    yield access("RoleBinding", "rolebindings", Access())
+    yield access("ClusterRole", "clusterroles", Access(), namespaced=False)
+    yield access("ClusterRoleBinding", "clusterrolebindings", Access(), namespaced=False)
 
 
 def _devices() -> Iterator[Kind]:

@@ -29,10 +29,12 @@ class CronJobs(WithStatus):
             suspend=False,
             jobTemplate={},
         )
-        below = item["spec"]["jobTemplate"]
-        for name in ("spec", "template", "spec"):
-            below = below.setdefault(name, {})
-        default_pod_spec(below)
+        job = item["spec"]["jobTemplate"]
+        fill(job, metadata={}, spec={})
+        fill(job["spec"], template={})
+        template = job["spec"]["template"]
+        fill(template, metadata={}, spec={})
+        default_pod_spec(template["spec"])
 
     def drop_disabled(self, item: Json, old: Json | None) -> None:
         drop_disabled(_pod(item), _pod(old or {}), enabled=self._coexist)

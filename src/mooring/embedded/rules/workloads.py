@@ -61,6 +61,13 @@ class PodTemplates(Rules):
     generation = True
     shows_deleted = True
 
+    def __init__(self, *, coexist: bool = True) -> None:
+        self._coexist = coexist
+
+    def drop_disabled(self, item: Json, old: Json | None) -> None:
+        template, before = part(item, "template"), part(old or {}, "template")
+        drop_disabled(part(template, "spec"), part(before, "spec"), enabled=self._coexist)
+
     def default(self, item: Json) -> None:
         template = item.setdefault("template", {})
         template.setdefault("metadata", {})
