@@ -42,6 +42,38 @@ spec:
     spec: {containers: [{name: main, image: "registry.example/web:1"}]}
 """
 
+DEFINITION = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: widgets, kind: Widget, shortNames: [wg]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size}]
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              size: {type: integer, minimum: 1}
+              share: {x-kubernetes-int-or-string: true}
+              free: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              names: {type: array, items: {type: string, nullable: true}}
+"""
+WIDGET = """
+apiVersion: example.com/v1
+kind: Widget
+metadata: {name: w}
+spec: {size: 3, share: 50%, free: {a: {b: c}}, names: [d]}
+"""
+
 # What a hanging kubectl may cost; a good one takes a second even on a busy machine.
 _PATIENCE_SECONDS = 60
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.embedded.kubectl import DEPLOYMENT, POD, Kubectl, needs_kubectl
+from tests.embedded.kubectl import DEFINITION, DEPLOYMENT, POD, WIDGET, Kubectl, needs_kubectl
 from tests.embedded.serving import NODES, PODS, Client, binding, node, pod
 
 pytestmark = needs_kubectl
@@ -183,37 +183,12 @@ async def test_server_side_apply(kubectl: Kubectl, secure: Client) -> None:
 
 
 async def test_custom_resources(kubectl: Kubectl) -> None:
-    definition = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: widgets, kind: Widget, shortNames: [wg]}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size}]
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {type: object, properties: {size: {type: integer, minimum: 1}}}
-"""
-    widget = """
-apiVersion: example.com/v1
-kind: Widget
-metadata: {name: w}
-spec: {size: 3}
-"""
-    await kubectl.run("apply -f -", definition)
+    await kubectl.run("apply -f -", DEFINITION)
     await kubectl.run("wait crd/widgets.example.com --for=condition=Established --timeout=5s")
-    await kubectl.run("apply -f -", widget)
+    await kubectl.run("apply -f -", WIDGET)
 
     assert (await kubectl.run("get wg")).split() == ["NAME", "SIZE", "w", "3"]
     assert "size" in await kubectl.run("explain widget.spec")
-    assert "spec.size" in await kubectl.fails("apply -f -", widget.replace("3", "0"))
+    assert "spec.size" in await kubectl.fails("apply -f -", WIDGET.replace("3", "0"))
     await kubectl.run("delete crd widgets.example.com")
     assert "widgets" not in await kubectl.run("api-resources --cached=false")

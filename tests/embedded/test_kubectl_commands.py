@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.embedded.kubectl import DEPLOYMENT, POD, Kubectl, needs_kubectl
+from tests.embedded.kubectl import DEFINITION, DEPLOYMENT, POD, WIDGET, Kubectl, needs_kubectl
 
 pytestmark = needs_kubectl
 
@@ -22,36 +22,6 @@ def _event(name: str, day: str) -> str:
 
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\ndata: {a: b}"
-DEFINITION = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: widgets, kind: Widget, shortNames: [wg]}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              size: {type: integer}
-              share: {x-kubernetes-int-or-string: true}
-              free: {type: object, x-kubernetes-preserve-unknown-fields: true}
-              names: {type: array, items: {type: string, nullable: true}}
-"""
-WIDGET = """
-apiVersion: example.com/v1
-kind: Widget
-metadata: {name: w}
-spec: {size: 3, share: 50%, free: {a: {b: c}}, names: [d]}
-"""
 LABELLED = CONFIG.replace("name: config", "name: config, labels: {app: web}")
 NUMBERS = POD.replace('"1"', "1").replace("name: web", "name: numbers")
 
