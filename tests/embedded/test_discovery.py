@@ -108,6 +108,8 @@ async def test_the_older_open_api_document_is_whole(client: Client) -> None:
         for each in shape.get("x-kubernetes-group-version-kind", ())
     ]
     assert {"Pod", "PodList", "Deployment", "StorageClassList"} <= set(kinds)
+    await client.create(CRDS, definition())
+    assert "com.example.v1.Widget" in (await client.get("/openapi/v2"))["definitions"]
     binary = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
     url = f"{client.running.url}/openapi/v2"
     async with client.session.get(url, headers={"Accept": binary}) as response:

@@ -13,6 +13,7 @@ from mooring.embedded.kinds import Kinds
 from mooring.embedded.tables import encode
 from mooring.embedded.wire import Json
 
+from .answers import JSON
 from .openapi import INFO, schemas
 
 #: What clients ask for, and what it must be called in an answer, where no @ is allowed.
@@ -26,14 +27,14 @@ _BEYOND = ("nullable", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unkn
 _BYTES = 2
 
 
-def document(kinds: Kinds) -> Json:
-    """The document of all kinds."""
+def documents(kinds: Kinds) -> dict[str, bytes]:
+    """The document of all kinds, by media type."""
     definitions = {name: _older(shape) for name, shape in schemas(kinds).items()}
-    return {"swagger": "2.0", "info": INFO, "paths": {}, "definitions": definitions}
+    whole = {"swagger": "2.0", "info": INFO, "paths": {}, "definitions": definitions}
+    return {JSON: encode(whole), PROTOBUF: _in_protobuf(whole)}
 
 
-def in_protobuf(whole: Json) -> bytes:
-    """A document as kubectl asks for it."""
+def _in_protobuf(whole: Json) -> bytes:
     title = _text(1, whole["info"]["title"]) + _text(2, whole["info"]["version"])
     definitions = _named(whole["definitions"])
     return _text(1, whole["swagger"]) + _message(2, title) + _message(9, definitions)

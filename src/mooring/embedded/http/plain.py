@@ -11,7 +11,7 @@ from mooring.embedded.kinds import Kinds
 from mooring.embedded.wire import Json
 
 from . import discovery, openapi, openapi_v2
-from .answers import json_answer, json_bytes
+from .answers import JSON, json_answer, json_bytes
 
 _PATHS = [
     "/api",
@@ -23,6 +23,7 @@ _PATHS = [
     "/readyz",
     "/version",
 ]
+_OPENAPI = {"v2": openapi_v2.documents, "v3": openapi.documents}
 _FIXED: dict[str, Json] = {"/": {"paths": _PATHS}, "/version": discovery.VERSION}
 
 
@@ -31,8 +32,8 @@ class PlainPaths:
 
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
-        #: OpenAPI documents by address, made when first asked for.
-        self._documents: dict[str, bytes] = {}
+        #: OpenAPI documents by version and name, made when first asked for.
+        self._documents: dict[str, dict[str, bytes]] = {}
         self._revision = 0
 
     def answer(self, request: web.BaseRequest) -> web.Response | None:
@@ -52,7 +53,7 @@ class PlainPaths:
             case ["openapi", "v2"]:
                 return lambda: self._openapi_v2(request.headers.get("Accept", ""))
             case ["openapi", "v3", *below]:
-                return lambda: self._openapi("/".join(below))
+                return lambda: json_bytes(self._openapi("v3", "/".join(below)))
             case ["api" | "apis" as root]:
                 return lambda: self._groups(request, core=root == "api")
             case ["api", "v1"]:
@@ -65,21 +66,23 @@ class PlainPaths:
                 fixed = _FIXED.get(path)
                 return (lambda: json_answer(fixed)) if fixed else None
 
-    def _openapi(self, prefix: str) -> web.Response:
-        if self._revision != self._kinds.revision or not self._documents:
-            self._documents = openapi.documents(self._kinds)
+    def _openapi(self, version: str, name: str) -> bytes:
+        """A document of OpenAPI; all of a version are made at once, and anew with new kinds."""
+        if self._revision != self._kinds.revision:
+            self._documents.clear()
             self._revision = self._kinds.revision
-        document = self._documents.get(prefix)
+        if version not in self._documents:
+            self._documents[version] = _OPENAPI[version](self._kinds)
+        document = self._documents[version].get(name)
         if document is None:
             raise no_such_path()
-        return json_bytes(document)
+        return document
 
     def _openapi_v2(self, accept: str) -> web.Response:
-        document = openapi_v2.document(self._kinds)
         if openapi_v2.WANTED not in accept:
-            return json_answer(document)
-        headers = {"Content-Type": openapi_v2.PROTOBUF}
-        return web.Response(body=openapi_v2.in_protobuf(document), headers=headers)
+            return json_bytes(self._openapi("v2", JSON))
+        body = self._openapi("v2", openapi_v2.PROTOBUF)
+        return web.Response(body=body, headers={"Content-Type": openapi_v2.PROTOBUF})
 
     def _groups(self, request: web.BaseRequest, *, core: bool) -> web.Response:
         version = discovery.wants_aggregated(request.headers.get("Accept", ""))
