@@ -37,7 +37,7 @@ def counts(cluster: Play) -> tuple[int, int, int, int]:
 async def test_a_budget_counts(cluster: Play, spec: Json, expected: tuple[int, ...]) -> None:
     cluster.create("deployments.apps", "web", workload(replicas=5))
     cluster.create(BUDGETS, "b", {**SELECTOR, **spec})
-    await cluster.settle()
+    await cluster.wait(5)
     first, *rest = cluster.pods()
     cluster.run(rest[:3])
     cluster.end([first], "Failed")

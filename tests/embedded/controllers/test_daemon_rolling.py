@@ -103,3 +103,20 @@ async def test_without_any_leeway_one_node_at_a_time_does_without(cluster: Play)
         await cluster.settle()
 
     assert versions(cluster) == "2 2 2"
+
+
+@played
+async def test_a_pod_that_fails_as_soon_as_it_comes_is_replaced_after_a_pause(
+    cluster: Play,
+) -> None:
+    add_node(cluster, "a")
+    cluster.create("daemonsets.apps", "agent", workload())
+    await cluster.settle()
+    (first,) = cluster.pods()
+    cluster.end([first], "Failed")
+    await cluster.settle()
+    assert [each["metadata"]["name"] for each in cluster.pods()] == [first["metadata"]["name"]]
+
+    await cluster.wait(3)
+    (second,) = cluster.pods()
+    assert second["metadata"]["name"] != first["metadata"]["name"]

@@ -27,7 +27,7 @@ async def test_there_are_as_many_pods_as_asked_for(cluster: Play, sizes: list[in
 @played
 async def test_pods_that_end_or_go_are_replaced(cluster: Play) -> None:
     cluster.create("replicasets.apps", "web", workload(replicas=3))
-    await cluster.settle()
+    await cluster.wait(5)
     first, second, _ = cluster.pods()
     cluster.end([first], "Failed")
     cluster.delete("pods", second["metadata"]["name"])
@@ -35,6 +35,20 @@ async def test_pods_that_end_or_go_are_replaced(cluster: Play) -> None:
 
     assert len(cluster.pods()) == 4
     assert cluster.get("replicasets.apps", "web")["status"]["replicas"] == 3
+
+
+@played
+async def test_pods_that_fail_as_soon_as_they_come_are_replaced_after_a_pause(
+    cluster: Play,
+) -> None:
+    cluster.create("replicasets.apps", "web", workload(replicas=3))
+    await cluster.settle()
+    for round_ in range(1, 4):
+        cluster.end((e for e in cluster.pods() if e["status"]["phase"] == "Pending"), "Failed")
+        await cluster.settle()
+        assert len(cluster.pods()) == 3 * round_
+        await cluster.wait(2.5)
+    assert len(cluster.pods()) == 12
 
 
 @played

@@ -9,7 +9,7 @@ from mooring.embedded.wire import Json
 
 from .items import ENDED, PodItem
 from .revisions import REVISION_LABEL
-from .statuses import share
+from .statuses import pause_after_failures, share, soonest
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,8 @@ class Round:
     pods: dict[str, list[PodItem]]
     create: list[str] = field(default_factory=list)
     remove: list[PodItem] = field(default_factory=list)
+    #: How long to wait before pods are replaced that failed as soon as they came.
+    pause: float | None = None
 
     def active(self, node: str) -> list[PodItem]:
         """The pods on a node that have neither ended nor are going, the oldest first."""
@@ -67,7 +69,12 @@ def plan(at: Round, measure: Measure) -> None:
     """What is to be done now; versions only change where no pods miss."""
     for node in at.wanted:
         pods = at.pods.get(node, [])
-        at.remove += [pod for pod in pods if pod.phase in ENDED and not pod.terminating]
+        ended = [pod for pod in pods if pod.phase in ENDED and not pod.terminating]
+        pause = pause_after_failures(ended, measure.now)
+        if pause:
+            at.pause = soonest(at.pause, pause)
+        else:
+            at.remove += ended
         at.remove += _surplus(at.active(node), measure)
         # Where nodes may have two, nobody waits until the other one has gone.
         if not pods or (measure.surge and all(pod.terminating for pod in pods)):

@@ -19,7 +19,7 @@ from .pod_keeping import PodKeeper
 from .recording import Recorder
 from .replica_sets import ROUND
 from .revisions import REVISION_LABEL, Revisions, pod_template
-from .statuses import next_availability, without_zeros
+from .statuses import next_availability, soonest, without_zeros
 from .templates import with_label
 
 DAEMON_SETS = "daemonsets.apps"
@@ -54,7 +54,7 @@ class DaemonSets(Controller):
         pods = self.cluster.cache.pods_of(item["metadata"]["uid"])
         in_use = {pod.labels.get(REVISION_LABEL, "") for pod in pods}
         revisions.forget(in_use, item["spec"].get("revisionHistoryLimit", 10))
-        return 0.0 if max(len(at.create), len(at.remove)) > ROUND else again
+        return 0.0 if max(len(at.create), len(at.remove)) > ROUND else soonest(again, at.pause)
 
     def _node_seen(self, seen: Seen) -> Iterator[str]:
         """All sets, if the node takes other pods than before."""

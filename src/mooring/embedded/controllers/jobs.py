@@ -17,7 +17,7 @@ from .job_pods import delay_after, due_indexes, indexed_pod, new_pods, surplus
 from .pod_keeping import PodKeeper
 from .recording import Recorder
 from .replica_sets import ROUND
-from .statuses import condition_of
+from .statuses import condition_of, soonest
 
 JOBS = "jobs.batch"
 
@@ -56,7 +56,7 @@ class Jobs(Controller):
         status = self._status(item)
         self._tell_suspension(item, status)
         self.cluster.set_status(JOBS, item, status)
-        return 0.0 if more else _soonest(again, _deadline(item, status, self.cluster.now))
+        return 0.0 if more else soonest(again, _deadline(item, status, self.cluster.now))
 
     def _job_seen(self, seen: Seen) -> Iterator[str]:
         if seen.after is None:
@@ -155,7 +155,3 @@ def _deadline(item: Json, status: Json, now: float) -> float | None:
     if limit is None or "startTime" not in status or item["spec"].get("suspend"):
         return None
     return max(time_of(status["startTime"]) + limit - now, 0.001)
-
-
-def _soonest(*waits: float | None) -> float | None:
-    return min((wait for wait in waits if wait is not None), default=None)

@@ -20,6 +20,8 @@ from .recording import Recorder
 from .statuses import (
     condition_of,
     next_availability,
+    pause_after_failures,
+    soonest,
     with_condition,
     without_condition,
     without_zeros,
@@ -52,25 +54,27 @@ class ReplicaSets(Controller):
             return self._report(item)
         self._claiming.settle(item, key)
         try:
-            more = self._scale(item)
+            wait = self._scale(item)
         except Refused as refusal:
             self._report(item, refusal)
             raise
-        again = self._report(item)
-        return 0.0 if more else again
+        return soonest(wait, self._report(item))
 
-    def _scale(self, item: Json) -> bool:
-        """Makes or removes pods; whether there is more to do."""
-        spec = item["spec"]
-        pods = [pod for pod in self.cluster.cache.pods_of(item["metadata"]["uid"]) if pod.active]
+    def _scale(self, item: Json) -> float | None:
+        """Makes or removes pods; when there is more to do."""
+        spec, owned = item["spec"], self.cluster.cache.pods_of(item["metadata"]["uid"])
+        pods = [pod for pod in owned if pod.active]
         missing = spec["replicas"] - len(pods)
+        pause = pause_after_failures(owned, self.cluster.now) if missing > 0 else 0.0
+        if pause:
+            return pause
         for _ in range(min(missing, ROUND)):
             self._keeper.create(item, pod_of(item, spec["template"]))
         if missing < 0:
             going = least_missed(pods, self.cluster.now, self._related(item))
             for pod in going[: min(-missing, ROUND)]:
                 self._keeper.delete(item, pod)
-        return abs(missing) > ROUND
+        return 0.0 if abs(missing) > ROUND else None
 
     def _related(self, item: Json) -> Iterator[PodItem]:
         """The pods of all sets that have the same owner: its other versions crowd a node, too."""

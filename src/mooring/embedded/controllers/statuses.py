@@ -8,6 +8,9 @@ from mooring.embedded.wire import Json
 
 from .items import PodItem
 
+# Times are whole seconds, so that this is at least one of them.
+_PAUSE_SECONDS = 2.0
+
 
 def without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
     """Counts as the API writes them: a zero is left out."""
@@ -20,6 +23,20 @@ def next_availability(pods: Iterable[PodItem], now: float, least_ready: int) -> 
         return None
     waits = [pod.ready_changed + least_ready - now for pod in pods if pod.ready]
     return min((wait for wait in waits if wait > 0), default=None)
+
+
+def pause_after_failures(pods: Iterable[PodItem], now: float) -> float:
+    """How long to wait before pods are replaced that failed as soon as they came.
+
+    The next ones would, too, without end: a node that rejects one rejects them all.
+    """
+    failed = (pod.created for pod in pods if pod.phase == "Failed")
+    return max(max(failed, default=0.0) + _PAUSE_SECONDS - now, 0.0)
+
+
+def soonest(*waits: float | None) -> float | None:
+    """The shortest of several waits; None stands for none at all."""
+    return min((wait for wait in waits if wait is not None), default=None)
 
 
 def share(value: int | str | None, whole: int, *, up: bool) -> int:
