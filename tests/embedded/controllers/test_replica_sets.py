@@ -52,6 +52,19 @@ async def test_pods_that_fail_as_soon_as_they_come_are_replaced_after_a_pause(
 
 
 @played
+async def test_pods_that_fail_because_they_are_deleted_are_replaced_at_once(cluster: Play) -> None:
+    cluster.create("replicasets.apps", "web", workload(replicas=1))
+    await cluster.settle()
+    (first,) = cluster.pods()
+    cluster.bind(first, "n")
+    cluster.delete("pods", first["metadata"]["name"])
+    cluster.end(cluster.pods(going=True), "Failed")
+    await cluster.settle()
+
+    assert len(cluster.pods()) == 1
+
+
+@played
 async def test_status_counts_what_is_ready_and_for_how_long(cluster: Play) -> None:
     cluster.create("replicasets.apps", "web", workload(replicas=3, minReadySeconds=10))
     await cluster.settle()

@@ -30,7 +30,7 @@ def pause_after_failures(pods: Iterable[PodItem], now: float) -> float:
 
     The next ones would, too, without end: a node that rejects one rejects them all.
     """
-    failed = (pod.created for pod in pods if pod.phase == "Failed")
+    failed = (pod.created for pod in pods if pod.phase == "Failed" and not pod.terminating)
     return max(max(failed, default=0.0) + _PAUSE_SECONDS - now, 0.0)
 
 
