@@ -41,6 +41,7 @@ ASKING = [
         ({}, {}),
         (HONOR, {}),
         (HONOR, {"tolerations": [{"key": "k", "operator": "Exists"}]}),
+        ({}, {"nodeSelector": {}}),
         ({}, {"nodeSelector": {"disk": "ssd"}}),
         ({"nodeAffinityPolicy": "Ignore"}, {"nodeSelector": {"disk": "ssd"}}),
     )

@@ -115,7 +115,7 @@ class Inclusion:
         """The rows of a constraint, the same object for like pods until a node changes."""
         honors = constraint.honors_node_affinity, constraint.honors_taints
         spec = self._pod.spec
-        wants = (spec.node_selector and tuple(spec.node_selector.items()), spec.node_terms)
+        wants = tuple((spec.node_selector or {}).items()), spec.node_terms
         tolerates = spec.tolerations if constraint.honors_taints else None
         key = (
             Included,
