@@ -385,7 +385,7 @@ class Cluster:
             state.standing.count(pod, row, amount, self.nodes.label)
         columns = state.columns
         count_coexistence(pod, row, amount, columns.exclusive_pods, columns.ordinary_pods)
-        if state.tallies:
+        if state.tallies.are_there:
             state.tallies.count(pod, row, amount)
 
     def _count_requests(self, held: Held, row: int, amount: int) -> None:

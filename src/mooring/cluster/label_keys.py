@@ -15,7 +15,9 @@ class LabelKeys:
         #: Grows whenever a key comes into use or falls out of it.
         self.version = 0
 
-    def __bool__(self) -> bool:
+    @property
+    def are_there(self) -> bool:
+        """Whether any label is read at all."""
         return bool(self._uses)
 
     def __contains__(self, key: str) -> bool:

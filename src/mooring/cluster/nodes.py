@@ -205,7 +205,7 @@ class Nodes:
     def labels_that_matter(self, pod: Pod) -> tuple[tuple[str, str], ...]:
         """The labels of a pod that a selector in use, or one of its own, reads."""
         keys, own = self._state.label_keys, pod.spec.own_label_keys
-        if not pod.labels or not (own or keys):
+        if not pod.labels or not (own or keys.are_there):
             return ()
         return tuple(
             sorted(label for label in pod.labels.items() if label[0] in keys or label[0] in own)

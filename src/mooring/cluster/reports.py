@@ -12,7 +12,8 @@ class Reports:
         self._told: dict[Hashable, str] = {}
         self._waiting: list[str] = []
 
-    def __bool__(self) -> bool:
+    @property
+    def are_waiting(self) -> bool:
         return bool(self._waiting)
 
     def tell(self, about: Hashable, text: str) -> None:

@@ -140,7 +140,8 @@ class Tallies:
         self._tallies: dict[PodMatch, Tally] = {}
         self._index: SelectorIndex[Tally] = SelectorIndex()
 
-    def __bool__(self) -> bool:
+    @property
+    def are_there(self) -> bool:
         return bool(self._tallies)
 
     def tally(self, match: PodMatch, capacity: int, placed: Iterable[tuple[int, Pod]]) -> Tally:

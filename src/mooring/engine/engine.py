@@ -137,7 +137,7 @@ class Engine:
         if self._is_observed:
             self._observer.settles()
         reports = self.cluster.extended.reports
-        if reports:
+        if reports.are_waiting:
             self._outbox += [Report("", text) for text in reports.take()]
         taken, self._outbox = self._outbox, []
         return taken
