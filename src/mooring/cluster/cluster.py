@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.objects.node import Node
-from mooring.objects.pod import Held, Pod
-from mooring.objects.resources import PODS
+from mooring.objects.pod import Pod
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, Selecting
 
 from .changes import EVERYWHERE, Change, ChangeLog
-from .coexistence import coexistence_change, count_coexistence, nomination_change
-from .columns import FIRST_CLASS, NONZERO_CPU, NONZERO_MEMORY, Columns
+from .coexistence import count_coexistence, nomination_change
+from .columns import Columns
 from .csi_nodes import CSINodeColumns
 from .extended import HandleRegistry
 from .extended_resources import ExtendedResources
@@ -26,7 +25,9 @@ from .labels import LabelColumns
 from .nodes import Nodes, State
 from .nominations import Nominations
 from .order import VisitOrder
+from .pod_changes import counts_alike, pod_change
 from .ports import PortColumns
+from .requests import count_requests
 from .standing_terms import StandingTerms
 from .storage import Storage
 from .storage_writer import StorageWriter
@@ -36,9 +37,6 @@ from .volume_use import VolumeUse
 from .workloads import Workloads
 
 T = TypeVar("T", bound=Hashable)
-
-# The column that counts pods, which is there from the beginning.
-_PODS = FIRST_CLASS.index(PODS)
 
 # Of how many changes per row the log is kept, if that is more than it keeps anyway.
 _LOG_PER_ROW = 4
@@ -248,7 +246,7 @@ class Cluster:
         self._assumed.discard(pod.uid)
         self._state.storage.settle(pod.uid)
         if known is not None:
-            if _counts_alike(known, pod):
+            if counts_alike(known, pod):
                 self._replace(pod)
                 return known
             self._displace(known)
@@ -338,7 +336,7 @@ class Cluster:
     def _kinds(self, pod: Pod) -> int:
         """What the coming or going of a pod changes on its row."""
         extended = self._state.extended
-        return _pod_change(pod) | extended.kinds(pod) if extended.is_used else _pod_change(pod)
+        return pod_change(pod) | extended.kinds(pod) if extended.is_used else pod_change(pod)
 
     def _replace(self, pod: Pod) -> None:
         known = self._pods[pod.uid]
@@ -376,49 +374,20 @@ class Cluster:
 
     def _count(self, pod: Pod, row: int, amount: int) -> None:
         state = self._state
-        self._count_requests(pod.held, row, amount)
+        columns, held = state.columns, pod.held
+        for name, _ in held.requests:
+            if name not in columns.resources:
+                self._resource(name)
+        count_requests(columns, state.facts.get(row), held, row, amount)
         if pod.spec.host_ports:
             state.ports.count(pod.spec.host_ports, row, amount, state.columns.capacity)
         if pod.spec.volumes:
             state.volume_use.count(pod, row, amount)
         if pod.spec.affinity is not None:
             state.standing.count(pod, row, amount, self.nodes.label)
-        columns = state.columns
         count_coexistence(pod, row, amount, columns.exclusive_pods, columns.ordinary_pods)
         if state.tallies.are_there:
             state.tallies.count(pod, row, amount)
-
-    def _count_requests(self, held: Held, row: int, amount: int) -> None:
-        columns = self._state.columns
-        for name, _ in held.requests:
-            if name not in columns.resources:
-                self._resource(name)
-        facts = self._state.facts.get(row)
-        if facts is None:
-            self._count_in_columns(held, row, amount)
-            return
-        # Facts are kept up to date: plain numbers are added up faster than those of an array, and
-        # whoever looks at the row next needs them.
-        places, requested, known = columns.resources, columns.requested, facts.requested
-        for name, request in held.requests:
-            at = places[name]
-            known[at] = requested[at, row] = known[at] + amount * request
-        known[_PODS] = requested[_PODS, row] = known[_PODS] + amount
-        cpu, memory = facts.nonzero_requested
-        cpu += amount * held.nonzero_cpu_milli
-        memory += amount * held.nonzero_memory_bytes
-        facts.nonzero_requested[:] = cpu, memory
-        columns.nonzero_requested[NONZERO_CPU, row] = cpu
-        columns.nonzero_requested[NONZERO_MEMORY, row] = memory
-        facts.changed()
-
-    def _count_in_columns(self, held: Held, row: int, amount: int) -> None:
-        columns = self._state.columns
-        for name, request in held.requests:
-            columns.requested[columns.resources[name], row] += amount * request
-        columns.requested[_PODS, row] += amount
-        columns.nonzero_requested[NONZERO_CPU, row] += amount * held.nonzero_cpu_milli
-        columns.nonzero_requested[NONZERO_MEMORY, row] += amount * held.nonzero_memory_bytes
 
     def _resource(self, name: str) -> int:
         at = self._state.columns.resources.get(name)
@@ -473,37 +442,6 @@ class Cluster:
                 self._resource(name)
             self._state.nominations.count(pod, row, amount, self._state.columns)
             self._note(row, nomination_change(pod))
-
-
-def _counts_alike(known: Pod, seen: Pod) -> bool:
-    """Whether a pod counts for the same as before, so that only the object is newer."""
-    return (
-        known.node_name == seen.node_name
-        and known.spec is seen.spec
-        and known.labels == seen.labels
-        and known.terminating == seen.terminating
-        and (known.status is seen.status or known.held == seen.held)
-        and coexistence_change(known) == coexistence_change(seen)
-    )
-
-
-def _pod_change(pod: Pod) -> int:
-    known = pod.spec.__dict__.get("_change")
-    if known is None:
-        known = pod.spec.__dict__["_change"] = int(_spec_change(pod))
-    return known | coexistence_change(pod)
-
-
-def _spec_change(pod: Pod) -> Change:
-    """What the coming or going of a pod of this template changes on its row."""
-    kinds = Change.REQUESTED | Change.PODS
-    if pod.spec.host_ports:
-        kinds |= Change.PORTS
-    if pod.spec.volumes:
-        kinds |= Change.VOLUMES
-    if pod.terms:
-        kinds |= Change.TERMS
-    return kinds
 
 
 def _workload_change(item: Namespace | Selecting) -> Change:
