@@ -73,6 +73,21 @@ def test_results_are_written(mooring: Mooring, suite: Path, tmp_path: Path) -> N
     assert "<svg" in (out / "results.html").read_text()
 
 
+def test_a_mistake_in_one_workload_keeps_no_other_from_running(
+    mooring: Mooring, suite: Path
+) -> None:
+    first, second = CASE["workloads"]
+    wrong = {**first, "params": {"initNodes": 2}}
+    suite.write_text(yaml.safe_dump([{**CASE, "workloads": [wrong, second]}]))
+
+    result = mooring("bench", str(suite))
+
+    assert result.code == 1
+    told = f'failed: {suite}: Case/one: workloadTemplate[1].countParam: the parameter "measurePods"'
+    assert told in result.err
+    assert "Case/two: " in result.err
+
+
 def test_a_missed_threshold_is_an_error(mooring: Mooring, suite: Path) -> None:
     workloads = [{**CASE["workloads"][0], "threshold": 1e12}]
     suite.write_text(yaml.safe_dump([{**CASE, "workloads": workloads}]))

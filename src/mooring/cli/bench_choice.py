@@ -24,7 +24,12 @@ def chosen(path: Path, pattern: str, labels: str) -> list[Job]:
 
 def pod_count(job: Job) -> int:
     """How many pods a workload makes, as far as that is known beforehand."""
-    return sum(each.count for each in resolved(job) if isinstance(each, CreatePods))
+    try:
+        operations = resolved(job)
+    except WorkloadError:
+        # Running it will tell what is wrong.
+        return 0
+    return sum(each.count for each in operations if isinstance(each, CreatePods))
 
 
 def regex(option: str, pattern: str) -> re.Pattern[str]:

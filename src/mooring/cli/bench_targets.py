@@ -9,7 +9,8 @@ from pathlib import Path
 
 from mooring.bench.cases import Job
 from mooring.bench.engine_target import EngineTarget
-from mooring.bench.run import MakeTarget, Result, run
+from mooring.bench.problems import WorkloadError
+from mooring.bench.run import MakeTarget, Outcome, Result, run
 from mooring.config import Configuration, FeatureGates, default, load
 from mooring.config.gates import changes
 from mooring.engine import Engine
@@ -57,10 +58,17 @@ def configured(job: Job, switched: Mapping[str, bool]) -> Configuration:
 
 
 def run_job(job: Job, make_target: MakeTarget, by: str, folder: Path | None) -> Result:
-    """Runs a workload; with a folder, writes there where the time went, for pstats.
+    """Runs a workload. One that has a mistake in it has failed, and keeps no other from running.
 
-    Figures are far worse then.
+    With a folder, writes there where the time went, for pstats. Figures are far worse then.
     """
+    try:
+        return _run(job, make_target, by, folder)
+    except WorkloadError as mistake:
+        return Result(job, Outcome.FAILED, str(mistake), by=by)
+
+
+def _run(job: Job, make_target: MakeTarget, by: str, folder: Path | None) -> Result:
     if folder is None:
         return run(job, make_target, by)
     profile = cProfile.Profile()
