@@ -19,6 +19,7 @@ from mooring.bench.data_items import (
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 COMPARED = RESULTS / "kube-scheduler"
+THEIRS = RESULTS / "scheduler_perf"
 
 #: What the short workloads of benchmarks/ are, by case or by case and workload.
 TITLES = {
@@ -86,6 +87,19 @@ def comparison_table(folder: Path = COMPARED) -> str:
     ]
     for workload in _workloads(results.data_items):
         lines.append(row(workload, *(_side(results, workload, each) for each in schedulers)))
+    return "\n".join((*lines, "", *_provenance(results), ""))
+
+
+def suites_table(folder: Path = THEIRS) -> str:
+    """What the engine makes of every workload of scheduler_perf that it can run."""
+    results = read(folder / "results.json")
+    lines = [row("workload", "pods/s", "decisions/s", "CPU/pod"), row("---", *["---:"] * 3)]
+    for workload in _workloads(results.data_items):
+        rate, decisions, micros = (
+            f"{_of(results.data_items, workload, metric)[0].data['Average']:,.0f}"
+            for metric in (THROUGHPUT, DECISIONS, PROCESSOR)
+        )
+        lines.append(row(workload, rate, decisions, f"{micros} µs"))
     return "\n".join((*lines, "", *_provenance(results), ""))
 
 

@@ -11,7 +11,7 @@ from mooring.app.series import as_go
 from mooring.cluster import Change
 from mooring.framework.plugin import Filter, Plugin, Score
 from mooring.plugins import BUILTIN
-from tests.docs.figures import comparison_table, row, speed_table
+from tests.docs.figures import comparison_table, row, speed_table, suites_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,6 +76,7 @@ def absent_table() -> str:
 #: By page and mark, what the table there is made by.
 TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"speed": speed_table, "kube-scheduler": comparison_table},
+    "docs/benchmarks.md": {"suites": suites_table},
     "docs/classes-and-batches.md": {"reads": reads_table},
     "docs/metrics.md": {"metrics": metrics_table, "absent": absent_table},
 }
