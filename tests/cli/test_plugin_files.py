@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from mooring.cli.plugin_files import plugins_of
+from mooring.cli.running import recording
+from mooring.cli.scheduler import Deciding
 from mooring.engine.registry import RegistryError, registry
 from tests.cli.invoking import Mooring
 
@@ -103,6 +105,17 @@ def test_a_configuration_says_whether_they_decide(mooring: Mooring, policy: Path
     assert REASON in mooring("simulate", *flags).out
     config.write_text(CONFIG % "GPUAware")
     assert REASON not in mooring("simulate", *flags).out
+
+
+def test_a_recording_tells_which_plugins_it_needs(mooring: Mooring, policy: Path) -> None:
+    made = recording(policy.with_name("run"), "1Mi", Deciding(plugins=[policy]))
+    assert made is not None
+    recorder = made.begin()
+    recorder.close()
+    file = str(policy.with_name("run"))
+
+    assert "NoB" in mooring("replay", file).err
+    assert mooring("replay", "--plugins", str(policy), file).code == 0
 
 
 @pytest.mark.parametrize("name", BROKEN)
