@@ -46,6 +46,33 @@ async def test_a_write_that_changes_nothing_keeps_the_version(client: Client) ->
     assert await client.put(f"{PODS}/a", made) == made
 
 
+@pytest.mark.parametrize(
+    ("plural", "labels"), [("deployments", {"app": "web"}), ("replicasets", {"app": "other"})]
+)
+async def test_a_write_to_the_status_may_annotate(
+    client: Client, plural: str, labels: Json
+) -> None:
+    """Controllers do so. The labels of a deployment stay, and so does every spec."""
+    path = f"/apis/apps/v1/namespaces/default/{plural}"
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("a")["spec"]}
+    made = await client.create(
+        path,
+        {
+            "metadata": {"name": "web", "labels": {"app": "web"}},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template},
+        },
+    )
+    made["metadata"] |= {"annotations": {"revision": "1"}, "labels": {"app": "other"}}
+    made["spec"]["replicas"] = 7
+    made["status"]["replicas"] = 1
+
+    put = await client.put(f"{path}/web/status", made)
+
+    assert put["metadata"]["annotations"] == {"revision": "1"}
+    assert put["metadata"]["labels"] == labels
+    assert (put["spec"]["replicas"], put["status"]["replicas"]) == (1, 1)
+
+
 async def test_binding_assigns_a_pod_once(client: Client) -> None:
     await client.create(NODES, node("n", **{"topology.kubernetes.io/zone": "z"}))
     await client.create(PODS, pod("a"))

@@ -24,7 +24,9 @@ _STRATEGIES = ("Recreate", "RollingUpdate")
 
 
 class Templated(WithStatus):
-    """A kind whose spec has a template of pods."""
+    """A kind whose spec has a template of pods. Its controller notes things in annotations, too."""
+
+    status_keeps_metadata = False
 
     def __init__(self, *, coexist: bool = True) -> None:
         self._coexist = coexist
@@ -75,6 +77,12 @@ class PodTemplates(Rules):
 
 
 class Deployments(Templated):
+    def status_updated(self, item: Json, old: Json) -> None:
+        labels = old["metadata"].get("labels")
+        item["metadata"].pop("labels", None)
+        if labels is not None:
+            item["metadata"]["labels"] = labels
+
     def faults(self, item: Json) -> Iterator[Fault]:
         yield from super().faults(item)
         strategy = item["spec"]["strategy"]
@@ -227,6 +235,7 @@ class Jobs(Templated):
 class Budgets(WithStatus):
     """Disruption budgets; their status is a controller's."""
 
+    status_keeps_metadata = False
     first_status: ClassVar = {
         "currentHealthy": 0,
         "desiredHealthy": 0,
