@@ -8,6 +8,7 @@ from typing import Any
 
 from mooring.client import RESOURCES, Reflector
 from mooring.client.requests import Requests
+from mooring.objects.condition import Condition, refusal
 from mooring.objects.decode import Reader
 from mooring.objects.meta import ObjectMeta, Wire
 
@@ -16,17 +17,11 @@ class _Spec(Wire, frozen=True):
     node_name: str = ""
 
 
-class _Condition(Wire, frozen=True):
-    type: str = ""
-    status: str = ""
-    message: str = ""
-
-
 class _Status(Wire, frozen=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
-    conditions: tuple[_Condition, ...] | None = None
+    conditions: tuple[Condition, ...] | None = None
 
 
 class SeenPod(Wire, frozen=True):
@@ -57,10 +52,7 @@ class SeenPod(Wire, frozen=True):
     @property
     def refusal(self) -> str:
         """Why it was not placed when it was tried last; empty if it was not tried in vain."""
-        for condition in self.status.conditions or ():
-            if condition.type == "PodScheduled" and condition.status == "False":
-                return condition.message
-        return ""
+        return refusal(self.status.conditions) or ""
 
 
 class Pods:

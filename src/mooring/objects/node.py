@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from .condition import Condition
 from .meta import ObjectMeta, Wire
-from .pod import Condition
 from .quantity import Quantity, units
 from .resources import PODS, Amounts, amounts
 from .taint import Taint

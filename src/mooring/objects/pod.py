@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from .affinity import Affinity, Terms, compile_terms
+from .condition import Condition
 from .meta import ObjectMeta, OwnerReference, Wire, seconds
 from .node_selector import (
     Malformed,
@@ -230,15 +231,6 @@ class ContainerStatus(Wire, frozen=True):
     name: str = ""
     resources: Resources | None = None
     allocated_resources: dict[str, Quantity] | None = None
-
-
-class Condition(Wire, frozen=True):
-    """A condition of a pod or a node."""
-
-    type: str = ""
-    status: str = ""
-    reason: str | None = None
-    message: str | None = None
 
 
 class PodStatus(Wire, frozen=True):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.bench.ledger import Entry, Ledger
+from mooring.objects.condition import Condition, refusal
 from mooring.objects.decode import Reader
 from mooring.objects.meta import Wire
 
@@ -23,14 +24,8 @@ class _Spec(Wire, frozen=True):
     node_name: str = ""
 
 
-class _Condition(Wire, frozen=True):
-    type: str = ""
-    status: str = ""
-    message: str = ""
-
-
 class _Status(Wire, frozen=True):
-    conditions: tuple[_Condition, ...] | None = None
+    conditions: tuple[Condition, ...] | None = None
 
 
 class SeenPod(Wire, frozen=True):
@@ -48,10 +43,7 @@ class SeenPod(Wire, frozen=True):
     @property
     def refusal(self) -> str | None:
         """Why it was not placed when it was tried last; None if it was not tried."""
-        for condition in self.status.conditions or ():
-            if condition.type == "PodScheduled" and condition.status == "False":
-                return condition.message
-        return None
+        return refusal(self.status.conditions)
 
 
 SEEN_POD = Reader(SeenPod, lambda seen: seen)
