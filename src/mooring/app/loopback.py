@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from aiohttp import web
-
 from mooring.web import Entry
 from mooring.web.page import PREFIX
 
+from .connections import ConnectionLimits, accepting
 from .endpoints import Content, guarded
 
 _LOOPBACK = "127.0.0.1"
@@ -28,10 +27,5 @@ async def loopback_site(content: Content, entry: Entry) -> AsyncIterator[str]:
     if content.page is None:
         raise ValueError("there is no page to let anybody in to")
     app = guarded(content, entry.guard(content.page, PREFIX))
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, _LOOPBACK, 0).start()
-        yield f"http://{_LOOPBACK}:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with accepting(app, (_LOOPBACK, 0), ConnectionLimits()) as port:
+        yield f"http://{_LOOPBACK}:{port}"

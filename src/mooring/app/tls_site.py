@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from .certificates import Certificates, CertificateSettings
+from .connections import ConnectionLimits, accepting
 from .logs import named
 
 LOG = named("mooring.serving")
@@ -28,26 +29,20 @@ class ServingSettings:
     bind_address: str = "0.0.0.0"
     secure_port: int = SECURE_PORT
     certificate: CertificateSettings = field(default_factory=CertificateSettings)
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
 
 @asynccontextmanager
 async def tls_site(app: web.Application, settings: ServingSettings) -> AsyncIterator[int]:
     """Serves for as long as the context lasts; gives the port."""
     certificates = Certificates(settings.certificate)
-    runner = web.AppRunner(app, access_log=None)
+    address = settings.bind_address, settings.secure_port
     async with AsyncExitStack() as stack:
-        await runner.setup()
-        stack.push_async_callback(runner.cleanup)
-        site = web.TCPSite(
-            runner,
-            settings.bind_address,
-            settings.secure_port,
-            ssl_context=certificates.context,
+        port = await stack.enter_async_context(
+            accepting(app, address, settings.limits, certificates.context)
         )
-        await site.start()
         refreshing = asyncio.create_task(_keep_fresh(certificates))
         stack.callback(refreshing.cancel)
-        port = runner.addresses[0][1]
         LOG.info("Serving securely", address=settings.bind_address, port=port)
         yield port
 

@@ -1,0 +1,160 @@
+"""Limits of a server's connections, tried by sockets that behave badly."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from aiohttp import web
+
+from mooring.app.certificates import Certificates, CertificateSettings
+from mooring.app.connections import ConnectionLimits, accepting
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Open = Callable[..., Awaitable[Stream]]
+
+ASK = b"GET / HTTP/1.1\r\nHost: it\r\n\r\n"
+# Only a hang takes that long.
+PATIENCE = 60.0
+# So short that whoever sends nothing is gone at once.
+HASTY = ConnectionLimits(request_seconds=0.05, handshake_seconds=0.05)
+
+
+async def answer(_: web.Request) -> web.Response:
+    return web.Response(text="here")
+
+
+@asynccontextmanager
+async def serving(
+    limits: ConnectionLimits, context: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+) -> AsyncIterator[int]:
+    app = web.Application()
+    app.router.add_get("/", answer)
+    async with accepting(app, (host, 0), limits, context) as port:
+        yield port
+
+
+@pytest.fixture
+async def opened() -> AsyncIterator[Open]:
+    """Opens connections to a port of this machine, which are closed in the end."""
+    made: list[asyncio.StreamWriter] = []
+
+    async def connect(port: int, context: ssl.SSLContext | None = None) -> Stream:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        made.append(writer)
+        return reader, writer
+
+    yield connect
+    for writer in made:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+async def asked(stream: Stream) -> bytes:
+    """The answer to a request; empty if there is none."""
+    reader, writer = stream
+    try:
+        writer.write(ASK)
+        async with asyncio.timeout(PATIENCE):
+            head = await reader.readuntil(b"\r\n\r\n")
+            return head + await reader.readexactly(len("here"))
+    except (OSError, asyncio.IncompleteReadError):
+        return b""
+
+
+async def until_closed(stream: Stream) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                if not await stream[0].read(1024):
+                    return
+            except OSError:
+                return
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [ConnectionLimits(most=3), ConnectionLimits(most_per_address=3)],
+    ids=["in all", "per address"],
+)
+async def test_there_are_so_many_connections_at_once(
+    limits: ConnectionLimits, opened: Open
+) -> None:
+    async with serving(limits) as port:
+        held = [await opened(port) for _ in range(3)]
+        assert all([await asked(stream) for stream in held])
+        assert not await asked(await opened(port))
+
+        held[0][1].close()
+        await held[0][1].wait_closed()
+        async with asyncio.timeout(PATIENCE):
+            while not await asked(await opened(port)):
+                pass
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: it\r\n"])
+async def test_who_sends_no_whole_request_is_let_go(sent: bytes, opened: Open) -> None:
+    async with serving(HASTY) as port:
+        stream = await opened(port)
+        stream[1].write(sent)
+        await until_closed(stream)
+
+
+async def test_who_sends_nothing_after_an_answer_is_let_go(opened: Open) -> None:
+    async with serving(HASTY) as port:
+        stream = await opened(port)
+        await asked(stream)
+        await until_closed(stream)
+
+
+async def test_dripping_a_header_does_not_help(opened: Open) -> None:
+    async with serving(HASTY) as port:
+        reader, writer = await opened(port)
+        writer.write(b"GET / HTTP/1.1\r\nX: ")
+        async with asyncio.timeout(PATIENCE):
+            while not reader.at_eof():
+                writer.write(b"x")
+                try:
+                    await asyncio.wait_for(reader.read(1), 0.01)
+                except TimeoutError:
+                    continue
+                except OSError:
+                    return
+
+
+async def test_handshakes_are_counted_and_ended(opened: Open) -> None:
+    context = Certificates(CertificateSettings()).context
+    limits = ConnectionLimits(most=1, handshake_seconds=0.05)
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    async with serving(limits, context) as port:
+        silent = await opened(port)
+        await until_closed(silent)
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    stream = await opened(port, trusting)
+                    break
+                except OSError:
+                    await asyncio.sleep(0.01)
+        assert await asked(stream)
+
+
+async def test_a_slow_answer_is_waited_for(opened: Open) -> None:
+    async def slow(_: web.Request) -> web.Response:
+        await asyncio.sleep(4 * HASTY.request_seconds)
+        return web.Response(text="here")
+
+    app = web.Application()
+    app.router.add_get("/", slow)
+    async with accepting(app, ("127.0.0.1", 0), HASTY) as port:
+        assert await asked(await opened(port))
+
+
+async def test_all_addresses_of_a_name_are_served_on_one_port(opened: Open) -> None:
+    async with serving(ConnectionLimits(), host="localhost") as port:
+        assert await asked(await opened(port))
