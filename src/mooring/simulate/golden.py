@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import msgspec
 
 from .problems import InputError
+from .sources import Lines
 
 
 class RecordedRefusal(msgspec.Struct, frozen=True):
@@ -91,17 +91,16 @@ _DECODER = msgspec.json.Decoder(Recording)
 
 def read(path: Path) -> Iterator[Recording]:
     """The recordings of a file, which may be compressed."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield _decode(path, number, line)
-    except (OSError, EOFError) as error:
-        raise InputError(path, str(error)) from error
+    lines = Lines(path, keep_last=True)
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _decode(path, number, line)
+    if lines.is_cut:
+        raise InputError(path, "the compressed data was cut off")
 
 
 def _decode(path: Path, number: int, line: bytes) -> Recording:
     try:
         return _DECODER.decode(line)
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise InputError(path, f"line {number}: {error}") from error

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -14,12 +12,7 @@ from mooring.app.recorded import FORMAT, Header, Line
 from mooring.app.segments import segments
 
 from .problems import InputError
-
-_BLOCK_BYTES = 1 << 16
-# An object of the API has at most a few megabytes; a step has at most some hundred actions.
-_LONGEST_LINE = 1 << 26
-_GZIP = 31
-_MAGIC = b"\x1f\x8b"
+from .sources import Lines
 
 _HEADER = msgspec.json.Decoder(Header)
 _LINE = msgspec.json.Decoder(Line)
@@ -31,9 +24,13 @@ class Segment:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        #: Whether it ended before its end; known once it is read.
-        self.is_cut = False
+        self._lines = Lines(path)
         self.header = self._read_header()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it ended before its end; known once it is read."""
+        return self._lines.is_cut
 
     def where(self, number: int) -> str:
         """A line, for messages."""
@@ -41,13 +38,13 @@ class Segment:
 
     def lines(self) -> Iterator[tuple[int, Line]]:
         """All lines but the first with their numbers; those of a file that was cut off too."""
-        texts = self._texts()
+        texts = iter(self._lines)
         next(texts, None)
         for number, text in enumerate(texts, 2):
             yield number, self._line(number, text)
 
     def _read_header(self) -> Header:
-        text = next(self._texts(), b"")
+        text = next(iter(self._lines), b"")
         try:
             header = _HEADER.decode(text)
         except (msgspec.MsgspecError, RecursionError) as error:
@@ -69,43 +66,6 @@ class Segment:
                 self.where(number), f"must have one of {', '.join(_CALLS)}, has {told}"
             )
         return line
-
-    def _texts(self) -> Iterator[bytes]:
-        """The lines, without those that are not there as a whole."""
-        rest = b""
-        for block in self._blocks():
-            *whole, rest = (rest + block).split(b"\n")
-            yield from whole
-            if len(rest) > _LONGEST_LINE:
-                raise InputError(self.path, f"a line is longer than {_LONGEST_LINE} bytes")
-        self.is_cut = self.is_cut or bool(rest)
-
-    def _blocks(self) -> Iterator[bytes]:
-        try:
-            with self.path.open("rb") as file:
-                packed = file.read(len(_MAGIC)) == _MAGIC
-                file.seek(0)
-                yield from self._unpacked(file) if packed else _plain(file)
-        except OSError as error:
-            raise InputError(self.path, (error.strerror or str(error)).lower()) from error
-        except zlib.error as error:
-            raise InputError(self.path, f"broken: {error}") from None
-
-    def _unpacked(self, file: BinaryIO) -> Iterator[bytes]:
-        unpacker = zlib.decompressobj(_GZIP)
-        for block in _plain(file):
-            given = block
-            while given and not unpacker.eof:
-                # A little at a time, so that a small file cannot fill the memory.
-                yield unpacker.decompress(given, _BLOCK_BYTES)
-                given = unpacker.unconsumed_tail
-        yield unpacker.flush()
-        self.is_cut = not unpacker.eof
-
-
-def _plain(file: BinaryIO) -> Iterator[bytes]:
-    while block := file.read(_BLOCK_BYTES):
-        yield block
 
 
 def open_recording(paths: Iterable[Path]) -> list[Segment]:

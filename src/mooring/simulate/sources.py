@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,14 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 # Far above any real cluster, and below what would exhaust the memory of a small machine.
 _LARGEST = 512 * 2**20
+
+# An object of the API has at most a few megabytes; a step has at most some hundred actions.
+LONGEST_LINE = 1 << 26
+# Nobody writes that many; a small compressed file may hold very many.
+_MOST_BLANK_LINES = 10_000
+_BLOCK_BYTES = 1 << 16
+_GZIP = 31
+_GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +100,75 @@ def _refuse(error: OSError | ValueError, path: Path | None = None) -> None:
         reason = (error.strerror or str(error)).lower()
         raise InputError(path or error.filename, reason) from error
     raise InputError(path, error) from error
+
+
+class Lines:
+    """The lines of a file, gzip or plain, without their ends. Reading needs little memory.
+
+    Iterating raises InputError if the file is broken or has a line that is too long. A last line
+    without an end was cut off, and is left out unless `keep_last`.
+    """
+
+    def __init__(self, path: Path, *, keep_last: bool = False) -> None:
+        self._path = path
+        self._keep_last = keep_last
+        #: Whether compressed data or a line that is left out was cut off; known once it is read.
+        self.is_cut = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        blank = 0
+        for line in self._whole_lines():
+            blank = 0 if line else blank + 1
+            if blank > _MOST_BLANK_LINES:
+                raise InputError(self._path, f"more than {_MOST_BLANK_LINES:,} blank lines")
+            yield line
+
+    def _whole_lines(self) -> Iterator[bytes]:
+        # Parts are joined once, so that a line of many blocks does not cost its length squared.
+        begun: list[bytes] = []
+        length = 0
+        for block in self._blocks():
+            first, *others = block.split(b"\n")
+            begun.append(first)
+            length += len(first)
+            for other in others:
+                yield b"".join(begun)
+                begun, length = [other], len(other)
+            if length > LONGEST_LINE:
+                raise InputError(self._path, f"a line is longer than {LONGEST_LINE} bytes")
+        if length and self._keep_last:
+            yield b"".join(begun)
+        elif length:
+            self.is_cut = True
+
+    def _blocks(self) -> Iterator[bytes]:
+        try:
+            with self._path.open("rb") as file:
+                packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+                file.seek(0)
+                yield from self._unpacked(file) if packed else _plain_blocks(file)
+        except OSError as error:
+            _refuse(error, self._path)
+        except zlib.error as error:
+            raise InputError(self._path, f"broken: {error}") from None
+
+    def _unpacked(self, file: BinaryIO) -> Iterator[bytes]:
+        unpacker = None
+        for block in _plain_blocks(file):
+            given = block
+            while given:
+                unpacker = unpacker or zlib.decompressobj(_GZIP)
+                # A little at a time, so that a small file cannot fill the memory.
+                yield unpacker.decompress(given, _BLOCK_BYTES)
+                given = unpacker.unconsumed_tail
+                if unpacker.eof:
+                    # What was compressed one by one may follow, or padding.
+                    given, unpacker = unpacker.unused_data.lstrip(b"\0"), None
+        if unpacker is not None:
+            yield unpacker.flush()
+            self.is_cut = not unpacker.eof
+
+
+def _plain_blocks(file: BinaryIO) -> Iterator[bytes]:
+    while block := file.read(_BLOCK_BYTES):
+        yield block
