@@ -73,6 +73,7 @@ images = st.sampled_from(
         [{"names": ["app:latest"], "sizeBytes": 300 * MIB}],
         [{"names": ["app:latest"], "sizeBytes": 900 * MIB}],
         [{"names": ["db:v1", "db:v2"], "sizeBytes": 40 * MIB}],
+        [{"names": ["app:latest", "db:v1"], "sizeBytes": 2**63 - 1}],
         [
             {"names": ["db:v1"], "sizeBytes": 2000 * MIB},
             {"names": ["app:latest"], "sizeBytes": 25 * MIB},
@@ -87,8 +88,8 @@ features = st.sampled_from(
     ]
 )
 capacities = _one_of(
-    cpu=["4", "1", "2500m", "0"],
-    memory=["8Gi", "512Mi", "3Gi"],
+    cpu=["4", "1", "2500m", "0", "9223372036854775"],
+    memory=["8Gi", "512Mi", "3Gi", "8Ei"],
     pods=[110, 2, 0],
     gpu=[None, 1, 2, 0],
     ephemeral=[None, "1Gi"],

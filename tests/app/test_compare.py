@@ -67,7 +67,7 @@ def test_what_differs_is_told(name: str) -> None:
 
 def test_what_does_not_follow_from_the_objects_is_told() -> None:
     cluster = known()
-    cluster._state.columns.requested[0, 0] += 1
+    cluster._state.columns.requested.array[0, 0] += 1
 
     (told,) = differences(cluster, [node("n1"), node("n2")], LISTED)
 

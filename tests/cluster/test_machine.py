@@ -249,7 +249,7 @@ class ClusterMachine(RuleBasedStateMachine):
             )
             counts = np.zeros(len(nodes.alive), np.int64)
             if weight is not None:
-                counts = weight.requests[nodes.resources["pods"]]
+                counts = weight.pods(nodes.resources)
             found = {nodes.name(row): int(counts[row]) for row in nodes.rows if counts[row]}
             assert found == dict(here)
 

@@ -20,8 +20,8 @@ def weight(of: Cluster, asking: Pod, resource: str = "cpu") -> dict[str, int]:
     found = of.nodes.nominated_weight(asking)
     if found is None:
         return {}
-    assert found.requests.shape == of.nodes.requested.shape
-    column = found.requests[of.nodes.resources[resource]]
+    assert found.requests.array.shape == of.nodes.requested.shape
+    column = found.requests.array[of.nodes.resources[resource]]
     return {of.nodes.name(row): int(column[row]) for row in of.nodes.rows if column[row]}
 
 

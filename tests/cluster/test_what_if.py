@@ -73,7 +73,7 @@ def test_many_rows_can_be_shifted_at_once() -> None:
     made = cluster(node("one"), node("two"), node("three"))
     what_if = WhatIf(made.nodes)
     more = Taken.nothing((len(what_if.requested), 2))
-    more.requests[what_if.resources["cpu"]] = [5, 7]
+    more.requests.array[what_if.resources["cpu"]] = [5, 7]
     more.coexisting[:] = [[1, 0], [2, 3]]
     what_if.shift(np.array([2, 0]), more)
 

@@ -478,3 +478,13 @@ def test_a_preparation_that_breaks_fails_that_pod_only() -> None:
     assert told.message == "running PreBind plugin \"Breaks\": KeyError: 'oops'"
     assert (run.node_of("bad"), run.place("bad")) == ("", "error backoff")
     assert Recording.log.count("unreserve First on one") == 1
+
+
+def test_a_node_that_lies_fails_no_attempt() -> None:
+    liar = node("liar", cpu="9223372036854775", memory="8Ei")
+    run = driver(liar, node("honest"), *(pod(f"p{at}", cpu=1, memory="1Gi") for at in range(9)))
+
+    run.settle()
+
+    assert len(bindings(run.story)) == 9
+    assert not conditions(run.story)

@@ -61,7 +61,13 @@ class Shape:
     coexisting: bool = False
     #: Whether nodes tell what their disks can do, and pods what they need of them.
     disks: bool = False
+    #: Whether nodes claim, and pods ask for, more than 64 bits hold.
+    extreme: bool = False
 
+
+PLAIN = {"cpu": 16, "memory": "32Gi"}
+EXTREME = ("4Gi", "8Ei", "8Ei", "64Pi", "9Pi", "0", "1")
+EXTREME_CPU = ("2", "9223372036854775", "9223372036854775807", "72057594037927936m", "0")
 
 #: Streams in which some pods are exclusive, on as many nodes as that takes.
 COEXISTING = Shape(nodes=(6, 24), coexisting=True)
@@ -270,13 +276,14 @@ class World:
             labels=labels,
             spec={"taints": [] if plain else some_taints(self.random)},
             status={"images": self._images(), "declaredFeatures": self._features()},
-            **({"cpu": 16, "memory": "32Gi"} if plain else self._capacity()),
+            **(self._capacity() if self.shape.extreme or not plain else PLAIN),
         )
 
     def _capacity(self) -> Any:
+        extreme = self.shape.extreme
         has: dict[str, Any] = {
-            "cpu": self._pick(["2", "4", "16"]),
-            "memory": self._pick(["4Gi", "16Gi", "16Gi", "0"]),
+            "cpu": self._pick(EXTREME_CPU if extreme else ["2", "4", "16"]),
+            "memory": self._pick(EXTREME if extreme else ["4Gi", "16Gi", "16Gi", "0"]),
             "pods": self._pick([3, 110, 110, 110]),
         }
         if self.random.random() < 0.3:
@@ -359,12 +366,17 @@ class World:
             labels["index"] = str(self._number % 7)
         owner = {"apiVersion": "apps/v1", "kind": of.owner_kind, "name": of.owner}
         owners = {"ownerReferences": [{**owner, "controller": True}]} if of.owner else {}
+        spec = deepcopy(of.spec)
+        if self.shape.extreme:
+            for each in spec["containers"]:
+                asked = {"cpu": self._pick(EXTREME_CPU), "memory": self._pick(EXTREME)}
+                each["resources"] = {"requests": asked}
         return pod_manifest(
             f"{of.name}-{self._number}",
             namespace=of.namespace,
             labels=labels,
             node=node,
-            spec={**deepcopy(of.spec), "priority": self._pick(of.priorities)},
+            spec={**spec, "priority": self._pick(of.priorities)},
             metadata={**owners, "annotations": dict(of.annotations)},
         )
 
@@ -442,7 +454,8 @@ class World:
         placed = self._pods(placed=True)
         if placed:
             manifest = self._change("Pod", self._pick(placed))
-            requests = {"cpu": self._pick(["50m", "2"]), "memory": self._pick(["64Mi", "3Gi"])}
+            cpu, memory = ("9223372036854775", "8Ei") if self.shape.extreme else ("2", "3Gi")
+            requests = {"cpu": self._pick(["50m", cpu]), "memory": self._pick(["64Mi", memory])}
             if self.random.random() < 0.5:
                 manifest["spec"]["containers"][0]["resources"] = {"requests": requests}
             else:

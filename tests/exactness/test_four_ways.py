@@ -110,6 +110,14 @@ def test_every_way_decides_the_same(seed: int) -> None:
     run(seed, DEFAULT)
 
 
+@pytest.mark.parametrize("raw", [{}, CONFIGURATIONS["a ratio"]], ids=["default", "a ratio"])
+@given(seed=SEEDS)
+@trying(0.06)
+def test_amounts_beyond_what_columns_hold(raw: Manifest, seed: int) -> None:
+    """Nodes that lie and pods that ask for everything fail nobody's attempt."""
+    run(seed, configuration(raw), Shape(extreme=True, turns=25))
+
+
 @pytest.mark.parametrize("most_classes", [1, 2])
 @given(seed=SEEDS)
 @trying(0.06)

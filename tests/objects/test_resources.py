@@ -10,7 +10,7 @@ from hypothesis import given
 
 from mooring.objects.decode import from_builtins
 from mooring.objects.pod import Pod
-from mooring.objects.quantity import MAX_INT64
+from mooring.objects.quantity import MOST_AMOUNT
 from mooring.objects.resources import amounts, is_counted, is_extended
 from tests.builders import pod_manifest
 
@@ -145,8 +145,8 @@ DEFERRED = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
         ),
         pytest.param(
             build(container("a", memory="5E"), container("b", memory="5E")),
-            {"memory": MAX_INT64},
-            id="held within 64 bits",
+            {"memory": MOST_AMOUNT},
+            id="no more than can be counted",
         ),
     ],
 )

@@ -18,6 +18,7 @@ from .check_storage import check_storage
 from .cluster import Cluster
 from .nodes import Nodes, State
 from .pod_table import LesserPods, started
+from .sums import Sums
 from .tally import DomainCounts
 from .vocabulary import Vocabulary
 
@@ -129,7 +130,8 @@ def _check_dead_rows(state: State) -> None:
     dead = ~columns.alive
     counts = ("exclusive_pods", "ordinary_pods")
     for name in ("allocatable", "requested", "nonzero_requested", *counts):
-        left = getattr(columns, name)[..., dead]
+        column = getattr(columns, name)
+        left = (column.array if isinstance(column, Sums) else column)[..., dead]
         assert not left.any(), f"{name} of rows without a node is not zero"
 
 
@@ -242,7 +244,7 @@ def _with_requests(
         taken = lesser.taken.at(np.array([begin + offset]))
         found = int(taken.exclusive[0]), int(taken.ordinary[0])
         _same(f"kind of pod {pod.key}", found, (is_exclusive(pod), is_ordinary(pod)))
-        column = taken.requests[:, 0].tolist()
+        column = taken.requests.array[:, 0].tolist()
         yield pod, {name: column[i] for name, i in state.columns.resources.items() if column[i]}
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
 from .arrays import grown
+from .sums import Sums
 
 #: Resources that every node has a column for, in this order.
 FIRST_CLASS = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
@@ -32,9 +33,9 @@ class Columns:
         self.resource_sets: NDArray[np.intp] = np.zeros(self.capacity, np.intp)
         #: int64[resource, row]: each resource is one contiguous column.
         self.allocatable: NDArray[np.int64] = self._per_resource()
-        self.requested: NDArray[np.int64] = self._per_resource()
+        self.requested = Sums(self._per_resource())
         #: int64[cpu or memory, row]
-        self.nonzero_requested: NDArray[np.int64] = np.zeros((2, self.capacity), np.int64)
+        self.nonzero_requested = Sums.zeros((2, self.capacity))
         self.exclusive_pods: NDArray[np.int32] = np.zeros(self.capacity, np.int32)
         self.ordinary_pods: NDArray[np.int32] = np.zeros(self.capacity, np.int32)
 
@@ -45,7 +46,7 @@ class Columns:
             at = self.resources[name] = len(self.resources)
             if at >= len(self.allocatable):
                 self.allocatable = _with_more_resources(self.allocatable)
-                self.requested = _with_more_resources(self.requested)
+                self.requested.array = _with_more_resources(self.requested.array)
         return at
 
     def reserve(self, capacity: int) -> bool:
@@ -59,8 +60,8 @@ class Columns:
         self.feature_sets = grown(self.feature_sets, self.capacity)
         self.resource_sets = grown(self.resource_sets, self.capacity)
         self.allocatable = grown(self.allocatable, self.capacity)
-        self.requested = grown(self.requested, self.capacity)
-        self.nonzero_requested = grown(self.nonzero_requested, self.capacity)
+        self.requested.grow(self.capacity)
+        self.nonzero_requested.grow(self.capacity)
         self.exclusive_pods = grown(self.exclusive_pods, self.capacity)
         self.ordinary_pods = grown(self.ordinary_pods, self.capacity)
         return True

@@ -8,8 +8,9 @@ from mooring.objects.pod import Pod
 
 from .extended import ExtendedResource
 
-# Columns are 64 bits wide; beyond a quarter of that nothing real is counted.
-_MOST = 2**62
+# A hundredfold of the difference of two such figures, by which plugins work out shares, fits the
+# 64 bits of a column.
+_MOST = 2**53
 
 
 class Counted:

@@ -101,6 +101,7 @@ class Nodes:
     def refresh(self) -> None:
         """Takes the views of arrays anew; the cluster calls it when it replaced some."""
         columns = self._state.columns
+        self._requested, self._nonzero = columns.requested, columns.nonzero_requested
         self.alive = frozen(columns.alive)
         self.unschedulable = frozen(columns.unschedulable)
         self.taint_sets = frozen(columns.taint_sets)
@@ -110,9 +111,9 @@ class Nodes:
         self.resources: Mapping[str, int] = columns.resources
         #: int64[resource, row]
         self.allocatable = frozen(columns.allocatable)
-        self.requested = frozen(columns.requested)
+        self.requested = frozen(columns.requested.array)
         #: int64[cpu or memory, row]
-        self.nonzero_requested = frozen(columns.nonzero_requested)
+        self.nonzero_requested = frozen(columns.nonzero_requested.array)
         #: How many pods tolerate no others, and how many are neither a daemonset's nor static.
         self.exclusive_pods = frozen(columns.exclusive_pods)
         self.ordinary_pods = frozen(columns.ordinary_pods)

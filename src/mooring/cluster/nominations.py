@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from mooring.objects.coexist import is_exclusive
 from mooring.objects.pod import Pod
-from mooring.objects.resources import PODS
 
 from .columns import Columns
 from .taken import Taken
@@ -57,17 +56,17 @@ class Nominations:
 
     def count(self, pod: Pod, row: int, amount: int, columns: Columns) -> None:
         """A nomination to a row began (1) or ended (-1); every resource has its column already."""
-        shape = columns.requested.shape
+        shape = columns.requested.array.shape
         level = self._levels.get(pod.priority)
         level = Taken.nothing(shape) if level is None else level.fitted(shape)
         self._levels[pod.priority] = level
         level.count(pod, row, amount, columns.resources)
-        if amount < 0 and not level.requests[columns.resources[PODS]].any():
+        if amount < 0 and not level.pods(columns.resources).any():
             del self._levels[pod.priority]
 
     def weight(self, priority: int, columns: Columns) -> Taken | None:
         """What pods of at least a priority will take, per row; None if there are none."""
-        shape = columns.requested.shape
+        shape = columns.requested.array.shape
         total: Taken | None = None
         for level_priority, level in self._levels.items():
             if level_priority >= priority:

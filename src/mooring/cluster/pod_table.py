@@ -56,7 +56,7 @@ class PodTable:
         self._starts: NDArray[np.float64] = np.zeros(64, np.float64)
         #: Tells equally important pods apart: who came first stays first.
         self._order: NDArray[np.int64] = np.zeros(64, np.int64)
-        self._taken = Taken.nothing((len(columns.requested), 64))
+        self._taken = Taken.nothing((len(columns.requested.array), 64))
         for row, pod in placed:
             self.add(pod, row)
 
@@ -127,7 +127,7 @@ class PodTable:
 
     def _widen(self) -> None:
         """Makes room for resources and slots that came after the table."""
-        self._taken = self._taken.fitted((len(self._columns.requested), len(self._rows)))
+        self._taken = self._taken.fitted((len(self._columns.requested.array), len(self._rows)))
 
     def _grow(self, length: int) -> None:
         if length > len(self._rows):

@@ -11,7 +11,7 @@ from mooring.objects.pod import ANY_ADDRESS, HostPort
 
 from .arrays import grown
 
-Users = NDArray[np.int16]
+Users = NDArray[np.int32]
 
 
 class PortColumns:
@@ -26,7 +26,7 @@ class PortColumns:
             addresses = self._columns.setdefault((protocol, port), {})
             users = addresses.get(address)
             if users is None:
-                users = addresses[address] = np.zeros(capacity, np.int16)
+                users = addresses[address] = np.zeros(capacity, np.int32)
             users[row] += amount
             if amount < 0 and not users.any():
                 self._drop((protocol, port), address)

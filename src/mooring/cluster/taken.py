@@ -13,6 +13,8 @@ from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
 
 from .arrays import grown
+from .requests import add_requests
+from .sums import Sums
 
 _EXCLUSIVE, _ORDINARY = 0, 1
 
@@ -22,26 +24,28 @@ class Taken:
     """Room, and who has to be tolerated. A place is a pod or a row, as whoever keeps it says."""
 
     #: int64[resource, place]
-    requests: NDArray[np.int64]
+    requests: Sums
     #: int64[exclusive or ordinary, place]: how many such pods.
     coexisting: NDArray[np.int64]
 
     @classmethod
     def nothing(cls, shape: tuple[int, ...]) -> Taken:
         """Nothing, for so many resources and places."""
-        return cls(np.zeros(shape, np.int64), np.zeros((2, shape[1]), np.int64))
+        return cls(Sums.zeros(shape), np.zeros((2, shape[1]), np.int64))
 
     def count(self, pod: Pod, place: int, amount: int, resources: Mapping[str, int]) -> None:
         """Adds (1) or takes away (-1) what a pod takes; every resource has its column."""
-        for name, request in pod.held.requests:
-            self.requests[resources[name], place] += amount * request
-        self.requests[resources[PODS], place] += amount
+        add_requests(self.requests, resources, pod.held, place, amount)
         self.coexisting[_EXCLUSIVE, place] += amount * is_exclusive(pod)
         self.coexisting[_ORDINARY, place] += amount * is_ordinary(pod)
 
     def clear(self, place: int) -> None:
-        self.requests[:, place] = 0
+        self.requests.clear(place)
         self.coexisting[:, place] = 0
+
+    def pods(self, resources: Mapping[str, int]) -> NDArray[np.int64]:
+        """How many pods there are per place."""
+        return self.requests.array[resources[PODS]]
 
     @property
     def exclusive(self) -> NDArray[np.int64]:
@@ -53,27 +57,23 @@ class Taken:
 
     def at(self, places: NDArray[np.intp]) -> Taken:
         """What is taken at some places."""
-        # `take` is three times as fast as an index.
-        return Taken(self.requests.take(places, axis=1), self.coexisting.take(places, axis=1))
+        return Taken(self.requests.at(places), self.coexisting.take(places, axis=1))
 
     def summed(self, begins: NDArray[np.intp]) -> Taken:
         """Sums of the places from each beginning to the next."""
         return Taken(
-            np.add.reduceat(self.requests, begins, axis=1),
-            np.add.reduceat(self.coexisting, begins, axis=1),
+            self.requests.reduced(begins), np.add.reduceat(self.coexisting, begins, axis=1)
         )
 
     def fitted(self, shape: tuple[int, ...]) -> Taken:
         """The same with room for resources and places that came later."""
-        if self.requests.shape == shape:
+        if self.requests.array.shape == shape:
             return self
-        resources, places = shape
-        more = np.zeros((resources, self.requests.shape[1]), np.int64)
-        more[: len(self.requests)] = self.requests
-        return Taken(grown(more, places)[:, :places], grown(self.coexisting, places)[:, :places])
+        places = shape[1]
+        return Taken(self.requests.fitted(shape), grown(self.coexisting, places)[:, :places])
 
     def copied(self) -> Taken:
-        return Taken(self.requests.copy(), self.coexisting.copy())
+        return Taken(self.requests.copied(), self.coexisting.copy())
 
     def __neg__(self) -> Taken:
         return Taken(-self.requests, -self.coexisting)

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.objects.pod import Pod
-from mooring.objects.resources import PODS
 
 from .arrays import frozen
 from .coexistence import count_coexistence
-from .columns import NONZERO_CPU, NONZERO_MEMORY
 from .extended_resources import ExtendedLayer
 from .nodes import Nodes
 from .ports import PortColumns
+from .requests import add_nonzero, add_requests
+from .sums import Sums
 from .taken import Taken
 from .volume_use import VolumeUse
 
@@ -24,8 +24,11 @@ class WhatIf(Nodes):
     def __init__(self, nodes: Nodes) -> None:
         super().__init__(nodes._state)
         # A what-if of a what-if starts from the rows as they would be there.
-        self.requested = nodes.requested.copy()
-        self.nonzero_requested = frozen(nodes.nonzero_requested)
+        self._requested = nodes._requested.copied()
+        self.requested = self._requested.array
+        self._nonzero = nodes._nonzero
+        self.nonzero_requested = frozen(self._nonzero.array)
+        self._own_nonzero = False
         self.exclusive_pods = frozen(nodes.exclusive_pods)
         self.ordinary_pods = frozen(nodes.ordinary_pods)
         self.ports = nodes.ports
@@ -52,24 +55,26 @@ class WhatIf(Nodes):
 
         That is what filters count of pods; what these count for in scoring stays as it is.
         """
-        self.requested[:, rows] = self.requested.take(rows, axis=1) + taken.requests
+        self._requested.shift(rows, taken.requests)
         self._own_coexistence()
         self.exclusive_pods[rows] += taken.exclusive
         self.ordinary_pods[rows] += taken.ordinary
 
     def _count(self, pod: Pod, row: int, amount: int) -> None:
         held = pod.held
-        for name, request in held.requests:
-            self.requested[self.resources[name], row] += amount * request
-        self.requested[self.resources[PODS], row] += amount
-        if not self.nonzero_requested.flags.writeable:
-            self.nonzero_requested = self.nonzero_requested.copy()
-        self.nonzero_requested[NONZERO_CPU, row] += amount * held.nonzero_cpu_milli
-        self.nonzero_requested[NONZERO_MEMORY, row] += amount * held.nonzero_memory_bytes
+        add_requests(self._requested, self.resources, held, row, amount)
+        add_nonzero(self._writable_nonzero(), held, row, amount)
         if pod.spec.volumes:
             self._writable_volume_use().count(pod, row, amount)
         self._own_coexistence()
         count_coexistence(pod, row, amount, self.exclusive_pods, self.ordinary_pods)
+
+    def _writable_nonzero(self) -> Sums:
+        if not self._own_nonzero:
+            self._nonzero = self._nonzero.copied()
+            self.nonzero_requested = self._nonzero.array
+            self._own_nonzero = True
+        return self._nonzero
 
     def _own_coexistence(self) -> None:
         if not self.ordinary_pods.flags.writeable:

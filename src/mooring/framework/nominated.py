@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, Rows, WhatIf
 from mooring.objects.pod import Pod
-from mooring.objects.resources import PODS
 
 from .attempt import Filtered, PreFiltered
 from .plugin import PreFilter
@@ -98,7 +97,7 @@ def _crowded_counts(
     weight = nodes.nominated_weight(pod)
     if weight is None:
         return None
-    nominated = rows[weight.requests[nodes.resources[PODS], rows] > 0]
+    nominated = rows[weight.pods(nodes.resources)[rows] > 0]
     if not len(nominated):
         return None
     what_if = WhatIf(nodes)

@@ -8,7 +8,7 @@ import msgspec
 
 from .condition import Condition
 from .meta import ObjectMeta, Wire
-from .quantity import Quantity, units
+from .quantity import Quantity, bounded, units
 from .resources import PODS, Amounts, amounts
 from .taint import Taint
 
@@ -63,7 +63,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     def of(cls, wire: _WireNode) -> Node:
         meta, spec, status = wire.metadata, wire.spec, wire.status
         allocatable = status.allocatable or {}
-        pods = units(allocatable.get(PODS, 0))
+        pods = bounded(units(allocatable.get(PODS, 0)))
         return cls(
             name=meta.name,
             uid=meta.uid,

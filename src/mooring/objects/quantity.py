@@ -12,6 +12,10 @@ NANOS_PER_UNIT = 10**9
 NANOS_PER_MILLI = 10**6
 MAX_NANOS = MAX_INT64 * NANOS_PER_UNIT
 
+#: The largest amount that is counted; what is larger counts as this much. It is far beyond any
+#: machine (64 Pi bytes), and a hundredfold of it, by which shares are worked out, fits 64 bits.
+MOST_AMOUNT = 2**56
+
 _SHAPE = re.compile(
     r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d{1,18}))?", re.ASCII
 )
@@ -50,6 +54,11 @@ def units(nanos: int) -> int:
 def millis(nanos: int) -> int:
     """Nano-units as thousandths, rounded up and held within 64 bits."""
     return min(-(-nanos // NANOS_PER_MILLI), MAX_INT64)
+
+
+def bounded(amount: int) -> int:
+    """An amount as it is counted: neither negative nor larger than `MOST_AMOUNT`."""
+    return max(0, min(amount, MOST_AMOUNT))
 
 
 @lru_cache(maxsize=65_536)

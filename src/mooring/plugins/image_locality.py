@@ -17,6 +17,7 @@ from mooring.framework.plugin import (
     rescored,
 )
 from mooring.objects.pod import Pod
+from mooring.objects.quantity import bounded
 
 _MIB = 2**20
 # Less than this is pulled in no time.
@@ -39,14 +40,16 @@ class ImageLocality(Score[Pod], Sign):
 
     def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
         present_bytes: Scores = np.zeros(nodes.count(rows), np.int64)
+        most_bytes = _MOST_BYTES_PER_CONTAINER * len(prepared.spec.all_containers)
         for name in _images(prepared):
             known = nodes.image(name)
             if known is not None:
                 image, present = known
                 # The weight keeps an image on one node from drawing every pod of a kind there.
                 share = len(image.rows) / len(nodes)
-                present_bytes += present[rows] * int(image.size_bytes * share)
-        most_bytes = _MOST_BYTES_PER_CONTAINER * len(prepared.spec.all_containers)
+                size = int(bounded(image.size_bytes) * share)
+                # More than counts in the end must not overflow the sum.
+                present_bytes += present[rows] * min(size, most_bytes)
         counted = np.clip(present_bytes, _LEAST_BYTES, most_bytes) - _LEAST_BYTES
         return counted * MAX_SCORE // (most_bytes - _LEAST_BYTES)
 

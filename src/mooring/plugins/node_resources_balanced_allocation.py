@@ -108,7 +108,8 @@ class NodeResourcesBalancedAllocation(PreScore[Asked], Score[Asked], Sign):
 
 def _balance_of_two(used: int, capacity: int, other_used: int, other_capacity: int) -> int:
     """The same as `_balance`, step by step, for one row that has both resources."""
-    first, second = used / capacity, other_used / other_capacity
+    # As columns divide: both rounded to floats. Python rounds a quotient of integers only once.
+    first, second = float(used) / capacity, float(other_used) / other_capacity
     apart = (first if first < 1.0 else 1.0) - (second if second < 1.0 else 1.0)
     return int((1 - abs(apart) / 2) * MAX_SCORE)
 

@@ -24,7 +24,6 @@ from mooring.framework.nominated import (
 from mooring.framework.profile import Profile
 from mooring.framework.run import active_filters, filter_rows
 from mooring.objects.pod import Pod
-from mooring.objects.resources import PODS
 from mooring.objects.workload import PodDisruptionBudget
 
 from .preemption_budgets import breaking
@@ -212,8 +211,8 @@ class CountsDryRun:
     def _crowd(self) -> Taken | None:
         """What nominated pods take on the rows that have some."""
         weight = self._run.nodes.nominated_weight(self._run.pod)
-        pods = self._run.nodes.resources[PODS]
-        if weight is None or not weight.requests[pods, self._lesser.rows].any():
+        resources = self._run.nodes.resources
+        if weight is None or not weight.pods(resources)[self._lesser.rows].any():
             return None
         return weight
 
@@ -221,7 +220,7 @@ class CountsDryRun:
         fits = self._takes_it(rows)
         if crowd is None:
             return fits
-        crowded = np.flatnonzero(crowd.requests[self._run.nodes.resources[PODS], rows])
+        crowded = np.flatnonzero(crowd.pods(self._run.nodes.resources)[rows])
         if len(crowded):
             there = rows[crowded]
             self._what_if.shift(there, crowd.at(there))

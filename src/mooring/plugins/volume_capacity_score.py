@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Mask
 from mooring.framework.plugin import Scores
-from mooring.objects.quantity import units
+from mooring.objects.quantity import MOST_AMOUNT, bounded, units
 
 from .allocation import ShapePoint, curve
 from .volume_search import Search
@@ -51,8 +51,8 @@ def _by_class(
         if known is not None:
             present, requested, capacity = (
                 known[0] | present,
-                known[1] + requested,
-                known[2] + capacity,
+                _added(known[1], requested),
+                _added(known[2], capacity),
             )
         sums[name] = present, requested, capacity
     for name, present, requested, capacity in _dynamic(found, ~bound):
@@ -60,15 +60,17 @@ def _by_class(
         known = sums.get(name)
         if known is not None:
             capacity = np.where(present, capacity, known[2])
-            present, requested = known[0] | present, known[1] + requested
+            present, requested = known[0] | present, _added(known[1], requested)
         sums[name] = present, requested, capacity
     yield from sums.values()
 
 
 def _static(found: Search) -> Iterator[Load]:
     for choice in found.choices:
-        sizes = np.array([*(units(each.capacity) for each in choice.candidates), 0], np.int64)
-        requested = units(choice.claim.request or 0) * choice.found.astype(np.int64)
+        sizes = np.array(
+            [*(bounded(units(each.capacity)) for each in choice.candidates), 0], np.int64
+        )
+        requested = bounded(units(choice.claim.request or 0)) * choice.found.astype(np.int64)
         yield choice.claim.class_name, choice.found, requested, sizes[choice.places]
 
 
@@ -76,6 +78,13 @@ def _dynamic(found: Search, where: Mask) -> Iterator[Load]:
     """What is to be made from known capacities, on rows where nothing else is bound."""
     for each in found.provisions:
         present = each.needed & where & (each.places >= 0)
-        sizes = np.array([*(known.capacity_bytes or 0 for known in each.capacities), 0], np.int64)
-        requested = units(each.claim.request or 0) * present.astype(np.int64)
+        sizes = np.array(
+            [*(bounded(known.capacity_bytes or 0) for known in each.capacities), 0], np.int64
+        )
+        requested = bounded(units(each.claim.request or 0)) * present.astype(np.int64)
         yield each.claim.class_name, present, requested, sizes[each.places] * present
+
+
+def _added(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The sum, at most what is counted: a hundredfold of it fits 64 bits."""
+    return np.minimum(one + other, MOST_AMOUNT)

@@ -1,0 +1,191 @@
+"""Sums of amounts: the columns hold what exact integers say, however large those are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+from mooring.cluster import Cluster, WhatIf, check
+from mooring.cluster.sums import MOST_SUM, Sums
+from mooring.objects.pod import Pod
+from mooring.objects.quantity import MOST_AMOUNT
+from tests.builders import cluster, node, pod
+
+KINDS, PLACES = 2, 3
+Exact = dict[tuple[int, int], int]
+
+amounts = st.sampled_from([0, 1, 7, 2**40, 2**53 + 1, MOST_AMOUNT, MOST_SUM - 1, MOST_SUM])
+at = st.tuples(st.integers(0, KINDS - 1), st.integers(0, PLACES - 1))
+#: Amounts that come, by kind and place, and which of them leave again.
+histories = st.lists(st.tuples(at, amounts, st.booleans()), max_size=12)
+
+
+def added(history: Sequence[tuple[tuple[int, int], int, bool]]) -> tuple[Sums, Exact]:
+    """The sums after some amounts came and some left, and the same in exact integers."""
+    sums, exact = Sums.zeros((KINDS, PLACES)), dict.fromkeys(np.ndindex(KINDS, PLACES), 0)
+    for place, amount, _ in history:
+        sums.add(*place, amount)
+        exact[place] += amount
+    for place, amount, leaves in history:
+        if leaves:
+            sums.add(*place, -amount)
+            exact[place] -= amount
+    return sums, exact
+
+
+def held(exact: Exact, places: Sequence[int] = range(PLACES)) -> list[list[int]]:
+    """What columns hold of exact sums."""
+    return [
+        [max(-MOST_SUM, min(exact[kind, place], MOST_SUM)) for place in places]
+        for kind in range(KINDS)
+    ]
+
+
+@given(histories)
+def test_a_sum_is_exact_again_when_amounts_leave(
+    history: list[tuple[tuple[int, int], int, bool]],
+) -> None:
+    sums, exact = added(history)
+
+    assert sums.array.tolist() == held(exact)
+
+
+@given(histories, histories, st.permutations(range(PLACES)), st.integers(1, PLACES))
+def test_shifted_there_and_back(
+    history: list[tuple[tuple[int, int], int, bool]],
+    more: list[tuple[tuple[int, int], int, bool]],
+    order: list[int],
+    count: int,
+) -> None:
+    (sums, exact), (shift, exact_shift) = added(history), added(more)
+    places = order[:count]
+    rows = np.array(places, np.intp)
+    shifted = sums.copied()
+
+    shifted.shift(rows, shift.at(rows))
+
+    moved = {key: total + exact_shift[key] * (key[1] in places) for key, total in exact.items()}
+    assert shifted.array.tolist() == held(moved)
+    shifted.shift(rows, -shift.at(rows))
+    assert shifted.array.tolist() == held(exact)
+    assert (sums + shift).array.tolist() == held(
+        {key: total + exact_shift[key] for key, total in exact.items()}
+    )
+
+
+@given(histories, st.lists(st.integers(0, PLACES - 1), min_size=1, max_size=9), st.data())
+def test_summed_from_each_beginning_to_the_next(
+    history: list[tuple[tuple[int, int], int, bool]], places: list[int], data: st.DataObject
+) -> None:
+    sums, exact = added(history)
+    later = data.draw(st.sets(st.integers(1, len(places) - 1))) if len(places) > 1 else set()
+    begins = [0, *sorted(later)]
+
+    reduced = sums.at(np.array(places, np.intp)).reduced(np.array(begins, np.intp))
+
+    groups = [places[begin:end] for begin, end in zip(begins, [*begins[1:], None], strict=True)]
+    expected = {
+        (kind, at): sum(exact[kind, place] for place in group)
+        for kind in range(KINDS)
+        for at, group in enumerate(groups)
+    }
+    assert reduced.array.tolist() == held(expected, range(len(groups)))
+
+
+def test_a_place_is_cleared_with_what_is_beyond() -> None:
+    sums = Sums.zeros((1, 2))
+    for _ in range(3):
+        sums.add(0, 1, MOST_SUM)
+
+    sums.clear(1)
+
+    assert sums.add(0, 1, 5) == 5
+
+
+# Rows of a cluster
+
+GREEDY = {"cpu": "9223372036854775", "memory": "8Ei", "example.com/gpu": "9223372036854775807"}
+
+
+def greedy(number: int, priority: int = 0) -> Pod:
+    return pod(f"greedy-{number}", node="node", spec={"priority": priority}, **GREEDY)
+
+
+def with_greedy_pods(count: int) -> Cluster:
+    return cluster(node("node", **GREEDY), *(greedy(number) for number in range(count)))
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["counted anew", "with known facts"])
+def test_room_comes_back_after_pods_that_ask_for_everything(known: bool) -> None:
+    made = cluster(node("node", **GREEDY), pod("small", node="node", cpu=1, memory=7))
+    if known:
+        made.nodes.facts(0)
+    before = made.nodes.requested[:, 0].tolist()
+    for number in range(300):
+        made.put_pod(greedy(number))
+    check(made)
+    column = made.nodes.requested[made.nodes.resources["memory"]]
+    assert column[0] == MOST_SUM
+    assert made.nodes.facts(0).requested[made.nodes.resources["memory"]] == MOST_SUM
+
+    for number in range(300):
+        made.remove_pod(greedy(number).uid)
+
+    assert made.nodes.requested[: len(before), 0].tolist() == before
+    assert not made._state.columns.requested.beyond
+    check(made)
+
+
+def test_what_if_is_exact_where_sums_are_too_large() -> None:
+    made = with_greedy_pods(200)
+    memory = made.nodes.resources["memory"]
+    what_if = WhatIf(made.nodes)
+    for number in range(199):
+        what_if.remove_pod(greedy(number), 0)
+
+    assert what_if.requested[memory, 0] == MOST_AMOUNT
+    assert made.nodes.requested[memory, 0] == MOST_SUM
+
+
+def test_what_lesser_pods_take_is_exact() -> None:
+    made = with_greedy_pods(200)
+    rows = np.array([0], np.intp)
+    lesser = made.nodes.lesser_pods(1, rows)
+    what_if = WhatIf(made.nodes)
+
+    what_if.shift(lesser.rows, -lesser.taken.summed(lesser.begins))
+
+    assert not what_if.requested[:, 0].any()
+
+
+def test_nominated_pods_that_ask_for_everything() -> None:
+    made = cluster(node("node", **GREEDY))
+    for number in range(200):
+        made.nominate(greedy(number, priority=number % 3), "node")
+    weight = made.nodes.nominated_weight(pod("other"))
+    assert weight is not None
+    assert weight.requests.array[made.nodes.resources["memory"], 0] == MOST_SUM
+
+    for number in range(199):
+        made.nominate(greedy(number, priority=number % 3), "")
+
+    weight = made.nodes.nominated_weight(pod("other"))
+    assert weight is not None
+    assert weight.requests.array[made.nodes.resources["memory"], 0] == MOST_AMOUNT
+
+
+def test_more_pods_on_a_port_than_16_bits_count() -> None:
+    ports = {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}
+    holder = pod("holder", node="node", spec=ports)
+    made = cluster(node("node"))
+    counts = made._state.ports
+    for _ in range(2**15 + 1):
+        counts.count(holder.spec.host_ports, 0, 1, len(made.nodes.alive))
+
+    assert made.nodes.port_conflicts(holder.spec.host_ports, made.nodes.everything)[0]
+    for _ in range(2**15 + 1):
+        counts.count(holder.spec.host_ports, 0, -1, len(made.nodes.alive))
