@@ -16,6 +16,7 @@ from mooring.client import (
     Unreachable,
 )
 from mooring.client.connection import Endpoint
+from mooring.client.errors import TooLarge
 from tests.client.serving import Naps, answers, asking, hang_up, serving, status, stream
 
 OK = b'{"kind":"Pod"}'
@@ -297,7 +298,7 @@ async def test_a_watch_that_is_cut_off() -> None:
             await anext(lines)
 
 
-async def test_a_watch_that_falls_silent() -> None:
+async def test_a_watch_that_falls_silent_ends() -> None:
     release = asyncio.Event()
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
@@ -308,9 +309,47 @@ async def test_a_watch_that_falls_silent() -> None:
     async with asking(handler, silence=0.05) as api:
         lines = api.watch("/x", {})
         assert await anext(lines) == b"one"
-        with pytest.raises(OutcomeUnknown):
-            await anext(lines)
+        assert [each async for each in lines] == []
         release.set()
+
+
+async def test_a_watch_that_is_not_answered_at_all_has_failed() -> None:
+    release = asyncio.Event()
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        await release.wait()
+        return await stream(request, [])
+
+    async with asking(handler, silence=0.05) as api:
+        with pytest.raises(OutcomeUnknown):
+            await anext(api.watch("/x", {}))
+        release.set()
+
+
+async def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mooring.client.api._LONGEST_LINE", 1000)
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        return await stream(request, [b"x" * 999 + b"\n", b"y" * 1001])
+
+    async with asking(handler) as api:
+        lines = api.watch("/x", {})
+        assert await anext(lines) == b"x" * 999
+        with pytest.raises(TooLarge, match="longer than 1000 bytes"):
+            await anext(lines)
+
+
+async def test_a_page_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mooring.client.api._LARGEST_PAGE", 1000)
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        return await stream(request, [b"x" * 1001])
+
+    async with asking(handler) as api:
+        with pytest.raises(TooLarge, match="larger than 1000 bytes"):
+            await api.get("/x", {"limit": 2})
+        assert len(await api.get("/x", {"limit": 1})) == 1001
+        assert len(await api.get("/x")) == 1001
 
 
 async def test_a_watch_that_is_refused() -> None:

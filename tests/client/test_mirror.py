@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.client.errors import ApiError
-from mooring.client.mirror import UNREADABLE, Mirror
-from mooring.objects.decode import KINDS, reader
+from mooring.client.mirror import Mirror
+from mooring.objects.decode import KINDS, UNREADABLE, reader
 from tests.client.sinks import Told, line, page, pod
 
 RAW_OR_NOT = pytest.mark.parametrize("keep_raw", [False, True], ids=["whole", "taken apart"])

@@ -18,6 +18,7 @@ from mooring.client import (
     Reflector,
     Unreachable,
 )
+from mooring.client.errors import TooLarge
 from tests.client.serving import Naps
 from tests.client.sinks import Told, line, page, pod
 
@@ -77,7 +78,7 @@ class Script:
 class Played:
     """What came of a script."""
 
-    def __init__(self, *answers: bytes | Exception | Watch) -> None:
+    def __init__(self, *answers: bytes | Exception | Watch, essential: bool = True) -> None:
         self.script = Script(*answers)
         self.sink = Told()
         self.naps = Naps()
@@ -86,6 +87,7 @@ class Played:
             RESOURCES["Pod"],
             self.sink,
             params={"fieldSelector": "status.phase!=Failed"},
+            essential=essential,
             clock=lambda: self.script.now,
             sleep=self.naps,
             chance=lambda: 0.5,
@@ -255,7 +257,7 @@ async def test_a_version_that_the_server_does_not_understand() -> None:
     assert got.script.watched_from == ["10", "5"]
 
 
-async def test_garbage_does_not_end_a_watch_and_what_it_hid_is_listed() -> None:
+async def test_garbage_has_the_kind_listed_at_once_so_that_nothing_stays_hidden() -> None:
     got = await played(
         ALL_IS_WELL,
         Watch(b"garbage", line("MODIFIED", pod("a", 12)), seconds=400),
@@ -265,6 +267,99 @@ async def test_garbage_does_not_end_a_watch_and_what_it_hid_is_listed() -> None:
 
     assert got.sink.take() == ["+x/a@1", "?Pod ", "+x/a@12", "+x/b@11"]
     assert got.script.watched_from == ["10", "20", "20"]
+    assert got.naps.taken == []
+
+
+async def test_garbage_again_and_again_does_not_keep_us_listing() -> None:
+    got = await played(ALL_IS_WELL, Watch(b"garbage"), ALL_IS_WELL, Watch(b"garbage"), ALL_IS_WELL)
+
+    assert got.naps.taken == [10.0]
+
+
+async def test_a_line_nested_without_end_is_read() -> None:
+    bottomless = b'{"f:a":' * 5000 + b"{}" + b"}" * 5000
+    deep = line("ADDED", pod("b", 11)).replace(
+        b'"namespace"', b'"managedFields":[%b],"namespace"' % bottomless
+    )
+
+    got = await played(ALL_IS_WELL, Watch(deep, line("ADDED", pod("c", 12)), seconds=400))
+
+    assert got.sink.take() == ["+x/a@1", "+x/b@11", "+x/c@12"]
+
+
+async def test_a_line_that_is_too_long_has_the_kind_listed() -> None:
+    got = await played(ALL_IS_WELL, Watch(TooLarge("a line")), page(version=20), Watch(seconds=400))
+
+    assert got.script.watched_from == ["10", "20", "20"]
+
+
+NO_SUCH_KIND = ApiError(404, "NotFound", "the server could not find the requested resource")
+FORBIDDEN = ApiError(403, "Forbidden", "pods is forbidden")
+FAILED = ApiError(500, "InternalError", "conversion webhook failed")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "advice"),
+    [
+        pytest.param(NO_SUCH_KIND, "create the CustomResourceDefinition pods", id="missing"),
+        pytest.param(FORBIDDEN, "grant the verbs list and watch for pods", id="forbidden"),
+    ],
+)
+async def test_a_kind_that_is_not_essential_counts_as_empty_while_it_is_refused(
+    refusal: ApiError, advice: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    playing = Played(refusal, refusal, refusal, essential=False)
+    with caplog.at_level("INFO"):
+        got = await playing.play()
+
+    assert got.reflector.synced.is_set()
+    assert refusal.message in got.reflector.absence
+    assert got.naps.taken == [45.0, 45.0, 45.0]
+    assert [advice in each for each in caplog.messages] == [True]
+
+
+async def test_a_kind_that_is_there_after_all() -> None:
+    got = await Played(NO_SUCH_KIND, ALL_IS_WELL, essential=False).play()
+
+    assert got.sink.take() == ["+x/a@1"]
+    assert got.reflector.absence == got.reflector.problem == ""
+
+
+async def test_what_went_with_its_kind_is_removed_and_what_is_refused_stays() -> None:
+    gone = await Played(ALL_IS_WELL, GONE, NO_SUCH_KIND, essential=False).play()
+    refused = await Played(ALL_IS_WELL, GONE, FORBIDDEN, essential=False).play()
+
+    assert gone.sink.take() == ["+x/a@1", "-x/a@1"]
+    assert refused.sink.take() == ["+x/a@1"]
+
+
+async def test_a_kind_that_may_be_listed_but_not_watched_is_listed_slowly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level("INFO"):
+        got = await Played(
+            ALL_IS_WELL, FORBIDDEN, page(pod("a", 2)), FORBIDDEN, essential=False
+        ).play()
+
+    assert got.sink.take() == ["+x/a@1", "+x/a@2"]
+    assert len(caplog.messages) == 1
+    assert got.naps.taken == [45.0, 45.0]
+
+
+async def test_a_server_that_fails_is_given_some_time_before_it_is_done_without() -> None:
+    twice = await Played(FAILED, FAILED, essential=False).play()
+    thrice = await Played(FAILED, FAILED, FAILED, essential=False).play()
+
+    assert not twice.reflector.synced.is_set()
+    assert thrice.reflector.synced.is_set()
+
+
+@pytest.mark.parametrize("refusal", [NO_SUCH_KIND, FORBIDDEN, FAILED], ids=str)
+async def test_an_essential_kind_is_waited_for(refusal: ApiError) -> None:
+    got = await played(*[refusal] * 5)
+
+    assert not got.reflector.synced.is_set()
+    assert got.reflector.absence == ""
 
 
 async def test_a_malformed_object_does_not_end_a_watch() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from mooring.client.errors import ClientError
-from mooring.client.listing import listed_kind
+from mooring.client.listing import list_kind
 from mooring.client.requests import Requests
 from mooring.cluster import Cluster
 from mooring.cluster.check import check
@@ -24,7 +24,8 @@ _MOST_TOLD = 50
 async def compare(api: Requests, cluster: Cluster) -> None:
     """Lists nodes and pods anew and logs what differs, and what extended resources there are."""
     try:
-        nodes, pods = await listed_kind(api, "Node"), await listed_kind(api, "Pod")
+        nodes = await list_kind(api, "Node", _log_unreadable)
+        pods = await list_kind(api, "Pod", _log_unreadable)
     except ClientError as error:
         _log.error("Could not compare the cache with the API server", error=str(error))
         return
@@ -39,6 +40,10 @@ async def compare(api: Requests, cluster: Cluster) -> None:
     )
     for line in extended_lines(cluster.extended):
         _log.info("Extended resource", figures=line)
+
+
+def _log_unreadable(kind: str, key: str, problem: str) -> None:
+    _log.error("Left out an object that cannot be read", kind=kind, object=key, problem=problem)
 
 
 def differences(cluster: Cluster, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[str]:

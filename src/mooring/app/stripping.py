@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from mooring.objects.decode import KINDS, reader
+from mooring.objects.nesting import decode_at_any_depth, empty_below
 from mooring.objects.quantity import NANOS_PER_MILLI, NANOS_PER_UNIT, Quantity
 
 #: Holds the whole object once more, as it was applied.
@@ -24,7 +25,7 @@ def stripped(kind: str, raw: bytes | msgspec.Raw) -> bytes:
 
 
 def _known(kind: str, raw: bytes | msgspec.Raw) -> bytes:
-    wire = reader(kind).one.decode(raw)
+    wire = reader(kind).read_one(raw)
     notes = wire.metadata.annotations
     if notes and LAST_APPLIED in notes:
         # It was made for this call, so nobody else sees the change.
@@ -34,7 +35,9 @@ def _known(kind: str, raw: bytes | msgspec.Raw) -> bytes:
 
 def _unknown(raw: bytes | msgspec.Raw) -> bytes:
     """What only some plugin reads is kept, because nobody knows which part of it."""
-    written: dict[str, Any] = msgspec.json.decode(raw)
+    written: dict[str, Any] = decode_at_any_depth(msgspec.json.decode, raw)
+    # As the plugins get it, and so that it can be encoded again.
+    empty_below(written)
     meta = written.get("metadata")
     if isinstance(meta, dict):
         meta.pop("managedFields", None)

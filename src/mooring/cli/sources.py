@@ -38,10 +38,15 @@ def _listed(connecting: Connecting, wanted: Iterable[CustomKind]) -> tuple[Objec
     import asyncio
 
     from mooring.client import Api
-    from mooring.client.listing import listed_kinds
+    from mooring.client.listing import list_kinds
 
     async def main() -> list[Object]:
         async with Api(await connecting.connection()) as api:
-            return await listed_kinds(api, (*sorted(KINDS), *wanted))
+            return await list_kinds(api, (*sorted(KINDS), *wanted), _note_unreadable)
 
     return tuple(asyncio.run(main()))
+
+
+def _note_unreadable(kind: str, key: str, problem: str) -> None:
+    note = f"note: left out {kind} {key}, which cannot be read: {problem}"
+    print(plain(note), file=sys.stderr)

@@ -16,7 +16,7 @@ from yarl import URL
 from mooring import __version__
 
 from .connection import Connection
-from .errors import ApiError, OutcomeUnknown, Unreachable, refusal
+from .errors import ApiError, OutcomeUnknown, TooLarge, Unreachable, refusal
 from .lines import lines
 from .pacing import Bucket, Pace
 
@@ -32,8 +32,13 @@ _MOST_RETRIES = 10
 _LONGEST_RETRY_AFTER = 60.0
 
 _CONNECT_SECONDS = 10.0
-# API servers send a bookmark every minute, so a minute and a half of silence is a dead connection.
+# API servers send a bookmark every minute, except for kinds that have not changed since they were
+# started. So a minute and a half of silence may be a dead connection: the watch is begun anew.
 SILENCE_SECONDS = 90.0
+# etcd holds objects of up to 1.5 MiB, and JSON may take several times as much.
+_LONGEST_LINE = 64 * 2**20
+# Lists have as many objects as we ask for, of any size; what asks for a page can ask for a smaller.
+_LARGEST_PAGE = 32 * 2**20
 # API servers close idle connections after 90 s. Ours must be closed first: a request that crosses
 # with the server's close has an unknown outcome.
 _KEEP_ALIVE_SECONDS = 30.0
@@ -121,7 +126,10 @@ class Api:
             await asyncio.sleep(0)
 
     async def get(self, path: str, params: Params | None = None) -> bytes:
-        return await self._request("GET", path, params=params)
+        """What is at a path. A page of more than one object that is very large raises TooLarge."""
+        is_page = params is not None and int(params.get("limit", 0)) > 1
+        largest = _LARGEST_PAGE if is_page else None
+        return await self._request("GET", path, params=params, largest=largest)
 
     async def post(self, path: str, body: bytes, params: Params | None = None) -> bytes:
         return await self._request("POST", path, body, params=params)
@@ -140,7 +148,10 @@ class Api:
         return await self._request("DELETE", path, body, params=params)
 
     async def watch(self, path: str, params: Params) -> AsyncGenerator[bytes, None]:
-        """The lines of a watch until the server ends it; raises when the connection is dead."""
+        """The lines of a watch until the server ends it or says nothing for too long.
+
+        Raises ClientError when the connection breaks.
+        """
         session, sent = await self._authorized()
         try:
             answer = await session.request(
@@ -153,8 +164,12 @@ class Api:
             try:
                 if answer.status != 200:
                     raise self._refused(answer, await answer.read(), sent)
-                async for line in lines(answer.content.iter_any()):
+                async for line in lines(answer.content.iter_any(), _LONGEST_LINE):
                     yield line
+            except aiohttp.SocketTimeoutError:
+                # Nothing may have happened to a kind for hours. Asking again is cheap, and fails
+                # if the server is gone.
+                return
             finally:
                 answer.close()
         except (aiohttp.ClientError, OSError) as error:
@@ -168,13 +183,14 @@ class Api:
         *,
         params: Params | None = None,
         content_type: str | None = None,
+        largest: int | None = None,
     ) -> bytes:
         url = self._url(path, params)
         headers = None if content_type is None else {"Content-Type": content_type}
         renewed = False
         for _ in range(_MOST_RETRIES):
             try:
-                return await self._attempt(method, url, body, headers)
+                return await self._attempt(method, url, body, headers, largest)
             except ApiError as error:
                 if error.is_unauthorized and not renewed:
                     renewed = True
@@ -182,10 +198,15 @@ class Api:
                     raise
                 else:
                     await self._sleep(error.retry_after)
-        return await self._attempt(method, url, body, headers)
+        return await self._attempt(method, url, body, headers, largest)
 
     async def _attempt(
-        self, method: str, url: URL, body: bytes | None, headers: Mapping[str, str] | None
+        self,
+        method: str,
+        url: URL,
+        body: bytes | None,
+        headers: Mapping[str, str] | None,
+        largest: int | None,
     ) -> bytes:
         if self._bucket is not None:
             await self._bucket.take()
@@ -202,7 +223,7 @@ class Api:
                 server_hostname=self._connection.endpoint.server_hostname,
             )
             status = answer.status
-            text = await answer.read()
+            text = await _read(answer, largest)
             if status < 300:
                 self.pace.succeeded()
                 return text
@@ -252,6 +273,20 @@ class _Answer(aiohttp.ClientResponse):
         if self.connection is not None and self.connection.transport is not None:
             self.connection.transport.abort()
         super().close()
+
+
+async def _read(answer: aiohttp.ClientResponse, largest: int | None) -> bytes:
+    if largest is None:
+        return await answer.read()
+    parts: list[bytes] = []
+    size = 0
+    async for part in answer.content.iter_any():
+        parts.append(part)
+        size += len(part)
+        if size > largest:
+            answer.close()
+            raise TooLarge(f"GET {answer.url.raw_path}: the answer is larger than {largest} bytes")
+    return b"".join(parts)
 
 
 def _retry_after(answer: aiohttp.ClientResponse) -> float | None:

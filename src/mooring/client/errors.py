@@ -3,6 +3,7 @@
 ClientError
 ├── ApiError         the server answered, and refused
 ├── Unreachable      nothing was sent, so trying again is safe
+├── TooLarge         the answer is larger than we are willing to keep
 └── OutcomeUnknown   sent, but not answered: a write may have happened
 """
 
@@ -22,6 +23,10 @@ class ClientError(Exception):
 
 class Unreachable(ClientError):
     """Nothing was sent: trying again is safe."""
+
+
+class TooLarge(ClientError):
+    """The answer was given up before its end: asking for less may help."""
 
 
 class OutcomeUnknown(ClientError):
@@ -96,7 +101,7 @@ def refusal(status: int, body: bytes | msgspec.Raw, retry_after: float | None = 
     """The error that an answer tells; a `status` of 0 takes the code out of the body."""
     try:
         told = _STATUS.decode(body)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         told = _Status(message=bytes(body)[:_MOST_TOLD].decode(errors="replace").strip())
     status = status or told.code
     return ApiError(

@@ -1,60 +1,116 @@
-"""Listing once: all objects of a kind as they are now, page by page. Nothing is watched."""
+"""Listing: all objects of a kind as they are now, page by page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import msgspec
-
 from mooring.objects.custom import CustomKind
-from mooring.objects.decode import Reader, reader
+from mooring.objects.decode import UNREADABLE, ListMeta, Reader, read_identity, reader, split_page
 
-from .errors import ApiError, ClientError
-from .requests import Requests
+from .errors import ApiError, OutcomeUnknown, TooLarge
+from .requests import Params, Requests
 from .resources import RESOURCES, Resource
 
-_PAGE = 500
+PAGE_SIZE = 500
+
+#: Called for each object that cannot be read: kind, key (empty if unknown) and what is wrong.
+OnUnreadable = Callable[[str, str, str], None]
 
 
-class Unreadable(ClientError):
-    """An answer that is no list of what was asked for."""
+async def read_list(
+    api: Requests,
+    path: str,
+    params: Params,
+    begin: Callable[[], None],
+    take: Callable[[bytes], ListMeta],
+) -> ListMeta:
+    """Has `take` read all pages of a list; `begin` is called first, and again before a fresh start.
 
-
-async def listed(api: Requests, resource: Resource, decode: Reader) -> list[Any]:
-    """All objects of a resource. Raises ClientError."""
-    items: list[Any] = []
-    params: dict[str, str | int] = {"limit": _PAGE}
+    A page that is too large is asked for again with fewer objects. Raises ClientError.
+    """
+    size = PAGE_SIZE
+    asked: dict[str, str | int] = {**params, "limit": size}
+    begin()
     while True:
         try:
-            page = decode.page.decode(await api.get(resource.path(), params))
-            items += [decode.build(wire) for wire in page.items or ()]
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise Unreadable(f"{resource.path()}: {error}") from error
-        except ApiError as error:
-            if not error.is_gone or "continue" not in params:
-                raise
-            # The pages are of a moment that the server has forgotten by now.
-            items, params = [], {"limit": _PAGE}
+            page = _take(take, await api.get(path, asked), path)
+        except TooLarge:
+            asked["limit"] = size = max(1, size // 4)
             continue
-        if not page.metadata.go_on:
-            return items
-        params["continue"] = page.metadata.go_on
+        except ApiError as error:
+            if not (error.is_gone and "limit" in asked and "continue" in asked):
+                raise
+            # The list took too long to go on with; this time all of it comes at once.
+            asked = dict(params)
+            begin()
+            continue
+        if not page.go_on:
+            return page
+        asked["continue"] = page.go_on
+        if "limit" in asked:
+            asked["limit"] = size = min(PAGE_SIZE, 2 * size)
 
 
-async def listed_kind(api: Requests, kind: str | CustomKind) -> list[Any]:
+def _take(take: Callable[[bytes], ListMeta], text: bytes, path: str) -> ListMeta:
+    try:
+        return take(text)
+    except UNREADABLE as error:
+        raise OutcomeUnknown(f"GET {path}: not a list: {error}") from error
+
+
+async def list_objects(
+    api: Requests, resource: Resource, decode: Reader, on_unreadable: OnUnreadable
+) -> list[Any]:
+    """All objects of a resource that can be read. Raises ClientError."""
+    items: list[Any] = []
+
+    def take(text: bytes) -> ListMeta:
+        meta, read = _read_page(text, decode, lambda *why: on_unreadable(resource.kind, *why))
+        items.extend(read)
+        return meta
+
+    await read_list(api, resource.path(), {}, items.clear, take)
+    return items
+
+
+def _read_page(
+    text: bytes, decode: Reader, report: Callable[[str, str], None]
+) -> tuple[ListMeta, list[Any]]:
+    try:
+        page = decode.page.decode(text)
+        return page.metadata, [decode.build(wire) for wire in page.items or ()]
+    except UNREADABLE:
+        pass  # One item of it, most likely: taken one by one, the others can be read.
+    meta, raws = split_page(text)
+    items = []
+    for raw in raws:
+        key = ""
+        try:
+            key = read_identity(raw).key
+            items.append(decode.build(decode.read_one(raw)))
+        except UNREADABLE as error:
+            report(key, str(error))
+    return meta, items
+
+
+async def list_kind(
+    api: Requests, kind: str | CustomKind, on_unreadable: OnUnreadable
+) -> list[Any]:
     """All objects of a kind; none of a custom kind that the server does not know."""
     if isinstance(kind, CustomKind):
         resource = Resource(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced)
         try:
-            return await listed(api, resource, reader(kind))
+            return await list_objects(api, resource, reader(kind), on_unreadable)
         except ApiError as error:
             if error.is_not_found:
                 return []
             raise
-    return await listed(api, RESOURCES[kind], reader(kind))
+    return await list_objects(api, RESOURCES[kind], reader(kind), on_unreadable)
 
 
-async def listed_kinds(api: Requests, kinds: Iterable[str | CustomKind]) -> list[Any]:
+async def list_kinds(
+    api: Requests, kinds: Iterable[str | CustomKind], on_unreadable: OnUnreadable
+) -> list[Any]:
     """All objects of some kinds, one kind after the other."""
-    return [item for kind in kinds for item in await listed_kind(api, kind)]
+    return [item for kind in kinds for item in await list_kind(api, kind, on_unreadable)]

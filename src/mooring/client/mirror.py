@@ -6,12 +6,18 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from mooring.objects.decode import ListMeta, Page, Reader, WatchLine
+from mooring.objects.decode import (
+    UNREADABLE,
+    Identity,
+    ListMeta,
+    Reader,
+    WatchLine,
+    read_identity,
+    split_page,
+)
+from mooring.objects.nesting import decode_at_any_depth
 
 from .errors import refusal
-
-#: What reading raises: bad JSON, a bad value, or nesting without end.
-UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 Raw = bytes | msgspec.Raw
 
@@ -29,19 +35,6 @@ class Sink(Protocol):
         """Malformed: told once for each version of an object. The last good form stays."""
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    """The metadata that identifies an object, readable when the rest is not."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Unknown(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-
-
 class _Held(NamedTuple):
     version: str
     uid: str
@@ -49,8 +42,6 @@ class _Held(NamedTuple):
 
 
 _LINE = msgspec.json.Decoder(WatchLine[msgspec.Raw])
-_PAGE = msgspec.json.Decoder(Page[msgspec.Raw])
-_UNKNOWN = msgspec.json.Decoder(_Unknown)
 
 _CHANGED = ("ADDED", "MODIFIED")
 
@@ -59,7 +50,7 @@ class Mirror:
     """The objects of one kind as last told to the sink.
 
     Lines and pages are decoded in one go. Only what cannot be read that way, or whose JSON is
-    wanted, is taken apart first.
+    wanted, is taken apart first, so that an object that cannot be read hides no other.
     """
 
     def __init__(self, kind: str, reader: Reader, sink: Sink, *, keep_raw: bool = False) -> None:
@@ -83,7 +74,7 @@ class Mirror:
                 pass  # One item of it, most likely: taken one by one, the others can be read.
             else:
                 for wire in page.items or ():
-                    self._listed.add(_key(wire.metadata))
+                    self._listed.add(wire.metadata.key)
                     self._apply(wire, b"")
                 return page.metadata
         return self._take_raw_page(text)
@@ -114,26 +105,30 @@ class Mirror:
         return self._take_raw_line(line)
 
     def _take_raw_page(self, text: bytes) -> ListMeta:
-        page = _PAGE.decode(text)
-        for raw in page.items or ():
-            meta = _UNKNOWN.decode(raw).metadata
-            self._listed.add(_key(meta))
+        page, raws = split_page(text)
+        for raw in raws:
+            try:
+                meta = read_identity(raw)
+            except UNREADABLE as error:
+                self._sink.unreadable(self._kind, "", str(error))
+                continue
+            self._listed.add(meta.key)
             self._read("ADDED", raw, meta)
-        return page.metadata
+        return page
 
     def _take_raw_line(self, line: bytes) -> str:
-        event = _LINE.decode(line)
+        event = decode_at_any_depth(_LINE.decode, line)
         if event.type == "ERROR":
             raise refusal(0, event.object)
-        meta = _UNKNOWN.decode(event.object).metadata
+        meta = read_identity(event.object)
         # A bookmark is an object with a version and little else.
         if event.type != "BOOKMARK":
             self._read(event.type, event.object, meta)
         return meta.resource_version
 
-    def _read(self, change: str, raw: msgspec.Raw, meta: _Meta) -> None:
+    def _read(self, change: str, raw: Raw, meta: Identity) -> None:
         try:
-            wire = self._reader.one.decode(raw)
+            wire = self._reader.read_one(raw)
         except UNREADABLE as error:
             if change == "DELETED":
                 self._remove(meta)
@@ -150,7 +145,7 @@ class Mirror:
 
     def _apply(self, wire: Any, raw: Raw) -> None:
         meta = wire.metadata
-        key, version = _key(meta), meta.resource_version
+        key, version = meta.key, meta.resource_version
         held = self._held.get(key)
         if held is not None and held.version == version:
             return
@@ -166,7 +161,7 @@ class Mirror:
         self._sink.applied(item, raw)
 
     def _remove(self, meta: Any) -> None:
-        key = _key(meta)
+        key = meta.key
         self._malformed.pop(key, None)
         held = self._held.pop(key, None)
         if held is not None:
@@ -174,11 +169,7 @@ class Mirror:
             self._sink.removed(held.item)
 
     def _tell_unreadable(self, meta: Any, error: Exception) -> None:
-        key, version = _key(meta), meta.resource_version
+        key, version = meta.key, meta.resource_version
         if self._malformed.get(key) != version:
             self._malformed[key] = version
             self._sink.unreadable(self._kind, key, str(error))
-
-
-def _key(meta: Any) -> str:
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name

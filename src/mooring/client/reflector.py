@@ -9,19 +9,18 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
-from mooring.objects.decode import ListMeta, Reader, reader
+from mooring.objects.decode import UNREADABLE, Reader, reader
 
 from .connection import CredentialsError
-from .errors import ApiError, ClientError, OutcomeUnknown
-from .mirror import UNREADABLE, Mirror, Sink
+from .errors import ApiError, ClientError, OutcomeUnknown, TooLarge
+from .listing import read_list
+from .mirror import Mirror, Sink
 from .requests import Params, Requests
 from .resources import Resource
 
 __all__ = ["Reflector", "Sink"]
 
 _LOG = logging.getLogger(__name__)
-
-PAGE_SIZE = 500
 
 # Servers get watches back at different times, or all would come back at once.
 _WATCH_SECONDS = (300, 600)
@@ -31,11 +30,21 @@ _SHORT_SECONDS = 1.0
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 
+# After a line that cannot be read the kind is listed at once, but not more often than this: whoever
+# can write such lines could keep us listing.
+_SECONDS_BETWEEN_RELISTS = 10.0
+
+# A kind that we can do without is asked for this often while the server has none or refuses it.
+_ABSENCE_SECONDS = 30.0
+# It is given up for the time being after that many answers that say the server has failed.
+_MOST_SERVER_ERRORS = 3
+
 
 class Reflector:
     """Keeps a sink up to date with one kind of objects.
 
     After a gap of any kind the sink is told the differences: nothing is lost, nothing told twice.
+    A kind that is not `essential` counts as empty while the server does not have it or refuses it.
     """
 
     def __init__(  # noqa: PLR0913  # each is one independent setting with a default
@@ -47,12 +56,15 @@ class Reflector:
         decode: Reader | None = None,
         params: Params | None = None,
         keep_raw: bool = False,
+        essential: bool = True,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._api = api
         self.kind = resource.kind
+        self._resource = resource
+        self._essential = essential
         self._path = resource.path()
         self._params = dict(params or {})
         self._mirror = Mirror(
@@ -65,13 +77,16 @@ class Reflector:
         self._failures = 0
         #: Where to resume the watch; empty if a list is needed first.
         self._version = ""
-        self._missed_a_line = False
+        self._relisted_at = float("-inf")
         #: Whether the last list was made because the version was gone, and no watch has worked yet.
         self._listed_anew = False
-        #: Set once the sink has been told everything.
+        #: Set once the sink has been told everything, or the kind counts as empty.
         self.synced = asyncio.Event()
         #: What is wrong at the moment; empty if all is well.
         self.problem = ""
+        #: Why the kind is done without at the moment; empty if it is not.
+        self.absence = ""
+        self._is_watch_refused = False
 
     async def run(self) -> None:
         """Lists and watches until cancelled. What the sink raises is raised here."""
@@ -84,32 +99,16 @@ class Reflector:
                 await self._recover(error)
 
     async def _list(self) -> None:
-        params: dict[str, str | int] = {**self._params, "limit": PAGE_SIZE}
-        self._mirror.begin_list()
-        while True:
-            try:
-                page = self._take_page(await self._api.get(self._path, params))
-            except ApiError as error:
-                if not (error.is_gone and "limit" in params and "continue" in params):
-                    raise
-                # The list took too long to go on with; this time all of it comes at once.
-                params = dict(self._params)
-                self._mirror.begin_list()
-                continue
-            if not page.go_on:
-                break
-            params["continue"] = page.go_on
-        self._mirror.end_list()
+        mirror = self._mirror
+        page = await read_list(
+            self._api, self._path, self._params, mirror.begin_list, mirror.take_page
+        )
+        mirror.end_list()
         self._version = page.resource_version
-        self._missed_a_line = False
         self._well()
+        if not self._is_watch_refused:
+            self._end_absence()
         self.synced.set()
-
-    def _take_page(self, text: bytes) -> ListMeta:
-        try:
-            return self._mirror.take_page(text)
-        except UNREADABLE as error:
-            raise OutcomeUnknown(f"GET {self._path}: not a list: {error}") from error
 
     async def _watch(self) -> None:
         shortest, longest = _WATCH_SECONDS
@@ -124,31 +123,40 @@ class Reflector:
         try:
             async with aclosing(self._api.watch(self._path, params)) as lines:
                 async for line in lines:
-                    told = self._take_line(line) or told
+                    if not self._take_line(line):
+                        await self._pace_relist()
+                        return
+                    told = True
         finally:
             lasted = self._clock() - began >= _SHORT_SECONDS
             if lasted:
                 self._failures = 0
                 self._listed_anew = False
-        if self._missed_a_line:
-            self._version = ""
         if not (told or lasted):
             raise OutcomeUnknown(f"watch {self._path}: it ended at once")
+        self._end_absence()
 
     def _take_line(self, line: bytes) -> bool:
         """Whether it could be read."""
         try:
             reached = self._mirror.take_line(line)
         except UNREADABLE as error:
-            # Nobody knows which object this was about. The next list will tell.
-            self._missed_a_line = True
             self._sink.unreadable(self.kind, "", str(error))
             return False
         if reached:
             self._version = reached
         self._listed_anew = False
         self._well()
+        self._end_absence()
         return True
+
+    async def _pace_relist(self) -> None:
+        """Has all objects listed, because nobody knows which one a line was about."""
+        self._version = ""
+        pause = self._relisted_at + _SECONDS_BETWEEN_RELISTS - self._clock()
+        if pause > 0:
+            await self._sleep(pause)
+        self._relisted_at = self._clock()
 
     def _well(self) -> None:
         self._failures = 0
@@ -156,6 +164,11 @@ class Reflector:
 
     async def _recover(self, error: Exception) -> None:
         self._failures += 1
+        if isinstance(error, ApiError) and self._can_do_without(error):
+            await self._do_without(error)
+            return
+        if isinstance(error, TooLarge):
+            self._version = ""
         if isinstance(error, ApiError) and (error.is_gone or error.is_bad_request):
             self._version = ""
             if error.is_gone and not self._listed_anew:
@@ -167,3 +180,39 @@ class Reflector:
         asked = error.retry_after if isinstance(error, ApiError) else None
         _LOG.warning("%s: %s; trying again in %.1f s", self.kind, error, max(pause, asked or 0))
         await self._sleep(max(pause, asked or 0))
+
+    # A kind that the server does not have, or refuses
+
+    def _can_do_without(self, error: ApiError) -> bool:
+        if self._essential:
+            return False
+        is_failing = error.is_server_error and self._failures >= _MOST_SERVER_ERRORS
+        return error.is_not_found or error.is_forbidden or is_failing
+
+    async def _do_without(self, error: ApiError) -> None:
+        self._is_watch_refused = bool(self._version)
+        self._version = ""
+        if error.is_not_found:
+            # Its objects went with it. Those that are merely refused may still be there.
+            self._mirror.begin_list()
+            self._mirror.end_list()
+        if not self.absence:
+            _LOG.warning("%s: %s; %s", self.kind, error, self._advice(error))
+        self.problem = self.absence = str(error)
+        self.synced.set()
+        await self._sleep(max(_ABSENCE_SECONDS * (1 + self._chance()), error.retry_after or 0))
+
+    def _advice(self, error: ApiError) -> str:
+        name = f"{self._resource.plural}.{self._resource.group}".rstrip(".")
+        goes_on = f"scheduling goes on without them, and asks again every {_ABSENCE_SECONDS:g} s"
+        if error.is_not_found:
+            return f"create the CustomResourceDefinition {name}; until then {goes_on}"
+        if error.is_forbidden:
+            return f"grant the verbs list and watch for {name}; until then {goes_on}"
+        return goes_on
+
+    def _end_absence(self) -> None:
+        if self.absence:
+            _LOG.info("%s: is there now", self.kind)
+        self.absence = ""
+        self._is_watch_refused = False

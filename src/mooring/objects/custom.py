@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from .meta import ObjectMeta
+from .nesting import empty_below
 
 # They have a value of their own.
 _ELSEWHERE = frozenset(("apiVersion", "kind", "metadata"))
@@ -35,7 +36,10 @@ class CustomKind(msgspec.Struct, frozen=True):
 
 
 class CustomObject(msgspec.Struct, frozen=True, kw_only=True):
-    """An object of a custom kind. `fields` is all but its metadata, as plain mappings."""
+    """An object of a custom kind. `fields` is all but its metadata, as plain mappings.
+
+    What is nested more than `nesting.DEEPEST` levels deep in there is left out.
+    """
 
     api_version: str
     kind: str
@@ -106,6 +110,9 @@ def custom_object(kind: CustomKind, raw: Fields) -> CustomObject:
         if found != expected:
             raise Malformed(field, f"must be {expected}")
     meta = msgspec.convert(raw, WireCustom).metadata
+    fields = {name: value for name, value in raw.items() if name not in _ELSEWHERE}
+    # Plugins and recordings walk and compare what they get, which recurses.
+    empty_below(fields)
     return CustomObject(
         api_version=kind.api_version,
         kind=kind.kind,
@@ -115,5 +122,5 @@ def custom_object(kind: CustomKind, raw: Fields) -> CustomObject:
         resource_version=meta.resource_version,
         labels=meta.labels or {},
         annotations=meta.annotations or {},
-        fields={name: value for name, value in raw.items() if name not in _ELSEWHERE},
+        fields=fields,
     )

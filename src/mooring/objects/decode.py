@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -10,6 +10,7 @@ import msgspec
 
 from .custom import CustomKind, CustomObject, Whole, custom_object
 from .meta import Wire, decode_hook
+from .nesting import cut, decode_at_any_depth, split_list
 from .node import Node, _WireNode
 from .pod import Pod, _WirePod
 from .storage import STORAGE_KINDS, StorageObject
@@ -42,6 +43,10 @@ Object = (
 
 class DecodeError(ValueError):
     """An object that cannot be read; the text names the field."""
+
+
+#: What reading raises: bad JSON, a bad value, or nesting without end.
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 _KINDS: Mapping[str, tuple[type[Any], Callable[[Any], Object]]] = {
@@ -83,6 +88,45 @@ class WatchLine(Wire, Generic[_W], frozen=True):
     object: _W
 
 
+class Identity(Wire, frozen=True):
+    """The metadata that identifies an object, readable when the rest is not."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class _Identified(Wire, frozen=True):
+    metadata: Identity = Identity()
+
+
+_IDENTIFIED = msgspec.json.Decoder(_Identified)
+_RAW_PAGE = msgspec.json.Decoder(Page[msgspec.Raw])
+
+
+def read_identity(raw: bytes | msgspec.Raw) -> Identity:
+    """Which object a text is about. Raises one of UNREADABLE."""
+    return decode_at_any_depth(_IDENTIFIED.decode, raw).metadata
+
+
+def split_page(text: bytes) -> tuple[ListMeta, Sequence[bytes | msgspec.Raw]]:
+    """The items of a list, each as a text of its own. Raises one of UNREADABLE if it is no list.
+
+    Neither an item that is nested too deeply nor one that is no JSON hides the others.
+    """
+    try:
+        page = decode_at_any_depth(_RAW_PAGE.decode, text)
+    except UNREADABLE:
+        envelope, items = split_list(cut(text))
+        return _RAW_PAGE.decode(envelope).metadata, items
+    return page.metadata, page.items or ()
+
+
 class Reader:
     """Reads one kind, as single objects and as the lists and watches that carry them.
 
@@ -95,13 +139,27 @@ class Reader:
         build: Callable[[Any], Any],
         hook: Callable[[type, Any], Any] = decode_hook,
     ) -> None:
-        self.build = build
+        self._build = build
         self.one = msgspec.json.Decoder(wire, dec_hook=hook)
         # Types made while running are beyond what a type checker can follow.
         page: Any = Page[wire]  # type: ignore[valid-type]
         line: Any = WatchLine[wire]  # type: ignore[valid-type]
         self.page: msgspec.json.Decoder[Page[Any]] = msgspec.json.Decoder(page, dec_hook=hook)
         self.line: msgspec.json.Decoder[WatchLine[Any]] = msgspec.json.Decoder(line, dec_hook=hook)
+
+    def read_one(self, raw: bytes | msgspec.Raw) -> Any:
+        """The struct of one object, however deep it is nested. Raises one of UNREADABLE."""
+        return decode_at_any_depth(self.one.decode, raw)
+
+    def build(self, wire: Any) -> Any:
+        """Makes the object. Raises one of UNREADABLE, whatever goes wrong."""
+        try:
+            return self._build(wire)
+        except UNREADABLE:
+            raise
+        except Exception as error:
+            # Values come from everybody who may write objects: none of them may end the process.
+            raise DecodeError(f"{type(error).__name__}: {error}") from error
 
 
 @cache
@@ -113,15 +171,14 @@ def reader(kind: str | CustomKind) -> Reader:
 
 
 def from_json(kind: str | CustomKind, text: bytes | str) -> Object:
-    """Reads an object of a kind from JSON."""
-    if isinstance(kind, CustomKind):
-        return _reading(lambda: custom_object(kind, msgspec.json.decode(text, type=dict)))
+    """Reads an object of a kind from JSON. Raises DecodeError."""
     known = reader(kind)
-    return _reading(lambda: known.build(known.one.decode(text)))
+    raw = text.encode() if isinstance(text, str) else text
+    return _reading(lambda: known.build(known.read_one(raw)))
 
 
 def from_builtins(kind: str | CustomKind, raw: Mapping[str, Any]) -> Object:
-    """Reads an object of a kind from the mappings and lists that YAML gives."""
+    """Reads an object of a kind from the mappings and lists that YAML gives. Raises DecodeError."""
     if isinstance(kind, CustomKind):
         return _reading(lambda: custom_object(kind, raw))
     wire, build = _KINDS[kind]
@@ -131,5 +188,5 @@ def from_builtins(kind: str | CustomKind, raw: Mapping[str, Any]) -> Object:
 def _reading(read: Callable[[], Object]) -> Object:
     try:
         return read()
-    except (msgspec.MsgspecError, ValueError) as error:
+    except UNREADABLE as error:
         raise DecodeError(str(error)) from error

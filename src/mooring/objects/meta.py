@@ -37,6 +37,11 @@ class ObjectMeta(Wire, frozen=True):
     generation: int = 0
 
     @property
+    def key(self) -> str:
+        """The name, with the namespace if there is one."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
     def controller(self) -> OwnerReference | None:
         """The owner that manages this object, if one does."""
         return next((owner for owner in self.owner_references or () if owner.controller), None)

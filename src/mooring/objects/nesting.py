@@ -1,0 +1,107 @@
+"""JSON that is nested too deeply to be decoded: what lies too deep is cut off, the rest is read.
+
+An API server accepts objects nested up to 10,000 levels deep, in `metadata.managedFields` for one.
+Decoders recurse and give up long before; how deep they get depends on the Python version and on
+the caller's own stack. What scheduling reads of an object lies less than 20 levels deep. So nothing
+is lost when deeper levels are emptied, and no object can hide others by its depth.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+#: How deep custom objects are kept. Of others nobody reads what lies half as deep.
+DEEPEST = 100
+
+# Lists and lines of watches wrap objects in a few more levels.
+_DEEPEST_IN_TEXT = DEEPEST + 10
+
+# From one bracket to the next or to the end, strings skipped. Nothing is given back once it has
+# matched, so that the cost is linear whatever the text.
+_TO_BRACKET = re.compile(
+    rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?+)*+(?:([\[{])|([\]}])|\Z)', re.DOTALL
+)
+_ITEMS = re.compile(rb'(?<!\\)"items"\s*+:\s*+\[\Z')
+
+_T = TypeVar("_T")
+
+
+def decode_at_any_depth(decode: Callable[[bytes], _T], text: bytes | msgspec.Raw) -> _T:
+    """Decodes JSON; if it is nested too deeply for that, the deepest levels are left out."""
+    try:
+        return decode(text)
+    except RecursionError:
+        return decode(cut(text))
+
+
+def cut(text: bytes | msgspec.Raw, deepest: int = _DEEPEST_IN_TEXT) -> bytes:
+    """The same JSON with emptied objects and arrays below a depth. Broken JSON stays broken."""
+    whole = bytes(text)
+    kept: list[bytes] = []
+    begin = 0
+    for _, at, depth in _brackets(whole):
+        if depth == deepest + 1:
+            kept.append(whole[begin : at + 1])
+        elif depth == -(deepest + 1):
+            begin = at
+    kept.append(whole[begin:])
+    return b"".join(kept)
+
+
+def empty_below(raw: dict[str, Any] | list[Any], deepest: int = DEEPEST) -> None:
+    """Empties mappings and lists nested deeper than that, in place. Nothing recurses."""
+    level: list[Any] = [raw]
+    for _ in range(deepest):
+        level = [
+            value
+            for each in level
+            for value in (each.values() if isinstance(each, dict) else each)
+            if isinstance(value, dict | list) and value
+        ]
+        if not level:
+            return
+    for each in level:
+        each.clear()
+
+
+def split_list(text: bytes) -> tuple[bytes, list[bytes]]:
+    """A list of the API without its items, and the items, one text each.
+
+    Unlike a decoder it looks at brackets only, so that an item which is not JSON spoils no other.
+    """
+    items: list[bytes] = []
+    first = last = begin = 0
+    for before, at, depth in _brackets(text):
+        if not first:
+            if depth == 2 and _ITEMS.search(text, before, at + 1):
+                first = begin = at + 1
+            continue
+        if depth in (3, -2):
+            # Between two items there is nothing but a comma.
+            between = text[begin:at].strip(b" \t\r\n,")
+            items += [between] if between else []
+            begin = at
+        elif depth == -3:
+            items.append(text[begin : at + 1])
+            begin = at + 1
+        if depth == -2:
+            last = at
+            break
+    return text[:first] + text[last or first :], items
+
+
+def _brackets(text: bytes) -> Iterator[tuple[int, int, int]]:
+    """Where the last bracket ended, where the next is, its depth from 1; negative if it closes."""
+    depth = 0
+    for match in _TO_BRACKET.finditer(text):
+        kind = match.lastindex
+        if kind == 1:
+            depth += 1
+            yield match.start(), match.end() - 1, depth
+        elif kind == 2:
+            yield match.start(), match.end() - 1, -depth
+            depth -= 1
