@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
+import msgspec
 import pytest
 
-from mooring.embedded.persistence import DataDirError
+from mooring.embedded.controllers.running import run_controllers
+from mooring.embedded.hollow.running import HollowNodes
+from mooring.embedded.hollow.settings import HollowSettings
+from mooring.embedded.persistence import DataDirError, SqliteJournal
 from mooring.embedded.serving import serve
 from mooring.embedded.settings import Settings
-from tests.embedded.serving import Client, served
+from tests.embedded.serving import MAPS, NODES, PODS, Client, binding, node, pod, served
 
-MAPS = "/api/v1/namespaces/default/configmaps"
 SERVER = """
 import asyncio, sys
 from pathlib import Path
@@ -165,14 +169,210 @@ async def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         await serve(Settings(tls=False, data_dir=tmp_path / "file"))
 
 
-async def test_who_waits_for_a_broken_disk_is_refused(tmp_path: Path) -> None:
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SqliteJournal, "retry_seconds", 0.01)
+
+
+def _limit_pages(journal: SqliteJournal, pages: int) -> None:
+    """Lets a database grow no more, as on a full disk, or grow again."""
+    journal._connection.execute(f"PRAGMA max_page_count = {pages}")
+
+
+def _fill(client: Client) -> SqliteJournal:
+    journal = client.running.api.store.journal
+    assert isinstance(journal, SqliteJournal)
+    _limit_pages(journal, 1)
+    return journal
+
+
+_MANY_PAGES = 1_000_000
+_LARGE = {"x": "y" * 100_000}
+
+
+@pytest.mark.usefixtures("quick_retries")
+async def test_a_full_disk_refuses_writes_until_there_is_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = Settings(tls=False, data_dir=tmp_path)
+    async with served(kept) as client:
+        await client.create(MAPS, {"metadata": {"name": "before"}})
+        journal = _fill(client)
+
+        status = await client.refused(
+            507, "POST", MAPS, {"metadata": {"name": "a"}, "data": _LARGE}
+        )
+        assert status["reason"] == "InsufficientStorage"
+        assert "objects.sqlite: database or disk is full" in status["message"]
+        await client.refused(507, "POST", MAPS, {"metadata": {"name": "b"}})
+        code, text = await client.ask("GET", "/readyz")
+        assert (code, "[-]storage failed" in text) == (500, True)
+        assert await client.ask("GET", "/livez") == (200, "ok")
+        # What cannot be kept is not shown, but the rest is.
+        assert [each["metadata"]["name"] for each in (await client.get(MAPS))["items"]] == [
+            "before"
+        ]
+        assert any("objects cannot be kept" in each.message for each in caplog.records)
+
+        _limit_pages(journal, _MANY_PAGES)
+        await _until(lambda: not client.running.api.store.failure)
+        assert await client.ask("GET", "/readyz") == (200, "ok")
+        await client.create(MAPS, {"metadata": {"name": "after"}, "data": _LARGE})
+        await client.refused(404, "GET", f"{MAPS}/b")
+        assert any("can be kept again" in each.message for each in caplog.records)
+
+    async with served(kept) as client:
+        names = {each["metadata"]["name"] for each in (await client.get(MAPS))["items"]}
+    assert {"before", "after"} <= names
+
+
+@pytest.mark.usefixtures("quick_retries")
+async def test_nodes_and_controllers_outlive_a_full_disk(tmp_path: Path) -> None:
     async with served(Settings(tls=False, data_dir=tmp_path)) as client:
-        client.running.api.store.fail("no space left")
-        client.running.api.store.journal = _Nowhere()
+        api = client.running.api
+        await client.create(NODES, node("n"))
+        hollow = HollowNodes(api, HollowSettings(start_seconds=0, run_seconds=0))
+        parts = [asyncio.ensure_future(each) for each in (hollow.run(), run_controllers(api))]
+        await hollow.known.wait()
+        await client.create(PODS, pod("p"))
+        journal = _fill(client)
 
-        status = await client.refused(503, "POST", MAPS, {"metadata": {"name": "a"}})
+        await client.refused(507, "POST", MAPS, {"metadata": {"name": "a"}, "data": _LARGE})
+        await client.refused(507, "POST", f"{PODS}/p/binding", binding("p", "n"))
+        _limit_pages(journal, _MANY_PAGES)
+        await _until(lambda: not api.store.failure)
+        await client.create(f"{PODS}/p/binding", binding("p", "n"))
 
-    assert "no space left" in status["message"]
+        async with asyncio.timeout(60), client.watch(f"{PODS}?watch=1") as events:
+            async for event in events:
+                if event["object"]["status"].get("phase") == "Running":
+                    break
+        assert not any(part.done() for part in parts)
+        for part in parts:
+            part.cancel()
+        await asyncio.gather(*parts, return_exceptions=True)
+
+
+async def test_a_server_stops_while_its_disk_is_full(tmp_path: Path) -> None:
+    async with served(Settings(tls=False, data_dir=tmp_path)) as client:
+        _fill(client)
+        await client.refused(507, "POST", MAPS, {"metadata": {"name": "a"}, "data": _LARGE})
+
+
+def _modes(folder: Path) -> dict[str, int]:
+    return {each.name: each.stat().st_mode & 0o777 for each in [folder, *folder.iterdir()]}
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["new", "wide before"])
+async def test_the_owner_alone_may_read_the_folder(
+    wide: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "data"
+    if wide:
+        async with served(Settings(tls=False, data_dir=folder)):
+            pass
+        for path in [*folder.iterdir(), folder]:
+            path.chmod(0o755)
+
+    async with served(Settings(tls=False, data_dir=folder)) as client:
+        await client.create(MAPS, {"metadata": {"name": "a"}})
+        modes = _modes(folder)
+
+    assert modes.pop("data") == 0o700
+    assert set(modes) >= {"objects.sqlite", "objects.sqlite-wal"}
+    assert set(modes.values()) == {0o600}
+    warned = [each.getMessage() for each in caplog.records if "other users" in each.message]
+    assert [str(folder) in each for each in warned] == ([True] * len(warned) if wide else [])
+    assert bool(warned) is wide
+
+
+async def test_a_folder_of_others_is_not_closed_to_them(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    (folder / "theirs").write_text("")
+    folder.chmod(0o755)
+
+    with pytest.raises(DataDirError, match=r"shared: other users may read .* \(theirs\)"):
+        await serve(Settings(tls=False, data_dir=folder))
+    assert folder.stat().st_mode & 0o777 == 0o755
+
+
+async def _fill_folder(folder: Path) -> Settings:
+    kept = Settings(tls=False, data_dir=folder)
+    async with served(kept) as client:
+        for number in range(3):
+            body = {"metadata": {"name": f"m{number}"}, "data": {"x": f"value-{number}" * 20}}
+            await client.create(MAPS, body)
+    return kept
+
+
+async def test_a_damaged_record_is_told_with_file_and_position(tmp_path: Path) -> None:
+    kept = await _fill_folder(tmp_path)
+    file = tmp_path / "objects.sqlite"
+    data = file.read_bytes()
+    at = data.index(b"value-1")
+    file.write_bytes(data[:at] + b"VALUE" + data[at + 5 :])
+
+    with pytest.raises(
+        DataDirError,
+        match=r"objects\.sqlite: the record in row \d+ \(configmaps "
+        r"default/m1\) is damaged: its checksum",
+    ):
+        await serve(kept)
+
+
+async def test_a_damaged_page_is_told_with_file_and_position(tmp_path: Path) -> None:
+    kept = await _fill_folder(tmp_path)
+    file = tmp_path / "objects.sqlite"
+    data = file.read_bytes()
+    page = data.index(b"value-1") // 4096 * 4096
+    file.write_bytes(data[: page + 8] + b"\xff" * 24 + data[page + 32 :])
+
+    with pytest.raises(DataDirError, match=r"objects\.sqlite: the database is damaged: .*age \d+"):
+        await serve(kept)
+
+
+_FIRST_FORMAT = """
+CREATE TABLE objects (
+    kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (kind, key)
+);
+CREATE TABLE latest (version INTEGER NOT NULL);
+INSERT INTO latest VALUES (7);
+"""
+
+
+def _make_old(folder: Path, body: bytes) -> Settings:
+    """A folder as the first format had it: without checksums."""
+    connection = sqlite3.connect(folder / "objects.sqlite")
+    connection.executescript(_FIRST_FORMAT)
+    values = ("configmaps", "default/a", 5, body)
+    connection.execute("INSERT INTO objects VALUES (?, ?, ?, ?)", values)
+    connection.commit()
+    connection.close()
+    return Settings(tls=False, data_dir=folder)
+
+
+async def test_a_folder_of_the_first_format_is_read(tmp_path: Path) -> None:
+    item = {"metadata": {"name": "a", "namespace": "default", "resourceVersion": "5"}}
+    kept = _make_old(tmp_path, msgspec.json.encode(item))
+    for _ in range(2):
+        async with served(kept) as client:
+            assert (await client.get(f"{MAPS}/a"))["metadata"]["resourceVersion"] == "5"
+
+
+async def test_a_damaged_folder_of_the_first_format_is_refused(tmp_path: Path) -> None:
+    kept = _make_old(tmp_path, b'{"metadata":{"na')
+    with pytest.raises(DataDirError, match=r"objects\.sqlite: the record in row 1 \(configmaps"):
+        await serve(kept)
+
+
+async def test_a_folder_of_a_newer_format_is_refused(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "objects.sqlite")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(DataDirError, match=r"objects\.sqlite: a newer Mooring made this"):
+        await serve(Settings(tls=False, data_dir=tmp_path))
 
 
 class _Nowhere:

@@ -161,8 +161,8 @@ def too_many_requests(message: str, retry_after_seconds: int, cause: Mapping[str
     return Refused(429, "TooManyRequests", message, details)
 
 
-def unavailable(message: str) -> Refused:
-    return Refused(503, "ServiceUnavailable", message)
+def insufficient_storage(message: str) -> Refused:
+    return Refused(507, "InsufficientStorage", message)
 
 
 def _about(resource: str, name: str) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def _start(store: Store, page: Page) -> tuple[int, str]:
         return token.version, token.after
     version = read_version(page.version)
     _not_in_the_future(store, version)
-    return version if page.match == "Exact" else store.version, ""
+    return version if page.match == "Exact" else store.visible, ""
 
 
 def read_version(text: str) -> int:

@@ -18,6 +18,7 @@ import msgspec
 
 from .errors import Refused, bad_request
 from .schema import Field, Type, struct
+from .wire import expect_shallow
 
 Json = dict[str, Any]
 
@@ -46,8 +47,15 @@ def read_protobuf(schema: str, body: bytes) -> Json:
         names = {number: value for number, value in _fields(_bytes(parts.get(1, b"")))}
         item = _message(_bytes(parts.get(2, b"")), _numbers(schema))
         version, kind = (_bytes(names.get(number, b"")).decode() for number in (1, 2))
-    except (_Malformed, UnicodeDecodeError, msgspec.DecodeError, OverflowError) as error:
+    except (
+        _Malformed,
+        UnicodeDecodeError,
+        msgspec.DecodeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise _unreadable(str(error)) from error
+    expect_shallow(item)
     return {"apiVersion": version, "kind": kind, **item}
 
 

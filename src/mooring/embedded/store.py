@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from .errors import unavailable
+from .errors import Refused, insufficient_storage
 from .tables import HISTORY_LIMIT, NO_LABELS, Change, Entry, FieldsOf, Json, Table, decode, encode
 
 Listener = Callable[[Change], None]
@@ -72,23 +72,39 @@ class Store:
         self._record(name, table, change)
         return entry
 
+    @property
+    def failure(self) -> str:
+        """Why nothing can be written at the moment; empty if it can."""
+        return self._failure
+
+    @property
+    def visible(self) -> int:
+        """The newest version that readers may ask for: what cannot be kept is not shown."""
+        return self.settled if self._failure else self.version
+
     def settle(self, version: int) -> None:
         """Everything up to a version is safe now."""
+        self._failure = ""
         self.settled = version
         _wake(self._unsettled)
         for table in self._tables.values():
             _wake(table.waiting)
 
     def fail(self, reason: str) -> None:
-        """Nothing more can be kept: whoever waits for that is refused."""
+        """Nothing can be kept for now: writes are refused until `settle` is called."""
         self._failure = reason
         _wake(self._unsettled)
+
+    async def until_writable(self) -> None:
+        """Waits until writes are not refused any more."""
+        while self._failure:
+            await _wait(self._unsettled)
 
     async def until_settled(self, version: int) -> None:
         """Waits until a version may be shown to anyone."""
         while self.settled < version:
             if self._failure:
-                raise unavailable(f"objects cannot be kept: {self._failure}")
+                raise self._refusal()
             await _wait(self._unsettled)
 
     async def until_changed(self, name: str, since: int) -> None:
@@ -97,12 +113,19 @@ class Store:
         while not table.changes(since, self.settled):
             await _wait(table.waiting)
 
+    def _refusal(self) -> Refused:
+        return insufficient_storage(f"objects cannot be kept: {self._failure}")
+
     def _entry(self, table: Table, key: str, item: Json) -> Entry:
-        self.version += 1
-        metadata = item["metadata"]
-        metadata["resourceVersion"] = str(self.version)
+        if self._failure:
+            raise self._refusal()
+        version, metadata = self.version + 1, item["metadata"]
+        metadata["resourceVersion"] = str(version)
         labels = metadata.get("labels") or NO_LABELS
-        return Entry(key, self.version, encode(item), labels, table.fields_of(item))
+        entry = Entry(key, version, encode(item), labels, table.fields_of(item))
+        # Last: an object that cannot be encoded uses up no version.
+        self.version = version
+        return entry
 
     def _record(self, name: str, table: Table, change: Change) -> None:
         table.record(change)

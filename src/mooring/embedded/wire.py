@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from types import GenericAlias
@@ -21,6 +21,10 @@ from .quantities import canonical
 from .schema import Field, Type, struct
 
 Json = dict[str, Any]
+
+# No function that follows an object calls itself more than a few times per level, and Python allows
+# a thousand calls.
+_MOST_LEVELS = 200
 
 _TYPE_META = (("kind", str | None, None), ("apiVersion", str | None, None))
 _MICRO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)", re.ASCII)
@@ -65,6 +69,22 @@ def checked(schema: str, raw: Any, title: str) -> Json:
     except (msgspec.ValidationError, ValueError) as error:
         raise _unreadable(title, error) from error
     return msgspec.to_builtins(value, enc_hook=str)
+
+
+def expect_shallow(raw: Any) -> None:
+    """Refuses what is nested so deeply that functions which call themselves could not follow."""
+    level = [raw]
+    for _ in range(_MOST_LEVELS + 1):
+        level = [child for each in level for child in _children(each)]
+        if not level:
+            return
+    raise bad_request(f"the object is nested more than {_MOST_LEVELS} levels deep")
+
+
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def unknown_fields(raw: Any, kept: Any, path: str = "") -> Iterator[str]:

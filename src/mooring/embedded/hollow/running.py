@@ -65,6 +65,7 @@ class HollowNodes:
 
     async def _take_all(self, told: Sequence[tuple[Entry, bool]], take: Take) -> None:
         for start in range(0, len(told), _AT_ONCE):
+            await self._api.store.until_writable()
             for entry, gone in told[start : start + _AT_ONCE]:
                 take(entry, gone)
             self._due.set()
@@ -73,6 +74,7 @@ class HollowNodes:
     async def _keep_time(self) -> None:
         """Does what is due, when it is due."""
         while True:
+            await self._api.store.until_writable()
             if self.kubelets.act():
                 await asyncio.sleep(0)
                 continue

@@ -8,7 +8,7 @@ import logging
 from aiohttp import web
 
 from mooring.embedded.api import Api
-from mooring.embedded.errors import Refused, too_large, unauthorized
+from mooring.embedded.errors import Refused, bad_request, too_large, unauthorized
 from mooring.embedded.settings import Settings
 
 from .answers import failure
@@ -27,7 +27,7 @@ class Front:
 
     def __init__(self, api: Api, settings: Settings) -> None:
         self._api = api
-        self._plain = PlainPaths(api.kinds)
+        self._plain = PlainPaths(api.kinds, api.store)
         self._verbs = Verbs(api, settings.bookmark_seconds)
         self._parts = Parts(api, self._verbs)
         self._expected = f"Bearer {settings.token}".encode()
@@ -39,6 +39,8 @@ class Front:
             return failure(await self._final(refusal))
         except web.HTTPRequestEntityTooLarge:
             return failure(too_large(MAX_BODY_BYTES))
+        except RecursionError:
+            return failure(bad_request("the object is nested too deeply"))
         except ConnectionError:
             raise
         except Exception:  # noqa: BLE001 - a fault of ours is told to the client as a Status, too

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +11,7 @@ import yaml
 from mooring.embedded.errors import bad_request, not_acceptable, unsupported_media
 from mooring.embedded.protobuf import read_protobuf
 from mooring.embedded.tables import decode
+from mooring.embedded.wire import expect_shallow
 
 Form = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 
@@ -65,10 +65,13 @@ def read_object(content_type: str, body: bytes, schema: str = "") -> dict[str, A
 def read_any(content_type: str, body: bytes) -> Any:
     media = media_of(content_type)
     if media in (_JSON, "") or media.endswith("+json"):
-        return _json(body)
-    if media in (_YAML, "text/yaml") or media.endswith("+yaml"):
-        return _yaml(body)
-    raise unsupported_media((_JSON, _YAML))
+        raw = _json(body)
+    elif media in (_YAML, "text/yaml") or media.endswith("+yaml"):
+        raw = _yaml(body)
+    else:
+        raise unsupported_media((_JSON, _YAML))
+    expect_shallow(raw)
+    return raw
 
 
 def _json(body: bytes) -> Any:
@@ -79,9 +82,13 @@ def _json(body: bytes) -> Any:
 
 
 def _yaml(body: bytes) -> Any:
-    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    try:
         # Most of what comes as YAML is JSON, which reads a hundred times as fast.
         return decode(body)
+    except RecursionError as error:
+        raise bad_request(f"the body is not YAML: {error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
     try:
         raw = yaml.load(body, Loader=_Loader)
         # What JSON cannot say, such as dates and keys that are numbers, is refused or made text.

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from mooring.embedded.errors import method_not_allowed, no_such_path
 from mooring.embedded.kinds import Kinds
+from mooring.embedded.store import Store
 from mooring.embedded.wire import Json
 
 from . import discovery, openapi, openapi_v2
@@ -30,8 +31,9 @@ _FIXED: dict[str, Json] = {"/": {"paths": _PATHS}, "/version": discovery.VERSION
 class PlainPaths:
     """Answers what is asked about the server itself."""
 
-    def __init__(self, kinds: Kinds) -> None:
+    def __init__(self, kinds: Kinds, store: Store) -> None:
         self._kinds = kinds
+        self._store = store
         #: OpenAPI documents by version and name, made when first asked for.
         self._documents: dict[str, dict[str, bytes]] = {}
         self._revision = 0
@@ -48,8 +50,8 @@ class PlainPaths:
 
     def _found(self, request: web.BaseRequest, path: str) -> Callable[[], web.Response] | None:
         match path.split("/")[1:]:
-            case ["healthz" | "livez" | "readyz", *_]:
-                return lambda: web.Response(text="ok")
+            case ["healthz" | "livez" | "readyz" as probe, *_]:
+                return lambda: self._health(probe)
             case ["openapi", "v2"]:
                 return lambda: self._openapi_v2(request.headers.get("Accept", ""))
             case ["openapi", "v3", *below]:
@@ -65,6 +67,15 @@ class PlainPaths:
             case _:
                 fixed = _FIXED.get(path)
                 return (lambda: json_answer(fixed)) if fixed else None
+
+    def _health(self, probe: str) -> web.Response:
+        failure = self._store.failure
+        # A restart makes no room on a disk, so the server is alive without any.
+        if not failure or probe == "livez":
+            return web.Response(text="ok")
+        return web.Response(
+            text=f"[-]storage failed: {failure}\n{probe} check failed\n", status=500
+        )
 
     def _openapi(self, version: str, name: str) -> bytes:
         """A document of OpenAPI; all of a version are made at once, and anew with new kinds."""

@@ -61,7 +61,7 @@ class Stream:
         version = read_version(asked.version)
         told_first = not version if asked.initial is None else asked.initial
         if not told_first:
-            version = version or self._store.version
+            version = version or self._store.visible
             return Watch(self._store, self._kind, self._selection, version), b""
         page = Page(version=asked.version)
         listed = list_entries(self._store, self._kind, self._selection, page)

@@ -9,7 +9,7 @@ import msgspec
 
 from mooring.embedded.errors import Refused
 from mooring.embedded.tables import decode, encode
-from mooring.embedded.wire import Json
+from mooring.embedded.wire import Json, expect_shallow
 
 from .field_sets import Path, Paths, is_item, item_step, paths_of, place, same_at
 from .managers import Manager, managers_of, name_managers
@@ -79,7 +79,8 @@ def _serious(
         return conflicts
     try:
         applied: Any = decode(notes[_LAST_APPLIED].encode())
-    except msgspec.DecodeError:
+        expect_shallow(applied)
+    except (msgspec.DecodeError, RecursionError, Refused):
         return conflicts
     own = paths_of(applied, wanted.shape) if isinstance(applied, dict) else frozenset()
     return [(who, path) for who, path in conflicts if who.name != _BEFORE or path not in own]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from mooring.embedded.tables import decode, encode
 from mooring.embedded.wire import Json
 
@@ -151,5 +153,15 @@ def _read(tree: Any, at: Path) -> Iterator[Path]:
         if step == ".":
             if at:
                 yield at
-        elif step[:2] in ("f:", "k:", "v:"):
+        elif _makes_sense(step):
             yield from _read(below, (*at, step))
+
+
+def _makes_sense(step: str) -> bool:
+    if step.startswith("f:"):
+        return True
+    try:
+        said = decode(step[2:].encode())
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return False
+    return step.startswith("v:") or (step.startswith("k:") and isinstance(said, dict))

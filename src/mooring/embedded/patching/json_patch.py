@@ -7,10 +7,14 @@ from typing import Any
 
 import msgspec
 
-from mooring.embedded.errors import Refused, bad_request
+from mooring.embedded.errors import Refused, bad_request, too_large
+from mooring.embedded.tables import encode
+from mooring.embedded.wire import expect_shallow
 
 # More operations than these are refused, as the API server does.
 _MOST_OPERATIONS = 10_000
+# A few copies of copies would fill the memory.
+_MOST_COPIED_BYTES = 3 * 1024 * 1024
 
 
 class Operation(msgspec.Struct, rename={"source": "from"}):
@@ -34,13 +38,23 @@ def json_patch(target: Any, raw: Any) -> Any:
         raise bad_request(f"the patch is not a JSON patch: {error}") from error
     if len(operations) > _MOST_OPERATIONS:
         raise bad_request(f"the allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}")
-    result = deepcopy(target)
+    result, copied = deepcopy(target), 0
     for operation in operations:
         try:
+            if operation.op == "copy":
+                copied += _size(_at(result, operation.source))
+                if copied > _MOST_COPIED_BYTES:
+                    raise too_large(_MOST_COPIED_BYTES)
             result = _applied(result, operation)
         except _Untrue as error:
             raise _unprocessable(str(error)) from error
+    expect_shallow(result)
     return result
+
+
+def _size(value: Any) -> int:
+    expect_shallow(value)
+    return len(encode(value))
 
 
 def _applied(target: Any, step: Operation) -> Any:
