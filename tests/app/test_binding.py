@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from mooring.app import binding
+from mooring.app import binding, bodies
 from mooring.app.binding import Binder
 from mooring.client.api import Api
 from mooring.client.errors import OutcomeUnknown, Unreachable
@@ -119,3 +119,12 @@ async def test_who_does_not_lead_sends_nothing() -> None:
 
     assert outcome == BindingFailed("u1", "this scheduler does not lead any more")
     assert api.requests == []
+
+
+def test_a_pod_nested_without_end_can_be_looked_at() -> None:
+    deep = b'{"f:a":' * 9_000 + b"{}" + b"}" * 9_000
+    text = b'{"metadata":{"managedFields":[%b],"uid":"u1"},"spec":{"nodeName":"n1"}}' % deep
+
+    seen = bodies.standing(text)
+
+    assert (seen.metadata.uid, seen.spec.node_name) == ("u1", "n1")

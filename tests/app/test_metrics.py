@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import count
+from typing import ClassVar
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -310,3 +311,19 @@ def test_observations_keep_no_more_than_they_must(scene: Scene) -> None:
     assert len(durations) < 5_000
     scene.driver.apply(node("a"))
     scene.engine.handle(Applied(pod("p", cpu=1)), 0.0)
+
+
+class Watches:
+    """Watches of which some did not go well."""
+
+    absent: ClassVar[list[str]] = ["Thing"]
+    left_out: ClassVar[dict[str, int]] = {"Pod": 2}
+
+
+async def test_what_could_not_be_read_is_counted(scene: Scene) -> None:
+    scene.metrics.follow(Watches())
+
+    told = await scene.read()
+
+    assert told["mooring_unreadable_objects_total"] == {"Pod": 2}
+    assert told["mooring_absent_kind"] == {"Thing": 1}

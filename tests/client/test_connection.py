@@ -17,7 +17,7 @@ class Source:
         self._tokens = list(tokens)
         self.asked: list[bool] = []
         self.now = 0.0
-        self.connection = Connection(Endpoint("http://x"), self, lambda: self.now)
+        self.connection = Connection(Endpoint("https://x"), self, lambda: self.now)
 
     async def __call__(self, rejected: bool) -> str:
         self.asked.append(rejected)
@@ -81,3 +81,48 @@ async def test_none_at_all_is_an_error() -> None:
         await source.connection.headers()
 
     assert await source.connection.headers() == {"Authorization": "a"}
+
+
+PLAIN = [
+    "http://10.0.0.1:8080",
+    "http://example.com",
+    "http://localhost.example.com",
+    "http://[2001:db8::1]",
+    "http://127.0.0.1.example.com",
+]
+
+
+@pytest.mark.parametrize("server", PLAIN)
+async def test_credentials_are_not_sent_over_plain_http(server: str) -> None:
+    source = Source("Bearer a")
+    source.connection.endpoint = Endpoint(server)
+
+    with pytest.raises(CredentialsError, match="credentials are not sent over plain HTTP"):
+        await source.connection.headers()
+
+
+@pytest.mark.parametrize(
+    "server",
+    ["https://example.com", "http://127.0.0.1:8001", "http://localhost:8001", "http://[::1]:8001"],
+)
+async def test_credentials_are_sent_over_tls_and_within_the_machine(server: str) -> None:
+    source = Source("Bearer a")
+    source.connection.endpoint = Endpoint(server)
+
+    assert await source.connection.headers() == {"Authorization": "Bearer a"}
+
+
+async def test_a_proxy_would_read_what_is_sent_over_plain_http() -> None:
+    source = Source("Bearer a")
+    source.connection.endpoint = Endpoint("http://localhost:8001", proxy="http://10.0.0.1:3128")
+
+    with pytest.raises(CredentialsError, match="an address of this machine without a proxy"):
+        await source.connection.headers()
+
+
+@pytest.mark.parametrize("server", PLAIN)
+async def test_without_credentials_plain_http_will_do(server: str) -> None:
+    source = Source("")
+    source.connection.endpoint = Endpoint(server)
+
+    assert await source.connection.headers() == {}

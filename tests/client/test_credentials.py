@@ -406,3 +406,21 @@ async def test_a_pod_without_a_token(here: Path) -> None:
     environ = {"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}
     with pytest.raises(CredentialsError, match="token file does not exist"):
         await in_cluster(here, environ)
+
+
+@pytest.mark.parametrize("how", ["token", "tokenFile", "exec", "another server"])
+async def test_no_kind_of_token_is_sent_over_plain_http(here: Path, how: str) -> None:
+    account = here / "account"
+    written(account / "token", "secret")
+    users: dict[str, dict[str, Any]] = {
+        "token": {"token": "secret"},
+        "tokenFile": {"tokenFile": str(account / "token")},
+        "exec": {"exec": plugin(here, {"token": "secret"})},
+    }
+    path = written(
+        here / "config",
+        config(users.get(how, users["token"]), {"server": "http://10.0.0.1:8080"}),
+    )
+
+    with pytest.raises(CredentialsError, match=r"http://10\.0\.0\.1.*plain HTTP"):
+        await connect(path, server="http://10.0.0.1:1" if how == "another server" else None)

@@ -11,6 +11,7 @@ from mooring.client.resources import RESOURCES
 from mooring.engine.actions import PatchPodStatus, PodRef
 from mooring.framework.plugin import ClaimWrite, VolumeWrite
 from mooring.objects.meta import Wire
+from mooring.objects.nesting import decode_at_any_depth
 
 _encode = msgspec.json.Encoder().encode
 
@@ -43,7 +44,12 @@ class Standing(Wire, frozen=True):
     spec: Spec = Spec()
 
 
-standing = msgspec.json.Decoder(Standing).decode
+_STANDING = msgspec.json.Decoder(Standing)
+
+
+def standing(text: bytes) -> Standing:
+    """What is read of a pod, however deep it is nested."""
+    return decode_at_any_depth(_STANDING.decode, text)
 
 
 def pod_path(pod: PodRef, subresource: str | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import msgspec
@@ -21,6 +22,8 @@ class Feed:
     def __init__(self, tell: Callable[[Event], None], recorder: Recorder | None = None) -> None:
         self._tell = tell
         self._recorder = recorder
+        #: How often an object could not be read, by kind.
+        self.left_out: Counter[str] = Counter()
 
     def applied(self, item: Object, raw: bytes | msgspec.Raw) -> None:
         event = Applied(item) if self._recorder is None else self._recorder.seen(item, raw)
@@ -30,4 +33,5 @@ class Feed:
         self._tell(Removed(item))
 
     def unreadable(self, kind: str, key: str, problem: str) -> None:
+        self.left_out[kind] += 1
         _log.error("Left out an object that cannot be read", kind=kind, object=key, problem=problem)

@@ -249,6 +249,18 @@ REQUEST_DURATION = _histogram(
 FEATURE_ENABLED = _gauge(
     "kubernetes_feature_enabled", Level.BETA, "1 where a feature gate is on.", "name", "stage"
 )
+LEFT_OUT = _counter(
+    "mooring_unreadable_objects_total",
+    Level.OURS,
+    "How often an object of a kind could not be read and was left out.",
+    "kind",
+)
+ABSENT_KIND = _gauge(
+    "mooring_absent_kind",
+    Level.OURS,
+    "1 for a kind that counts as empty because the API server does not have it or refuses it.",
+    "kind",
+)
 BUILD_INFO = _gauge("mooring_build_info", Level.OURS, "Always 1.", "version", "python_version")
 
 METRICS: tuple[Metric, ...] = (
@@ -279,6 +291,8 @@ METRICS: tuple[Metric, ...] = (
     REQUESTS,
     REQUEST_DURATION,
     FEATURE_ENABLED,
+    LEFT_OUT,
+    ABSENT_KIND,
     BUILD_INFO,
 )
 

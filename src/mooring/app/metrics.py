@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from itertools import chain, islice
+from typing import Protocol
 
 import numpy as np
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -38,6 +39,16 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SLICE = 2_000
 
 
+class Watches(Protocol):
+    """What is known of the watches of a scheduler."""
+
+    @property
+    def absent(self) -> list[str]: ...
+
+    @property
+    def left_out(self) -> Mapping[str, int]: ...
+
+
 class Metrics:
     """All metrics of a process. `registry` is for plugins that bring metrics of their own."""
 
@@ -47,6 +58,7 @@ class Metrics:
         self._leading = Counts(table.LEADER)
         self._requests = Counts(table.REQUESTS)
         self._request_durations = Histogram(table.REQUEST_DURATION)
+        self._watches: Watches | None = None
         self.registry = CollectorRegistry(auto_describe=False)
         ProcessCollector(registry=self.registry)
 
@@ -60,6 +72,10 @@ class Metrics:
         """Takes note of a request to the API server; no code means that there was no answer."""
         self._requests.add(("<error>" if code is None else str(code), method, host))
         self._request_durations.observe((method, host), seconds)
+
+    def follow(self, watches: Watches) -> None:
+        """Tells from now on what these could not read."""
+        self._watches = watches
 
     # Reading
 
@@ -84,6 +100,7 @@ class Metrics:
             *self._observations.counts(),
             *self._of_batches(),
             *self._of_queue(),
+            *self._of_watches(),
             *self._of_process(),
             Counts(table.UNSCHEDULABLE_PODS, rejections.items()),
             self._leading,
@@ -119,6 +136,12 @@ class Metrics:
                 for labels, count in told[counts.metric.name].items():
                     counts.add(labels, count)
         return iter((attempts, flushed))
+
+    def _of_watches(self) -> Iterator[Counts]:
+        watches = self._watches
+        left_out = dict(watches.left_out) if watches else {}
+        yield _by_one(table.LEFT_OUT, left_out)
+        yield _by_one(table.ABSENT_KIND, dict.fromkeys(watches.absent if watches else (), 1))
 
     def _of_process(self) -> Iterator[Counts]:
         gates = self._engine.configuration.gates

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +41,21 @@ _log = logs.named(__name__)
 
 # How long what was decided may take to be carried out after we are asked to stop.
 _DRAIN_SECONDS = 10.0
+
+#: The kinds without which a pod could be placed or evicted where it must not be. All others, custom
+#: ones among them, count as empty while the API server does not have or refuses them: then pods
+#: that need them wait, or are spread less well.
+ESSENTIAL = frozenset(
+    (
+        "Pod",
+        "Node",
+        "Namespace",
+        "PodDisruptionBudget",
+        "CSIDriver",
+        "CSINode",
+        "VolumeAttachment",
+    )
+)
 
 # Exit codes.
 _STOPPED, _LOST = 0, 1
@@ -111,6 +126,7 @@ async def schedule(
 
 def content(engine: Engine, metrics: Metrics, running: Running) -> Content:
     """What the endpoints of a running scheduler tell."""
+    metrics.follow(running)
     return Content(
         metrics=metrics.text,
         resources=lambda: pod_resources(engine),
@@ -147,7 +163,8 @@ class Running:
         self._identity = identity
         self._leadership = leadership
         self.scheduler = Scheduler(engine, recorder=recorder)
-        self._reflectors = _reflectors(api, engine, Feed(self.scheduler.tell, recorder), recorder)
+        self._feed = Feed(self.scheduler.tell, recorder)
+        self._reflectors = _reflectors(api, engine, self._feed, recorder)
         self._stopping = asyncio.Event()
         #: Set once it schedules.
         self.leads = asyncio.Event()
@@ -159,6 +176,16 @@ class Running:
         """What has not been listed yet."""
         missing = [each.kind for each in self._reflectors if not each.synced.is_set()]
         return f"not listed yet: {', '.join(missing)}" if missing else None
+
+    @property
+    def absent(self) -> list[str]:
+        """The kinds that count as empty because the API server does not have or refuses them."""
+        return [each.kind for each in self._reflectors if each.absence]
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """How often an object could not be read, by kind."""
+        return self._feed.left_out
 
     @property
     def is_stopping(self) -> bool:
@@ -251,6 +278,14 @@ def _reflectors(
         wanted[resource] = reader(kind)
     keep_raw = recorder is not None
     return [
-        Reflector(api, resource, feed, decode=each, keep_raw=keep_raw)
+        Reflector(
+            api,
+            resource,
+            feed,
+            decode=each,
+            keep_raw=keep_raw,
+            # A custom kind may have the name of one of Kubernetes' own.
+            essential=RESOURCES.get(resource.kind) == resource and resource.kind in ESSENTIAL,
+        )
         for resource, each in wanted.items()
     ]

@@ -15,6 +15,7 @@ from mooring.engine.actions import EvictPod, PatchPodStatus, WriteVolumes
 from mooring.engine.events import BindingFailed, Evicted, EvictionFailed
 from mooring.framework.plugin import VolumeWrite
 from mooring.objects.meta import Wire
+from mooring.objects.nesting import decode_at_any_depth
 
 from . import bodies
 
@@ -39,7 +40,7 @@ class _Volume(Wire, frozen=True):
     spec: _VolumeSpec = _VolumeSpec()
 
 
-_volume = msgspec.json.Decoder(_Volume).decode
+_VOLUME = msgspec.json.Decoder(_Volume)
 
 
 class Writer:
@@ -99,7 +100,7 @@ class Writer:
 
     async def _bind_volume(self, write: VolumeWrite) -> None:
         path = bodies.VOLUME.path(name=write.name)
-        seen = _volume(await self._api.get(path))
+        seen = decode_at_any_depth(_VOLUME.decode, await self._api.get(path))
         held = seen.spec.claim_ref
         if held is not None and held.uid == write.claim_uid:
             return

@@ -8,6 +8,8 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,6 +32,14 @@ class Endpoint:
     ssl: ssl.SSLContext | None = None
     server_hostname: str | None = None
     proxy: str | None = None
+
+    @property
+    def keeps_secrets(self) -> bool:
+        """Whether nobody on the way can read what is sent: over TLS, or within this machine."""
+        parts = urlsplit(self.server)
+        if parts.scheme == "https":
+            return True
+        return not self.proxy and _is_loopback(parts.hostname or "")
 
 
 class Connection:
@@ -77,7 +87,7 @@ class Connection:
 
     async def _renew(self, authorize: Authorize) -> None:
         try:
-            value = await authorize(self._rejected)
+            value = self._checked(await authorize(self._rejected))
         except CredentialsError as error:
             if not self._headers:
                 raise
@@ -87,3 +97,18 @@ class Connection:
                 self._headers = {"Authorization": value} if value else {}
         self._rejected = False
         self._fresh_until = self._clock() + REFRESH_SECONDS
+
+    def _checked(self, value: str) -> str:
+        if value and not self.endpoint.keeps_secrets:
+            raise CredentialsError(
+                f"{self.server}: credentials are not sent over plain HTTP, where anybody on the way"
+                " can read them: use https, or an address of this machine without a proxy"
+            )
+        return value
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
