@@ -72,7 +72,18 @@ def test_a_folder_keeps_what_was_made(tmp_path: Path) -> None:
     Certificates(CertificateSettings(folder=str(folder)))
 
     assert (folder / "mooring.crt").read_bytes() == first
-    assert stat.S_IMODE((folder / "mooring.key").stat().st_mode) == 0o600
+
+
+def test_files_of_a_folder_are_for_their_owner_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "certs"
+    folder.mkdir()
+    (folder / "mooring.key").touch(mode=0o644)
+    Certificates(CertificateSettings(folder=str(folder)))
+    Certificates(CertificateSettings(folder=str(tmp_path / "new")))
+
+    for path in folder.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize(

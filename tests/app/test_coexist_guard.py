@@ -29,10 +29,10 @@ def test_an_exclusive_pod_is_kept_off_a_node_with_others_and_others_off_its_node
     assert it.review(pod("mpi2", **EXCLUSIVE), "n3") is None
 
 
-def test_of_two_bindings_at_the_same_moment_only_one_passes() -> None:
+def test_a_reservation_closes_the_node_to_others() -> None:
     it = guard()
+    it.reserve(pod("mpi", **EXCLUSIVE), "n1")
 
-    assert it.review(pod("mpi", **EXCLUSIVE), "n1") is None
     refused = it.review(pod("web"), "n1")
     assert refused is not None
     assert refused.message.endswith("default/mpi")
@@ -40,17 +40,29 @@ def test_of_two_bindings_at_the_same_moment_only_one_passes() -> None:
     assert it.review(pod("mpi", **EXCLUSIVE), "n1") is None
 
 
-def test_a_dry_run_takes_no_place() -> None:
+def test_a_review_alone_closes_nothing() -> None:
     it = guard()
-    it.review(pod("mpi", **EXCLUSIVE), "n1", reserve=False)
+    it.review(pod("mpi", **EXCLUSIVE), "n1")
 
     assert it.review(pod("web"), "n1") is None
+
+
+def test_a_pod_has_one_reservation() -> None:
+    it = guard()
+    for node in ("n1", "n2", "n3"):
+        it.reserve(pod("mpi", **EXCLUSIVE), node)
+
+    assert [it.review(pod("web"), node) is None for node in ("n1", "n2", "n3")] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_a_binding_that_was_not_made_gives_its_place_back() -> None:
     now = [0.0]
     it = guard(now=now)
-    it.review(pod("mpi", **EXCLUSIVE), "n1")
+    it.reserve(pod("mpi", **EXCLUSIVE), "n1")
     now[0] = 31.0
 
     assert it.review(pod("web"), "n1") is None
@@ -58,11 +70,22 @@ def test_a_binding_that_was_not_made_gives_its_place_back() -> None:
 
 def test_what_the_watch_tells_takes_the_place_of_a_reservation() -> None:
     it = guard()
-    it.review(pod("mpi", **EXCLUSIVE), "n1")
+    it.reserve(pod("mpi", **EXCLUSIVE), "n1")
     it.applied(pod("mpi", node="n2", **EXCLUSIVE), b"")
 
     assert it.review(pod("web"), "n1") is None
     assert it.review(pod("web2"), "n2") is not None
+
+
+def test_a_pod_that_ends_or_goes_gives_its_reservation_up() -> None:
+    it = guard()
+    it.reserve(pod("mpi", **EXCLUSIVE), "n1")
+    it.reserve(pod("mpi2", **EXCLUSIVE), "n2")
+    it.applied(pod("mpi", status={"phase": "Failed"}, **EXCLUSIVE), b"")
+    it.removed(pod("mpi2", **EXCLUSIVE))
+
+    assert it.review(pod("web"), "n1") is None
+    assert it.review(pod("web"), "n2") is None
 
 
 def test_pods_that_ended_or_are_gone_do_not_count() -> None:

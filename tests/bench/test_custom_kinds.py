@@ -25,7 +25,7 @@ from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 
 ROOT = Path(__file__).parents[2]
 EXTENDED = ROOT / "benchmarks" / "extended"
-CRD = (ROOT / "deploy" / "crds" / "nodediskiostatuses.yaml").read_text()
+CRD = (ROOT / "deploy" / "disk-io" / "nodediskiostatuses.yaml").read_text()
 STATUS = "{apiVersion: diskio.mooring.dev/v1alpha1, kind: NodeDiskIOStatus, metadata: {name: a}}"
 
 

@@ -242,7 +242,7 @@ def test_what_a_chapter_is_about_fits_a_small_terminal() -> None:
 
 
 def test_the_kind_of_the_disks_is_the_one_that_is_deployed() -> None:
-    deployed = Path(__file__).parents[2] / "deploy" / "crds" / "nodediskiostatuses.yaml"
+    deployed = Path(__file__).parents[2] / "deploy" / "disk-io" / "nodediskiostatuses.yaml"
 
     assert (MANIFESTS / deployed.name).read_text() == deployed.read_text()
 

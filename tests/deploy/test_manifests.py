@@ -56,13 +56,49 @@ def test_the_configuration_can_be_loaded(overlay: str) -> None:
     assert configuration.leader_election.leader_elect
 
 
-def test_the_flags_of_the_deployment_are_flags_of_the_command() -> None:
-    (deployment,) = documents("base/deployment.yaml")
+@pytest.mark.parametrize("folder", ["base", "webhook"])
+def test_the_flags_of_the_deployment_are_flags_of_the_command(folder: str) -> None:
+    found = documents(f"{folder}/deployment.yaml")
+    (deployment,) = [each for each in found if each["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     command, *flags = container["args"]
     known = {option for each in get_group(app).commands[command].params for option in each.opts}
 
     assert {flag.split("=")[0] for flag in flags} <= known
+
+
+def test_the_custom_resource_of_our_plugins_may_be_listed_and_watched() -> None:
+    (definition,) = documents("disk-io/nodediskiostatuses.yaml")
+    role, binding = documents("disk-io/rbac.yaml")
+    (rule,) = role["rules"]
+
+    assert rule["apiGroups"] == [definition["spec"]["group"]]
+    assert rule["resources"] == [definition["spec"]["names"]["plural"]]
+    assert {"list", "watch"} <= set(rule["verbs"])
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "deployment"),
+    [
+        ("base/network-policy.yaml", "base/deployment.yaml"),
+        ("webhook/network-policy/policy.yaml", "webhook/deployment.yaml"),
+    ],
+)
+def test_network_policies_select_the_pods_and_a_port_that_they_have(
+    policy: str, deployment: str
+) -> None:
+    (found,) = documents(policy)
+    (deployed,) = [each for each in documents(deployment) if each["kind"] == "Deployment"]
+    template = deployed["spec"]["template"]
+    selected = found["spec"]["podSelector"]["matchLabels"].items()
+    (rule,) = found["spec"]["ingress"]
+
+    assert selected <= template["metadata"]["labels"].items()
+    assert found["metadata"]["namespace"] == deployed["metadata"]["namespace"]
+    assert [each["port"] for each in rule["ports"]] == [
+        port["name"] for each in template["spec"]["containers"] for port in each["ports"]
+    ]
 
 
 def metrics_in(text: str) -> set[str]:
@@ -91,7 +127,17 @@ def test_the_dashboard_has_one_panel_per_place() -> None:
     assert len(taken) == len(set(taken))
 
 
-@pytest.mark.parametrize("folder", ["base", "default-scheduler", "metrics-reader", "webhook"])
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "base",
+        "default-scheduler",
+        "disk-io",
+        "metrics-reader",
+        "webhook",
+        "webhook/network-policy",
+    ],
+)
 def test_kustomize_builds_it(folder: str) -> None:
     kubectl = shutil.which("kubectl")
     if kubectl is None:

@@ -26,7 +26,7 @@ from mooring.plugins.quiet_disk import QUIET
 from tests.docs.pages import DOCS, blocks, languages, run
 
 PAGE = DOCS / "scheduler-cache-extension.md"
-CRD = DOCS.parent / "deploy" / "crds" / "nodediskiostatuses.yaml"
+CRD = DOCS.parent / "deploy" / "disk-io" / "nodediskiostatuses.yaml"
 
 NAMESPACE = run("scheduler_cache_extension", *blocks(PAGE, "python"))
 TESTS = {name: each for name, each in NAMESPACE.items() if name.startswith("test_")}

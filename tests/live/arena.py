@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+
+from mooring.objects.nesting import decode_at_any_depth
 
 Manifest = dict[str, Any]
 
@@ -65,7 +68,7 @@ class Arena:
 
     async def request(self, method: str, path: str, body: Any = None, **given: Any) -> Any:
         async with self._session.request(method, path, json=body, **given) as answer:
-            told = await answer.json()
+            told = decode_at_any_depth(json.loads, await answer.read())
             if answer.status >= 300:
                 raise AssertionError(f"{method} {path}: {answer.status} {told.get('message')}")
             return told

@@ -13,7 +13,8 @@ from .arena import Arena, arena
 from .control_plane import ADMIN_TOKEN, ControlPlane, binaries, control_plane
 from .embedded_plane import embedded_plane
 
-_RBAC = Path(__file__).parents[2] / "deploy" / "base" / "rbac.yaml"
+_DEPLOY = Path(__file__).parents[2] / "deploy"
+_ROLES = [_DEPLOY / "base" / "rbac.yaml", _DEPLOY / "disk-io" / "rbac.yaml"]
 _FOLDERS = {
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
@@ -56,8 +57,9 @@ async def _make_namespace(plane: ControlPlane) -> None:
 async def _grant(plane: ControlPlane) -> None:
     await _make_namespace(plane)
     async with arena(plane.server, ADMIN_TOKEN) as admin:
-        for item in yaml.safe_load_all(_RBAC.read_text()):
-            await admin.request("POST", _FOLDERS[item["kind"]], item)
+        for path in _ROLES:
+            for item in yaml.safe_load_all(path.read_text()):
+                await admin.request("POST", _FOLDERS[item["kind"]], item)
 
 
 @pytest.fixture

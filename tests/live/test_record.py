@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 from .arena import Arena, node, pod
-from .control_plane import ADMIN_TOKEN, ControlPlane
+from .control_plane import MOORING_TOKEN, ControlPlane
 from .mooring_process import kubeconfig, mooring
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
-_CRD = Path(__file__).parents[2] / "deploy" / "crds" / "nodediskiostatuses.yaml"
+_CRD = Path(__file__).parents[2] / "deploy" / "disk-io" / "nodediskiostatuses.yaml"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DISKS = "/apis/diskio.mooring.dev/v1alpha1/nodediskiostatuses"
 
@@ -77,7 +77,7 @@ def files(tmp_path: Path) -> Callable[[], list[Path]]:
 async def test_what_was_recorded_is_decided_again(
     plane: ControlPlane, admin: Arena, tmp_path: Path, files: Callable[[], list[Path]]
 ) -> None:
-    access = kubeconfig(tmp_path / "kubeconfig", plane.server, ADMIN_TOKEN)
+    access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORING_TOKEN)
     (tmp_path / "config.yaml").write_text(_CONFIGURATION)
     options = (f"--config={tmp_path / 'config.yaml'}", f"--record={tmp_path / 'story'}")
     async with mooring(tmp_path / "log", access, "--leader-elect=false", *options) as process:

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.live
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
-@pytest.mark.parametrize("folder", ["base", "default-scheduler", "metrics-reader"])
+@pytest.mark.parametrize(
+    "folder", ["base", "default-scheduler", "disk-io", "metrics-reader", "webhook/network-policy"]
+)
 def test_the_api_server_accepts_it(plane: ControlPlane, folder: str) -> None:
     kubectl = shutil.which("kubectl")
     if kubectl is None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ import aiohttp
 import pytest
 import yaml
 
-from .arena import Arena, node, pod
-from .control_plane import ADMIN_TOKEN, ControlPlane, free_port
+from tests.client_certificates import ClientAuthority
+
+from .arena import Arena, arena, node, pod
+from .control_plane import ADMIN_TOKEN, ControlPlane, control_plane, free_port
 from .mooring_process import kubeconfig
 
 pytestmark = pytest.mark.live
@@ -25,26 +29,50 @@ _CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfig
 
 
 @pytest.fixture
-async def webhook(plane: ControlPlane, admin: Arena, tmp_path: Path) -> AsyncIterator[None]:
-    """The webhook as shipped, but for where it is."""
-    port, folder = free_port(), tmp_path / "certificates"
-    access = kubeconfig(tmp_path / "kubeconfig", plane.server, ADMIN_TOKEN)
-    with (tmp_path / "log").open("wb") as log:
+async def webhook(plane: ControlPlane, admin: Arena, tmp_path: Path) -> AsyncIterator[int]:
+    """The webhook as shipped, but for where it is; gives its port."""
+    port = free_port()
+    async with running(plane, admin, tmp_path, port):
+        yield port
+
+
+@asynccontextmanager
+async def running(
+    plane: ControlPlane, admin: Arena, folder: Path, port: int, *flags: str
+) -> AsyncIterator[None]:
+    """A webhook that the API server asks."""
+    certificates = folder / "certificates"
+    access = kubeconfig(folder / "kubeconfig", plane.server, ADMIN_TOKEN)
+    with (folder / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "mooring", "webhook"),
-            *(f"--kubeconfig={access}", f"--secure-port={port}", f"--cert-dir={folder}"),
-            *("--bind-address=127.0.0.1", "--on-error=deny"),
+            *(f"--kubeconfig={access}", f"--secure-port={port}", f"--cert-dir={certificates}"),
+            *("--bind-address=127.0.0.1", *flags),
             stderr=log,
         )
     try:
         await _ready(port)
-        await admin.request("POST", _CONFIGURATIONS, _configuration(port, folder))
-        await asyncio.sleep(1.0)  # API servers look for new webhooks every so often.
+        await admin.request("POST", _CONFIGURATIONS, _configuration(port, certificates))
+        await _asked(admin)
         yield
         await admin.delete(_CONFIGURATIONS)
     finally:
         process.terminate()
         assert await process.wait() == 0
+
+
+async def _asked(admin: Arena) -> None:
+    """Waits until the API server asks the webhook, which refuses a policy that there is not."""
+    wrong = exclusive("probe", policy="Nonsense", nodeName="nowhere")
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await admin.request("POST", f"{_PODS}?dryRun=All", wrong)
+            except AssertionError as refusal:
+                if "failed CoexistPolicy" in str(refusal):
+                    return
+                raise
+            await asyncio.sleep(0.1)
 
 
 async def _ready(port: int) -> None:
@@ -65,24 +93,24 @@ def _configuration(port: int, folder: Path) -> Any:
     for each in shipped["webhooks"]:
         where = f"https://127.0.0.1:{port}/coexist-policy"
         each["clientConfig"] = {"url": where, "caBundle": authority}
-        each["failurePolicy"] = "Fail"
+        assert each["failurePolicy"] == "Ignore", "what the webhook cannot answer is let through"
     return shipped
 
 
-def exclusive(name: str, **given: Any) -> dict[str, Any]:
+def exclusive(name: str, policy: str = "DaemonsetAndStaticPods", **given: Any) -> dict[str, Any]:
     made = pod(name, **given)
-    annotation = {"scheduling.mooring.dev/coexist-policy": "DaemonsetAndStaticPods"}
+    annotation = {"scheduling.mooring.dev/coexist-policy": policy}
     return {**made, "metadata": {**made["metadata"], "annotations": annotation}}
 
 
-async def bind(admin: Arena, name: str, node_name: str) -> None:
+async def bind(admin: Arena, name: str, node_name: str, path: str = "") -> None:
     body = {
         "apiVersion": "v1",
         "kind": "Binding",
         "metadata": {"name": name},
         "target": {"kind": "Node", "name": node_name},
     }
-    await admin.request("POST", f"{_PODS}/{name}/binding", body)
+    await admin.request("POST", path or f"{_PODS}/{name}/binding", body)
 
 
 @pytest.mark.usefixtures("webhook")
@@ -108,3 +136,107 @@ async def test_of_many_bindings_at_the_same_moment_one_passes(admin: Arena) -> N
 
     assert sum(end is None for end in ends) == 1
     assert len((await admin.verdict()).bound) == 1
+
+
+@pytest.mark.usefixtures("webhook")
+async def test_a_binding_by_the_older_path_is_reviewed(admin: Arena) -> None:
+    await admin.create([node("n1"), exclusive("mpi"), pod("web")])
+    await bind(admin, "mpi", "n1")
+
+    with pytest.raises(AssertionError, match=r"403 .*failed CoexistPolicy"):
+        await bind(admin, "web", "n1", "/api/v1/namespaces/default/bindings")
+
+
+@pytest.mark.usefixtures("webhook")
+@pytest.mark.parametrize("depth", [2_000, 9_900])
+async def test_a_pod_that_is_nested_deeply_does_not_get_around_it(admin: Arena, depth: int) -> None:
+    await admin.create([node("n1"), node("n2"), exclusive("mpi")])
+    await bind(admin, "mpi", "n1")
+
+    with pytest.raises(AssertionError, match=r"403 .*failed CoexistPolicy: an exclusive pod"):
+        await post_text(admin, nested("direct", "n1", depth))
+    await post_text(admin, nested("direct", "n2", depth))
+    await admin.delete(f"{_PODS}/direct")
+
+
+def nested(name: str, node_name: str, depth: int) -> bytes:
+    """A pod with managed fields of that depth, which an API server accepts."""
+    made = pod(name, nodeName=node_name)
+    entry = {
+        "manager": "me",
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": "2026-01-01T00:00:00Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": "DEEP",
+    }
+    made["metadata"]["managedFields"] = [entry]
+    deep = b'{"f:a":' * depth + b"{}" + b"}" * depth
+    return json.dumps(made).encode().replace(b'"DEEP"', deep)
+
+
+async def post_text(admin: Arena, text: bytes) -> None:
+    await admin.request("POST", _PODS, data=text, headers={"Content-Type": "application/json"})
+
+
+async def test_reviews_of_strangers_close_no_node(webhook: int, admin: Arena) -> None:
+    """Somebody on the network without credentials posts reviews of pods that there are not."""
+    await admin.create([node("n1"), node("n2"), pod("web"), pod("web2")])
+    for number, where in enumerate(("n1", "n2") * 4):
+        ghost = exclusive(f"ghost{number}", nodeName=where)
+        ghost["metadata"]["uid"] = f"made-up-{number}"
+        target = {"metadata": {"name": f"ghost{number}"}, "target": {"name": where}}
+        assert (await review(webhook, "Pod", ghost))["allowed"]
+        assert (await review(webhook, "Binding", target))["allowed"]
+
+    await bind(admin, "web", "n1")
+    await bind(admin, "web2", "n2")
+
+
+async def review(port: int, kind: str, item: Any) -> Any:
+    request = {"uid": "1", "kind": {"kind": kind}, "namespace": "default", "object": item}
+    url = f"https://127.0.0.1:{port}/coexist-policy"
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(url, json={"request": request}, ssl=False) as answer,
+    ):
+        return (await answer.json())["response"]
+
+
+async def test_an_api_server_shows_its_certificate(tmp_path: Path) -> None:
+    authority, port = ClientAuthority(tmp_path / "authority"), free_port()
+    certificate, key = authority.sign("api-server")
+    with control_plane("AlwaysAllow", _shown_to(port, certificate, key, tmp_path)) as plane:
+        async with (
+            arena(plane.server, ADMIN_TOKEN) as admin,
+            running(plane, admin, tmp_path, port, f"--client-ca-file={authority.file}"),
+        ):
+            await admin.create([node("n1"), exclusive("mpi"), pod("web")])
+            await bind(admin, "mpi", "n1")
+            with pytest.raises(AssertionError, match=r"403 .*failed CoexistPolicy"):
+                await bind(admin, "web", "n1")
+            with pytest.raises(aiohttp.ContentTypeError, match="401"):
+                await review(port, "Pod", exclusive("ghost", nodeName="n1"))
+
+
+def _shown_to(port: int, certificate: Path, key: Path, folder: Path) -> str:
+    """The flag of an API server that shows a certificate to the webhook, as documented."""
+    users = [
+        {
+            "name": f"127.0.0.1:{port}",
+            "user": {"client-certificate": str(certificate), "client-key": str(key)},
+        }
+    ]
+    shown = folder / "admission-kubeconfig.yaml"
+    shown.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "users": users}))
+    version = "apiserver.config.k8s.io/v1"
+    configuration = {
+        "apiVersion": version,
+        "kind": "WebhookAdmissionConfiguration",
+        "kubeConfigFile": str(shown),
+    }
+    plugin = {"name": "ValidatingAdmissionWebhook", "configuration": configuration}
+    path = folder / "admission.yaml"
+    given = {"apiVersion": version, "kind": "AdmissionConfiguration", "plugins": [plugin]}
+    path.write_text(yaml.safe_dump(given))
+    return f"--admission-control-config-file={path}"

@@ -42,6 +42,8 @@ class CertificateSettings:
     folder: str = ""
     #: Who the certificate is for, besides this host.
     names: tuple[str, ...] = ("localhost", "127.0.0.1", "::1")
+    #: Certificates that clients show must be signed by one of these; they need not show any.
+    client_ca_file: str = ""
 
 
 class Certificates:
@@ -52,6 +54,8 @@ class Certificates:
             raise CertificateError("--tls-cert-file and --tls-private-key-file go together")
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if settings.client_ca_file:
+            _load_client_ca(self.context, settings.client_ca_file)
         self._files: tuple[Path, Path] | None = None
         self._seen: tuple[tuple[int, int], ...] = ()
         if settings.certificate_file:
@@ -97,6 +101,14 @@ def _load(context: ssl.SSLContext, files: tuple[Path, Path]) -> None:
         raise CertificateError(f"{certificate} with key {key}: {error}") from error
 
 
+def _load_client_ca(context: ssl.SSLContext, file: str) -> None:
+    try:
+        context.load_verify_locations(file)
+    except (OSError, ValueError) as error:
+        raise CertificateError(f"{file}: {error}") from error
+    context.verify_mode = ssl.CERT_OPTIONAL
+
+
 def _no_passphrase() -> str:
     raise ValueError("keys with a passphrase are not supported")
 
@@ -115,7 +127,7 @@ def _kept(folder: Path, names: tuple[str, ...]) -> tuple[Path, Path]:
     certificate, key = folder / f"{_PAIR}.crt", folder / f"{_PAIR}.key"
     if not (certificate.exists() and key.exists()):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _write_pair(certificate, key, names)
         except OSError as error:
             raise CertificateError(f"{error.filename}: {error.strerror}") from error
@@ -124,9 +136,11 @@ def _kept(folder: Path, names: tuple[str, ...]) -> tuple[Path, Path]:
 
 def _write_pair(certificate: Path, key: Path, names: tuple[str, ...]) -> None:
     made_key, made = self_signed((gethostname(), *names))
-    with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(made_key)
-    certificate.write_bytes(made)
+    for path, content in ((key, made_key), (certificate, made)):
+        # A file that is there may be readable by others, so it is replaced, not written to.
+        path.unlink(missing_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
 
 
 def self_signed(names: tuple[str, ...]) -> tuple[bytes, bytes]:

@@ -1,8 +1,11 @@
-"""Keeping the coexist policy where no kubelet can: at the API server's door.
+"""The pods on each node, for keeping the coexist policy at the API server's door.
 
-A guard knows which pods are on which node, and those that it has let in but not seen there yet, so
+A guard knows which pods are on which node, and which bindings were let in but are not seen yet, so
 that of two bindings at the same moment only one passes. It is best effort: it knows of a pod when
-the watch tells it, and another replica's guard knows nothing of this one's reservations.
+the watch delivers it, and another replica's guard knows nothing of this one's reservations.
+
+A reservation closes a node to others, so it is made only for a pod that exists and waits. A pod has
+one reservation at most, and the next one replaces it.
 """
 
 from __future__ import annotations
@@ -46,13 +49,15 @@ class CoexistGuard:
         """The pod of that name, as last seen."""
         return self._pods.get(f"{namespace}/{name}")
 
-    def review(self, pod: Pod, node: str, *, reserve: bool = True) -> Refusal | None:
-        """Whether a pod may go to a node; if so, the node counts it from now on."""
-        refused = admit(pod, self._present(node), enabled=self._enabled)
-        if refused is None and reserve and self._enabled:
+    def review(self, pod: Pod, node: str) -> Refusal | None:
+        """Why a pod may not go to a node; None if it may."""
+        return admit(pod, self._present(node), enabled=self._enabled)
+
+    def reserve(self, pod: Pod, node: str) -> None:
+        """Counts a pod that exists and has no node on this node, until the watch shows it."""
+        if self._enabled:
             until = self._clock() + _RESERVED_SECONDS
             self._reserved[pod.uid] = _Reservation(pod, node, until)
-        return refused
 
     def _present(self, node: str) -> Iterator[Pod]:
         yield from self._placed.get(node, {}).values()
@@ -63,17 +68,17 @@ class CoexistGuard:
             elif reserved.node == node:
                 yield reserved.pod
 
-    # What the watch tells
+    # What the watch delivers
 
     def applied(self, item: Object, raw: bytes | msgspec.Raw) -> None:
         if not isinstance(item, Pod):
             return
         self._forget(self._pods.get(item.key))
         self._pods[item.key] = item
-        if item.node_name:
+        if item.node_name or item.is_finished:
             self._reserved.pop(item.uid, None)
-            if not item.is_finished:
-                self._placed.setdefault(item.node_name, {})[item.uid] = item
+        if item.node_name and not item.is_finished:
+            self._placed.setdefault(item.node_name, {})[item.uid] = item
 
     def removed(self, item: Object) -> None:
         if isinstance(item, Pod):
@@ -84,7 +89,8 @@ class CoexistGuard:
         _log.error("Left out an object that cannot be read", kind=kind, object=key, problem=problem)
 
     def _forget(self, pod: Pod | None) -> None:
-        if pod is None or not pod.node_name:
+        """Takes a pod off its node; a pod of the same name may have had another uid."""
+        if pod is None:
             return
         there = self._placed.get(pod.node_name, {})
         there.pop(pod.uid, None)

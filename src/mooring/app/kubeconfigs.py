@@ -51,7 +51,7 @@ def _refuse_strangers(path: Path, context: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # A new file beside it, so that the token is never in a file that others may read.
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     with os.fdopen(descriptor, "w") as file:

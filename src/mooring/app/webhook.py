@@ -1,8 +1,18 @@
-"""The validating admission webhook of the coexist policy: AdmissionReview v1 over HTTPS."""
+"""The validating admission webhook of the coexist policy: AdmissionReview v1 over HTTPS.
+
+What an API server does with an answer decides how each problem is answered:
+
+- status 200 with `allowed: false` and the uid of the review refuses the request, always;
+- any other status, and a wrong uid, leave the request to `failurePolicy`, which may let it through.
+
+So a review that cannot be read is refused as long as its uid can be found: nobody gets around the
+policy by a pod that we cannot read. Who sends no review at all gets a status of 4xx.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,19 +23,22 @@ from typing import Any
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 from mooring.client.api import Api
 from mooring.client.connection import Connection
 from mooring.client.errors import ApiError, ClientError
 from mooring.client.reflector import Reflector
 from mooring.client.resources import RESOURCES
-from mooring.objects.coexist import Refusal
-from mooring.objects.decode import DecodeError, from_builtins, from_json
+from mooring.objects.coexist import Refusal, is_exclusive
+from mooring.objects.decode import UNREADABLE, from_json
 from mooring.objects.meta import Wire
+from mooring.objects.nesting import decode_at_any_depth
 from mooring.objects.pod import Pod
 
 from . import logs
 from .coexist_guard import CoexistGuard
+from .connections import ConnectionLimits
 from .tls_site import ServingSettings, tls_site
 
 _log = logs.named(__name__)
@@ -33,12 +46,27 @@ _log = logs.named(__name__)
 #: Where reviews are posted.
 PATH = "/coexist-policy"
 
-# What an API server sends is an object of at most 3 MiB, twice.
-_MOST_BYTES = 8 * 2**20
+#: An API server asks once per request that it has under way, which are some hundreds at most.
+LIMITS = ConnectionLimits(most=512, most_per_address=256)
+
+# An API server takes objects of at most 3 MiB and writes some characters as six.
+_MOST_BYTES = 20 << 20
+# Reviews beyond this size are rare, and so few are read at the same time that memory suffices.
+_LARGE_BYTES = 1 << 20
+_MOST_LARGE = 8
+# API servers wait 10 s for an answer unless the configuration has another time.
+_READ_SECONDS = 5.0
+# Anybody can make us look for pods, but not more often than this at once.
+_MOST_LOOKUPS = 8
+_LOOKUP_SECONDS = 3.0
+
+# How an API server begins a review.
+_UID = re.compile(rb'"request"\s*:\s*\{\s*"uid"\s*:\s*"([0-9A-Za-z-]{1,64})"')
+_BEGINNING_BYTES = 1024
 
 
 class OnError(StrEnum):
-    """What to answer when the question cannot be."""
+    """What to answer when the pods of the cluster, or the one in question, are not known."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -51,19 +79,32 @@ class _Kind(Wire, frozen=True):
 class _Request(Wire, frozen=True):
     uid: str
     kind: _Kind = _Kind()
-    sub_resource: str = ""
     name: str = ""
     namespace: str = ""
-    operation: str = ""
     dry_run: bool | None = None
-    object: dict[str, Any] | None = None
+    object: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class _Review(Wire, frozen=True):
     request: _Request
 
 
-_decode = msgspec.json.Decoder(_Review).decode
+class _Meta(Wire, frozen=True):
+    name: str = ""
+    uid: str = ""
+
+
+class _Target(Wire, frozen=True):
+    name: str = ""
+
+
+class _Binding(Wire, frozen=True):
+    metadata: _Meta = _Meta()
+    target: _Target = _Target()
+
+
+_REVIEW = msgspec.json.Decoder(_Review)
+_BINDING = msgspec.json.Decoder(_Binding)
 
 
 class CannotTell(Exception):
@@ -74,90 +115,141 @@ class Webhook:
     """Answers reviews."""
 
     def __init__(
-        self, api: Api, guard: CoexistGuard, synced: asyncio.Event, on_error: OnError
+        self,
+        api: Api,
+        guard: CoexistGuard,
+        synced: asyncio.Event,
+        on_error: OnError,
+        *,
+        trusts_callers: bool = False,
     ) -> None:
+        """Trust callers if only an API server gets through to here."""
         self._api = api
         self._guard = guard
         #: Until the pods are known, nothing can be said of them.
         self._synced = synced
         self._on_error = on_error
+        self._trusts_callers = trusts_callers
+        self._large_bodies = asyncio.Semaphore(_MOST_LARGE)
+        self._lookups = asyncio.Semaphore(_MOST_LOOKUPS)
 
     async def answer(self, request: web.Request) -> web.Response:
-        """One review."""
+        """Answers one review."""
+        body = await self._read_body(request)
         try:
-            asked = _decode(await request.read()).request
-        except msgspec.MsgspecError as error:
-            told = f"not an AdmissionReview: {error}"
-            return web.Response(status=HTTPStatus.BAD_REQUEST, text=told)
+            review = decode_at_any_depth(_REVIEW.decode, body).request
+        except UNREADABLE as error:
+            return _answer_unreadable(body, error)
         try:
-            refused = await self._review(asked)
+            refusal = await self._review(review)
+        except UNREADABLE as error:
+            refusal = _refuse_unreadable(error)
         except CannotTell as error:
-            _log.error("Could not review a pod", pod=f"{asked.namespace}/{asked.name}", error=error)
-            refused = None
+            pod = f"{review.namespace}/{review.name}"
+            _log.error("Could not review a pod", pod=pod, error=error)
+            refusal = None
             if self._on_error is OnError.DENY:
-                refused = Refusal("CoexistPolicy", f"failed CoexistPolicy: cannot tell: {error}")
-        return web.Response(content_type="application/json", body=_response(asked.uid, refused))
+                refusal = Refusal("CoexistPolicy", f"failed CoexistPolicy: cannot tell: {error}")
+        return _respond(review.uid, refusal)
 
     async def is_ready(self, _: web.Request) -> web.Response:
         if self._synced.is_set():
             return web.Response(text="ok")
-        told = "the pods of the cluster are not known yet"
-        return web.Response(status=HTTPStatus.SERVICE_UNAVAILABLE, text=told)
+        text = "the pods of the cluster are not known yet"
+        return web.Response(status=HTTPStatus.SERVICE_UNAVAILABLE, text=text)
 
-    async def _review(self, asked: _Request) -> Refusal | None:
+    async def _read_body(self, request: web.Request) -> bytes:
+        # A compressed body could be of any size; no API server sends one.
+        if request.headers.get("Content-Encoding"):
+            raise web.HTTPUnsupportedMediaType(text="a compressed review cannot be read\n")
+        size = request.content_length
+        if size is None:
+            raise web.HTTPLengthRequired
+        if size > _MOST_BYTES:
+            raise web.HTTPRequestEntityTooLarge(_MOST_BYTES, size)
+        try:
+            async with asyncio.timeout(_READ_SECONDS):
+                if size <= _LARGE_BYTES:
+                    return await request.read()
+                async with self._large_bodies:
+                    return await request.read()
+        except TimeoutError:
+            raise web.HTTPRequestTimeout from None
+
+    async def _review(self, review: _Request) -> Refusal | None:
         if not self._synced.is_set():
             raise CannotTell("the pods of the cluster are not known yet")
-        if asked.kind.kind == "Binding":
-            pod, node = await self._bound(asked)
-        else:
-            pod, node = _created(asked)
-        if pod is None or not node:
-            return None
-        refused = self._guard.review(pod, node, reserve=not asked.dry_run)
-        if refused is not None:
-            _log.info("Refused a pod", pod=pod.key, node=node, reason=refused.message)
-        return refused
+        if review.kind.kind == "Binding":
+            return await self._review_binding(review)
+        pod = from_json("Pod", bytes(review.object))
+        assert isinstance(pod, Pod)
+        # Nothing is reserved for it: what makes a pod may still be refused by others, by quota for
+        # one, and then whoever was refused would have closed the node.
+        return self._ask_guard(pod, pod.node_name) if pod.node_name else None
 
-    async def _bound(self, asked: _Request) -> tuple[Pod | None, str]:
-        given = asked.object or {}
-        node = str((given.get("target") or {}).get("name", ""))
-        name = asked.name or str((given.get("metadata") or {}).get("name", ""))
-        pod = self._guard.find(asked.namespace, name)
-        return pod or await self._look_up(asked.namespace, name), node
+    async def _review_binding(self, review: _Request) -> Refusal | None:
+        binding = decode_at_any_depth(_BINDING.decode, review.object)
+        name, uid = review.name or binding.metadata.name, binding.metadata.uid
+        pod = self._guard.find(review.namespace, name)
+        if pod is None or (uid and pod.uid != uid):
+            pod = await self._look_up(review.namespace, name)
+        if pod is None or pod.node_name or (uid and pod.uid != uid):
+            # The API server itself refuses to bind it.
+            return None
+        refusal = self._ask_guard(pod, binding.target.name)
+        if refusal is None and not review.dry_run and self._may_reserve(pod):
+            self._guard.reserve(pod, binding.target.name)
+        return refusal
+
+    def _may_reserve(self, pod: Pod) -> bool:
+        """An ordinary pod closes its node to exclusive ones, if the binding is surely real."""
+        return is_exclusive(pod) or self._trusts_callers
+
+    def _ask_guard(self, pod: Pod, node: str) -> Refusal | None:
+        refusal = self._guard.review(pod, node)
+        if refusal is not None:
+            _log.info("Refused a pod", pod=pod.key, node=node, reason=refusal.message)
+        return refusal
 
     async def _look_up(self, namespace: str, name: str) -> Pod | None:
-        """A pod that the watch has not told of yet."""
+        """Reads a pod that the watch has not delivered yet."""
         try:
-            found = from_json("Pod", await self._api.get(RESOURCES["Pod"].path(namespace, name)))
+            async with asyncio.timeout(_LOOKUP_SECONDS), self._lookups:
+                body = await self._api.get(RESOURCES["Pod"].path(namespace, name))
         except ApiError as error:
             if error.is_not_found:
                 return None  # The API server will say so itself.
             raise CannotTell(str(error)) from error
-        except (ClientError, DecodeError, ValueError) as error:
-            raise CannotTell(str(error)) from error
+        except (ClientError, TimeoutError) as error:
+            raise CannotTell(str(error) or "the API server does not answer") from error
+        found = from_json("Pod", body)
         assert isinstance(found, Pod)
         return found
 
 
-def _created(asked: _Request) -> tuple[Pod | None, str]:
-    try:
-        pod = from_builtins("Pod", asked.object or {})
-    except DecodeError as error:
-        raise CannotTell(str(error)) from error
-    assert isinstance(pod, Pod)
-    return pod, pod.node_name
+def _answer_unreadable(body: bytes, error: Exception) -> web.Response:
+    """Refuses what an API server sent; tells everybody else what is wrong."""
+    found = _UID.search(body, 0, _BEGINNING_BYTES)
+    if found is not None:
+        return _respond(found[1].decode(), _refuse_unreadable(error))
+    return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"not an AdmissionReview: {error}\n")
 
 
-def _response(uid: str, refused: Refusal | None) -> bytes:
-    response: dict[str, Any] = {"uid": uid, "allowed": refused is None}
-    if refused is not None:
+def _refuse_unreadable(error: Exception) -> Refusal:
+    return Refusal("CoexistPolicy", f"failed CoexistPolicy: the object cannot be read: {error}")
+
+
+def _respond(uid: str, refusal: Refusal | None) -> web.Response:
+    response: dict[str, Any] = {"uid": uid, "allowed": refusal is None}
+    if refusal is not None:
         response["status"] = {
             "code": HTTPStatus.FORBIDDEN,
             "reason": "Forbidden",
-            "message": refused.message,
+            "message": refusal.message,
         }
     kind = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
-    return msgspec.json.encode({**kind, "response": response})
+    body = msgspec.json.encode({**kind, "response": response})
+    return web.Response(content_type="application/json", body=body)
 
 
 @dataclass(frozen=True)
@@ -170,7 +262,7 @@ class WebhookSettings:
 
 
 async def guard_cluster(connection: Connection, settings: WebhookSettings) -> None:
-    """Answers reviews until told to stop."""
+    """Answers reviews until a signal stops it."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -185,13 +277,13 @@ async def guard_cluster(connection: Connection, settings: WebhookSettings) -> No
 @asynccontextmanager
 async def serving_reviews(api: Api, settings: WebhookSettings) -> AsyncIterator[int]:
     """Serves for as long as the context lasts; gives the port."""
+    asks_for_certificates = bool(settings.serving.certificate.client_ca_file)
     guard = CoexistGuard(enabled=settings.enabled)
     reflector = Reflector(api, RESOURCES["Pod"], guard)
-    webhook = Webhook(api, guard, reflector.synced, settings.on_error)
-    app = web.Application(client_max_size=_MOST_BYTES)
-    app.router.add_post(PATH, webhook.answer)
-    app.router.add_get("/healthz", _healthy)
-    app.router.add_get("/readyz", webhook.is_ready)
+    webhook = Webhook(
+        api, guard, reflector.synced, settings.on_error, trusts_callers=asks_for_certificates
+    )
+    app = application(webhook, asks_for_certificates=asks_for_certificates)
     watching = asyncio.create_task(reflector.run())
     try:
         async with tls_site(app, settings.serving) as port:
@@ -199,6 +291,28 @@ async def serving_reviews(api: Api, settings: WebhookSettings) -> AsyncIterator[
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
+
+
+def application(webhook: Webhook, *, asks_for_certificates: bool = False) -> web.Application:
+    """The routes: reviews, and the probes of a kubelet, which has no certificate to show."""
+    guards = [_require_certificate()] if asks_for_certificates else []
+    app = web.Application(client_max_size=_MOST_BYTES, middlewares=guards)
+    app.router.add_post(PATH, webhook.answer)
+    app.router.add_get("/healthz", _healthy)
+    app.router.add_get("/readyz", webhook.is_ready)
+    return app
+
+
+def _require_certificate() -> Middleware:
+    @web.middleware
+    async def require(request: web.Request, handler: Handler) -> web.StreamResponse:
+        # The handshake has checked who signed it; without one this is empty.
+        if request.path == PATH and not request.get_extra_info("peercert"):
+            text = "a client certificate is required\n"
+            return web.Response(status=HTTPStatus.UNAUTHORIZED, text=text)
+        return await handler(request)
+
+    return require
 
 
 async def _healthy(_: web.Request) -> web.Response:

@@ -35,16 +35,25 @@ def webhook(  # noqa: PLR0913 - one for each flag
     tls_cert_file: TlsCertFileOption = "",
     tls_private_key_file: TlsPrivateKeyFileOption = "",
     cert_dir: CertDirOption = "",
+    client_ca_file: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="Answer reviews only to clients that show a certificate signed by one of these.",
+            rich_help_panel=SERVING,
+        ),
+    ] = "",
     on_error: Annotated[
-        OnError, typer.Option(help="What to answer when it cannot tell.")
+        OnError,
+        typer.Option(help="What to answer while the pods of the cluster cannot be read."),
     ] = OnError.ALLOW,
     feature_gates: FeatureGatesOption = "",
     log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
     """Answer the API server whether a pod may go to a node, by the coexist policy.
 
-    A kubelet cannot be extended, so this is the closest: a validating admission webhook for
-    bindings, and for pods that are created on a node. It is best effort: see
+    This is a validating admission webhook for bindings, and for pods that are created on a node. It
+    does what a kubelet would do that knew the policy. It is best effort: see
     docs/coexist-policy.md.
     """
     import uvloop
@@ -56,9 +65,11 @@ def webhook(  # noqa: PLR0913 - one for each flag
     from mooring.config import FeatureGates
 
     logs.configure(logs.LogSettings(logs.Format(log_format.value)))
-    certificate = CertificateSettings(tls_cert_file, tls_private_key_file, cert_dir)
+    certificate = CertificateSettings(
+        tls_cert_file, tls_private_key_file, cert_dir, client_ca_file=client_ca_file
+    )
     settings = app.WebhookSettings(
-        ServingSettings(bind_address, secure_port, certificate),
+        ServingSettings(bind_address, secure_port, certificate, app.LIMITS),
         app.OnError(on_error.value),
         FeatureGates.from_text(feature_gates).enabled("CoexistPolicy"),
     )
