@@ -8,16 +8,16 @@ import pytest
 
 from mooring.bench.cases import Job
 from mooring.bench.run import Result, run
-from mooring.cli.bench_contenders import contenders
-from mooring.cli.bench_options import Batching
+from mooring.cli.bench import Batching
+from mooring.cli.bench_targets import open_contest
 
 
 def run_through(
     target: str, *jobs: Job, schedulers: tuple[str, ...] = (), batching: Batching = Batching.DEFAULT
 ) -> list[Result]:
     """What came of each workload with each scheduler, in the order in which they were run."""
-    with contenders(target, schedulers, batching, "", lambda placed: None) as field:
-        return [run(job, by.make_target, by.name) for job in jobs for by in field.contenders]
+    with open_contest(target, schedulers, batching, "", lambda placed: None) as contest:
+        return [run(job, by.make_target, by.name) for job in jobs for by in contest.contenders]
 
 
 def patience(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:

@@ -15,7 +15,7 @@ from mooring.bench.live.api_server import embedded_server
 from mooring.bench.live.plane import opened
 from mooring.bench.problems import WorkloadError
 from mooring.bench.run import Outcome, run
-from mooring.cli.bench_options import EMBEDDED
+from mooring.cli.bench import EMBEDDED
 from mooring.cli.bench_targets import engine_targets
 from mooring.cluster.extended_figures import extended_figures
 from mooring.objects.custom import CustomKind

@@ -11,7 +11,7 @@ from mooring.bench.live.process import SchedulerProcess, filled
 from mooring.bench.live.writing import grouped
 from mooring.bench.problems import Broken, WorkloadError
 from mooring.bench.run import Outcome
-from mooring.cli.bench_options import EMBEDDED, Batching
+from mooring.cli.bench import EMBEDDED, Batching
 from tests.bench.servers import patience, run_through, script
 from tests.bench.workloads import LARGE_POD, MEASURED, NODES, case, job
 

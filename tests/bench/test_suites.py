@@ -10,8 +10,7 @@ import pytest
 
 from mooring.bench.cases import Job, read, wanted
 from mooring.bench.run import Outcome, run
-from mooring.cli.bench_choice import chosen
-from mooring.cli.bench_targets import engine_targets
+from mooring.cli.bench_targets import engine_targets, select_jobs
 
 ROOT = Path(__file__).parents[2]
 OURS = ROOT / "benchmarks"
@@ -56,7 +55,7 @@ def test_the_documented_comparison_is_of_five_workloads() -> None:
     pattern = options[options.index("--filter") + 1]
     labels = options[options.index("--labels") + 1]
 
-    assert [job.name for job in chosen(THEIRS, pattern, labels)] == [
+    assert [job.name for job in select_jobs(THEIRS, pattern, labels)] == [
         "SchedulingPodAntiAffinity/5000Nodes_2000Pods",
         "SchedulingNodeAffinity/5000Nodes_10000Pods",
         "SchedulingBasic/5000Nodes_10000Pods",

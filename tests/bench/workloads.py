@@ -13,7 +13,7 @@ from mooring.bench.cases import Job, read
 from mooring.bench.engine_target import EngineTarget
 from mooring.bench.run import Result, run
 from mooring.bench.stopwatch import Stopwatch
-from mooring.cli.surroundings import InMemory
+from mooring.cli.bench_targets import InMemory
 from mooring.config import FeatureGates, default
 from mooring.engine import Engine
 from mooring.framework.profile import known_plugins

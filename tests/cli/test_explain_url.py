@@ -136,7 +136,9 @@ def test_json_has_everything(mooring: Mooring, url: str) -> None:
             "is not a certificate",
             id="no certificate",
         ),
-        pytest.param(("big", *ASKING, "--certificate-authority=x"), "nothing to verify", id="both"),
+        pytest.param(
+            ("big", *ASKING, "--certificate-authority=x"), "has no use together", id="both"
+        ),
         pytest.param(("big", "examples/demo", *ASKING), "give no other", id="manifests too"),
         pytest.param(("big", "--kubeconfig=x", *ASKING), "give no other", id="a cluster too"),
     ],
@@ -154,7 +156,7 @@ def test_what_is_wrong_is_told_in_one_line(
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("https://127.0.0.1:1", "https://127.0.0.1:1: cannot be asked: "),
+        ("https://127.0.0.1:1", "https://127.0.0.1:1: cannot be reached: "),
         ("localhost:10259", "--url: 'localhost:10259': write it as https://HOST:PORT"),
         ("ftp://localhost", "write it as https://HOST:PORT"),
     ],
@@ -189,4 +191,4 @@ def test_a_server_without_explanations_is_told(mooring: Mooring, tmp_path: Path)
         result = mooring("explain", "small", "--url", address, *ASKING)
 
     assert result.code == 2
-    assert result.err == f"{address}: no scheduler answers there that can be asked\n"
+    assert result.err == f"{address}: the server there is not a scheduler that explains\n"

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli.plugin_files import plugins_of
-from mooring.cli.running import recording
-from mooring.cli.scheduler import Deciding
+from mooring.cli.inputs import EngineOptions, load_plugins
+from mooring.cli.run import record_settings
 from mooring.engine.registry import RegistryError, registry
 from tests.cli.invoking import Mooring
 
@@ -108,7 +107,7 @@ def test_a_configuration_says_whether_they_decide(mooring: Mooring, policy: Path
 
 
 def test_a_recording_tells_which_plugins_it_needs(mooring: Mooring, policy: Path) -> None:
-    made = recording(policy.with_name("run"), "1Mi", Deciding(plugins=[policy]))
+    made = record_settings(policy.with_name("run"), "1Mi", EngineOptions(plugins=[policy]))
     assert made is not None
     recorder = made.begin()
     recorder.close()
@@ -125,7 +124,7 @@ def test_a_file_that_cannot_be_used_is_named(name: str, tmp_path: Path) -> None:
     path.write_text(text)
 
     with pytest.raises(RegistryError) as raised:
-        registry(plugins_of([path]))
+        registry(load_plugins([path]))
 
     assert told in str(raised.value)
 
@@ -139,4 +138,4 @@ def test_a_file_that_is_not_there_is_told_in_one_line(mooring: Mooring, tmp_path
 
 def test_it_must_be_python(tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match="must be a Python file"):
-        plugins_of([tmp_path / "policy.txt"])
+        load_plugins([tmp_path / "policy.txt"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli.tables import tables
+from mooring.cli.simulate import write_tables
 from mooring.simulate.loading import load
 from mooring.simulate.run import simulate
 from tests.simulate.inputs import engine
@@ -29,7 +29,7 @@ SCENARIOS = {
 def test_golden(name: str, update_golden: bool) -> None:
     given = load([str(SCENARIOS[name])])
     notes = "".join(f"note: {note}\n" for note in given.notes)
-    text = f"{notes}{tables(simulate(engine(), given.objects), wide=True)}\n"
+    text = f"{notes}{write_tables(simulate(engine(), given.objects), wide=True)}\n"
     path = FOLDER / f"{name}.txt"
     if update_golden:
         path.write_text(text)

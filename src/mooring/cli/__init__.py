@@ -1,4 +1,4 @@
-"""The `mooring` command: one module per subcommand, and what all of them do about errors.
+"""The `mooring` command: one module per subcommand, and shared modules beside them.
 
 Nothing is decided here. A subcommand imports what it needs when it runs, so that `--help` and
 `--version` need not load NumPy.

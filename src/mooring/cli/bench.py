@@ -1,33 +1,76 @@
-"""`mooring bench`: run workloads in scheduler_perf's language, and tell how fast it went."""
+"""`mooring bench`: run workloads in scheduler_perf's language and measure them."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from .bench_options import (
-    ENGINE,
-    Batching,
-    BatchingWays,
-    CountOption,
-    Filter,
-    Gates,
-    Labels,
-    OnAnyTarget,
-    OnEngine,
-    Out,
-    Schedulers,
-    TargetName,
-)
-from .progress import ProgressBar
-from .text import plain
+from .rendering import ProgressBar, plain
 
 if TYPE_CHECKING:
     from mooring.bench.data_items import DataItem
     from mooring.bench.run import MakeTarget, Result
+
+ENGINE, EMBEDDED = "engine", "embedded"
+
+
+class TargetName(StrEnum):
+    """What `mooring bench growth` runs workloads on."""
+
+    ENGINE = "engine"
+
+
+class Batching(StrEnum):
+    """Whether a workload that does not mention batching runs with it."""
+
+    DEFAULT = "default"
+    CASE = "case"
+    BOTH = "both"
+
+    @property
+    def runs(self) -> tuple[Batching, ...]:
+        """The values to run each workload with."""
+        return (Batching.CASE, Batching.DEFAULT) if self is Batching.BOTH else (self,)
+
+    @property
+    def label(self) -> str:
+        return "batching as the case says" if self is Batching.CASE else "default gates"
+
+
+CasesArgument = Annotated[
+    Path,
+    typer.Argument(help="A file of test cases, or a folder with files performance-config.yaml."),
+]
+FilterOption = Annotated[
+    str,
+    typer.Option("--filter", metavar="REGEX", help="Run only workloads whose name matches."),
+]
+LabelsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="A,-B",
+        help="Run only workloads that have label A and do not have label B. '' runs all.",
+    ),
+]
+GatesOption = Annotated[
+    str,
+    typer.Option(
+        metavar="A=true,B=false",
+        help="Switch these feature gates. Overrides the gates of a workload.",
+    ),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Write results.json (data items of scheduler_perf) and results.html to this folder.",
+    ),
+]
+CountOption = Annotated[int, typer.Option(min=1, help="Run each workload this many times.")]
 
 
 class _RunsByDefault(TyperGroup):
@@ -49,74 +92,95 @@ app = typer.Typer(
 
 @app.command("run")
 def run(  # noqa: PLR0913 - one for each option
-    path: Annotated[
-        Path, typer.Argument(help="A file of test cases, or a folder with performance-config.yaml.")
-    ],
-    pattern: Filter = "",
-    labels: Labels = "performance",
-    target: OnAnyTarget = ENGINE,
-    scheduler: Schedulers = None,
+    path: CasesArgument,
+    pattern: FilterOption = "",
+    labels: LabelsOption = "performance",
+    target: Annotated[
+        str,
+        typer.Option(
+            metavar="engine|embedded|KUBECONFIG",
+            help="Run on the engine alone, on an embedded API server, or on the API server of a "
+            "kubeconfig, which must have neither nodes nor pods.",
+        ),
+    ] = ENGINE,
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scheduler",
+            metavar="COMMAND",
+            help="Measure the scheduler that this command starts. {kubeconfig}, {config} and "
+            "{gates} are replaced; the command `mooring` is Mooring itself. May be repeated.",
+        ),
+    ] = None,
     count: CountOption = 1,
-    feature_gates: Gates = "",
-    batching: BatchingWays = Batching.DEFAULT,
-    out: Out = None,
+    feature_gates: GatesOption = "",
+    batching: Annotated[
+        Batching,
+        typer.Option(
+            help="The gate OpportunisticBatching of workloads that do not mention it: its "
+            "default, off as in scheduler_perf (case), or both in turns."
+        ),
+    ] = Batching.DEFAULT,
+    out: OutOption = None,
     profile: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write a profile of each run.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Write a Python profile of each run to this folder."),
     ] = None,
 ) -> None:
     """Run the workloads of a file or folder.
 
-    Every pod that should be placed must be, or the run does not count. Exits with 0 when all went
-    well, 1 when a threshold was missed or a run failed, 2 when the input cannot be used.
+    A run counts only if every pod that should be placed was placed. Exit code: 0 if all went well,
+    1 if a threshold was missed or a run failed, 2 if the input cannot be used.
     """
     # Here, so that the other commands start without NumPy.
-    from .bench_choice import chosen, pod_count
-    from .bench_contenders import contenders
-    from .bench_report import tell, tell_one
-    from .bench_targets import run_job
+    from .bench_report import report, report_run
+    from .bench_targets import open_contest, pod_count, run_job, select_jobs
 
-    jobs = chosen(path, pattern, labels)
+    jobs = select_jobs(path, pattern, labels)
     results: list[Result] = []
     with (
         ProgressBar() as bar,
-        contenders(target, scheduler or (), batching, feature_gates, bar.update) as field,
+        open_contest(target, scheduler or (), batching, feature_gates, bar.update) as contest,
     ):
-        runs = [(job, by) for job in jobs for _ in range(count) for by in field.contenders]
+        runs = [(job, by) for job in jobs for _ in range(count) for by in contest.contenders]
         for number, (job, by) in enumerate(runs):
             bar.stage(f"{number + 1}/{len(runs)} {plain(job.full_name)}", pod_count(job))
             results.append(run_job(job, by.make_target, by.name, profile))
-            tell_one(results[-1])
-    tell(results, [], field.target, out)
+            report_run(results[-1])
+    report(results, [], contest.target, out)
 
 
 @app.command("growth")
 def growth(  # noqa: PLR0913 - one for each option
-    path: Annotated[Path, typer.Argument(help="As for run.")] = Path("benchmarks/growth"),
-    pattern: Filter = "",
-    labels: Labels = "growth",
-    target: OnEngine = TargetName.ENGINE,
+    path: CasesArgument = Path("benchmarks/growth"),
+    pattern: FilterOption = "",
+    labels: LabelsOption = "growth",
+    target: Annotated[
+        TargetName, typer.Option(help="What to run the workloads on.")
+    ] = TargetName.ENGINE,
     nodes: Annotated[
-        str, typer.Option(metavar="N,M", help="How many nodes.")
+        str, typer.Option(metavar="N,M", help="Numbers of nodes to run with.")
     ] = "1000,3000,10000,30000,100000",
-    pods: Annotated[str, typer.Option(metavar="N,M", help="How many pods.")] = "1000,3000",
-    feature_gates: Gates = "",
-    out: Out = None,
+    pods: Annotated[
+        str, typer.Option(metavar="N,M", help="Numbers of pods to run with.")
+    ] = "1000,3000",
+    feature_gates: GatesOption = "",
+    out: OutOption = None,
 ) -> None:
-    """Run workloads in many sizes and tell how time grows: as which power of nodes and of pods.
+    """Run workloads in many sizes and show how time grows with nodes and with pods.
 
     The workloads must have the parameters initNodes and measurePods.
     """
     from mooring.bench.growth import Sweep, grow
 
-    from .bench_choice import chosen, numbers, pod_count
-    from .bench_report import tell
-    from .bench_targets import engine_targets
+    from .bench_report import report
+    from .bench_targets import engine_targets, parse_numbers, pod_count, select_jobs
 
-    sweep = Sweep(numbers("--nodes", nodes), numbers("--pods", pods))
-    jobs = chosen(path, pattern, labels)
+    sweep = Sweep(parse_numbers("--nodes", nodes), parse_numbers("--pods", pods))
+    jobs = select_jobs(path, pattern, labels)
     with ProgressBar() as bar:
         make_target: MakeTarget = engine_targets(feature_gates, bar.update)
-        grown = [
+        growths = [
             grow(
                 job,
                 sweep,
@@ -125,70 +189,70 @@ def growth(  # noqa: PLR0913 - one for each option
             )
             for job in jobs
         ]
-    results = [result for each in grown for result in each.results]
-    tell(results, grown, target.value, out)
+    results = [result for each in growths for result in each.results]
+    report(results, growths, target.value, out)
 
 
 @app.command("gates")
 def gates(
-    path: Annotated[Path, typer.Argument(help="As for run.")],
+    path: CasesArgument,
     switched: Annotated[
         str, typer.Argument(metavar="A=true,B=false", help="Feature gates to switch.")
     ],
-    pattern: Filter = "",
-    labels: Labels = "performance",
+    pattern: FilterOption = "",
+    labels: LabelsOption = "performance",
     count: CountOption = 9,
 ) -> None:
     """Run workloads with and without feature gates switched, in turns, and compare the two.
 
-    In turns, because a machine is not as fast now as it was a minute ago.
+    In turns, because the speed of a machine changes from minute to minute.
     """
     from mooring.bench.compare import compare as compare_items
     from mooring.bench.run import run as run_job
 
-    from .bench_choice import chosen, pod_count
-    from .bench_tables import comparison
-    from .bench_targets import engine_targets
+    from .bench_report import comparison_tables
+    from .bench_targets import engine_targets, pod_count, select_jobs
 
-    jobs = chosen(path, pattern, labels)
+    jobs = select_jobs(path, pattern, labels)
     with ProgressBar() as bar:
-        ways: list[tuple[MakeTarget, list[DataItem]]] = [
+        sides: list[tuple[MakeTarget, list[DataItem]]] = [
             (engine_targets("", bar.update), []),
             (engine_targets(switched, bar.update), []),
         ]
         for job in jobs:
             for number in range(count):
                 bar.stage(f"{number + 1}/{count} {plain(job.full_name)}", 2 * pod_count(job))
-                # Whoever comes second may find a warmer machine, or a slower one.
-                for make_target, told in ways if number % 2 else reversed(ways):
-                    told += run_job(job, make_target).items
-    print(comparison(list(compare_items(ways[0][1], ways[1][1])), "as it is", plain(switched)))
+                # The second run may find a warmer machine, or a slower one.
+                for make_target, items in sides if number % 2 else reversed(sides):
+                    items += run_job(job, make_target).items
+    compared = list(compare_items(sides[0][1], sides[1][1]))
+    print(comparison_tables(compared, "as it is", plain(switched)))
 
 
 @app.command("compare")
 def compare(
     before: Annotated[Path, typer.Argument(help="A file of data items, or a folder of them.")],
-    after: Annotated[Path, typer.Argument(help="Another one.")],
-    pattern: Filter = "",
+    after: Annotated[Path, typer.Argument(help="The file or folder to compare it with.")],
+    pattern: FilterOption = "",
     metric: Annotated[
-        str, typer.Option(metavar="REGEX", help="Only metrics whose name matches.")
+        str, typer.Option(metavar="REGEX", help="Compare only metrics whose name matches.")
     ] = "",
 ) -> None:
     """Compare two sets of results: medians, spread, change, and whether it is more than noise.
 
-    Takes what `mooring bench --out` writes, and what kube-scheduler's own runs of scheduler_perf
+    Reads what `mooring bench --out` writes, and what kube-scheduler's own runs of scheduler_perf
     write. Run workloads with --count 6 or more to tell a change from noise.
     """
     from mooring.bench.compare import compare as compare_items
     from mooring.bench.data_items import read
 
-    from .bench_choice import regex
-    from .bench_tables import comparison
+    from .bench_report import comparison_tables
+    from .bench_targets import compile_regex
 
-    names, metrics = regex("--filter", pattern), regex("--metric", metric)
+    names, metrics = compile_regex("--filter", pattern), compile_regex("--metric", metric)
     found = [
         each
         for each in compare_items(read(before).data_items, read(after).data_items)
         if names.search(each.name) and metrics.search(each.metric)
     ]
-    print(comparison(found, plain(str(before)), plain(str(after))))
+    print(comparison_tables(found, plain(str(before)), plain(str(after))))

@@ -1,66 +1,104 @@
-"""The targets that the options of `mooring bench` describe."""
+"""What `mooring bench` measures: which workloads, on which schedulers."""
 
 from __future__ import annotations
 
 import cProfile
 import re
-from collections.abc import Callable, Mapping
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from mooring.bench.cases import Job
+import msgspec
+import typer
+
+from mooring.bench.cases import Job, load_yaml, read, wanted
 from mooring.bench.engine_target import EngineTarget
+from mooring.bench.kinds import definitions
+from mooring.bench.live.api_server import embedded_server
+from mooring.bench.live.plane import Plane, opened
+from mooring.bench.live.process import SchedulerProcess, filled
+from mooring.bench.live.target import ServerTarget
+from mooring.bench.operations import CreatePods
+from mooring.bench.parameters import resolved
 from mooring.bench.problems import WorkloadError
 from mooring.bench.run import MakeTarget, Outcome, Result, run
+from mooring.bench.templates import Templates
+from mooring.cluster import Nodes
 from mooring.config import Configuration, FeatureGates, default, load
-from mooring.config.gates import changes
+from mooring.config.gates import OWN, changes
 from mooring.engine import Engine
+from mooring.engine.actions import WriteVolumes
 from mooring.engine.registry import registry
 from mooring.framework.profile import known_plugins
-from mooring.simulate.problems import InputError
+from mooring.objects.decode import Object
+from mooring.simulate.defaulting import Defaults
+from mooring.simulate.volumes import written
 
-from .bench_options import Batching
-from .surroundings import InMemory
+from .bench import EMBEDDED, ENGINE, Batching
+from .inputs import read_bytes
 
-# scheduler_perf switches it off where a workload says nothing about it.
+Progress = Callable[[int], None]
+
+# scheduler_perf switches it off where a workload does not mention it.
 _BATCHING = "OpportunisticBatching"
 
+_MOORING = "mooring"
+_MOORING_COMMAND = (
+    *(sys.executable, "-m", "mooring", "run", "--kubeconfig={kubeconfig}", "--config={config}"),
+    *("--feature-gates={gates}", "--leader-elect=false", "--secure-port=0"),
+)
+_GATES = "{gates}"
 
-def engine_targets(
-    feature_gates: str, progress: Callable[[int], None], batching: Batching = Batching.DEFAULT
-) -> MakeTarget:
-    """Makes engines with the plugins that are installed, as each workload configures them."""
-    plugins = registry()
-    # Given for all workloads, so a wrong one is the caller's mistake and not theirs.
-    given = changes(feature_gates)
-
-    def made(job: Job) -> EngineTarget:
-        configuration = configured(job, gates_of(job, given, batching))
-        return EngineTarget(Engine(configuration, plugins), InMemory(), progress=progress)
-
-    return made
+# scheduler_perf gives its scheduler this rate; kube-scheduler's own limit is 50 requests a second.
+_REQUESTS_PER_SECOND = 5000
 
 
-def gates_of(job: Job, given: Mapping[str, bool], batching: Batching) -> dict[str, bool]:
-    """The gates that a workload is run with, as far as they are not the defaults."""
-    before = {_BATCHING: False} if batching is Batching.CASE else {}
-    return {**before, **job.gates, **given}
+def select_jobs(path: Path, pattern: str, labels: str) -> list[Job]:
+    """Returns the workloads of a file or folder that have the labels and whose name matches."""
+    matching = compile_regex("--filter", pattern)
+    jobs = [job for job in wanted(read(path), labels) if matching.search(job.full_name)]
+    if not jobs:
+        raise WorkloadError(path, f"no workload has the labels {labels!r} and matches {pattern!r}")
+    return jobs
 
 
-def configured(job: Job, switched: Mapping[str, bool]) -> Configuration:
-    """The configuration that a workload asks for; raises ConfigError if Mooring refuses it."""
-    known = known_plugins(registry())
-    gates = FeatureGates.parse(switched, job.full_name)
-    path = job.case.written.scheduler_config_path
-    if not path:
-        return default(known, gates)
-    file = job.case.file.parent / path
-    return load(_text(file), known=known, source=str(file), gates=gates)
+def pod_count(job: Job) -> int:
+    """Returns how many pods a workload creates, or 0 if that is not known before it runs."""
+    try:
+        operations = resolved(job)
+    except WorkloadError:
+        # The run will report what is wrong.
+        return 0
+    return sum(each.count for each in operations if isinstance(each, CreatePods))
+
+
+def compile_regex(option: str, pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def parse_numbers(option: str, text: str) -> list[int]:
+    """Parses a comma-separated list of positive numbers."""
+    try:
+        found = [int(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or min(found) < 1:
+        raise typer.BadParameter("expected positive numbers such as 1000,5000", param_hint=option)
+    return found
 
 
 def run_job(job: Job, make_target: MakeTarget, by: str, folder: Path | None) -> Result:
-    """Runs a workload. One that has a mistake in it has failed, and keeps no other from running.
+    """Runs a workload. A mistake in the workload is a failed result, so that others still run.
 
-    With a folder, writes there where the time went, for pstats. Figures are far worse then.
+    With a folder, writes a profile for pstats there. The figures are far worse then.
     """
     try:
         return _run(job, make_target, by, folder)
@@ -78,8 +116,214 @@ def _run(job: Job, make_target: MakeTarget, by: str, folder: Path | None) -> Res
     return result
 
 
-def _text(path: Path) -> bytes:
+class InMemory:
+    """Does at once what the API server and the volume controllers do in time."""
+
+    def __init__(self) -> None:
+        self._defaults = Defaults.given(())
+
+    def fill(self, kind: str, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self._defaults.fill(kind, raw)
+
+    def write_volumes(self, action: WriteVolumes, nodes: Nodes) -> Iterator[Object]:
+        for each in written(action, nodes):
+            yield each.volume
+            yield each.claim
+
+
+def engine_targets(
+    feature_gates: str, progress: Progress, batching: Batching = Batching.DEFAULT
+) -> MakeTarget:
+    """Makes engines with the installed plugins, as each workload configures them."""
+    plugins = registry()
+    # These hold for all workloads, so a wrong one is the caller's mistake and not theirs.
+    given = changes(feature_gates)
+
+    def make(job: Job) -> EngineTarget:
+        configuration = _configuration(job, _gates(job, given, batching))
+        return EngineTarget(Engine(configuration, plugins), InMemory(), progress=progress)
+
+    return make
+
+
+def _gates(job: Job, given: Mapping[str, bool], batching: Batching) -> dict[str, bool]:
+    """Returns the gates that a workload runs with, except those that have their default."""
+    before = {_BATCHING: False} if batching is Batching.CASE else {}
+    return {**before, **job.gates, **given}
+
+
+def _configuration(job: Job, gates: Mapping[str, bool]) -> Configuration:
+    """Reads the configuration that a workload names; raises ConfigError if Mooring refuses it."""
+    known = known_plugins(registry())
+    feature_gates = FeatureGates.parse(gates, job.full_name)
+    path = job.case.written.scheduler_config_path
+    if not path:
+        return default(known, feature_gates)
+    file = job.case.file.parent / path
+    return load(read_bytes(file), known=known, source=str(file), gates=feature_gates)
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A scheduler with its feature gates. The name is empty if there is only one contender."""
+
+    name: str
+    make_target: MakeTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """All contenders, and what they run on."""
+
+    contenders: list[Contender]
+    target: str
+
+
+@contextmanager
+def open_contest(
+    target: str, commands: Sequence[str], batching: Batching, gates: str, progress: Progress
+) -> Iterator[Contest]:
+    """Prepares the contenders on a target: the engine, an embedded API server or a kubeconfig."""
+    if target == ENGINE:
+        if commands:
+            raise typer.BadParameter(
+                "needs --target embedded or KUBECONFIG", param_hint="--scheduler"
+            )
+        several = len(batching.runs) > 1
+        engines = [
+            Contender(each.label if several else "", engine_targets(gates, progress, each))
+            for each in batching.runs
+        ]
+        yield Contest(engines, ENGINE)
+        return
+    schedulers = _parse_schedulers(commands or (_MOORING,))
+    given = changes(gates)
+    with (
+        tempfile.TemporaryDirectory(prefix="mooring-bench-") as folder,
+        _open_plane(target, Path(folder)) as plane,
+    ):
+        is_embedded = target == EMBEDDED
+        launcher = _Launcher(plane, Path(folder), given, progress, is_embedded)
+        label = EMBEDDED if is_embedded else f"kube-apiserver {plane.version()}"
+        yield Contest(list(_contenders(schedulers, batching, launcher)), label)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scheduler:
+    """A scheduler that runs as a process."""
+
+    name: str
+    command: tuple[str, ...]
+
+    @property
+    def is_mooring(self) -> bool:
+        return self.command is _MOORING_COMMAND
+
+    @property
+    def takes_gates(self) -> bool:
+        return any(_GATES in word for word in self.command)
+
+
+def _parse_schedulers(commands: Sequence[str]) -> list[_Scheduler]:
+    found: list[_Scheduler] = []
+    for text in commands:
+        try:
+            words = tuple(shlex.split(text))
+        except ValueError as error:
+            raise typer.BadParameter(f"{text!r}: {error}", param_hint="--scheduler") from None
+        if not words:
+            raise typer.BadParameter("is empty", param_hint="--scheduler")
+        name = Path(words[0]).name
+        again = sum(each.name.partition(" #")[0] == name for each in found)
+        name = f"{name} #{again + 1}" if again else name
+        found.append(_Scheduler(name, _MOORING_COMMAND if words == (_MOORING,) else words))
+    return found
+
+
+def _contenders(
+    schedulers: Sequence[_Scheduler], batching: Batching, launcher: _Launcher
+) -> Iterator[Contender]:
+    for scheduler in schedulers:
+        # A command that takes no gates cannot be run in both ways.
+        runs = batching.runs if scheduler.takes_gates else batching.runs[-1:]
+        for each in runs:
+            name = f"{scheduler.name}, {each.label}" if len(runs) > 1 else scheduler.name
+            yield Contender(name, launcher.targets(name, scheduler, each))
+
+
+@contextmanager
+def _open_plane(target: str, folder: Path) -> Iterator[Plane]:
+    if target != EMBEDDED:
+        if not Path(target).is_file():
+            text = f"{target!r} is not engine, embedded or a kubeconfig file"
+            raise typer.BadParameter(text, param_hint="--target")
+        with opened(Path(target)) as plane:
+            yield plane
+        return
+    with embedded_server(folder) as kubeconfig, opened(kubeconfig) as plane:
+        yield plane
+
+
+@dataclass(frozen=True, slots=True)
+class _Launcher:
+    """Starts schedulers as workloads configure them."""
+
+    plane: Plane
+    folder: Path
+    gates: Mapping[str, bool]
+    progress: Progress
+    #: The embedded API server does not speak protobuf, which kube-scheduler asks for by default.
+    speaks_json: bool
+
+    def targets(self, name: str, scheduler: _Scheduler, batching: Batching) -> MakeTarget:
+        def make(job: Job) -> ServerTarget:
+            gates = _gates(job, self.gates, batching)
+            if scheduler.is_mooring:
+                # Checked here, because the process would report a mistake only in its log.
+                _configuration(job, gates)
+            else:
+                gates = {gate: on for gate, on in gates.items() if gate not in OWN}
+            self.plane.define(definitions(resolved(job), Templates(job.case.file.parent)))
+            config = self._config(job)
+            file = self.folder / "config.json"
+            file.write_bytes(msgspec.json.encode(config))
+            values = {
+                "kubeconfig": str(self.plane.kubeconfig),
+                "config": str(file),
+                "gates": ",".join(f"{gate}={str(on).lower()}" for gate, on in gates.items()),
+            }
+            command = filled(scheduler.command, values)
+            process = SchedulerProcess(name, command, self.folder / "scheduler.log")
+            return _warm_up(ServerTarget(self.plane, process, self.progress), config)
+
+        return make
+
+    def _config(self, job: Job) -> dict[str, Any]:
+        """Returns the workload's configuration with our connection settings."""
+        path = job.case.written.scheduler_config_path
+        own = load_yaml(job.case.file.parent / path) if path else {}
+        connection: dict[str, Any] = {
+            "kubeconfig": str(self.plane.kubeconfig),
+            "qps": _REQUESTS_PER_SECOND,
+            "burst": _REQUESTS_PER_SECOND,
+        }
+        if self.speaks_json:
+            connection["contentType"] = "application/json"
+        return {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            **own,
+            "clientConnection": connection,
+            "leaderElection": {"leaderElect": False},
+        }
+
+
+def _warm_up(target: ServerTarget, config: Mapping[str, Any]) -> ServerTarget:
+    """Waits until the target's scheduler has placed its first pod."""
+    profiles = config.get("profiles") or [{}]
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(path, (error.strerror or str(error)).lower()) from error
+        target.warm_up(profiles[0].get("schedulerName") or "default-scheduler")
+    except BaseException:
+        target.close()
+        raise
+    return target

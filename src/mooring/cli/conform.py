@@ -1,4 +1,4 @@
-"""`mooring conform`: replay recorded verdicts of kube-scheduler, and tell every difference."""
+"""`mooring conform`: compare the engine with recorded verdicts of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .text import plain
+from .rendering import plain
 
 if TYPE_CHECKING:
     from mooring.simulate.conform import Tally
 
-# Exit code when something was found otherwise than recorded.
+# Exit code when a verdict differs from the recorded one.
 _DIFFERENT = 1
 
 
@@ -22,14 +22,14 @@ def conform(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="Recorded verdicts: a JSON document per line, perhaps compressed (.gz).",
+            help="Files of recorded verdicts, one JSON document per line; may end in .gz.",
             show_default=False,
         ),
     ],
 ) -> None:
-    """Replay recorded verdicts of kube-scheduler and compare, step by step.
+    """Compare the engine's verdicts with recorded verdicts of kube-scheduler.
 
-    Exits with 0 when there is no difference at all, 1 when there is one, 2 when a file cannot be
+    Prints every difference. Exit code: 0 if there is none, 1 if there is one, 2 if a file cannot be
     read.
     """
     # Here, so that the other commands start without NumPy.
@@ -40,7 +40,7 @@ def conform(
     plugins = registry()
     tallies = conform((each for path in files for each in read(path)), plugins)
     for category, tally in tallies.items():
-        _tell(category, tally)
+        _print(category, tally)
     steps = sum(tally.steps for tally in tallies.values())
     differences = sum(len(tally.differences) for tally in tallies.values())
     print(f"{'total':14} {steps:6} steps {differences:6} differences")
@@ -49,11 +49,11 @@ def conform(
         raise typer.Exit(_DIFFERENT)
 
 
-def _tell(category: str, tally: Tally) -> None:
+def _print(category: str, tally: Tally) -> None:
     counts = f"{tally.steps:6} steps {len(tally.differences):6} differences"
     print(f"{plain(category):14} {counts}  ({tally.scenarios} scenarios)")
-    for told in tally.skipped:
-        print(plain(f"  skipped {told}"))
+    for skipped in tally.skipped:
+        print(plain(f"  skipped {skipped}"))
     for each in tally.differences:
         where = f"{each.scenario} {each.pod}: {each.what}"
         print(plain(f"  {where}: recorded {each.recorded}, found {each.found}"))

@@ -1,11 +1,11 @@
-"""What the user is told when something went wrong, and the exit code for it."""
+"""How errors are reported: one line for the user, and the exit code."""
 
 from __future__ import annotations
 
 import sys
 import traceback
 
-from .text import plain
+from .rendering import plain
 
 BAD_INPUT = 2
 
@@ -14,7 +14,22 @@ INTERNAL = 70
 
 
 def report(error: Exception, *, debug: bool) -> int:
-    """Prints an error; returns the exit code."""
+    """Prints an error on standard error and returns the exit code."""
+    lines = _input_errors(error)
+    if lines:
+        for text in lines:
+            print(plain(text), file=sys.stderr)
+        return BAD_INPUT
+    if debug:
+        traceback.print_exception(error)
+    hint = "" if debug else " (run `mooring --debug ...` or set MOORING_DEBUG=1 for the traceback)"
+    text = plain(f"{type(error).__name__}: {error}")
+    print(f"mooring: internal error: {text}{hint}", file=sys.stderr)
+    return INTERNAL
+
+
+def _input_errors(error: Exception) -> list[str]:
+    """Returns what is wrong with the user's input; nothing if the error is ours."""
     # Here, because the command that failed has loaded these already.
     from mooring.app.certificates import CertificateError
     from mooring.app.kubeconfigs import KubeconfigError
@@ -27,11 +42,7 @@ def report(error: Exception, *, debug: bool) -> int:
     from mooring.engine.registry import RegistryError
     from mooring.simulate.problems import InputError
 
-    if isinstance(error, ConfigError):
-        for problem in error.problems:
-            print(plain(f"{error.source}: {problem}"), file=sys.stderr)
-        return BAD_INPUT
-    unusable = (
+    one_line = (
         InputError,
         RegistryError,
         WorkloadError,
@@ -42,15 +53,10 @@ def report(error: Exception, *, debug: bool) -> int:
         ShapeError,
         DataDirError,
     )
-    if isinstance(error, unusable):
-        print(plain(str(error)), file=sys.stderr)
-        return BAD_INPUT
+    if isinstance(error, ConfigError):
+        return [f"{error.source}: {problem}" for problem in error.problems]
+    if isinstance(error, one_line):
+        return [str(error)]
     if isinstance(error, OSError) and error.filename is not None:
-        print(plain(f"{error.filename}: {(error.strerror or str(error)).lower()}"), file=sys.stderr)
-        return BAD_INPUT
-    if debug:
-        traceback.print_exception(error)
-    told = plain(f"{type(error).__name__}: {error}")
-    hint = "" if debug else " (run `mooring --debug ...` or set MOORING_DEBUG=1 for the traceback)"
-    print(f"mooring: internal error: {told}{hint}", file=sys.stderr)
-    return INTERNAL
+        return [f"{error.filename}: {(error.strerror or str(error)).lower()}"]
+    return []

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from .connecting import Connecting
 from .options import (
+    AnswerFormat,
     ContextOption,
     FeatureGatesOption,
     KubeconfigOption,
     MasterOption,
-    Output,
     OutputOption,
     PathsArgument,
     PluginsOption,
 )
+from .rendering import line, print_json, render, shorten, table
 
 if TYPE_CHECKING:
-    from mooring.engine.fit import Comparison, Fit, Scene
-    from mooring.objects.decode import Object
+    from rich.console import RenderableType
+
+    from mooring.engine.explain import Explanation
+    from mooring.engine.fit import Comparison, Fit, Move, Scene
     from mooring.objects.node import Node
     from mooring.objects.pod import Pod
 
@@ -31,84 +33,83 @@ T = TypeVar("T")
 # Exit code when a pod finds no node.
 _LEFT = 1
 
+# The nodes that take most pods come first; `-o json` prints the others too.
+_MOST_ROWS = 10
+
 
 def fit(  # noqa: PLR0913 - one for each flag
     paths: PathsArgument = None,
     file: Annotated[
         str | None,
-        typer.Option("--file", "-f", metavar="FILE", help="A pod to place copies of."),
+        typer.Option("--file", "-f", metavar="FILE", help="Place copies of the pod in this file."),
     ] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many copies.")] = 1,
+    count: Annotated[int, typer.Option(min=1, help="Number of copies to place.")] = 1,
     drain: Annotated[
         list[str] | None,
-        typer.Option(metavar="NODE[,NODE...]", help="Drain these nodes, and place their pods."),
+        typer.Option(
+            metavar="NODE[,NODE...]", help="Imagine these nodes drained, and place their pods."
+        ),
     ] = None,
     add_nodes: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE=COUNT", help="Add so many nodes like the one in a file."),
+        typer.Option(
+            metavar="FILE=COUNT", help="Imagine COUNT more nodes like the one in this file."
+        ),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Another KubeSchedulerConfiguration, to be compared."),
+        typer.Option(
+            metavar="FILE",
+            help="Compare with what this KubeSchedulerConfiguration would decide.",
+        ),
     ] = None,
     base_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The KubeSchedulerConfiguration in use.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The KubeSchedulerConfiguration that is in use now."),
     ] = None,
     feature_gates: FeatureGatesOption = "",
     plugins: PluginsOption = None,
-    output: OutputOption = Output.TABLE,
+    output: OutputOption = AnswerFormat.TABLE,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     master: MasterOption = None,
 ) -> None:
-    """Place copies of a pod, or the pods that wait, in a cluster that is only imagined.
+    """Show how many copies of a pod would fit, or where the pending pods would go.
 
-    With nodes drained or added, or with another configuration, the outcome is compared with that
-    of the cluster as it is. Reads only, and nobody is evicted. Exits with 0 when every pod finds a
-    node, 1 when one does not, 2 when the input cannot be used.
+    With nodes drained or added, or with another configuration, the result is compared with the
+    cluster as it is. Changes nothing, and evicts no pod. Exit code: 0 if every pod finds a node,
+    1 if one does not, 2 if the input cannot be used.
     """
     # Here, so that the other commands start without NumPy.
     from mooring.engine.fit import Question, Scene, compare
-    from mooring.engine.fit import fit as fitted
+    from mooring.engine.fit import fit as place
 
-    from .scheduler import Deciding
-    from .sources import objects
+    from .inputs import ConnectionOptions, EngineOptions, read_cluster
 
-    base = Deciding(base_config, feature_gates, plugins).engine()
-    # Made before anything is read, so that what is wrong with it is told first.
-    other = Deciding(config or base_config, feature_gates, plugins).engine()
+    base = EngineOptions(base_config, feature_gates, plugins).engine()
+    # Made before anything is read, so that the user first hears what is wrong with it.
+    other = EngineOptions(config or base_config, feature_gates, plugins).engine()
     kinds = {*base.handles.kinds, *other.handles.kinds}
-    question = Question(None if file is None else _template(file), count)
-    shapes = [_shape(each) for each in add_nodes or ()]
-    given = objects(paths or (), Connecting(kubeconfig, context, master), kinds)
-    scene = Scene.of(given)
-    imagined = _imagined(scene, drain or (), shapes)
+    question = Question(None if file is None else _read_pod(file), count)
+    shapes = [_read_shape(each) for each in add_nodes or ()]
+    objects = read_cluster(paths or (), ConnectionOptions(kubeconfig, context, master), kinds)
+    scene = Scene.of(objects)
+    imagined = _imagine(scene, drain or (), shapes)
     if file is None and drain:
-        # What is to be placed are the pods of the drained nodes, whatever else is imagined.
-        scene = imagined if not shapes else _imagined(scene, drain, ())
-    after = fitted(base, scene, question)
+        # The pods to place are those of the drained nodes, whatever else is imagined.
+        scene = imagined if not shapes else _imagine(scene, drain, ())
+    after = place(base, scene, question)
     if imagined is scene and config is None:
         _write(after, output)
     else:
-        compared = compare(other, after, imagined, question)
-        _write(compared, output)
-        after = compared.after
+        comparison = compare(other, after, imagined, question)
+        _write(comparison, output)
+        after = comparison.after
     if after.placed < after.asked:
         raise typer.Exit(_LEFT)
 
 
-def _write(outcome: Fit | Comparison, output: Output) -> None:
-    if output is Output.JSON:
-        import msgspec
-
-        print(msgspec.json.format(msgspec.json.encode(outcome), indent=2).decode())
-    else:
-        from .fitting import shown
-
-        print(shown(outcome))
-
-
-def _imagined(scene: Scene, drain: Sequence[str], shapes: Sequence[tuple[Node, int]]) -> Scene:
+def _imagine(scene: Scene, drain: Sequence[str], shapes: Sequence[tuple[Node, int]]) -> Scene:
     from mooring.engine.fit import UnknownNode
     from mooring.simulate.problems import InputError
 
@@ -121,30 +122,113 @@ def _imagined(scene: Scene, drain: Sequence[str], shapes: Sequence[tuple[Node, i
         raise InputError("--drain", f"there is no node {error}") from None
 
 
-def _template(file: str) -> Pod:
+def _read_pod(file: str) -> Pod:
     from mooring.objects.pod import Pod
 
-    from .sources import read
-
-    return _only(read([file]), Pod, file)
+    return _read_one(file, Pod)
 
 
-def _shape(written: str) -> tuple[Node, int]:
+def _read_shape(argument: str) -> tuple[Node, int]:
     from mooring.objects.node import Node
     from mooring.simulate.problems import InputError
 
-    from .sources import read
-
-    file, _, number = written.rpartition("=")
+    file, _, number = argument.rpartition("=")
     if not file or not number.isdecimal() or not int(number):
-        raise InputError("--add-nodes", f"{written}: write FILE=COUNT, with a count of 1 or more")
-    return _only(read([file]), Node, file), int(number)
+        raise InputError("--add-nodes", f"{argument}: write FILE=COUNT, with a count of 1 or more")
+    return _read_one(file, Node), int(number)
 
 
-def _only(given: tuple[Object, ...], kind: type[T], file: str) -> T:
+def _read_one(file: str, kind: type[T]) -> T:
     from mooring.simulate.problems import InputError
 
-    found = [item for item in given if isinstance(item, kind)]
+    from .inputs import read_manifests
+
+    found = [item for item in read_manifests([file]) if isinstance(item, kind)]
     if len(found) != 1:
-        raise InputError(file, f"one {kind.__name__} is wanted, there are {len(found)}")
+        raise InputError(file, f"must contain one {kind.__name__}, but contains {len(found)}")
     return found[0]
+
+
+def _write(result: Fit | Comparison, output: AnswerFormat) -> None:
+    from mooring.engine.fit import Comparison
+
+    if output is AnswerFormat.JSON:
+        print_json(result)
+    elif isinstance(result, Comparison):
+        print(render(_comparison(result)))
+    else:
+        print(render(_fit(result)))
+
+
+def _comparison(comparison: Comparison) -> Iterator[RenderableType]:
+    before, after = comparison.before, comparison.after
+    rows = [
+        (name, str(fit.node_count), str(fit.asked), str(fit.placed), str(fit.asked - fit.placed))
+        for name, fit in (("as it is", before), ("what if", after))
+    ]
+    yield table(("", "NODES", "PODS", "PLACED", "LEFT"), rows, numbers_from=1)
+    if comparison.changed:
+        yield ""
+        yield from _first_rows(("POD", "AS IT IS", "WHAT IF"), _moves(comparison.changed))
+    yield ""
+    yield from _fit(after)
+
+
+def _fit(fit: Fit) -> Iterator[RenderableType]:
+    yield line(
+        f"{fit.placed} of {fit.asked} pods fit, on {len(fit.nodes)} of {fit.node_count} nodes"
+    )
+    moves = _moves(fit.moves)
+    if moves:
+        yield ""
+        yield from _first_rows(("POD", "FROM", "TO"), moves)
+    if fit.nodes and fit.asked > len(moves):
+        yield ""
+        nodes = [(each.node, str(each.count)) for each in fit.nodes]
+        yield from _first_rows(("NODE", "PODS"), nodes, numbers_from=1)
+    yield from _kinds(fit)
+    if fit.runs_out:
+        yield ""
+        out = [
+            (", ".join(each.reasons), str(each.count), shorten(each.nodes)) for each in fit.runs_out
+        ]
+        yield table(("RUNS OUT", "NODES", "SUCH AS"), out)
+    yield from _left(fit)
+
+
+def _moves(moves: Iterable[Move]) -> list[tuple[str, str, str]]:
+    return [(each.pod, each.before or "-", each.after or "-") for each in moves]
+
+
+def _kinds(fit: Fit) -> Iterator[RenderableType]:
+    """Shows the nodes by kind, if there are too many to list."""
+    if len(fit.nodes) > _MOST_ROWS:
+        rows = [
+            (each.kind, str(each.node_count), str(each.used), str(each.count)) for each in fit.kinds
+        ]
+        yield ""
+        yield from _first_rows(("KIND OF NODE", "NODES", "USED", "PODS"), rows, numbers_from=1)
+
+
+def _left(fit: Fit) -> Iterator[RenderableType]:
+    for each in fit.left:
+        yield ""
+        yield line(f"{each.count} pod{'s' * (each.count > 1)} left: {each.message}")
+        yield line(f"    {shorten(each.pods)}")
+        if fit.why is not None and fit.why.pod in each.pods:
+            yield from _suggestion(fit.why)
+
+
+def _suggestion(why: Explanation) -> Iterator[RenderableType]:
+    # Suggestions that need an eviction are left out, because `fit` evicts no pod.
+    for suggestion in [each for each in why.suggestions if each.effect == "fits"][:1]:
+        nodes = "1 node" if suggestion.count == 1 else f"{suggestion.count} nodes"
+        yield line(f"    {why.pod} would fit {nodes} if {suggestion.remedy}")
+
+
+def _first_rows(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], numbers_from: int | None = None
+) -> Iterator[RenderableType]:
+    yield table(headers, rows[:_MOST_ROWS], numbers_from)
+    if len(rows) > _MOST_ROWS:
+        yield line(f"and {len(rows) - _MOST_ROWS} more, see -o json")

@@ -1,6 +1,6 @@
-"""Flags that several commands take: each is said here once, so that they agree.
+"""Options that several commands take, defined once so that the commands agree.
 
-The default is with each command. Nothing is loaded for them but typer.
+The default of an option is part of each command. This module imports nothing but typer.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-CONNECTION, SCHEDULER, SERVING, LOGS = "Connection", "A running scheduler", "Serving", "Logs"
+CONNECTION, SCHEDULER, SERVING, LOGS = "API server", "Running scheduler", "Serving", "Logs"
 
 
-class Output(StrEnum):
-    """How the answer to a question is written."""
+class AnswerFormat(StrEnum):
+    """The formats in which `explain` and `fit` print their answer."""
 
     TABLE = "table"
     JSON = "json"
@@ -33,65 +33,75 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
-# What a command decides by.
+# The engine.
 
 ConfigOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration.")
+    Path | None, typer.Option(metavar="FILE", help="Read this KubeSchedulerConfiguration.")
 ]
 FeatureGatesOption = Annotated[
-    str, typer.Option(metavar="A=true,B=false", help="Feature gates to switch.")
+    str, typer.Option(metavar="A=true,B=false", help="Switch these feature gates on or off.")
 ]
 PluginsOption = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="FILE.py",
-        help="A file with plugins, beside those of packages; enabled unless there is a --config.",
+        help="Load plugins from this Python file, in addition to installed ones. Without "
+        "--config, all of them are enabled. May be repeated.",
         show_default=False,
     ),
 ]
 
-# What a question is about, and how it is answered.
+# Input and output.
 
 PathsArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[PATH...]",
-        help="YAML or JSON files or directories; without any, a cluster is listed once.",
+        help="YAML or JSON files or folders that describe the cluster; - is standard input. "
+        "Without a path, the cluster is read from the API server.",
         show_default=False,
     ),
 ]
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How to write the answer.")]
+OutputOption = Annotated[AnswerFormat, typer.Option("--output", "-o", help="Output format.")]
 
-#: For commands with ways of writing of their own: `Annotated[Output, OUTCOME]`.
-OUTCOME = typer.Option("--output", "-o", help="How to write the outcome.")
+#: For commands with output formats of their own: `Annotated[TheirFormat, OUTPUT]`.
+OUTPUT = typer.Option("--output", "-o", help="Output format.")
 
-# How to reach an API server.
+# The API server.
 
 KubeconfigOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="How to reach the API server: else $KUBECONFIG, ~/.kube/config, in-cluster.",
+        help="Kubeconfig file to use. Default: $KUBECONFIG, then ~/.kube/config, then the "
+        "service account of the pod.",
         rich_help_panel=CONNECTION,
     ),
 ]
 ContextOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="A context of it.", rich_help_panel=CONNECTION)
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Name of the kubeconfig context to use.",
+        rich_help_panel=CONNECTION,
+    ),
 ]
 MasterOption = Annotated[
     str | None,
     typer.Option(
-        metavar="URL", help="The API server, in place of its.", rich_help_panel=CONNECTION
+        metavar="URL",
+        help="Address of the API server. Overrides the address in the kubeconfig.",
+        rich_help_panel=CONNECTION,
     ),
 ]
 
-# How to reach a scheduler at work.
+# A running scheduler.
 
 UrlOption = Annotated[
     str,
     typer.Option(
         metavar="URL",
-        help="Ask the scheduler that serves there, such as https://localhost:10259.",
+        help="Ask the running scheduler at this address, such as https://localhost:10259.",
         rich_help_panel=SCHEDULER,
     ),
 ]
@@ -100,58 +110,75 @@ TokenOption = Annotated[
     typer.Option(
         metavar="TEXT",
         envvar="MOORING_TOKEN",
-        help="A bearer token for it.",
+        help="Bearer token for the running scheduler.",
         rich_help_panel=SCHEDULER,
     ),
 ]
 TokenFileOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="A file with the token.", rich_help_panel=SCHEDULER),
+    typer.Option(
+        metavar="FILE", help="Read the bearer token from this file.", rich_help_panel=SCHEDULER
+    ),
 ]
 CertificateAuthorityOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Whose certificates are trusted.", rich_help_panel=SCHEDULER),
+    typer.Option(
+        metavar="FILE",
+        help="Trust certificates that this certificate authority has signed.",
+        rich_help_panel=SCHEDULER,
+    ),
 ]
 InsecureOption = Annotated[
     bool,
     typer.Option(
         "--insecure-skip-tls-verify",
-        help="Trust any certificate, such as one that it signed itself.",
+        help="Do not check the scheduler's certificate.",
         rich_help_panel=SCHEDULER,
     ),
 ]
 
-# Where something is served.
+# Serving.
 
 SecurePortOption = Annotated[
     int,
     typer.Option(
         min=0,
         max=65535,
-        help="Where health, metrics and configuration are served by HTTPS; 0 serves nothing.",
+        help="HTTPS port for health, metrics, configuration and the page. 0 serves nothing.",
         rich_help_panel=SERVING,
     ),
 ]
-BindAddressOption = Annotated[str, typer.Option(metavar="ADDRESS", rich_help_panel=SERVING)]
+BindAddressOption = Annotated[
+    str,
+    typer.Option(metavar="ADDRESS", help="Address to listen on.", rich_help_panel=SERVING),
+]
 TlsCertFileOption = Annotated[
     str,
     typer.Option(
         metavar="FILE",
-        help="Its certificate; without one, Mooring signs its own.",
+        help="Certificate to serve with. Without one, Mooring signs its own.",
         rich_help_panel=SERVING,
     ),
 ]
-TlsPrivateKeyFileOption = Annotated[str, typer.Option(metavar="FILE", rich_help_panel=SERVING)]
+TlsPrivateKeyFileOption = Annotated[
+    str,
+    typer.Option(metavar="FILE", help="Private key of the certificate.", rich_help_panel=SERVING),
+]
 CertDirOption = Annotated[
     str,
     typer.Option(
         metavar="FOLDER",
-        help="Where a certificate that Mooring signed itself is kept.",
+        help="Folder to keep the certificate in that Mooring signs itself.",
         rich_help_panel=SERVING,
     ),
 ]
 
-# What is told while a command runs.
+# Logs.
 
-LogFormatOption = Annotated[LogFormat, typer.Option(rich_help_panel=LOGS)]
-LogLevelOption = Annotated[LogLevel, typer.Option(rich_help_panel=LOGS)]
+LogFormatOption = Annotated[
+    LogFormat, typer.Option(help="Format of the log.", rich_help_panel=LOGS)
+]
+LogLevelOption = Annotated[
+    LogLevel,
+    typer.Option(help="Log messages of this level and above.", rich_help_panel=LOGS),
+]

@@ -1,58 +1,161 @@
-"""Tables and lines for people, on a terminal or in a file."""
+"""What commands print: safe text, tables and a progress bar.
+
+Rich is imported when something is drawn, because most commands start without it.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from threading import Timer
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
-
-from .text import plain
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.progress import Progress
+    from rich.table import Table
+    from rich.text import Text
 
 # Output that goes to a file or a pipe is not wrapped.
 _NO_LIMIT = 10_000
 
+# A command that ends sooner needs no progress bar and does not pay for loading one.
+_PATIENCE_SECONDS = 1.0
 
-def console_of_text() -> Console:
-    """A console that takes texts as they are."""
+_MOST_NAMES = 4
+
+
+def plain(text: str) -> str:
+    """Escapes control characters, so that a name from the cluster cannot move the cursor."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
+
+
+def note(text: str) -> None:
+    """Prints a note on standard error."""
+    print(plain(f"note: {text}"), file=sys.stderr)
+
+
+def print_json(value: object) -> None:
+    """Prints a msgspec struct as indented JSON."""
+    import msgspec
+
+    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def shorten(names: Sequence[str], most: int = _MOST_NAMES) -> str:
+    """Joins names; of a long list it gives the first few and the number of the others."""
+    text = ", ".join(names[:most])
+    left = len(names) - most
+    return f"{text} and {left} more" if left > 0 else text
+
+
+def plain_console() -> Console:
+    """Makes a console that prints text as it is, without markup, highlighting or emoji."""
+    from rich.console import Console
+
     return Console(
         width=None if sys.stdout.isatty() else _NO_LIMIT, highlight=False, emoji=False, markup=False
     )
 
 
-def rendered(parts: Iterable[RenderableType]) -> str:
-    """Some parts, one below the other."""
-    console = console_of_text()
+def render(parts: Iterable[RenderableType]) -> str:
+    """Draws parts one below the other."""
+    console = plain_console()
     with console.capture() as captured:
         for part in parts:
             console.print(part)
-    return trimmed(captured.get())
+    return trim(captured.get())
 
 
-def trimmed(text: str) -> str:
-    """Without the spaces that pad lines."""
+def trim(text: str) -> str:
+    """Removes the spaces with which Rich pads lines."""
     return re.sub(r" +$", "", text, flags=re.MULTILINE).rstrip()
 
 
 def line(text: str) -> Text:
-    """A line that may hold names from elsewhere."""
+    """Makes a line of text that may contain names from the cluster."""
+    from rich.text import Text
+
     return Text(plain(text))
 
 
 def table(
-    headers: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int | None = None
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    numbers_from: int | None = None,
+    *,
+    gap: int = 3,
 ) -> Table:
-    """A table without lines; columns from some number on hold numbers."""
-    made = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    """Makes a table without borders; columns from index `numbers_from` on are right-aligned.
+
+    A column without a header is always left-aligned.
+    """
+    from rich.table import Table
+
+    drawn = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for at, header in enumerate(headers):
-        is_number = numbers_from is not None and at >= numbers_from
+        is_number = numbers_from is not None and at >= numbers_from and header != ""
         # As a text, because a string would be searched for markup.
-        made.add_column(
-            Text(plain(header)), justify="right" if is_number else "left", overflow="fold"
-        )
+        drawn.add_column(line(header), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(Text(plain(cell)) for cell in row))
-    return made
+        drawn.add_row(*map(line, row))
+    return drawn
+
+
+class ProgressBar:
+    """Shows progress on standard error, from a thread of its own.
+
+    The bar appears on terminals only, and only if the command takes longer than a second.
+    """
+
+    def __init__(self) -> None:
+        self._timer = Timer(_PATIENCE_SECONDS, self._show)
+        self._timer.daemon = True
+        self._bar: Progress | None = None
+        self._title, self._total, self._done = "reading", 0, 0
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+        if self._timer.is_alive():
+            self._timer.join()
+        if self._bar is not None:
+            self._bar.stop()
+
+    def stage(self, title: str, total: int = 0) -> None:
+        """Starts the next stage; a total of 0 means that the total is unknown."""
+        self._title, self._total, self._done = title, total, 0
+        if self._bar is not None:
+            self._bar.reset(
+                self._bar.task_ids[0], description=title, total=total or None, completed=0
+            )
+
+    def update(self, done: int) -> None:
+        """Sets how much of the stage is done."""
+        self._done = done
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=done)
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        bar = Progress(console=Console(stderr=True), transient=True)
+        bar.add_task(self._title, total=self._total or None, completed=self._done)
+        bar.start()
+        self._bar = bar

@@ -1,4 +1,4 @@
-"""`mooring replay`: make the decisions of a recording again, and tell every difference."""
+"""`mooring replay`: repeat the decisions of a recording and compare."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from .options import OUTCOME, PluginsOption
-from .text import plain
+from .options import OUTPUT, PluginsOption
+from .rendering import note, plain
 
-if TYPE_CHECKING:
-    from mooring.simulate.replay_run import Replayed
-
-# Exit code when something was decided otherwise than recorded.
+# Exit code when a decision differs from the recorded one.
 _DIFFERENT = 1
 
 
-class Output(StrEnum):
-    """How the outcome is written."""
+class ReplayFormat(StrEnum):
+    """Output formats of `mooring replay`."""
 
     TEXT = "text"
     JSON = "json"
@@ -32,7 +29,7 @@ def replay(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="What `mooring run --record` was given, or segments of it.",
+            help="The file that was given to `mooring run --record`, or some of its segments.",
             show_default=False,
         ),
     ],
@@ -40,7 +37,7 @@ def replay(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Another KubeSchedulerConfiguration: shows which pods go elsewhere with it.",
+            help="Decide with this KubeSchedulerConfiguration and show which pods go elsewhere.",
         ),
     ] = None,
     plugins: PluginsOption = None,
@@ -48,39 +45,36 @@ def replay(
         str,
         typer.Option(
             metavar="TIME|COUNT",
-            help="Stop there and show who waits and why: 90s after the beginning, or after so "
-            "many decisions.",
+            help="Stop after this time (90s) or this number of decisions (500), and show the pods "
+            "that wait then and why.",
         ),
     ] = "",
     pod: Annotated[
-        str, typer.Option(metavar="NAMESPACE/NAME", help="Tell the story of a pod.")
+        str, typer.Option(metavar="NAMESPACE/NAME", help="Show all that happened to this pod.")
     ] = "",
-    output: Annotated[Output, OUTCOME] = Output.TEXT,
+    output: Annotated[ReplayFormat, OUTPUT] = ReplayFormat.TEXT,
 ) -> None:
-    """Make the decisions of a recording again and compare them with those that were made.
+    """Repeat the decisions of a recording and compare them with the recorded ones.
 
-    Exits with 0 when all are the same, 1 when one differs, 2 when the recording cannot be used.
+    Exit code: 0 if all are the same, 1 if one differs, 2 if the recording cannot be used.
     """
     # Here, so that the other commands start without NumPy.
     from mooring.engine.registry import registry
-    from mooring.simulate.replay_report import structure, text
+    from mooring.simulate.replay_report import structure
+    from mooring.simulate.replay_report import text as report_lines
     from mooring.simulate.replay_run import replay, stop_at
 
-    from .plugin_files import plugins_of
+    from .inputs import load_plugins
 
-    known = registry(plugins_of(plugins or ()))
+    known = registry(load_plugins(plugins or ()))
     done = replay(files, config=config, plugins=known, stop=stop_at(until), pod=pod)
-    for note in done.notes:
-        print(plain(f"note: {note}"), file=sys.stderr)
-    if output is Output.JSON:
+    for text in done.notes:
+        note(text)
+    if output is ReplayFormat.JSON:
         print(json.dumps(structure(done), indent=2))
     else:
-        for line in text(done):
+        for line in report_lines(done):
             print(plain(line))
     sys.stdout.flush()
-    _end(done)
-
-
-def _end(done: Replayed) -> None:
     if done.outcome.difference_count:
         raise typer.Exit(_DIFFERENT)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
 from .options import (
+    CONNECTION,
+    LOGS,
+    SERVING,
     BindAddressOption,
     CertDirOption,
     ConfigOption,
@@ -21,19 +28,20 @@ from .options import (
     TlsCertFileOption,
     TlsPrivateKeyFileOption,
 )
-from .run_options import (
-    AlwaysAllowPathsOption,
-    KubeApiBurstOption,
-    KubeApiQpsOption,
-    LeaderElectOption,
-    LeaseDurationOption,
-    LeaseNameOption,
-    LeaseNamespaceOption,
-    RecordMaxSizeOption,
-    RecordOption,
-    Switch,
-    VerbosityOption,
-)
+
+if TYPE_CHECKING:
+    from mooring.app.run import Record, Settings
+
+    from .inputs import ConnectionOptions, EngineOptions
+
+_LEADER, _RECORD = "Leader election", "Recording"
+
+
+class Switch(StrEnum):
+    """A flag in the style of Kubernetes' components: --flag=true."""
+
+    ON = "true"
+    OFF = "false"
 
 
 def run(  # noqa: PLR0913 - one for each flag
@@ -43,35 +51,117 @@ def run(  # noqa: PLR0913 - one for each flag
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     master: MasterOption = None,
-    kube_api_qps: KubeApiQpsOption = 0.0,
-    kube_api_burst: KubeApiBurstOption = 0,
-    leader_elect: LeaderElectOption = None,
-    leader_elect_lease_duration: LeaseDurationOption = None,
-    leader_elect_renew_deadline: LeaseDurationOption = None,
-    leader_elect_retry_period: LeaseDurationOption = None,
-    leader_elect_resource_name: LeaseNameOption = None,
-    leader_elect_resource_namespace: LeaseNamespaceOption = None,
+    kube_api_qps: Annotated[
+        float,
+        typer.Option(
+            metavar="RATE",
+            min=0.0,
+            help="Send at most this many requests per second. 0 means no limit.",
+            rich_help_panel=CONNECTION,
+        ),
+    ] = 0.0,
+    kube_api_burst: Annotated[
+        int,
+        typer.Option(
+            metavar="COUNT",
+            min=0,
+            help="Send at most this many requests at once, if --kube-api-qps is set.",
+            rich_help_panel=CONNECTION,
+        ),
+    ] = 0,
+    leader_elect: Annotated[
+        Switch | None,
+        typer.Option(
+            help="Whether to schedule only while this replica is the leader.",
+            rich_help_panel=_LEADER,
+        ),
+    ] = None,
+    leader_elect_lease_duration: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How long other replicas wait after the leader's last renewal.",
+            rich_help_panel=_LEADER,
+        ),
+    ] = None,
+    leader_elect_renew_deadline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How long the leader tries to renew its lease before it gives up.",
+            rich_help_panel=_LEADER,
+        ),
+    ] = None,
+    leader_elect_retry_period: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Time between two tries.", rich_help_panel=_LEADER),
+    ] = None,
+    leader_elect_resource_name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Name of the lease.", rich_help_panel=_LEADER),
+    ] = None,
+    leader_elect_resource_namespace: Annotated[
+        str | None,
+        typer.Option(metavar="NAMESPACE", help="Namespace of the lease.", rich_help_panel=_LEADER),
+    ] = None,
     secure_port: SecurePortOption = 10259,
     bind_address: BindAddressOption = "0.0.0.0",
     tls_cert_file: TlsCertFileOption = "",
     tls_private_key_file: TlsPrivateKeyFileOption = "",
     cert_dir: CertDirOption = "",
-    authorization_always_allow_paths: AlwaysAllowPathsOption = "/healthz,/livez,/readyz",
-    record: RecordOption = None,
-    record_max_size: RecordMaxSizeOption = "512Mi",
+    authorization_always_allow_paths: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH,...",
+            help="Paths that need no token. A path may end in *.",
+            rich_help_panel=SERVING,
+        ),
+    ] = "/healthz,/livez,/readyz",
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Record all events and decisions in this file, for `mooring replay`.",
+            rich_help_panel=_RECORD,
+        ),
+    ] = None,
+    record_max_size: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="Total size of the recording; the oldest segments are deleted.",
+            rich_help_panel=_RECORD,
+        ),
+    ] = "512Mi",
     log_format: LogFormatOption = LogFormat.TEXT,
     log_level: LogLevelOption = LogLevel.INFO,
-    verbosity: VerbosityOption = 0,
+    verbosity: Annotated[
+        int,
+        typer.Option(
+            "-v",
+            metavar="NUMBER",
+            help="Log level in the style of kube-scheduler: 4 and above is debug.",
+            rich_help_panel=LOGS,
+        ),
+    ] = 0,
 ) -> None:
-    """Schedule a real cluster, until stopped.
+    """Schedule a real cluster until stopped.
 
-    Exits with 0 when it was told to stop, 1 when it lost its lead, 2 when it cannot start.
+    Exit code: 0 if it was stopped by a signal, 1 if it lost its lease, 2 if it cannot start.
     """
     # Here, so that the other commands start without what a scheduler needs.
-    from . import running
+    import socket
+    import uuid
 
-    running.configure_logs(log_format, log_level, verbosity)
-    deciding = running.Deciding(
+    from mooring.app.authorization import AuthorizationSettings
+    from mooring.app.certificates import CertificateSettings
+    from mooring.app.run import Settings
+    from mooring.app.tls_site import ServingSettings
+
+    from .inputs import ConnectionOptions, EngineOptions
+
+    configure_logs(log_format, log_level, verbosity)
+    options = EngineOptions(
         config,
         feature_gates,
         plugins,
@@ -84,14 +174,61 @@ def run(  # noqa: PLR0913 - one for each flag
             "resource_namespace": leader_elect_resource_namespace,
         },
     )
-    certificate = running.CertificateSettings(tls_cert_file, tls_private_key_file, cert_dir)
-    settings = running.Settings(
-        identity=running.identity(),
+    certificate = CertificateSettings(tls_cert_file, tls_private_key_file, cert_dir)
+    settings = Settings(
+        # No other replica has this name.
+        identity=f"{socket.gethostname()}_{uuid.uuid4()}",
         qps=kube_api_qps,
         burst=kube_api_burst,
-        serving=running.serving(bind_address, secure_port, certificate),
-        authorization=running.authorization(authorization_always_allow_paths),
-        record=running.recording(record, record_max_size, deciding),
+        serving=ServingSettings(bind_address, secure_port, certificate) if secure_port else None,
+        authorization=AuthorizationSettings(tuple(authorization_always_allow_paths.split(","))),
+        record=record_settings(record, record_max_size, options),
     )
-    connecting = running.Connecting(kubeconfig, context, master)
-    raise typer.Exit(running.scheduled(connecting, deciding, settings))
+    raise typer.Exit(_schedule(ConnectionOptions(kubeconfig, context, master), options, settings))
+
+
+def configure_logs(log_format: LogFormat, log_level: LogLevel, verbosity: int) -> None:
+    """Configures the log. A verbosity overrides the level."""
+    from mooring.app import logs
+
+    level = logs.level_of(verbosity) if verbosity else log_level.value
+    logs.configure(logs.LogSettings(logs.Format(log_format.value), level))
+
+
+def record_settings(file: Path | None, size: str, options: EngineOptions) -> Record | None:
+    """Says where and what to record; raises InputError if the size is no quantity."""
+    from mooring.app.recorded import Setup
+    from mooring.app.run import Record
+    from mooring.app.segments import RecordSettings
+    from mooring.config import FeatureGates
+    from mooring.objects.quantity import Quantity
+    from mooring.simulate.problems import InputError
+
+    if file is None:
+        return None
+    text = options.text
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    try:
+        most = Quantity.parse(size).value
+    except ValueError as error:
+        raise InputError("--record-max-size", str(error)) from error
+    gates = dict(FeatureGates.from_text(options.feature_gates))
+    # A replay needs the setup in order to decide the same.
+    return Record(file, Setup(config=text, feature_gates=gates), RecordSettings(most_bytes=most))
+
+
+def _schedule(connection: ConnectionOptions, options: EngineOptions, settings: Settings) -> int:
+    """Schedules until stopped and returns the exit code."""
+    import uvloop
+
+    from mooring.app.observations import Observations
+    from mooring.app.run import schedule
+
+    observations = Observations()
+    engine = options.engine(observations)
+
+    async def main() -> int:
+        return await schedule(await connection.connect(), engine, observations, settings)
+
+    return uvloop.run(main())

@@ -5,25 +5,29 @@ from __future__ import annotations
 import gc
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import OUTCOME, ConfigOption, FeatureGatesOption, PluginsOption
-from .progress import ProgressBar
-from .text import plain
+from .options import OUTPUT, ConfigOption, FeatureGatesOption, PluginsOption
+from .rendering import ProgressBar, line, note, plain, render, shorten, table
 
 if TYPE_CHECKING:
-    from mooring.simulate.transcript import Transcript
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from mooring.simulate.transcript import Claimed, Pending, Placed, Preempted, Transcript, Use
 
 # Exit code when a pod stays pending.
 _PENDING = 1
 
+_GIB = 2**30
 
-class Output(StrEnum):
-    """How the outcome is written."""
+
+class SimulateFormat(StrEnum):
+    """Output formats of `mooring simulate`."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -36,11 +40,11 @@ def simulate(  # noqa: PLR0913 - one for each flag
         list[str],
         typer.Argument(
             metavar="PATH...",
-            help="YAML or JSON files or directories with nodes and pods; - is standard input.",
+            help="YAML or JSON files or folders with nodes and pods; - is standard input.",
             show_default=False,
         ),
     ],
-    output: Annotated[Output, OUTCOME] = Output.TABLE,
+    output: Annotated[SimulateFormat, OUTPUT] = SimulateFormat.TABLE,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
     plugins: PluginsOption = None,
@@ -50,67 +54,60 @@ def simulate(  # noqa: PLR0913 - one for each flag
             metavar="SHARE",
             min=0.0,
             max=1.0,
-            help="Decide this share of the pods once more, without reuse, and compare.",
+            help="Decide this share of the pods a second time without reuse, and compare.",
         ),
     ] = 0.0,
     most_classes: Annotated[
         int | None,
         typer.Option(
-            metavar="COUNT", min=1, help="How many classes of like pods to keep per profile."
+            metavar="COUNT", min=1, help="Keep at most this many classes of like pods per profile."
         ),
     ] = None,
 ) -> None:
-    """Schedule the pending pods of a cluster given as manifests, and show where they go.
+    """Schedule the pending pods of a cluster that is given as manifests.
 
-    Takes what `kubectl get nodes,pods,pv,pvc,sc,pdb -A -o yaml` prints. Exits with 0 when every pod
-    was placed, 1 when a pod stays pending, 2 when the input cannot be used.
+    Reads what `kubectl get nodes,pods,pv,pvc,sc,pdb -A -o yaml` prints, and shows where each pod
+    goes. Exit code: 0 if every pod was placed, 1 if a pod stays pending, 2 if the input cannot be
+    used.
     """
     # Here, so that the other commands start without NumPy.
     from mooring.engine.actions import Report
     from mooring.simulate.loading import load
     from mooring.simulate.run import pending, simulate
 
-    from .scheduler import Deciding
+    from .inputs import EngineOptions
 
-    deciding = Deciding(config, feature_gates, plugins)
-    scheduler = deciding.engine(verify_share=verify_sample, most_classes=most_classes)
+    options = EngineOptions(config, feature_gates, plugins)
+    engine = options.engine(verify_share=verify_sample, most_classes=most_classes)
     with ProgressBar() as bar:
-        # What is read stays until the end: looking for garbage among it doubles the time.
+        # All that is read stays until the end: searching it for garbage doubles the time.
         gc.disable()
         try:
-            given = load(paths, scheduler.handles.kinds)
+            manifests = load(paths, engine.handles.kinds)
         finally:
             gc.enable()
-        bar.stage("scheduling", pending(given.objects))
-        transcript = simulate(scheduler, given.objects, bar.update)
+        bar.stage("scheduling", pending(manifests.objects))
+        transcript = simulate(engine, manifests.objects, bar.update)
     reports = (action.message for _, action in transcript.story if isinstance(action, Report))
-    for note in (*given.notes, *reports):
-        print(plain(f"note: {note}"), file=sys.stderr)
+    for text in (*manifests.notes, *reports):
+        note(text)
     print(_WRITERS[output](transcript))
     sys.stdout.flush()
     if transcript.pending:
         raise typer.Exit(_PENDING)
 
 
-def _table(transcript: Transcript) -> str:
-    from .tables import tables
-
-    return tables(transcript)
+def _write_wide(transcript: Transcript) -> str:
+    return write_tables(transcript, wide=True)
 
 
-def _wide(transcript: Transcript) -> str:
-    from .tables import tables
-
-    return tables(transcript, wide=True)
-
-
-def _json(transcript: Transcript) -> str:
+def _write_json(transcript: Transcript) -> str:
     from mooring.simulate.report import structure
 
     return json.dumps(structure(transcript), indent=2)
 
 
-def _yaml(transcript: Transcript) -> str:
+def _write_yaml(transcript: Transcript) -> str:
     import yaml
 
     from mooring.simulate.report import structure
@@ -121,9 +118,133 @@ def _yaml(transcript: Transcript) -> str:
     return yaml.dump(structure(transcript), Dumper=dumper, sort_keys=False, width=100).rstrip()
 
 
-_WRITERS: dict[Output, Callable[[Transcript], str]] = {
-    Output.TABLE: _table,
-    Output.WIDE: _wide,
-    Output.JSON: _json,
-    Output.YAML: _yaml,
+def write_tables(transcript: Transcript, *, wide: bool = False) -> str:
+    """Writes placements, volumes, use per resource and pending pods as tables."""
+    return render(_parts(transcript, wide=wide))
+
+
+_WRITERS: dict[SimulateFormat, Callable[[Transcript], str]] = {
+    SimulateFormat.TABLE: write_tables,
+    SimulateFormat.WIDE: _write_wide,
+    SimulateFormat.JSON: _write_json,
+    SimulateFormat.YAML: _write_yaml,
 }
+
+
+def _parts(transcript: Transcript, *, wide: bool) -> Iterator[RenderableType]:
+    from mooring.simulate.report import reuse_line
+
+    if transcript.placed:
+        yield _placements(transcript.placed, wide=wide)
+        yield ""
+    if transcript.preempted:
+        yield _preemptions(transcript.preempted)
+        yield ""
+    if transcript.volumes:
+        yield _volumes(transcript.volumes)
+        yield ""
+    if transcript.use:
+        yield _uses(transcript.use)
+        yield ""
+    for message, pods in _group(transcript.pending).items():
+        count = "1 pod" if len(pods) == 1 else f"{len(pods)} pods"
+        yield line(f"{count}: {message}")
+        names = [each.pod.key for each in pods]
+        yield line(f"    {shorten(names, len(names)) if wide else shorten(names)}")
+        yield ""
+    for profile, statistics in transcript.reuse.items():
+        if statistics.decisions:
+            yield line(reuse_line(profile, statistics))
+    yield _totals(transcript)
+
+
+def cores(milli: int) -> str:
+    """Writes thousandths of a core as cores: 2, 0.5."""
+    return f"{milli // 1000}.{milli % 1000:03d}".rstrip("0").rstrip(".")
+
+
+def gibibytes(amount: int) -> str:
+    """Writes bytes as GiB, to a tenth."""
+    return f"{amount / _GIB:.1f}Gi"
+
+
+def _placements(placed: Sequence[Placed], *, wide: bool) -> Table:
+    headers = ("NAMESPACE", "POD", "NODE")
+    more = ("PROFILE", "PRIORITY", "ATTEMPTS", "CPU", "MEMORY") if wide else ()
+    return table((*headers, *more), [_placement(each, wide=wide) for each in placed])
+
+
+def _placement(placed: Placed, *, wide: bool) -> tuple[str, ...]:
+    from mooring.objects.resources import CPU, MEMORY
+
+    pod = placed.pod
+    where = pod.namespace, pod.name, placed.node
+    if not wide:
+        return where
+    requests = dict(pod.requests)
+    return (
+        *where,
+        placed.profile,
+        str(pod.priority),
+        str(placed.attempts),
+        cores(requests.get(CPU, 0)),
+        gibibytes(requests.get(MEMORY, 0)),
+    )
+
+
+def _preemptions(preempted: Sequence[Preempted]) -> Table:
+    rows = [(each.pod.namespace, each.pod.name, each.node, each.by) for each in preempted]
+    return table(("NAMESPACE", "PREEMPTED", "FROM", "BY"), rows)
+
+
+def _volumes(volumes: Sequence[Claimed]) -> Table:
+    rows = [
+        (
+            each.claim.namespace,
+            each.claim.name,
+            each.volume.name,
+            "provisioned" if each.provisioned else "existing",
+            each.pod,
+        )
+        for each in volumes
+    ]
+    return table(("NAMESPACE", "CLAIM", "VOLUME", "SOURCE", "POD"), rows)
+
+
+def _uses(uses: dict[str, Use]) -> Table:
+    rows = [
+        (
+            name,
+            *(_amount(name, each) for each in (use.allocatable, use.before, use.after)),
+            f"{100 * use.after // use.allocatable}%" if use.allocatable > 0 else "-",
+        )
+        for name, use in uses.items()
+    ]
+    return table(("RESOURCE", "ALLOCATABLE", "BEFORE", "AFTER", "USE"), rows, numbers_from=1)
+
+
+def _amount(resource: str, amount: int) -> str:
+    from mooring.simulate.report import unit
+
+    match unit(resource):
+        case "millicores":
+            return cores(amount)
+        case "bytes":
+            return gibibytes(amount)
+        case _:
+            return str(amount)
+
+
+def _group(pending: Iterable[Pending]) -> dict[str, list[Pending]]:
+    """Groups pending pods by their message."""
+    groups: dict[str, list[Pending]] = {}
+    for each in pending:
+        groups.setdefault(plain(each.message), []).append(each)
+    return groups
+
+
+def _totals(transcript: Transcript) -> str:
+    counts = [f"{len(transcript.placed)} placed", f"{len(transcript.pending)} pending"]
+    if transcript.preempted:
+        counts.append(f"{len(transcript.preempted)} preempted")
+    return ", ".join((*counts, f"{transcript.nodes} nodes"))

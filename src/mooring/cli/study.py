@@ -1,4 +1,4 @@
-"""`mooring study`: what the scheduler does with the trace of a real cluster."""
+"""`mooring study`: schedule the trace of a real cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .progress import ProgressBar
+from .rendering import ProgressBar
 
 if TYPE_CHECKING:
     from mooring.simulate.gpu_study import Outcome
@@ -34,12 +34,12 @@ def openb(
         ),
     ],
     pods: Annotated[
-        str, typer.Option(metavar="FILE", help="The list of pods, in that folder.")
+        str, typer.Option(metavar="FILE", help="File in that folder that lists the pods.")
     ] = "openb_pod_list_default.csv",
 ) -> None:
     """Compare the modes of GPUAware on OpenB, the trace of a GPU cluster in production.
 
-    Pods come in the order of their creation, and none leaves.
+    Pods arrive in the order of their creation, and no pod leaves.
     """
     # Here, so that the other commands start without NumPy.
     from mooring.engine.registry import registry

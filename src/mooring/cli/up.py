@@ -1,16 +1,18 @@
-"""`mooring up`: a whole cluster to play with, in one process."""
+"""`mooring up`: a whole cluster in one process, to try things on."""
 
 from __future__ import annotations
 
-from typing import Any
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from . import up_options as flags
 from .options import FeatureGatesOption, LogLevel, PluginsOption
-from .up_options import Scheduling
 
-# The cluster of the demo is its own: on another one its promises would not hold.
+_DEMO, _SERVER, _PODS, _SCHEDULER = "Demo", "API server", "Pods", "Scheduler"
+
+# The demo has its own cluster: on another one its promises would not hold.
 _NOT_WITH_DEMO = (
     "nodes",
     "config",
@@ -23,32 +25,156 @@ _NOT_WITH_DEMO = (
 _ONLY_WITH_DEMO = ("once", "no_browser", "pace")
 
 
+class SchedulerLink(StrEnum):
+    """How the scheduler reaches the API server."""
+
+    DIRECT = "direct"
+    HTTP = "http"
+    NONE = "none"
+
+
 def up(  # noqa: PLR0913 - one for each flag
     context: typer.Context,
-    nodes: flags.NodesOption = "10",
-    kubeconfig: flags.KubeconfigOption = None,
-    for_seconds: flags.ForOption = None,
-    demo: flags.DemoOption = False,
-    once: flags.OnceOption = False,
-    no_browser: flags.NoBrowserOption = False,
-    pace: flags.PaceOption = None,
-    listen: flags.ListenOption = "127.0.0.1",
-    port: flags.PortOption = 0,
-    token: flags.TokenOption = "",
-    data_dir: flags.DataDirOption = None,
-    run_seconds: flags.RunSecondsOption = 10.0,
-    start_seconds: flags.StartSecondsOption = 0.0,
-    stop_seconds: flags.StopSecondsOption = 1.0,
-    scheduler: flags.SchedulerOption = Scheduling.DIRECT,
-    no_scheduler: flags.NoSchedulerOption = False,
-    config: flags.ConfigOption = None,
+    nodes: Annotated[
+        str,
+        typer.Option(
+            metavar="COUNT|FILE",
+            help="Number of nodes, or a file that describes them (docs/embedded-cluster.md).",
+        ),
+    ] = "10",
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write a kubeconfig to this file. Default: a temporary file."
+        ),
+    ] = None,
+    for_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--for",
+            metavar="SECONDS",
+            min=0.0,
+            help="Stop this long after the cluster is ready. Default: run until Ctrl-C.",
+        ),
+    ] = None,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo",
+            help="Show a demo of about a minute on nodes of its own, then keep the cluster up.",
+            rich_help_panel=_DEMO,
+        ),
+    ] = False,
+    once: Annotated[
+        bool,
+        typer.Option(
+            "--once",
+            help="Stop at the end of the demo, for scripts. Exit code: 0 if every promise was "
+            "kept, else 1.",
+            rich_help_panel=_DEMO,
+        ),
+    ] = False,
+    no_browser: Annotated[
+        bool,
+        typer.Option(
+            "--no-browser", help="Do not open the page in a browser.", rich_help_panel=_DEMO
+        ),
+    ] = False,
+    pace: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.0,
+            help="Time to read each step. Default: 3 seconds, or none with --once.",
+            rich_help_panel=_DEMO,
+        ),
+    ] = None,
+    listen: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS", help="Address to listen on.", rich_help_panel=_SERVER),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option(
+            min=0, max=65535, help="Port to listen on. 0 takes a free one.", rich_help_panel=_SERVER
+        ),
+    ] = 0,
+    token: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            envvar="MOORING_UP_TOKEN",
+            help="Bearer token that clients must send. Default: a random one.",
+            rich_help_panel=_SERVER,
+        ),
+    ] = "",
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep the cluster in this folder and continue with it next time. Default: keep "
+            "it in memory.",
+            rich_help_panel=_SERVER,
+        ),
+    ] = None,
+    run_seconds: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            metavar="SECONDS",
+            help="How long a pod runs before it succeeds, unless its restart policy is Always.",
+            rich_help_panel=_PODS,
+        ),
+    ] = 10.0,
+    start_seconds: Annotated[
+        float,
+        typer.Option(
+            min=0.0, metavar="SECONDS", help="How long a pod takes to start.", rich_help_panel=_PODS
+        ),
+    ] = 0.0,
+    stop_seconds: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            metavar="SECONDS",
+            help="How long a pod takes to stop; at most its grace period.",
+            rich_help_panel=_PODS,
+        ),
+    ] = 1.0,
+    scheduler: Annotated[
+        SchedulerLink,
+        typer.Option(
+            help="How the scheduler reaches the API server: within the process, by HTTP, or none "
+            "to run another scheduler.",
+            rich_help_panel=_SCHEDULER,
+        ),
+    ] = SchedulerLink.DIRECT,
+    no_scheduler: Annotated[
+        bool,
+        typer.Option(
+            "--no-scheduler",
+            help="Start the cluster without a scheduler.",
+            rich_help_panel=_SCHEDULER,
+        ),
+    ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Read this KubeSchedulerConfiguration.",
+            rich_help_panel=_SCHEDULER,
+        ),
+    ] = None,
     feature_gates: FeatureGatesOption = "",
     plugins: PluginsOption = None,
-    log_level: flags.LogLevelOption = LogLevel.WARNING,
+    log_level: Annotated[
+        LogLevel, typer.Option(help="Log messages of this level and above.")
+    ] = LogLevel.WARNING,
 ) -> None:
     """Run a cluster in one process: API server, nodes without containers, and the scheduler.
 
-    Everything but the containers is real: kubectl and other clients work. Stops with Ctrl-C.
+    kubectl and other clients work with it as with any cluster, but no container runs. Ctrl-C stops
+    it.
     """
     _refuse_conflicts(context, demo)
     # Here, so that the other commands start without them.
@@ -60,22 +186,21 @@ def up(  # noqa: PLR0913 - one for each flag
     from mooring.embedded.hollow.settings import HollowSettings
     from mooring.embedded.settings import Settings
 
-    from .cluster_file import read_cluster
-    from .scheduler import Deciding
-    from .up_demo import run_demo
-    from .up_running import Plain, Plan, run
+    from .demo import run_demo
+    from .inputs import EngineOptions
+    from .up_cluster import Plan, WelcomeText, read_cluster_file, run_cluster
 
     if demo:
         nodes, config = str(CLUSTER), SCHEDULER
     logs.configure(logs.LogSettings(level=log_level.value))
     observations = Observations()
-    deciding = Deciding(config, feature_gates, plugins, election={"leader_elect": False})
-    chosen = deciding.engine(observations)
+    options = EngineOptions(config, feature_gates, plugins, election={"leader_elect": False})
+    engine = options.engine(observations)
     coexist = FeatureGates.from_text(feature_gates).enabled("CoexistPolicy")
-    cluster = read_cluster(nodes)
-    server: dict[str, Any] = {"token": token} if token else {}
+    cluster = read_cluster_file(nodes)
+    own_token: dict[str, Any] = {"token": token} if token else {}
     settings = UpSettings(
-        server=Settings(host=listen, port=port, data_dir=data_dir, coexist=coexist, **server),
+        server=Settings(host=listen, port=port, data_dir=data_dir, coexist=coexist, **own_token),
         nodes=cluster.nodes,
         manifests=cluster.manifests,
         hollow=HollowSettings(
@@ -87,15 +212,15 @@ def up(  # noqa: PLR0913 - one for each flag
         reach=Reach.NONE if no_scheduler else Reach(scheduler.value),
         kubeconfig=kubeconfig,
     )
-    plan = Plan(settings, chosen, observations)
+    plan = Plan(settings, engine, observations)
     if demo:
         run_demo(plan, once=once, browser=not no_browser, pace=pace)
     else:
-        run(plan, Plain(for_seconds))
+        run_cluster(plan, WelcomeText(for_seconds))
 
 
 def _refuse_conflicts(context: typer.Context, demo: bool) -> None:
-    """Refuses flags that mean nothing beside the others."""
+    """Refuses flags that contradict --demo, or that have a meaning with --demo only."""
     # Here, because it is loaded with the rest.
     from mooring.simulate.problems import InputError
 
@@ -105,11 +230,11 @@ def _refuse_conflicts(context: typer.Context, demo: bool) -> None:
         if each.name and _is_given(context, each.name)
     ]
     wrong = [flag for name, flag in given if name in (_NOT_WITH_DEMO if demo else _ONLY_WITH_DEMO)]
-    if demo and context.params["scheduler"] is Scheduling.NONE:
+    if demo and context.params["scheduler"] is SchedulerLink.NONE:
         wrong.append("--scheduler none")
     if wrong:
-        told = "not with --demo, which has a cluster of its own" if demo else "only with --demo"
-        raise InputError(", ".join(wrong), told)
+        text = "not with --demo, which has a cluster of its own" if demo else "only with --demo"
+        raise InputError(", ".join(wrong), text)
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

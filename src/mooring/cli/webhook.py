@@ -1,4 +1,4 @@
-"""`mooring webhook`: keep the coexist policy at the API server's door."""
+"""`mooring webhook`: enforce the coexist policy when the API server binds pods."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from .connecting import Connecting
 from .options import (
     SERVING,
     BindAddressOption,
@@ -23,6 +22,8 @@ from .options import (
 
 
 class OnError(StrEnum):
+    """What the webhook answers when it cannot decide."""
+
     ALLOW = "allow"
     DENY = "deny"
 
@@ -30,7 +31,9 @@ class OnError(StrEnum):
 def webhook(  # noqa: PLR0913 - one for each flag
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
-    secure_port: Annotated[int, typer.Option(min=0, max=65535, rich_help_panel=SERVING)] = 8443,
+    secure_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="HTTPS port.", rich_help_panel=SERVING)
+    ] = 8443,
     bind_address: BindAddressOption = "0.0.0.0",
     tls_cert_file: TlsCertFileOption = "",
     tls_private_key_file: TlsPrivateKeyFileOption = "",
@@ -39,7 +42,7 @@ def webhook(  # noqa: PLR0913 - one for each flag
         str,
         typer.Option(
             metavar="FILE",
-            help="Answer reviews only to clients that show a certificate signed by one of these.",
+            help="Answer only clients whose certificate one of these authorities has signed.",
             rich_help_panel=SERVING,
         ),
     ] = "",
@@ -50,11 +53,11 @@ def webhook(  # noqa: PLR0913 - one for each flag
     feature_gates: FeatureGatesOption = "",
     log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
-    """Answer the API server whether a pod may go to a node, by the coexist policy.
+    """Serve an admission webhook that enforces the coexist policy.
 
-    This is a validating admission webhook for bindings, and for pods that are created on a node. It
-    does what a kubelet would do that knew the policy. It is best effort: see
-    docs/coexist-policy.md.
+    The API server asks it about every binding and about every pod that is created on a node. It
+    enforces the policy against other schedulers as far as an API server can; docs/coexist-policy.md
+    says how far.
     """
     import uvloop
 
@@ -63,6 +66,8 @@ def webhook(  # noqa: PLR0913 - one for each flag
     from mooring.app.certificates import CertificateSettings
     from mooring.app.tls_site import ServingSettings
     from mooring.config import FeatureGates
+
+    from .inputs import ConnectionOptions
 
     logs.configure(logs.LogSettings(logs.Format(log_format.value)))
     certificate = CertificateSettings(
@@ -74,9 +79,9 @@ def webhook(  # noqa: PLR0913 - one for each flag
         FeatureGates.from_text(feature_gates).enabled("CoexistPolicy"),
     )
 
-    connecting = Connecting(kubeconfig, context)
+    options = ConnectionOptions(kubeconfig, context)
 
     async def main() -> None:
-        await app.guard_cluster(await connecting.connection(), settings)
+        await app.guard_cluster(await options.connect(), settings)
 
     uvloop.run(main())

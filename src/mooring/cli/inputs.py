@@ -1,0 +1,315 @@
+"""Where a command gets its input: an engine, manifests, an API server, a running scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from mooring.config import ConfigError, Configuration, FeatureGates, default, load
+from mooring.config.duration import Duration
+from mooring.config.problems import Problem
+from mooring.config.written import API_VERSION, KIND
+from mooring.engine import Engine
+from mooring.engine.engine import reuse_settings
+from mooring.engine.explain import Explanation
+from mooring.engine.registry import RegistryError, check, registry
+from mooring.framework.observe import UNOBSERVED, Observer
+from mooring.framework.plugin import Plugin
+from mooring.framework.profile import known_plugins
+from mooring.objects.custom import CustomKind
+from mooring.objects.decode import KINDS, Object
+from mooring.simulate.loading import load as load_manifests
+from mooring.simulate.problems import InputError
+
+from .rendering import note
+
+if TYPE_CHECKING:
+    from mooring.client import ApiError, ClientError, Connection
+
+_ELECTION_DURATIONS = ("lease_duration", "renew_deadline", "retry_period")
+_EXPLAIN = "/ui/api/explain"
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """The options that describe an engine: configuration, feature gates, plugins."""
+
+    config: Path | None = None
+    feature_gates: str = ""
+    #: Python files with plugins, in addition to installed ones.
+    plugins: Sequence[Path] | None = None
+    election: Mapping[str, str | bool | None] = field(default_factory=dict)
+
+    def engine(
+        self,
+        observer: Observer = UNOBSERVED,
+        *,
+        verify_share: float = 0.0,
+        most_classes: int | None = None,
+    ) -> Engine:
+        """Makes the engine; raises ConfigError, RegistryError or InputError."""
+        plugins = registry(self._own_plugins)
+        configuration = _apply_election(self._configuration(plugins), self.election)
+        settings = replace(reuse_settings(configuration), verify_share=verify_share)
+        if most_classes is not None:
+            settings = replace(settings, most_classes=most_classes)
+        return Engine(configuration, plugins, settings, observer)
+
+    @cached_property
+    def text(self) -> str | bytes | None:
+        """The configuration as text; None means the default one.
+
+        Without a configuration file, all plugins of `plugins` are enabled.
+        """
+        if self.config is not None:
+            return read_bytes(self.config)
+        enabled = [{"name": plugin.name} for plugin in self._own_plugins]
+        if not enabled:
+            return None
+        profile = {"plugins": {"multiPoint": {"enabled": enabled}}}
+        return json.dumps({"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]})
+
+    @cached_property
+    def _own_plugins(self) -> tuple[type[Plugin], ...]:
+        return load_plugins(self.plugins or ())
+
+    def _configuration(self, plugins: Mapping[str, type[Plugin]]) -> Configuration:
+        known, gates = known_plugins(plugins), FeatureGates.from_text(self.feature_gates)
+        if self.text is None:
+            return default(known, gates)
+        return load(self.text, known=known, source=str(self.config or "--plugins"), gates=gates)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Reads a file; raises InputError that names it."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(path, (error.strerror or str(error)).lower()) from error
+
+
+def _apply_election(
+    configuration: Configuration, flags: Mapping[str, str | bool | None]
+) -> Configuration:
+    """Applies the --leader-elect flags; raises ConfigError that names the flag."""
+    values: dict[str, object] = {name: value for name, value in flags.items() if value is not None}
+    problems: list[Problem] = []
+    for name in values.keys() & _ELECTION_DURATIONS:
+        try:
+            values[name] = Duration.parse(str(values[name]))
+        except ValueError as error:
+            flag = f"--leader-elect-{name.replace('_', '-')}"
+            problems.append(Problem(flag, str(error)))
+    if problems:
+        raise ConfigError(tuple(problems), "command line")
+    election = msgspec.structs.replace(configuration.leader_election, **values)
+    wrong = tuple(Problem(f"leaderElection.{where}", what) for where, what in election.problems())
+    if wrong:
+        raise ConfigError(wrong, "command line")
+    return msgspec.structs.replace(configuration, leader_election=election)
+
+
+def load_plugins(files: Iterable[Path]) -> tuple[type[Plugin], ...]:
+    """Returns the plugin classes that Python files define, except those named with a `_`."""
+    return tuple(plugin for file in files for plugin in _plugins_in(file))
+
+
+def _plugins_in(file: Path) -> list[type[Plugin]]:
+    module = _import(file)
+    plugins = [
+        check(each, str(file), name)
+        for name, each in vars(module).items()
+        if isinstance(each, type)
+        and issubclass(each, Plugin)
+        # A class that the file imports is a base class, or a plugin of another package.
+        and each.__module__ == module.__name__
+        and not name.startswith("_")
+    ]
+    if not plugins:
+        raise RegistryError(f"{file}: has no Plugin class")
+    return plugins
+
+
+def _import(file: Path) -> ModuleType:
+    # The path is the module's name, so that errors about its classes say where they are.
+    spec = spec_from_file_location(str(file), file)
+    if spec is None or spec.loader is None:
+        raise RegistryError(f"{file}: must be a Python file, ending in .py")
+    module = module_from_spec(spec)
+    # Dataclasses look up the module that they are in.
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except OSError:
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        raise RegistryError(f"{file}: cannot be loaded: {text}") from error
+    return module
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """The options that say how to reach an API server."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    server: str | None = None
+
+    @property
+    def is_given(self) -> bool:
+        return any(each is not None for each in (self.kubeconfig, self.context, self.server))
+
+    async def connect(self) -> Connection:
+        """Reads the kubeconfig; raises CredentialsError."""
+        # Here, because manifests do not need the client, which takes long to load.
+        from mooring.client import connect
+
+        file = None if self.kubeconfig is None else str(self.kubeconfig)
+        return await connect(file, self.context, self.server)
+
+
+def read_cluster(
+    paths: Sequence[str], connection: ConnectionOptions, kinds: Iterable[CustomKind]
+) -> tuple[Object, ...]:
+    """Reads the objects of a cluster from manifests, or without any from the API server."""
+    if not paths:
+        return _list_cluster(connection, kinds)
+    if connection.is_given:
+        raise InputError(", ".join(paths), "give either manifests or a cluster, not both")
+    return read_manifests(paths, kinds)
+
+
+def read_manifests(paths: Sequence[str], kinds: Iterable[CustomKind] = ()) -> tuple[Object, ...]:
+    """Reads the objects of manifests and prints a note about those that are ignored."""
+    manifests = load_manifests(paths, kinds)
+    for text in manifests.notes:
+        note(text)
+    return manifests.objects
+
+
+def _list_cluster(connection: ConnectionOptions, kinds: Iterable[CustomKind]) -> tuple[Object, ...]:
+    # Here, because the client takes long to load.
+    from mooring.client import Api
+    from mooring.client.listing import list_kinds
+
+    async def main() -> list[Object]:
+        async with Api(await connection.connect()) as api:
+            return await list_kinds(api, (*sorted(KINDS), *kinds), _note_unreadable)
+
+    return tuple(asyncio.run(main()))
+
+
+def _note_unreadable(kind: str, key: str, problem: str) -> None:
+    note(f"left out {kind} {key}, which cannot be read: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteScheduler:
+    """A running scheduler: its address, our token, and how we check its certificate."""
+
+    url: str
+    token: str = ""
+    token_file: Path | None = None
+    certificate_authority: Path | None = None
+    insecure: bool = False
+
+    def explain(self, key: str, node: str) -> Explanation:
+        """Asks the scheduler to explain a pod; raises InputError if it does not answer."""
+        from mooring.client import ApiError, ClientError
+
+        connection = self._connection()
+        try:
+            body = asyncio.run(_fetch_explanation(connection, key, node))
+        except ApiError as error:
+            raise InputError(self.url, _refusal(error)) from None
+        except ClientError as error:
+            raise InputError(self.url, _failure(error)) from None
+        try:
+            return msgspec.json.decode(body, type=Explanation)
+        except msgspec.MsgspecError as error:
+            raise InputError(self.url, f"does not answer as Mooring does: {error}") from None
+
+    def _connection(self) -> Connection:
+        from mooring.client import Connection
+        from mooring.client.connection import Endpoint
+
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError("--url", f"{self.url!r}: write it as https://HOST:PORT")
+        token = self._read_token()
+        tls = self._tls() if parts.scheme == "https" else None
+
+        async def authorize(was_rejected: bool) -> str:
+            return f"Bearer {token}" if token else ""
+
+        return Connection(Endpoint(self.url, tls), authorize)
+
+    def _read_token(self) -> str:
+        if self.token and self.token_file is not None:
+            raise InputError("--token", "give either --token or --token-file, not both")
+        if self.token_file is None:
+            return _check_token("--token", self.token)
+        try:
+            return _check_token(self.token_file, self.token_file.read_text().strip())
+        except UnicodeDecodeError:
+            raise InputError(self.token_file, "is not a token") from None
+
+    def _tls(self) -> ssl.SSLContext:
+        if self.insecure:
+            if self.certificate_authority is not None:
+                flag = "--insecure-skip-tls-verify"
+                raise InputError(flag, "has no use together with --certificate-authority")
+            unchecked = ssl.create_default_context()
+            unchecked.check_hostname = False
+            unchecked.verify_mode = ssl.CERT_NONE
+            return unchecked
+        file = self.certificate_authority
+        try:
+            return ssl.create_default_context(cafile=file)
+        except ssl.SSLError as error:
+            raise InputError(str(file), f"is not a certificate: {error}") from None
+        except OSError as error:
+            # The error does not name the file.
+            raise InputError(str(file), (error.strerror or str(error)).lower()) from None
+
+
+def _check_token(source: str | Path, token: str) -> str:
+    # A line break would start another header.
+    if not token.isascii() or not token.isprintable():
+        raise InputError(source, "is not a token")
+    return token
+
+
+async def _fetch_explanation(connection: Connection, key: str, node: str) -> bytes:
+    from mooring.client import Api
+
+    namespace, _, name = key.partition("/")
+    path = f"{_EXPLAIN}/{quote(namespace, safe='')}/{quote(name, safe='')}"
+    async with Api(connection) as api:
+        return await api.get(path, {"node": node} if node else None)
+
+
+def _refusal(error: ApiError) -> str:
+    if "page not found" in error.message:
+        return "the server there is not a scheduler that explains"
+    return error.message if error.is_not_found else str(error)
+
+
+def _failure(error: ClientError) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        flags = "--certificate-authority or --insecure-skip-tls-verify"
+        return f"its certificate is not trusted: give {flags}"
+    return f"cannot be reached: {error}"

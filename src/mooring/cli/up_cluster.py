@@ -1,0 +1,147 @@
+"""The cluster of `mooring up`: its nodes, running it, and what is printed once it is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import uvloop
+
+from mooring.app.observations import Observations
+from mooring.app.up import Ready, UpSettings, up
+from mooring.embedded.hollow.shapes import ShapeError, ShapeFile, plain_nodes, read_shape_file
+from mooring.engine import Engine
+from mooring.objects.coexist import ANNOTATION
+from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
+from mooring.simulate.problems import InputError
+from mooring.simulate.yaml_text import documents
+
+from .rendering import plain
+
+Json = dict[str, Any]
+
+# The token is neither printed nor part of a command line, where other users could read it.
+_BEARER = "kubectl config view --raw -o jsonpath='Authorization: Bearer {.users[0].user.token}'"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFile:
+    """The nodes to make, and the manifests to apply before them, each with its place."""
+
+    nodes: ShapeFile
+    manifests: tuple[tuple[str, Json], ...] = ()
+
+
+def read_cluster_file(nodes: str) -> ClusterFile:
+    """Reads the value of --nodes, a count or a file; raises InputError naming file and field."""
+    if nodes.isascii() and nodes.isdigit():
+        try:
+            return ClusterFile(plain_nodes(int(nodes)))
+        except ShapeError as error:
+            raise InputError("--nodes", error) from None
+    path = Path(nodes)
+    found = list(documents(_read_text(path), nodes))
+    if len(found) != 1:
+        raise InputError(nodes, f"must be one YAML document, got {len(found)}")
+    try:
+        shapes = read_shape_file(found[0][1], nodes)
+    except ShapeError as error:
+        raise InputError(nodes, error) from None
+    manifests = [each for name in shapes.manifests for each in _manifests(path.parent / name)]
+    return ClusterFile(shapes, tuple(manifests))
+
+
+def _manifests(path: Path) -> Iterator[tuple[str, Json]]:
+    """Yields the objects of a file; those of a List one by one."""
+    for place, item in documents(_read_text(path), str(path)):
+        if item.get("kind") == "List":
+            for at, each in enumerate(item.get("items") or ()):
+                yield str(place.item(at)), each
+        else:
+            yield str(place), item
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except UnicodeDecodeError as error:
+        raise InputError(path, f"not UTF-8: {error}") from None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A cluster that is to run, and its scheduler."""
+
+    settings: UpSettings
+    engine: Engine
+    observations: Observations
+
+
+class WhenReady(Protocol):
+    """Called once the cluster is ready; it stops the cluster by setting the event."""
+
+    async def __call__(self, cluster: Ready, stopping: asyncio.Event) -> None: ...
+
+
+def run_cluster(plan: Plan, when_ready: WhenReady) -> None:
+    """Runs a cluster until a signal or `when_ready` stops it."""
+
+    async def main() -> None:
+        stopping, loop = asyncio.Event(), asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stopping.set)
+
+        async def ready(cluster: Ready) -> None:
+            await when_ready(cluster, stopping)
+
+        await up(plan.settings, plan.engine, plan.observations, ready, stopping)
+
+    uvloop.run(main())
+
+
+class WelcomeText:
+    """Prints where everything is and what to try, and stops the cluster after a while."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+
+    async def __call__(self, cluster: Ready, stopping: asyncio.Event) -> None:
+        kubeconfig = plain(str(cluster.kubeconfig))
+        hint = (
+            metrics_command(cluster)
+            if cluster.endpoints
+            else f"  mooring run --kubeconfig {kubeconfig}   # a scheduler"
+        )
+        print(
+            f"""{addresses(cluster)}
+
+In another terminal:
+  export KUBECONFIG={kubeconfig}
+  kubectl get nodes -L topology.kubernetes.io/zone
+  kubectl run hello --image=registry.example/hello && kubectl get pods -o wide
+  kubectl run alone --image=registry.example/alone --annotations={ANNOTATION}={EXCLUSIVE}
+{hint}
+
+More to try is in docs/embedded-cluster.md and examples/embedded. Ctrl-C stops the cluster.""",
+            flush=True,
+        )
+        if self._seconds is not None:
+            await asyncio.sleep(self._seconds)
+            stopping.set()
+
+
+def addresses(cluster: Ready) -> str:
+    """Says where the API server and the page are."""
+    ready = f"The cluster is ready: {cluster.nodes} nodes, {cluster.server}"
+    if not cluster.page:
+        return f"{ready}, no scheduler"
+    return f"{ready}\nIts page: {cluster.page}\n          (this address lets in one browser, once)"
+
+
+def metrics_command(cluster: Ready) -> str:
+    """Returns the command that reads the scheduler's metrics."""
+    return f"  {_BEARER} |\n    curl -H @- {cluster.endpoints}/metrics   # the scheduler's"
