@@ -214,3 +214,49 @@ def test_a_file_is_read_once_per_path(tmp_path: Path) -> None:
     path.write_text(NODE)
 
     assert len(load([str(path)]).objects) == 1
+
+
+def bottomless(depth: int) -> str:
+    return '{"f:a":' * depth + "{}" + "}" * depth
+
+
+def indented(depth: int) -> str:
+    return "".join(f"{' ' * (8 + at)}f:a:\n" for at in range(depth))
+
+
+@pytest.mark.parametrize("depth", [90, 500, 990, 9_990])
+def test_what_is_nested_without_end_hides_nothing_in_json(tmp_path: Path, depth: int) -> None:
+    pods = [json.dumps(pod_manifest(name)) for name in "abcd"]
+    deep = f'"metadata": {{"managedFields": [{bottomless(depth)}], '
+    # Also where fields are null, which has the object read again.
+    pods[1] = pods[1].replace('"metadata": {', deep)
+    pods[2] = pods[2].replace('"containers"', '"nodeName": null, "containers"')
+    pods[2] = pods[2].replace('"metadata": {', deep)
+    (tmp_path / "pods.json").write_text("\n".join([json.dumps(node_manifest("n")), *pods]))
+
+    found = load([str(tmp_path)])
+
+    assert [each.name for each in found.objects] == ["n", *"abcd"]
+
+
+@pytest.mark.parametrize("depth", [80, 500, 3_500])
+def test_what_is_nested_without_end_hides_nothing_in_yaml(tmp_path: Path, depth: int) -> None:
+    """The last one is larger than any object may be, by its indentation alone."""
+    deep = f"""\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: deep
+  managedFields:
+  - manager: somebody
+    fieldsV1:
+{indented(depth)}
+spec:
+  containers: [{{name: c}}]
+"""
+    texts = [deep, json.dumps(node_manifest("n")), json.dumps(pod_manifest("after"))]
+    (tmp_path / "pods.yaml").write_text("\n---\n".join(texts))
+
+    found = load([str(tmp_path)])
+
+    assert [each.name for each in found.objects] == ["deep", "n", "after"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mooring.objects.decode import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, Resources
+from mooring.objects.quantity import Quantity
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import PodDisruptionBudget
 
@@ -15,20 +17,20 @@ from .fields import path_of
 from .storage_checks import Fault, storage_faults
 
 
-def faults(item: Object | PriorityClass) -> Iterator[Fault]:
-    """What is wrong with an object, the most telling first."""
+def faults(item: Object | PriorityClass, raw: Mapping[str, Any]) -> Iterator[Fault]:
+    """What is wrong with an object, the most telling first; `raw` is how it is written."""
     name = item.metadata.name if isinstance(item, PriorityClass) else item.name
     if not name:
         yield "metadata.name", "is required"
     if isinstance(item, Pod):
         yield from _pod(item)
     elif isinstance(item, Node):
-        yield from _negative(["status", "allocatable"], dict(item.allocatable))
+        yield from _negative(["status", "allocatable"], _written_amounts(raw.get("status") or {}))
     elif isinstance(item, PodDisruptionBudget):
         if item.disruptions_allowed < 0:
             yield "status.disruptionsAllowed", "must not be negative"
     elif isinstance(item, StorageObject):
-        yield from storage_faults(item)
+        yield from storage_faults(item, raw)
 
 
 def _pod(pod: Pod) -> Iterator[Fault]:
@@ -61,3 +63,9 @@ def _negative(steps: list[str | int], amounts: Mapping[str, int]) -> Iterator[Fa
     for name, amount in amounts.items():
         if amount < 0:
             yield path_of([*steps, name]), "must not be negative"
+
+
+def _written_amounts(status: Mapping[str, Any]) -> dict[str, int]:
+    """What a node has as it is written: a node that was read has nothing negative."""
+    written = status.get("allocatable") or status.get("capacity") or {}
+    return {name: Quantity.parse(amount) for name, amount in written.items() if amount is not None}

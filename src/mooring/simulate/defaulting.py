@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.objects.meta import ObjectMeta, Wire
+from mooring.objects.nesting import DEEPEST
 from mooring.objects.pod_defaults import filled_spec, mapping, with_part
 
 from .storage_defaults import filled_claim, filled_class, filled_volume
@@ -93,14 +94,19 @@ class Defaults:
         return min(marked, key=lambda each: (each.value, each.metadata.name), default=None)
 
 
-def without_nulls(raw: Any) -> Any:
-    """The object without the fields that are null, which is to leave them out."""
+def without_nulls(raw: Any, levels: int = DEEPEST) -> Any:
+    """The object without the fields that are null, which is to leave them out.
+
+    What is nested deeper than those levels is nothing that anybody reads, and stays as it is.
+    """
+    if not levels:
+        return raw
     if isinstance(raw, list):
-        return [without_nulls(each) for each in raw]
+        return [without_nulls(each, levels - 1) for each in raw]
     if not isinstance(raw, Mapping):
         return raw
     return {
-        key: value if key in _FREE_KEYS else without_nulls(value)
+        key: value if key in _FREE_KEYS else without_nulls(value, levels - 1)
         for key, value in raw.items()
         if value is not None
     }

@@ -7,22 +7,32 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from mooring.objects.nesting import cut
+
 from .problems import InputError, Place
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 
 def documents(text: str, file: str) -> Iterator[tuple[Place, Any]]:
-    """The values that are written one after the other."""
-    at, number = _blank_to(text, 0), 0
+    """The values that are written one after the other; what lies too deep in them is left out."""
+    at, number, is_cut = _blank_to(text, 0), 0, False
     # Looked for once, not for every value: a file may have very many.
     has_surrogates = "\\ud" in text or "\\uD" in text
     while at < len(text):
         number += 1
         place = Place(file, number)
-        value, at = _value(text, at, place, has_surrogates)
+        try:
+            value, end = _value(text, at, place, has_surrogates)
+        except RecursionError:
+            if is_cut:
+                raise InputError(place, "nested too deeply") from None
+            # All that follows at once: cutting each value by itself would read the rest each time.
+            text, at, is_cut = cut(text[at:].encode()).decode(), 0, True
+            number -= 1
+            continue
         yield place, value
-        at = _blank_to(text, at)
+        at = _blank_to(text, end)
 
 
 def _blank_to(text: str, at: int) -> int:
@@ -39,8 +49,6 @@ def _value(text: str, at: int, place: Place, has_surrogates: bool) -> tuple[Any,
     except json.JSONDecodeError as error:
         told = f"line {error.lineno}, column {error.colno}: {error.msg}"
         raise InputError(place, f"broken JSON: {told}") from None
-    except RecursionError:
-        raise InputError(place, "nested too deeply") from None
     except UnicodeEncodeError:
         raise InputError(place, "broken JSON: half of a surrogate pair") from None
     except ValueError as error:

@@ -104,7 +104,7 @@ def _read(manifest: Manifest, fill: Callable[[Any], Any], decode: Callable[[Any]
         item = _decoded_with_nulls(manifest, fill, decode)
     except RecursionError:
         raise manifest.error("nested too deeply") from None
-    for field, told in faults(item):
+    for field, told in faults(item, manifest.raw):
         raise _error(manifest, field, told)
     return item
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mooring.config.problems import shown
 from mooring.objects.csi import CSINode, CSIStorageCapacity, VolumeAttachment
@@ -23,8 +24,8 @@ _BINDING_MODES = ("Immediate", WAIT_FOR_FIRST_CONSUMER)
 _VOLUME_MODES = ("Filesystem", "Block")
 
 
-def storage_faults(item: StorageObject) -> Iterator[Fault]:
-    """What is wrong with an object, the most telling first."""
+def storage_faults(item: StorageObject, raw: Mapping[str, Any]) -> Iterator[Fault]:
+    """What is wrong with an object, the most telling first; `raw` is how it is written."""
     match item:
         case PersistentVolume():
             # Some drivers do not know the size, and write 0.
@@ -44,7 +45,7 @@ def storage_faults(item: StorageObject) -> Iterator[Fault]:
             yield from _not_negative("capacity", item.capacity_bytes)
             yield from _not_negative("maximumVolumeSize", item.largest_bytes)
         case CSINode():
-            yield from _limits(item)
+            yield from _limits(raw)
 
 
 def _modes(item: PersistentVolume | PersistentVolumeClaim) -> Iterator[Fault]:
@@ -55,10 +56,12 @@ def _modes(item: PersistentVolume | PersistentVolumeClaim) -> Iterator[Fault]:
     yield from _one_of("spec.volumeMode", item.volume_mode, _VOLUME_MODES)
 
 
-def _limits(item: CSINode) -> Iterator[Fault]:
-    for driver, limit in item.limits.items():
-        if limit < 0:
-            yield "spec.drivers", f"the count of {shown(driver)} must not be negative"
+def _limits(raw: Mapping[str, Any]) -> Iterator[Fault]:
+    # As they are written: those that were read are never negative.
+    for driver in (raw.get("spec") or {}).get("drivers") or ():
+        count = (driver.get("allocatable") or {}).get("count")
+        if count is not None and count < 0:
+            yield "spec.drivers", f"the count of {shown(driver['name'])} must not be negative"
 
 
 def _required(field: str, value: str) -> Iterator[Fault]:

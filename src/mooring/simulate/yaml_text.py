@@ -1,7 +1,8 @@
 """Reading YAML as Kubernetes does, event by event.
 
 Several times faster than PyYAML's constructors, and hostile text cannot hurt: nothing recurses,
-aliases are counted, and what cannot be an object is refused before all of it was read.
+aliases are counted, what is nested too deeply is left out, and what cannot be an object is refused
+before all of it was read.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from mooring.objects.nesting import DEEPEST
+
 from .problems import InputError, Place
 from .yaml_scalars import resolved
 
@@ -19,9 +22,6 @@ try:
     from yaml import CSafeLoader as Loader
 except ImportError:  # PyYAML built without libyaml
     from yaml import SafeLoader as Loader  # type: ignore[assignment]
-
-# Real manifests are about 20 levels deep.
-_DEEPEST = 100
 
 # etcd takes no object above 1.5 MiB; indentation and managed fields may blow it up somewhat.
 _LARGEST_OBJECT = 4 * 2**20
@@ -99,6 +99,9 @@ class _Builder:
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._size = 0
         self._aliased = 0
+        #: How many levels below the deepest that is kept the next value is, and where that began.
+        self._too_deep = 0
+        self._skipped_from = 0
         self._object_start: int = start.index if start else 0
         self._takes = {
             yaml.ScalarEvent: self._scalar,
@@ -110,10 +113,22 @@ class _Builder:
         }
 
     def take(self, event: Any) -> None:
+        if self._too_deep:
+            self._skip(event)
+            return
         if event.start_mark.index - self._object_start > _LARGEST_OBJECT:
             largest = _LARGEST_OBJECT // 2**20
             raise _BadYAML(f"larger than any Kubernetes object ({largest} MiB)", event)
         self._takes[type(event)](event)
+
+    def _skip(self, event: Any) -> None:
+        """Passes over what is nested too deeply: it is nothing that anybody reads."""
+        self._too_deep += isinstance(event, yaml.CollectionStartEvent)
+        self._too_deep -= isinstance(event, yaml.CollectionEndEvent)
+        if not self._too_deep:
+            # Indentation makes such text long, and it is not kept.
+            self._object_start += event.end_mark.index - self._skipped_from
+            self._end(event)
 
     def _scalar(self, event: Any) -> None:
         stack = self._stack
@@ -155,9 +170,10 @@ class _Builder:
         stack = self._stack
         if stack and stack[-1].key is _NO_KEY and type(stack[-1].value) is dict:
             raise _BadYAML("a key must be text", event)
-        if len(stack) == _DEEPEST:
-            raise _BadYAML(f"nested more than {_DEEPEST} levels deep", event)
         stack.append(_Open(value, event.anchor, self._size))
+        if len(stack) > DEEPEST:
+            self._too_deep = 1
+            self._skipped_from = event.start_mark.index
 
     def _end(self, event: Any) -> None:
         done = self._stack.pop()
