@@ -27,6 +27,9 @@ from tests import builders
 
 A = TypeVar("A")
 
+#: The engines of the running test: none of them may have caught an exception when it ends.
+engines: list[Engine] = []
+
 
 def engine(
     *plugins: type[Plugin], gates: Mapping[str, bool] | None = None, **config: Any
@@ -43,6 +46,7 @@ def engine(
     switched = FeatureGates.parse(gates or {})
     made = Engine(load_mapping(raw, known=known_plugins(registry), gates=switched), registry)
     builders.made.append(made.cluster)
+    engines.append(made)
     return made
 
 

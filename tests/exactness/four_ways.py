@@ -109,6 +109,7 @@ class FourWays:
         for engine in self.engines.values():
             check(engine.cluster)
             engine.queue.check()
+            assert not engine.caught, f"exceptions were caught: {engine.caught}"
 
     @property
     def ways(self) -> Counter[Way]:

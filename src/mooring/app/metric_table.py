@@ -261,6 +261,12 @@ ABSENT_KIND = _gauge(
     "1 for a kind that counts as empty because the API server does not have it or refuses it.",
     "kind",
 )
+CAUGHT_ERRORS = _counter(
+    "mooring_caught_errors_total",
+    Level.OURS,
+    "Exceptions that left out an object, ignored an outcome or failed an attempt.",
+    "source",
+)
 BUILD_INFO = _gauge("mooring_build_info", Level.OURS, "Always 1.", "version", "python_version")
 
 METRICS: tuple[Metric, ...] = (
@@ -293,6 +299,7 @@ METRICS: tuple[Metric, ...] = (
     FEATURE_ENABLED,
     LEFT_OUT,
     ABSENT_KIND,
+    CAUGHT_ERRORS,
     BUILD_INFO,
 )
 

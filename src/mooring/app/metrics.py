@@ -127,6 +127,7 @@ class Metrics:
             "assumed_pods": cluster.assumed_count,
         }
         yield _by_one(table.CACHE_SIZE, sizes)
+        yield _by_one(table.CAUGHT_ERRORS, engine.caught)
 
     def _of_batches(self) -> Iterator[Counts]:
         attempts, flushed = Counts(table.BATCH_ATTEMPTS), Counts(table.BATCH_CACHE_FLUSHED)
@@ -174,7 +175,7 @@ def _blames(waiting: Iterable[QueuedPod]) -> Iterator[tuple[str, str]]:
             yield plugin, queued.pod.spec.scheduler_name
 
 
-def _by_one(metric: table.Metric, values: dict[str, int]) -> Counts:
+def _by_one(metric: table.Metric, values: Mapping[str, int]) -> Counts:
     """A metric with one label."""
     return Counts(metric, (((label,), value) for label, value in values.items()))
 

@@ -60,6 +60,11 @@ class AssumedObjects(Generic[T]):
             self._assumed[name] = item
             self._owners.setdefault(name, set()).add(owner)
 
+    def assume_for(self, name: str, item: T, owners: set[str]) -> None:
+        """Several pods rely on the assumption."""
+        for owner in owners:
+            self.assume(name, item, owner)
+
     def restore(self, name: str, owner: str) -> None:
         owners = self._owners.get(name, set())
         owners.discard(owner)

@@ -74,6 +74,12 @@ class ChangeLog:
             rows[row] = rows.get(row, 0) | kinds
         return rows
 
+    def restart(self) -> None:
+        """Everything may have changed: nothing is known of any generation before this one."""
+        self._entries.clear()
+        self.generation += 1
+        self._dropped = self.generation
+
     def _trim(self) -> None:
         excess = len(self._entries) - self.keep
         del self._entries[:excess]

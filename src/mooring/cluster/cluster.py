@@ -313,6 +313,25 @@ class Cluster:
         """What plugins keep of nodes beyond their own resources, and the objects that tell it."""
         return self._state.extended
 
+    # Counting anew
+
+    def adopt(self, other: Cluster) -> None:
+        """Takes over what another cluster has counted, and forgets what this one had."""
+        # What was worked out for an earlier version must not be taken for that of a later one.
+        other._state.label_keys.version += self._state.label_keys.version + 1
+        other._state.workloads.version += self._state.workloads.version + 1
+        extended = self._state.extended
+        extended.adopt(other._state.extended)
+        self._state = other._state
+        self._state.extended = extended
+        self._state.storage.noted = lambda: self._note(EVERYWHERE, Change.VOLUMES)
+        self._storage = StorageWriter(self._state, self._note)
+        self._pods, self._stranded = other._pods, other._stranded
+        self._free_rows = other._free_rows
+        self._assumed &= self._pods.keys()
+        self.nodes.show(self._state)
+        self.changes.restart()
+
     # Bookkeeping
 
     def _place(self, pod: Pod) -> None:

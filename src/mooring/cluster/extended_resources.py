@@ -110,6 +110,10 @@ class ExtendedResources(ExtendedView):
     def layer(self) -> ExtendedLayer:
         return ExtendedLayer(self._tables, {})
 
+    def adopt(self, other: ExtendedResources) -> None:
+        """Takes over what another has counted. Caches and custom objects stay as they are."""
+        self._tables, self._rows, self._pods = other._tables, other._rows, other._pods
+
     # Nodes
 
     def join(self, row: int, node_name: str) -> None:

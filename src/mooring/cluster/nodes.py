@@ -86,6 +86,10 @@ class Nodes:
     """The rows, read-only. An array is indexed by row; `rows` in a call says which ones."""
 
     def __init__(self, state: State) -> None:
+        self.show(state)
+
+    def show(self, state: State) -> None:
+        """Shows this state from now on."""
         self._state = state
         self.nominations = state.nominations
         #: Namespaces, services and controllers.

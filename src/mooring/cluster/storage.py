@@ -50,7 +50,7 @@ class Storage:
 
     def __init__(self, noted: Callable[[], None]) -> None:
         #: Called when a reservation has changed what claims and volumes show.
-        self._noted = noted
+        self.noted = noted
         self._volumes: AssumedObjects[PersistentVolume] = AssumedObjects(_upheld_volume)
         self._claims: AssumedObjects[PersistentVolumeClaim] = AssumedObjects(_upheld_claim)
         self._others: dict[type[Any], dict[str, Any]] = {
@@ -177,7 +177,7 @@ class Storage:
             assert claim is not None, f"claim {key} is not known"
             self._claims.assume(key, replace(claim, selected_node=reservation.node_name), uid)
         self._reservations[uid] = reservation
-        self._noted()
+        self.noted()
 
     def release(self, uid: str) -> None:
         """Takes back what was decided for a pod, as far as it is not written."""
@@ -189,7 +189,18 @@ class Storage:
                 self._volumes.restore(binding.volume_name, uid)
         for key in reservation.provisions:
             self._claims.restore(key, uid)
-        self._noted()
+        self.noted()
+
+    def assume_as(self, other: Storage) -> None:
+        """Assumes of its claims and volumes what another assumes of them."""
+        for name, volume in other._volumes.assumed.items():
+            if self._volumes.known(name) is not None:
+                with self._reindexed(name):
+                    self._volumes.assume_for(name, volume, other._volumes.owners[name])
+        for key, claim in other._claims.assumed.items():
+            if self._claims.known(key) is not None:
+                self._claims.assume_for(key, claim, other._claims.owners[key])
+        self._reservations = dict(other._reservations)
 
     def settle(self, uid: str) -> None:
         """The pod is on its node or gone; what was decided for it stays."""

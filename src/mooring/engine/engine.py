@@ -34,6 +34,7 @@ from .events import (
 )
 from .evictions import IN_PROGRESS, Evictions
 from .failures import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, patch
+from .fence import Fence, describe
 from .intake import Intake
 from .placements import Placement, Placements
 from .remedies import seek_remedy
@@ -91,13 +92,39 @@ class Engine:
         self._placements = Placements(self.cluster, self.queue, self._emit, self._fail, observer)
         self._evictions = Evictions(self.cluster, self.queue, self._placements, self._emit)
         self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)
+        self._fence = Fence(
+            self.cluster,
+            self.queue,
+            self._intake,
+            self._placements,
+            self._evictions,
+            self.reuse.values(),
+            self._emit,
+        )
         # Schedulers of different names start their search at different nodes, so that they do
         # not run after the same ones.
         self._start = crc32(first.name.encode())
         self._placed_in_turn = 0
 
     def handle(self, event: Event, now: float) -> None:
-        """Takes in what happened."""
+        """Takes in what happened. An object that raises something is left out until it changes."""
+        try:
+            self._take_in(event, now)
+        except Exception as error:  # noqa: BLE001 - one object must not stop the scheduler
+            if isinstance(event, Applied | Removed):
+                self._fence.leave_out(event.object, error)
+            else:
+                self._fence.drop_outcome(event, error, now)
+
+    @property
+    def caught(self) -> Mapping[str, int]:
+        """How many exceptions were caught, by what raised them: an object, an outcome, an attempt.
+
+        What plugins raise while they are asked is not among them: it is an answer.
+        """
+        return self._fence.caught
+
+    def _take_in(self, event: Event, now: float) -> None:
         began = self._observer.clock() if self._is_observed else 0.0
         if isinstance(event, Applied):
             events = self._intake.apply(event.object, now)
@@ -128,12 +155,16 @@ class Engine:
 
     def step(self, now: float, budget: int = 1) -> list[Action]:
         """Makes up to `budget` decisions; returns what is to be done since the last step."""
-        self._placements.look_after(now)
+        if self._placements.waiting:
+            self._look_after(now)
         for _ in range(budget):
             queued = self.queue.pop(now)
             if queued is None:
                 break
-            self._attempt(queued, now)
+            try:
+                self._attempt(queued, now)
+            except Exception as error:  # noqa: BLE001 - one pod must not stop the scheduler
+                self._give_up(queued, error, now)
         if self._is_observed:
             self._observer.settles()
         reports = self.cluster.extended.reports
@@ -141,6 +172,13 @@ class Engine:
             self._outbox += [Report("", text) for text in reports.take()]
         taken, self._outbox = self._outbox, []
         return taken
+
+    def _look_after(self, now: float) -> None:
+        for placement in list(self._placements.waiting.values()):
+            try:
+                self._placements.look_after(placement, now)
+            except Exception as error:  # noqa: BLE001 - one pod must not stop the others
+                self._give_up(placement.queued, error, now)
 
     def next_step(self, now: float) -> float | None:
         """The earliest time at which `step` has something to do without a further event."""
@@ -245,6 +283,15 @@ class Engine:
         written = patch(pod, failure)
         if written is not None:
             self._emit(written)
+
+    def _give_up(self, queued: QueuedPod, error: Exception, now: float) -> None:
+        """An attempt raised what no plugin is to blame for: the pod goes back to the queue."""
+        self._fence.end_attempt(queued.pod.uid)
+        profile = self.profiles[queued.pod.spec.scheduler_name]
+        try:
+            self._fail(queued, profile, Failure(SCHEDULER_ERROR, describe(error)), now)
+        except Exception as again:  # noqa: BLE001 - it cannot even be queued
+            self._fence.leave_out(queued.pod, again)
 
     def _vanish(self, pod: Pod, now: float) -> None:
         """A pod was deleted before it was bound."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -140,6 +140,11 @@ class Placements:
             self._fail(placement.queued, placement.profile, why, now)
             self._room_again(placement, now)
 
+    def drop(self, uid: str) -> None:
+        """Forgets a placement, whatever became of it."""
+        self._placements.pop(uid, None)
+        self._waiting.pop(uid, None)
+
     def withdraw(self, pod: Pod, now: float) -> bool:
         """Takes back a pod that was deleted or evicted while it waited; False if it did not."""
         placement = self._placements.get(pod.uid)
@@ -158,15 +163,17 @@ class Placements:
         self._give_up(placement, Failure(SCHEDULER_ERROR, message), now)
         return True
 
-    def look_after(self, now: float) -> None:
-        """Binds those whose wait is over, and gives up those whose time is."""
-        if not self._waiting:
-            return
-        for placement in list(self._waiting.values()):
-            if placement.permits:
-                self._expire_permit(placement, now)
-            else:
-                self._watch(placement, now)
+    @property
+    def waiting(self) -> Mapping[str, Placement]:
+        """Those that wait for a permit or for their volumes, by the uid of the pod."""
+        return self._waiting
+
+    def look_after(self, placement: Placement, now: float) -> None:
+        """Binds a pod whose wait is over, and gives up one whose time is."""
+        if placement.permits:
+            self._expire_permit(placement, now)
+        else:
+            self._watch(placement, now)
 
     def _expire_permit(self, placement: Placement, now: float) -> None:
         for plugin, (until, seconds) in placement.permits.items():

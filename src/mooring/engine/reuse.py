@@ -71,6 +71,12 @@ class Reuse:
     def __len__(self) -> int:
         return len(self._classes)
 
+    def forget(self) -> None:
+        """Forgets all answers: what they were found from is no longer there."""
+        self._classes.clear()
+        self._failures.clear()
+        self._visit = None
+
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
         """The decision for a pod: the same as `cycle.decide` makes, mostly with less work."""
         signature = self._sign(pod)

@@ -61,17 +61,19 @@ class Places:
     def move(self, queued: QueuedPod, place: Place) -> None:
         """Puts a pod into a place, out of the one where it waits, if it does."""
         uid = queued.pod.uid
+        heap = self._heaps.get(place)
+        # A plugin makes the key: if it raises, the pod stays where it is.
+        key = None if heap is None else self._key(queued, place)
         if uid in self._waiting:
             self._leave(uid, queued.place)
         else:
             self._waiting[uid] = queued
             self._uids[queued.pod.key] = uid
         queued.place = place
-        heap = self._heaps.get(place)
         if heap is None:
             self.parked.add(queued)
         else:
-            heap.push(queued, self._key(queued))
+            heap.push(queued, key)
 
     def replace(self, queued: QueuedPod, pod: Pod) -> None:
         """Gives a waiting pod its newer value; it stays where it is, in its new order."""
@@ -114,9 +116,9 @@ class Places:
         else:
             heap.remove(uid)
 
-    def _key(self, queued: QueuedPod) -> Any:
+    def _key(self, queued: QueuedPod, place: Place) -> Any:
         order = self._sort_key(queued.pod, queued.timestamp)
-        if queued.place is Place.ACTIVE:
+        if place is Place.ACTIVE:
             return order
         return queued.expiry, order
 

@@ -1,0 +1,113 @@
+"""The fence around each event and each attempt: what one of them raises stops no other.
+
+An object that raises while it is taken in may have been counted in part. It is left out, and the
+cluster is counted anew from all other objects.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from traceback import extract_tb
+from typing import Any
+
+from mooring.cluster import Cluster
+from mooring.cluster.recount import Identity, recount
+from mooring.objects.pod import Pod
+from mooring.queue import Queue
+
+from .actions import Action, Report
+from .events import Bound, Event, Evicted, EvictionFailed
+from .evictions import Evictions
+from .intake import Intake
+from .placements import Placements
+from .reuse import Reuse
+
+
+@dataclass(slots=True)
+class Fence:
+    """Puts the engine in order after something was raised, and says so in a report."""
+
+    cluster: Cluster
+    queue: Queue
+    intake: Intake
+    placements: Placements
+    evictions: Evictions
+    reuse: Iterable[Reuse]
+    emit: Callable[[Action], None]
+    #: How many exceptions were caught, by what raised them: the kind of an object, the name of an
+    #: outcome, or "attempt".
+    caught: Counter[str] = field(default_factory=Counter)
+
+    def leave_out(self, item: Any, error: Exception) -> None:
+        """An object could not be taken in: it is as if it were not there, until it changes."""
+        kind = type(item).__name__
+        self._tell(f"{kind} {getattr(item, 'key', '') or item.name}", kind, error)
+        try:
+            if isinstance(item, Pod):
+                self._forget(item)
+        except Exception as again:  # noqa: BLE001 - the cluster must be put in order all the same
+            self._report(f"{item.key} is not forgotten", again)
+        self._recount(item)
+
+    def drop_outcome(self, event: Event, error: Exception, now: float) -> None:
+        """The outcome of an action could not be taken in: its pod is tried again."""
+        uid = getattr(event, "preemptor_uid", "") or getattr(event, "uid", "")
+        self.caught[type(event).__name__] += 1
+        self._report(f"the outcome {type(event).__name__} of pod {uid} is ignored", error)
+        self._recount(None)
+        if isinstance(event, Bound):
+            # The pod's own event confirms it.
+            return
+        if not isinstance(event, Evicted | EvictionFailed):
+            self._take_back(uid)
+        self.evictions.forget(uid)
+        self.queue.done(uid)
+        pod = self.intake.pending.get(uid)
+        if pod is not None and self.cluster.pod(uid) is None:
+            self.queue.add(pod, now)
+
+    def end_attempt(self, uid: str) -> None:
+        """An attempt raised something: the placement of its pod ends, however far it came."""
+        self.caught["attempt"] += 1
+        self._take_back(uid)
+
+    def _take_back(self, uid: str) -> None:
+        self.placements.drop(uid)
+        if self.cluster.is_assumed(uid):
+            self.cluster.nodes.storage.release(uid)
+            self._recount(self.cluster.pod(uid))
+
+    def _forget(self, pod: Pod) -> None:
+        self.placements.drop(pod.uid)
+        self.evictions.forget(pod.uid)
+        self.queue.delete(self.intake.pending.pop(pod.uid, pod))
+        self.queue.done(pod.uid)
+
+    def _recount(self, without: Any) -> None:
+        for each in self.reuse:
+            each.forget()
+        try:
+            others: Mapping[Identity, Exception] = recount(self.cluster, without)
+        except Exception as error:  # noqa: BLE001 - what is counted so far is better than nothing
+            self._report("the cluster could not be counted anew", error)
+            return
+        for (kind, name), why in others.items():
+            self._tell(f"{kind} {name}", kind, why)
+            if kind == Pod.__name__:
+                self.placements.drop(name)
+
+    def _tell(self, what: str, kind: str, error: Exception) -> None:
+        self.caught[kind] += 1
+        self._report(f"{what} is left out until it changes", error)
+
+    def _report(self, what: str, error: Exception) -> None:
+        self.emit(Report("", f"{what}: {describe(error)}"))
+
+
+def describe(error: Exception) -> str:
+    """What was raised, and where."""
+    frames = extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
