@@ -76,6 +76,14 @@ async def test_a_custom_kind_that_is_not_served_has_no_objects() -> None:
         await list_kind(cast(Api, absent), "Node", refuse)
 
 
+async def test_a_custom_kind_that_is_forbidden_is_told() -> None:
+    forbidden = Answering(ApiError(403, "Forbidden", "you may not"))
+    told: list[str] = []
+
+    assert await list_kind(cast(Api, forbidden), KIND, lambda *why: told.extend(why)) == []
+    assert told == ["Thing", "", "you may not (403 Forbidden)"]
+
+
 async def test_an_object_that_cannot_be_read_hides_no_other() -> None:
     items = [
         b'{"metadata": {"name": "a"}}',

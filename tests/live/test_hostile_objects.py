@@ -18,7 +18,7 @@ from mooring.objects.nesting import decode_at_any_depth
 from tests.client.sinks import Told
 
 from .arena import Arena, Manifest, node, pod
-from .control_plane import MOORING_TOKEN, ControlPlane
+from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, SCHEDULER_TOKEN, ControlPlane
 from .mooring_process import MooringProcess, kubeconfig, mooring
 
 pytestmark = pytest.mark.live
@@ -151,6 +151,38 @@ async def test_a_deep_object_of_every_kind_is_read(plane: ControlPlane, admin: A
             finally:
                 task.cancel()
                 await ask(admin, "DELETE", f"{folder}/deep", b"{}")
+
+
+_WITH_A_CUSTOM_KIND = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins: {multiPoint: {enabled: [{name: DiskIO}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("token", "advice"),
+    [
+        pytest.param(ADMIN_TOKEN, "create the CustomResourceDefinition", id="missing"),
+        pytest.param(SCHEDULER_TOKEN, "grant the verbs list and watch for", id="forbidden"),
+    ],
+)
+async def test_a_custom_kind_that_is_not_there_stops_nobody(
+    plane: ControlPlane, admin: Arena, tmp_path: Path, token: str, advice: str
+) -> None:
+    configuration = tmp_path / "config.yaml"
+    configuration.write_text(_WITH_A_CUSTOM_KIND)
+    access = kubeconfig(tmp_path / "kubeconfig", plane.server, token)
+    await admin.create([node("n1"), pod("a")])
+
+    async with mooring(
+        tmp_path / "log", access, "--leader-elect=false", f"--config={configuration}"
+    ) as process:
+        await bound(process, admin, {"a"})
+        assert await process.stop() == 0
+
+    assert process.log.count(f"{advice} nodediskiostatuses.diskio.mooring.dev") == 1
 
 
 async def _run(*arguments: str) -> str:

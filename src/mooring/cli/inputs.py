@@ -213,7 +213,8 @@ def _list_cluster(connection: ConnectionOptions, kinds: Iterable[CustomKind]) ->
 
 
 def _note_unreadable(kind: str, key: str, problem: str) -> None:
-    note(f"left out {kind} {key}, which cannot be read: {problem}")
+    what = f"{kind} {key}" if key else f"some {kind}"
+    note(f"left out {what}, which cannot be read: {problem}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,15 +97,17 @@ def _read_page(
 async def list_kind(
     api: Requests, kind: str | CustomKind, on_unreadable: OnUnreadable
 ) -> list[Any]:
-    """All objects of a kind; none of a custom kind that the server does not know."""
+    """All objects of a kind; none of a custom kind that the server does not know or refuses."""
     if isinstance(kind, CustomKind):
         resource = Resource(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced)
         try:
             return await list_objects(api, resource, reader(kind), on_unreadable)
         except ApiError as error:
-            if error.is_not_found:
-                return []
-            raise
+            if error.is_forbidden:
+                on_unreadable(kind.kind, "", str(error))
+            elif not error.is_not_found:
+                raise
+            return []
     return await list_objects(api, RESOURCES[kind], reader(kind), on_unreadable)
 
 
