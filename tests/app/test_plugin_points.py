@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from asyncio import CancelledError
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -28,20 +29,20 @@ ACTION = BindPod(PodRef("default", "p", "default/p"), "n1", "default-scheduler")
 
 class Ready(PreBind):
     name = "Ready"
-    answer: ClassVar[Rejected | Exception | None] = None
+    answer: ClassVar[Any] = None
 
     async def pre_bind(self, pod: Pod, node_name: str) -> Rejected | None:
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
 
 class Other(Bind):
     name = "Other"
-    answer: ClassVar[bool | Exception] = False
+    answer: ClassVar[Any] = False
 
     async def bind(self, pod: Pod, node_name: str) -> bool:
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
@@ -49,10 +50,11 @@ class Other(Bind):
 class Told(PostBind):
     name = "Told"
     heard: ClassVar[list[str]] = []
+    error: ClassVar[BaseException] = RuntimeError("nobody minds")
 
     async def post_bind(self, pod: Pod, node_name: str) -> None:
         self.heard.append(f"{pod.name} on {node_name}")
-        raise RuntimeError("nobody minds")
+        raise self.error
 
 
 class Stage:
@@ -111,11 +113,14 @@ async def test_a_binding_that_fails_is_observed_as_an_error() -> None:
     ("answer", "problem"),
     [
         (Rejected(Code.ERROR, ("not yet",)), 'running PreBind plugin "Ready": not yet'),
-        (RuntimeError("broken"), 'running PreBind plugin "Ready": broken'),
+        (RuntimeError("broken"), 'running PreBind plugin "Ready": RuntimeError: broken'),
+        (SystemExit(3), 'running PreBind plugin "Ready": SystemExit: 3'),
+        (CancelledError(), 'running PreBind plugin "Ready": CancelledError: '),
+        (5, 'running PreBind plugin "Ready": returned int, expected Rejected or None'),
     ],
 )
 async def test_a_pre_bind_plugin_can_keep_a_pod_from_being_bound(
-    answer: Rejected | Exception, problem: str, monkeypatch: pytest.MonkeyPatch
+    answer: Any, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Ready, "answer", answer)
     stage = Stage(preBind=["Ready"])
@@ -132,13 +137,25 @@ async def test_a_pre_bind_plugin_can_keep_a_pod_from_being_bound(
         (False, Bound("default/p"), 1),
         (
             RuntimeError("broken"),
-            BindingFailed("default/p", 'running Bind plugin "Other": broken'),
+            BindingFailed("default/p", 'running Bind plugin "Other": RuntimeError: broken'),
+            0,
+        ),
+        (
+            None,
+            BindingFailed(
+                "default/p", 'running Bind plugin "Other": returned NoneType, expected bool'
+            ),
+            0,
+        ),
+        (
+            SystemExit(3),
+            BindingFailed("default/p", 'running Bind plugin "Other": SystemExit: 3'),
             0,
         ),
     ],
 )
 async def test_a_bind_plugin_goes_first_and_may_leave_it_to_the_next(
-    answer: bool | Exception,
+    answer: Any,
     outcome: Bound | BindingFailed,
     asked: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -150,7 +167,11 @@ async def test_a_bind_plugin_goes_first_and_may_leave_it_to_the_next(
     assert len(stage.api.requests) == asked
 
 
-async def test_post_bind_plugins_hear_of_it_and_cannot_spoil_it() -> None:
+@pytest.mark.parametrize("error", [RuntimeError("nobody minds"), SystemExit(3)])
+async def test_post_bind_plugins_hear_of_it_and_cannot_spoil_it(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Told, "error", error)
     Told.heard.clear()
     stage = Stage(postBind=["Told"])
 

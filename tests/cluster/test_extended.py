@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
@@ -486,3 +487,58 @@ def test_what_cannot_be_copied_is_not_there_in_a_what_if() -> None:
     assert columns is not None
     assert columns.at(0) is None
     assert seen(made.nodes) == 2
+
+
+# Handles that answer wrongly
+
+
+def nonsense(*given: object) -> object:
+    return object()
+
+
+def quit_now(*given: object) -> object:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize("wrong", [nonsense, quit_now], ids=["nonsense", "exits"])
+@pytest.mark.parametrize("method", ["counts", "counts_alike"])
+def test_a_handle_that_answers_wrongly_is_reported_and_its_pods_are_counted(
+    method: str, wrong: Callable[..., object]
+) -> None:
+    handle: type[Handle] = type("Wrong", (SlotsHandle,), {method: wrong})
+    of = cluster(handle)
+    of.put_node(node("n"))
+    of.extended.custom.put(status("n", 8))
+    of.put_pod(using("a", 2, on="n"))
+    of.put_pod(using("a", 3, on="n"))
+
+    assert used(of, "n") == 3
+    (told,) = of.extended.reports.take()
+    assert told.startswith(f"extended resource {SLOTS}: {method}: ")
+
+
+@pytest.mark.parametrize("wrong", [nonsense, quit_now], ids=["nonsense", "exits"])
+@pytest.mark.parametrize("method", ["read", "add_pod", "copy", "figures"])
+def test_a_resource_that_answers_wrongly_ends_nothing(
+    method: str, wrong: Callable[..., object]
+) -> None:
+    def answer(*given: object) -> object:
+        return wrong() if is_wrong else getattr(Slots, method)(*given)
+
+    is_wrong = False
+    kind = Slots if method == "read" else type("Wrong", (Slots,), {method: answer})
+    read = wrong if method == "read" else lambda self, item: ("n", kind(8))
+    # Not checked at the end: what lies about itself cannot be counted anew.
+    of = Cluster(sharing(type("WrongHandle", (ColumnsHandle,), {"read": read})))
+    of.extended.run()
+    of.put_node(node("n"))
+    of.extended.custom.put(status("n", 8))
+    is_wrong = True
+    of.put_pod(using("a", 2, on="n"))
+    what_if = of.nodes.extended.layer()
+    what_if.add_pod(using("b", 2), 0)
+    of.extended.custom.put(status("n", 9))
+    of.remove_pod("default/a")
+    is_wrong = False
+
+    assert all("n" in told or SLOTS in told for told in of.extended.reports.take())

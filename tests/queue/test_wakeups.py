@@ -146,7 +146,7 @@ def test_a_broken_hint_is_reported() -> None:
     told: list[tuple[str, str, str, str]] = []
 
     class Listening(Observer):
-        def hint_broke(self, plugin: str, pod: str, event: str, error: Exception) -> None:
+        def hint_broke(self, plugin: str, pod: str, event: str, error: BaseException) -> None:
             told.append((plugin, pod, event, str(error)))
 
     queue = make_queue(

@@ -133,7 +133,7 @@ class Observations(Observer):
     def hinted(self, plugin: str, event: str, hint: str, began: float) -> None:
         self._wake_durations.observe((plugin, event, hint), self.clock() - began)
 
-    def hint_broke(self, plugin: str, pod: str, event: str, error: Exception) -> None:
+    def hint_broke(self, plugin: str, pod: str, event: str, error: BaseException) -> None:
         LOG.warning("Queueing hint failed", plugin=plugin, pod=pod, event=event, error=error)
 
     def handled(self, event: str, began: float) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
+from types import TracebackType
 
 from mooring.engine import Engine
 from mooring.engine.actions import BindPod
 from mooring.engine.events import BindingFailed, Bound
+from mooring.framework.calls import PluginFence, check_rejection, expect
 from mooring.framework.observe import BIND, ERROR, POST_BIND, PRE_BIND, SUCCESS, Running
 from mooring.framework.plugin import Bind, PostBind, PreBind
 from mooring.framework.profile import Profile
+from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 from mooring.plugins.default_binder import DefaultBinder
 
@@ -38,6 +42,23 @@ class _Acting:
 
     def __bool__(self) -> bool:
         return bool(self.pre_bind or self.bind or self.post_bind)
+
+
+class ActingFence(PluginFence):
+    """A fence around coroutines. It lets through that the task itself is cancelled."""
+
+    __slots__ = ()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            return
+        super().__exit__(kind, error, traceback)
 
 
 class PluginPoints:
@@ -82,11 +103,12 @@ def _noted(run: Running, outcome: Bound | BindingFailed) -> Bound | BindingFaile
 async def _prepare(plugins: tuple[PreBind, ...], pod: Pod, action: BindPod) -> str:
     for plugin in plugins:
         try:
-            refused = await plugin.pre_bind(pod, action.node)
-        except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
-            return f'running PreBind plugin "{plugin.name}": {error}'
-        if refused is not None:
-            return f'running PreBind plugin "{plugin.name}": {refused.message}'
+            with ActingFence('running PreBind plugin "{}"', plugin):
+                refused = check_rejection(await plugin.pre_bind(pod, action.node))
+                if refused is not None:
+                    raise PluginError(refused.message)
+        except PluginError as error:
+            return str(error)
     return ""
 
 
@@ -97,16 +119,22 @@ async def _bind(
         if isinstance(plugin, DefaultBinder):
             break
         try:
-            if await plugin.bind(pod, action.node):
-                return Bound(pod.uid)
-        except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
-            return BindingFailed(pod.uid, f'running Bind plugin "{plugin.name}": {error}')
+            with ActingFence('running Bind plugin "{}"', plugin):
+                answer = await plugin.bind(pod, action.node)
+                # Without an answer nobody knows whether the pod is bound, so nobody else tries.
+                expect(answer, bool)
+        except PluginError as error:
+            return BindingFailed(pod.uid, str(error))
+        if answer:
+            return Bound(pod.uid)
     return await binder.bind(action)
 
 
 async def _tell(plugins: tuple[PostBind, ...], pod: Pod, action: BindPod) -> None:
     for plugin in plugins:
         try:
-            await plugin.post_bind(pod, action.node)
-        except Exception as error:  # noqa: BLE001 - the pod is bound whatever it says
+            with ActingFence('running PostBind plugin "{}"', plugin):
+                await plugin.post_bind(pod, action.node)
+        except PluginError as error:
+            # The pod is bound whatever the plugin says.
             _log.warning("A PostBind plugin failed", plugin=plugin.name, error=str(error))

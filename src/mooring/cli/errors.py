@@ -40,11 +40,13 @@ def _input_errors(error: Exception) -> list[str]:
     from mooring.embedded.hollow.shapes import ShapeError
     from mooring.embedded.persistence import DataDirError
     from mooring.engine.registry import RegistryError
+    from mooring.framework.status import PluginError
     from mooring.simulate.problems import InputError
 
     one_line = (
         InputError,
         RegistryError,
+        PluginError,
         WorkloadError,
         CredentialsError,
         ClientError,

@@ -40,7 +40,8 @@ class ExtendedColumns:
     def put(self, row: int, figures: Mapping[str, int]) -> None:
         self._present[row] = True
         for name, at in self._places.items():
-            self._figures[at, row] = figures[name]
+            # An author's code may leave out later what it had at first.
+            self._figures[at, row] = figures.get(name, 0)
 
     def clear(self, row: int) -> None:
         self._present[row] = False

@@ -47,17 +47,19 @@ class Counted:
         other.figures = self.figures
         return other
 
-    def add(self, pod: Pod) -> dict[str, Exception]:
+    def add(self, pod: Pod) -> dict[str, BaseException]:
         """Counts a pod; tells what was raised, by the uid of the pod that is left out for it."""
         try:
             self.resource.add_pod(pod)
             self.figures = _figures(self.resource)
-        except Exception as error:  # noqa: BLE001 - an author's code must not lose count of a pod
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - an author's code must not lose count of a pod
             return {pod.uid: error, **self._recount()}
         self.pods[pod.uid] = pod
         return {}
 
-    def remove(self, uid: str) -> dict[str, Exception]:
+    def remove(self, uid: str) -> dict[str, BaseException]:
         """Takes a pod off; one that was left out is not there to be taken off."""
         pod = self.pods.pop(uid, None)
         if pod is None:
@@ -65,13 +67,15 @@ class Counted:
         try:
             self.resource.remove_pod(pod)
             self.figures = _figures(self.resource)
-        except Exception as error:  # noqa: BLE001 - the pod is gone, whatever its author's code says
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the pod is gone, whatever its author's code says
             return {uid: error, **self._recount()}
         return {}
 
-    def _recount(self) -> dict[str, Exception]:
+    def _recount(self) -> dict[str, BaseException]:
         """Counts all pods anew; tells which of them are left out because of what they raised."""
-        left_out: dict[str, Exception] = {}
+        left_out: dict[str, BaseException] = {}
         while (failed := self._replay()) is not None:
             uid, error = failed
             left_out[uid] = error
@@ -79,7 +83,7 @@ class Counted:
                 break
         return left_out
 
-    def _replay(self) -> tuple[str, Exception] | None:
+    def _replay(self) -> tuple[str, BaseException] | None:
         """Counts all pods in a copy; None if that went well, else with whom it did not."""
         last = ""
         try:
@@ -87,7 +91,9 @@ class Counted:
             for last, pod in self.pods.items():  # noqa: B007 - it is told when something is raised
                 fresh.add_pod(pod)
             self.figures = _figures(fresh)
-        except Exception as error:  # noqa: BLE001 - who was counted once may fail now
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - who was counted once may fail now
             return last, error
         self.resource = fresh
         return None

@@ -12,7 +12,7 @@ from .extended import ExtendedCache, ExtendedResource, Handle, HandleRegistry, k
 from .extended_columns import ExtendedColumns
 from .extended_counts import Counted
 from .informers import CustomObjects
-from .reports import Reports
+from .reports import Reports, describe
 
 #: Is told a row and what kinds of change it saw.
 Note = Callable[[int, int], None]
@@ -21,15 +21,39 @@ Note = Callable[[int, int], None]
 class ExtendedTable:
     """All resources of one type. Those whose node is there have its row as well."""
 
-    __slots__ = ("by_node", "by_row", "change", "columns", "handle", "resource_type")
+    __slots__ = ("_reports", "by_node", "by_row", "change", "columns", "handle", "resource_type")
 
-    def __init__(self, resource_type: str, handle: Handle, change: Change, capacity: int) -> None:
+    def __init__(
+        self, resource_type: str, handle: Handle, change: Change, capacity: int, reports: Reports
+    ) -> None:
+        self._reports = reports
         self.resource_type = resource_type
         self.handle = handle
         self.change = int(change)
         self.by_node: dict[str, Counted] = {}
         self.by_row: dict[int, Counted] = {}
         self.columns = ExtendedColumns(handle.columns, capacity)
+
+    def counts(self, pod: Pod) -> bool:
+        """Whether the pod can use any of it, as the handle says; a handle that breaks counts it."""
+        return self._ask("counts", True, pod)
+
+    def counts_alike(self, known: Pod, seen: Pod) -> bool:
+        """Whether two forms of a pod use the same; a handle that breaks counts the pod anew."""
+        return self._ask("counts_alike", False, known, seen)
+
+    def _ask(self, method: str, otherwise: bool, *pods: Pod) -> bool:
+        try:
+            answer = getattr(self.handle, method)(*pods)
+            if not isinstance(answer, bool):
+                raise TypeError(f"returned {type(answer).__name__}, expected bool")
+            return answer
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - an author's code must not lose a pod
+            text = f"extended resource {self.resource_type}: {method}: {describe(error)}"
+            self._reports.tell((self.resource_type, method), text)
+            return otherwise
 
 
 class ExtendedView(ABC):
@@ -82,7 +106,9 @@ class ExtendedResources(ExtendedView):
         self._note = note
         self.reports = Reports()
         self._tables = {
-            resource_type: ExtendedTable(resource_type, handle, kind_of_change(at), capacity)
+            resource_type: ExtendedTable(
+                resource_type, handle, kind_of_change(at), capacity, self.reports
+            )
             for at, (resource_type, handle) in enumerate(handles)
         }
         #: Whether there are any types: without one, pods and nodes are none of our business.
@@ -96,8 +122,10 @@ class ExtendedResources(ExtendedView):
             informer = self.custom.informer(table.handle.kind)
             try:
                 table.handle.run(self.cache(resource_type), informer)
-            except Exception as error:
-                told = f"cannot be started: {type(error).__name__}: {error}"
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                told = f"cannot be started: {describe(error)}"
                 raise RuntimeError(f"extended resource {resource_type}: {told}") from error
 
     def cache(self, resource_type: str) -> ExtendedCache:
@@ -140,7 +168,7 @@ class ExtendedResources(ExtendedView):
         """The kinds of change that the coming or going of a pod is."""
         kinds = 0
         for table in self._tables.values():
-            if table.handle.counts(pod):
+            if table.counts(pod):
                 kinds |= table.change
         return kinds
 
@@ -155,7 +183,7 @@ class ExtendedResources(ExtendedView):
     def replace_pod(self, known: Pod, seen: Pod, row: int) -> None:
         """A pod is seen in a newer form, which counts for the same in everything else."""
         for table in self._tables.values():
-            if not table.handle.counts_alike(known, seen):
+            if not table.counts_alike(known, seen):
                 self._remove(table, known, row)
                 self._add(table, seen, row)
                 self._note(row, table.change)
@@ -167,7 +195,7 @@ class ExtendedResources(ExtendedView):
 
     def _add(self, table: ExtendedTable, pod: Pod, row: int) -> None:
         counted = table.by_row.get(row)
-        if counted is not None and table.handle.counts(pod):
+        if counted is not None and table.counts(pod):
             self._counted(table, row, "add_pod", counted.add(pod))
 
     def _remove(self, table: ExtendedTable, pod: Pod, row: int) -> None:
@@ -176,14 +204,13 @@ class ExtendedResources(ExtendedView):
             self._counted(table, row, "remove_pod", counted.remove(pod.uid))
 
     def _counted(
-        self, table: ExtendedTable, row: int, what: str, errors: Mapping[str, Exception]
+        self, table: ExtendedTable, row: int, what: str, errors: Mapping[str, BaseException]
     ) -> None:
         table.columns.put(row, table.by_row[row].figures)
         for uid, error in errors.items():
             pod = self._pods[row].get(uid)
             name = uid if pod is None else pod.key
-            told = f"{what}: {type(error).__name__}: {error}"
-            text = f"extended resource {table.resource_type}: pod {name}: {told}"
+            text = f"extended resource {table.resource_type}: pod {name}: {what}: {describe(error)}"
             self.reports.tell((table.resource_type, uid), text)
 
     # Resources
@@ -194,6 +221,8 @@ class ExtendedResources(ExtendedView):
 
     def set(self, resource_type: str, node_name: str, resource: ExtendedResource) -> None:
         table = self._tables[resource_type]
+        if not isinstance(node_name, str):
+            raise TypeError(f"the name of a node is {type(node_name).__name__}, expected str")
         before = table.by_node.get(node_name)
         if before is not None and resource is before.resource:
             resource = before.emptied()
@@ -276,7 +305,7 @@ class ExtendedLayer(ExtendedView):
 
     def add_pod(self, pod: Pod, row: int) -> None:
         for table in self._tables.values():
-            if table.handle.counts(pod):
+            if table.counts(pod):
                 counted = self._own(table, row)
                 if counted is not None:
                     counted.add(pod)
@@ -284,7 +313,7 @@ class ExtendedLayer(ExtendedView):
 
     def remove_pod(self, pod: Pod, row: int) -> None:
         for table in self._tables.values():
-            if table.handle.counts(pod):
+            if table.counts(pod):
                 counted = self._own(table, row)
                 if counted is not None:
                     counted.remove(pod.uid)
@@ -301,7 +330,9 @@ class ExtendedLayer(ExtendedView):
         if row not in rows:
             try:
                 rows[row] = live.copied()
-            except Exception:  # noqa: BLE001 - an author's code must not end the search for victims
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # noqa: BLE001 - an author's code must not end a search
                 rows[row] = None
                 columns.clear(row)
         return rows[row]

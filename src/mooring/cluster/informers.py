@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mooring.objects.custom import CustomKind, CustomObject
 
-from .reports import Reports
+from .reports import Reports, describe
 
 Listener = Callable[[CustomObject], None]
 
@@ -44,8 +44,10 @@ class Informer:
         about = listener, item.key
         try:
             listener(item)
-        except Exception as error:  # noqa: BLE001 - one bad object must not stop the others
-            told = str(error) if isinstance(error, ValueError) else _named(error)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - one bad object must not stop the others
+            told = str(error) if isinstance(error, ValueError) else describe(error)
             self._reports.tell(about, f"{item.title}: {told}")
         else:
             self._reports.forget(about)
@@ -110,7 +112,3 @@ def _says_the_same(one: CustomObject, other: CustomObject) -> bool:
         other.labels,
         other.annotations,
     )
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

@@ -5,6 +5,17 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 
+def describe(error: BaseException) -> str:
+    """The kind and the text of what some plugin raised."""
+    name = type(error).__name__
+    try:
+        text = f"{name}: {error}"
+    except BaseException:  # noqa: BLE001 - the text of an exception is the plugin's code as well
+        return name
+    # An event or a status cannot hold half a surrogate pair.
+    return text.encode(errors="backslashreplace").decode()
+
+
 class Reports:
     """Texts that wait to be told. The same is not told again until it was forgotten."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mooring.cluster import Figures, Mask, Nodes, RowFacts
 from mooring.cluster.changes import Change
-from mooring.framework.plugin import MAX_SCORE, Filter, Rescore, Score, Scores
+from mooring.framework.plugin import Filter, Rescore, Score, Scores
 
 # Rows of a cluster whose nodes and pods are alike have few figures; beyond this, looking them up
 # saves nothing.
@@ -107,13 +107,6 @@ def skips_steadily(plugin: Score[Any]) -> bool:
     One that says nothing of what it reads has not promised it.
     """
     return plugin.reads != Change.ALL
-
-
-def checked(scores: Scores) -> Scores:
-    """The same scores; those out of range are an error, which deciding alone will tell."""
-    if len(scores) and (scores.min() < 0 or scores.max() > MAX_SCORE):
-        raise Unserved
-    return scores
 
 
 def united(kinds: Iterable[int]) -> int:

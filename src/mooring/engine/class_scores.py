@@ -6,9 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Nodes, RowFacts
+from mooring.framework.calls import (
+    PASSING,
+    SCORING,
+    ask_normalize,
+    ask_score,
+    broken_at,
+    check_range,
+)
 from mooring.framework.plugin import MAX_SCORE, Reduction, Rescore, Scores
 
-from .class_parts import Asked, ScoreColumn, Unserved, checked
+from .class_parts import Asked, ScoreColumn, Unserved
 from .ranking import Ranking, Turns
 
 # Looked up once: this is compared with for every row that changes.
@@ -39,9 +47,9 @@ class ClassScores:
         # Who comes or goes may be what others are normalised by.
         stale = bool(self._normalized) and bool(((before == 0) != (bits == 0)).any())
         for column in columns:
-            scores = column.plugin.score(column.prepared, self._nodes, rows)
+            scores = ask_score(column.plugin, column.prepared, self._nodes, rows)
             if column.is_plain:
-                gain = (checked(scores) - column.raw[rows]) * column.weight
+                gain = (check_range(scores) - column.raw[rows]) * column.weight
                 self.plain[rows] += gain
                 self.totals[rows] += gain
             else:
@@ -90,8 +98,7 @@ class ClassScores:
 
     def _normal(self, column: ScoreColumn, rows: NDArray[np.intp]) -> Scores:
         """What a normalised column adds to the totals of rows, if these are the feasible ones."""
-        normal = column.plugin.normalize(column.prepared, column.raw[rows])
-        return checked(normal) * column.weight
+        return ask_normalize(column.plugin, column.prepared, column.raw[rows]) * column.weight
 
     def leave(self, row: int) -> None:
         """A row no longer takes such pods. What it would score is not kept up to date."""
@@ -144,10 +151,15 @@ class ClassScores:
         numbers = []
         for column in asked.columns:
             before = column.raw.item(row)
-            if column.rescore(column.prepared, self._nodes, facts, column.raw) is not UPDATED:
-                column.raw[row] = column.plugin.score(
-                    column.prepared, self._nodes, np.array([row])
-                )[0]
+            try:
+                answer = column.rescore(column.prepared, self._nodes, facts, column.raw)
+            except PASSING:
+                raise
+            except BaseException as error:
+                raise broken_at(SCORING, column.plugin, error) from error
+            if answer is not UPDATED:
+                rows = np.array([row])
+                column.raw[row] = ask_score(column.plugin, column.prepared, self._nodes, rows)[0]
             after = column.raw.item(row)
             if column.is_plain and not 0 <= after <= MAX_SCORE:
                 raise Unserved
@@ -163,7 +175,8 @@ class ClassScores:
         for column in self._normalized:
             largest, _ = self._largest[column.plugin.name]
             pair = np.array([column.raw[row], largest])
-            total += int(column.plugin.normalize(column.prepared, pair)[0]) * column.weight
+            normal = ask_normalize(column.plugin, column.prepared, pair)
+            total += normal.item(0) * column.weight
         return total
 
     def _moves_largest(self, row: int) -> bool:

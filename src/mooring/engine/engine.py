@@ -9,11 +9,11 @@ from zlib import crc32
 from mooring.cluster import Cluster, HandleRegistry
 from mooring.config import Configuration
 from mooring.framework.attempt import Failed
+from mooring.framework.calls import ask_pre_enqueue, ask_wakeups, broken
 from mooring.framework.events import Wakeup
 from mooring.framework.observe import PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import Profile
-from mooring.framework.run import broken
 from mooring.framework.status import Code, PluginError, Rejected, unresolvable
 from mooring.objects.pod import Pod
 from mooring.queue import Backoff, Queue, QueuedPod
@@ -167,6 +167,7 @@ class Engine:
                 self._give_up(queued, error, now)
         if self._is_observed:
             self._observer.settles()
+        self._report_order()
         reports = self.cluster.extended.reports
         if reports.are_waiting:
             self._outbox += [Report("", text) for text in reports.take()]
@@ -315,14 +316,20 @@ class Engine:
         if last:
             plugins = tuple(sorted(plugins, key=lambda each: each.name != last))
         for plugin in plugins:
-            try:
-                refused = plugin.pre_enqueue(pod)
-            except Exception as error:  # noqa: BLE001 - a plugin that breaks holds back one pod
-                told = str(broken(f'running PreEnqueue plugin "{plugin.name}"', error))
-                refused = Rejected(Code.ERROR, (told,))
+            refused = ask_pre_enqueue(plugin, pod)
             if refused is not None:
+                if refused.code is Code.ERROR and plugin.name != last:
+                    profile = pod.spec.scheduler_name
+                    self._emit(actions.failed_scheduling(pod, refused.message, profile))
                 return plugin.name, refused
         return None
+
+    def _report_order(self) -> None:
+        error = self.queue.take_order_error()
+        if error is not None:
+            plugin = next(iter(self.profiles.values())).queue_sort
+            broke = broken(f'running QueueSort plugin "{plugin.name}"', error)
+            self._emit(Report("", f"{broke}; pods are ordered by priority and age from now on"))
 
     def _emit(self, action: Action) -> None:
         self._outbox.append(action)
@@ -335,7 +342,7 @@ def _unowned(handles: HandleRegistry) -> Iterator[Report]:
 
 
 def _wakeups(profile: Profile) -> dict[str, tuple[Wakeup, ...]]:
-    return {name: plugin.wakeups() for name, plugin in profile.plugins.items()}
+    return {name: ask_wakeups(plugin) for name, plugin in profile.plugins.items()}
 
 
 def _backoff(configuration: Configuration) -> Backoff:

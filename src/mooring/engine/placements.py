@@ -7,6 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from mooring.cluster import Cluster
+from mooring.framework.calls import (
+    PluginFence,
+    ask_is_prepared,
+    ask_permit,
+    ask_prepare,
+    ask_reserve,
+)
 from mooring.framework.observe import (
     ERROR,
     PERMIT,
@@ -17,9 +24,8 @@ from mooring.framework.observe import (
     Running,
     asking,
 )
-from mooring.framework.plugin import Plugin, PreBind, Preparation, Reserve, Wait
+from mooring.framework.plugin import PreBind, Preparation, Reserve, Wait
 from mooring.framework.profile import Profile
-from mooring.framework.run import broken
 from mooring.framework.status import Code, PluginError, Rejected
 from mooring.objects.pod import Pod
 from mooring.queue import Queue, QueuedPod
@@ -187,9 +193,9 @@ class Placements:
         for plugin, until in list(placement.preparing.items()):
             answer: bool | Rejected = False
             try:
-                answer = plugin.is_prepared(placement.pod, nodes, placement.node_name)
-            except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
-                answer = Rejected(Code.ERROR, (str(_broken("PreBind", plugin, error)),))
+                answer = ask_is_prepared(plugin, placement.pod, nodes, placement.node_name)
+            except PluginError as error:
+                answer = Rejected(Code.ERROR, (str(error),))
             if isinstance(answer, Rejected):
                 self._give_up(placement, Failure(SCHEDULER_ERROR, answer.message), now)
                 return
@@ -220,12 +226,9 @@ class Placements:
         assert row is not None, "a pod is assumed on a node that is not there"
         for plugin in placement.profile.reserve:
             try:
-                if ask is None:
-                    answer = plugin.reserve(placement.pod, nodes, row)
-                else:
-                    answer = ask(plugin, plugin.reserve, placement.pod, nodes, row)
-            except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
-                return Failure(SCHEDULER_ERROR, str(_broken("Reserve", plugin, error)))
+                answer = ask_reserve(plugin, ask, placement.pod, nodes, row)
+            except PluginError as error:
+                return Failure(SCHEDULER_ERROR, str(error))
             if answer is not None:
                 return refusal(plugin.name, answer)
         return None
@@ -245,9 +248,9 @@ class Placements:
         ask = asking(self._observer, PERMIT)
         for plugin in placement.profile.permit:
             try:
-                answer = ask(plugin, plugin.permit, placement.pod, placement.node_name)
-            except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
-                return Failure(SCHEDULER_ERROR, str(_broken("Permit", plugin, error)))
+                answer = ask_permit(plugin, ask, placement.pod, placement.node_name)
+            except PluginError as error:
+                return Failure(SCHEDULER_ERROR, str(error))
             if isinstance(answer, Wait):
                 seconds = min(answer.seconds, _LONGEST_PERMIT_WAIT)
                 placement.permits[plugin.name] = now + seconds, seconds
@@ -260,10 +263,10 @@ class Placements:
         self._queue.done(placement.pod.uid)
         for plugin in placement.profile.pre_bind:
             try:
-                work = plugin.prepare(placement.pod, self._cluster.nodes, placement.node_name)
-            except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
-                why = Failure(SCHEDULER_ERROR, str(_broken("PreBind", plugin, error)))
-                self._give_up(placement, why, now)
+                nodes = self._cluster.nodes
+                work = ask_prepare(plugin, placement.pod, nodes, placement.node_name)
+            except PluginError as error:
+                self._give_up(placement, Failure(SCHEDULER_ERROR, str(error)), now)
                 return
             if work is not None:
                 placement.preparing[plugin] = now + work.timeout_seconds
@@ -305,10 +308,11 @@ class Placements:
     def _unreserve(self, placement: Placement, plugin: Reserve) -> None:
         pod, profile = placement.pod, placement.profile
         try:
-            plugin.unreserve(pod, self._cluster.nodes, placement.node_name)
-        except Exception as error:  # noqa: BLE001 - the others must give back what they hold
-            told = str(_broken("Unreserve", plugin, error))
-            self._emit(actions.failed_scheduling(pod, told, profile.name))
+            with PluginFence('running Unreserve plugin "{}"', plugin):
+                plugin.unreserve(pod, self._cluster.nodes, placement.node_name)
+        except PluginError as error:
+            # The others must give back what they hold.
+            self._emit(actions.failed_scheduling(pod, str(error), profile.name))
 
     def _room_again(self, placement: Placement, now: float) -> None:
         """Other pods may try for what an assumed pod has given back."""
@@ -316,7 +320,3 @@ class Placements:
         self._queue.happened(
             ASSIGNED_POD_DELETE, placement.pod, None, now, lambda other: other.uid != uid
         )
-
-
-def _broken(point: str, plugin: Plugin, error: Exception) -> PluginError:
-    return broken(f'running {point} plugin "{plugin.name}"', error)

@@ -15,6 +15,18 @@ from numpy.typing import NDArray
 from mooring.cluster import Cluster, Mask, RowFacts, Scope
 from mooring.cluster.changes import EVERYWHERE, Change
 from mooring.framework.attempt import PreFiltered, Scored
+from mooring.framework.calls import (
+    FILTERING,
+    PASSING,
+    ask_filter,
+    ask_normalize,
+    ask_pre_filter,
+    ask_pre_score,
+    ask_score,
+    ask_watch,
+    broken_at,
+    check_range,
+)
 from mooring.framework.observe import FILTER, SCORE, Running, asking
 from mooring.framework.plugin import (
     Filter,
@@ -24,12 +36,10 @@ from mooring.framework.plugin import (
     Reduction,
     Rescore,
     Score,
-    Scores,
 )
 from mooring.framework.profile import Profile
 from mooring.framework.run import pre_filter
 from mooring.framework.status import Rejected
-from mooring.framework.verdict import Verdict
 from mooring.objects.pod import Pod
 
 from .class_parts import (
@@ -39,7 +49,6 @@ from .class_parts import (
     ScoreColumn,
     Unserved,
     WideFilter,
-    checked,
     skips_steadily,
     united,
 )
@@ -50,7 +59,7 @@ from .statistics import Flush, Statistics
 _ROW_BY_ROW = 16
 
 # Looked up once: these are compared with for every row that changes.
-UNKNOWN, INFEASIBLE = Rescore.UNKNOWN, Rescore.INFEASIBLE
+UPDATED, INFEASIBLE = Rescore.UPDATED, Rescore.INFEASIBLE
 
 # A plain integer: combining flags of an enum takes many times as long.
 _MEMBERSHIP = int(Change.MEMBERSHIP)
@@ -83,7 +92,7 @@ class PodClass:
         self._look_wide()
         filtering = {plugin.name for plugin in self.profile.filter}
         self._door_watch = united(
-            int(plugin.watch(pod, self._nodes))
+            ask_watch(plugin, pod, self._nodes)
             for plugin in self.profile.pre_filter
             if plugin.scope is not Scope.ROW and plugin.name not in filtering
         )
@@ -116,7 +125,7 @@ class PodClass:
         self.wide_filters: list[WideFilter] = []
         self.bits: NDArray[np.int64] = np.where(nodes.alive[rows], 0, _DEAD)
         for plugin in self.profile.filter:
-            watch = int(plugin.watch(self.pod, nodes))
+            watch = ask_watch(plugin, self.pod, nodes)
             if plugin.scope is not Scope.ROW:
                 wide = WideFilter(plugin, watch)
                 self.wide_filters.append(wide)
@@ -125,7 +134,7 @@ class PodClass:
                 bit = 1 << len(self.row_filters)
                 narrow = RowFilter(plugin, self._prepared(plugin), watch, bit, plugin.recheck)
                 self.row_filters.append(narrow)
-                verdict: Verdict = ask(plugin, plugin.filter, narrow.prepared, nodes, rows)
+                verdict = ask_filter(plugin, narrow.prepared, nodes, rows, ask)
                 self.bits |= verdict.rejected * np.int64(bit)
             elif isinstance(plugin, PreFilter):
                 self._skipping.append((plugin, watch))
@@ -139,18 +148,18 @@ class PodClass:
         plugin, nodes = wide.plugin, self._nodes
         wide.prepared = self.pod
         if isinstance(plugin, PreFilter):
-            wide.prepared = plugin.pre_filter(self.pod, nodes)
+            wide.prepared = ask_pre_filter(plugin, self.pod, nodes)
             if isinstance(wide.prepared, Rejected | Narrowed):
                 raise Unserved
         wide.rejected = None
         if wide.prepared is not None:
-            wide.rejected = plugin.filter(wide.prepared, nodes, nodes.everything).rejected
+            wide.rejected = ask_filter(plugin, wide.prepared, nodes, nodes.everything).rejected
 
     def _ask_scores(self) -> None:
         self.columns: list[ScoreColumn] = []
         self.relative: list[RelativeScore] = []
         for plugin, weight in self.profile.score:
-            watch = int(plugin.watch(self.pod, self._nodes))
+            watch = ask_watch(plugin, self.pod, self._nodes)
             if plugin.reduces is Reduction.EVERYTHING or (
                 plugin.reduces is Reduction.LARGEST and plugin.scope is not Scope.ROW
             ):
@@ -165,17 +174,17 @@ class PodClass:
         if prepared is not None:
             ask = asking(self.profile.observer, SCORE)
             rows = self._nodes.everything
-            raw: Scores = ask(plugin, plugin.score, prepared, self._nodes, rows)
+            raw = ask_score(plugin, prepared, self._nodes, rows, ask)
             if plugin.reduces is Reduction.NOTHING:
-                checked(raw)
-            # Scores come as new arrays; a place of this one is written when its row changes.
+                check_range(raw)
             self.columns.append(
                 ScoreColumn(
                     plugin,
                     prepared,
                     watch,
                     weight,
-                    raw,
+                    # A place is written when its row changes, and the plugin may keep its array.
+                    raw.copy(),
                     plugin.reduces is Reduction.NOTHING,
                     plugin.rescore,
                 )
@@ -184,7 +193,7 @@ class PodClass:
     def _pre_score(self, plugin: Score[Any]) -> Any:
         if not isinstance(plugin, PreScore):
             return self.pod
-        return plugin.pre_score(self.pod, self._nodes, self._nodes.rows)
+        return ask_pre_score(plugin, self.pod, self._nodes, self._nodes.rows)
 
     # Catching up
 
@@ -217,7 +226,7 @@ class PodClass:
     def _stops_skipping(self, union: int) -> bool:
         """Whether a filter that skipped itself has something to say by now."""
         return any(
-            watch & union and plugin.pre_filter(self.pod, self._nodes) is not None
+            watch & union and ask_pre_filter(plugin, self.pod, self._nodes) is not None
             for plugin, watch in self._skipping
         )
 
@@ -228,11 +237,11 @@ class PodClass:
     def _refresh_wide(self, union: int) -> None:
         for wide in self.wide_filters:
             if wide.watch & union:
-                wide.watch = int(wide.plugin.watch(self.pod, self._nodes))
+                wide.watch = ask_watch(wide.plugin, self.pod, self._nodes)
                 self._ask_wide(wide)
         for score in self.relative:
             if score.watch & union:
-                score.watch = int(score.plugin.watch(self.pod, self._nodes))
+                score.watch = ask_watch(score.plugin, self.pod, self._nodes)
                 # One that is active is asked for every pod, and shows by itself when it is not.
                 score.is_active = score.is_active or self._pre_score(score.plugin) is not None
         self._look_wide()
@@ -267,7 +276,7 @@ class PodClass:
         before = self.bits[rows]
         bits = before.copy()
         for each in asked.filters:
-            rejected = each.plugin.filter(each.prepared, self._nodes, rows).rejected
+            rejected = ask_filter(each.plugin, each.prepared, self._nodes, rows).rejected
             bits = (bits & ~np.int64(each.bit)) | (rejected * np.int64(each.bit))
         self.bits[rows] = bits
         self.scores.refresh(rows, asked.columns, before)
@@ -296,8 +305,13 @@ class PodClass:
             return known
         bits = 0
         for each in asked.filters:
-            answer = each.recheck(each.prepared, self._nodes, facts)
-            if answer is UNKNOWN:
+            try:
+                answer = each.recheck(each.prepared, self._nodes, facts)
+            except PASSING:
+                raise
+            except BaseException as error:
+                raise broken_at(FILTERING, each.plugin, error) from error
+            if answer is not INFEASIBLE and answer is not UPDATED:
                 answer = self._recheck(each, facts.number)
             if answer is INFEASIBLE:
                 bits |= each.bit
@@ -307,7 +321,7 @@ class PodClass:
 
     def _recheck(self, each: RowFilter, row: int) -> Rescore:
         """Asks a filter about one row in the ordinary way."""
-        verdict = each.plugin.filter(each.prepared, self._nodes, np.array([row]))
+        verdict = ask_filter(each.plugin, each.prepared, self._nodes, np.array([row]))
         return Rescore.INFEASIBLE if verdict.rejected[0] else Rescore.UPDATED
 
     def _asked(self, kinds: int) -> Asked:
@@ -340,10 +354,10 @@ class PodClass:
             plugin = score.plugin
             prepared: Any = pod
             if isinstance(plugin, PreScore):
-                prepared = plugin.pre_score(pod, self._nodes, feasible)
+                prepared = ask_pre_score(plugin, pod, self._nodes, feasible)
             if prepared is not None:
-                raw = ask(plugin, plugin.score, prepared, self._nodes, feasible)
-                totals += checked(plugin.normalize(prepared, raw)) * score.weight
+                raw = ask_score(plugin, prepared, self._nodes, feasible, ask)
+                totals += ask_normalize(plugin, prepared, raw) * score.weight
             elif skips_steadily(plugin):
                 score.is_active = False
                 self._look_wide()

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from mooring.cluster import Nodes
 from mooring.framework.attempt import Failed
+from mooring.framework.calls import ask_post_filter
 from mooring.framework.observe import ERROR, POST_FILTER, SUCCESS, Running, asking
 from mooring.framework.plugin import NoRemedy, Remedy
 from mooring.framework.profile import Profile
-from mooring.framework.run import broken
-from mooring.framework.status import Code
+from mooring.framework.status import Code, PluginError
 from mooring.objects.pod import Pod
 
 
@@ -38,10 +38,9 @@ def _seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Re
     nominate: str | None = None
     for plugin in profile.post_filter:
         try:
-            answer = ask(plugin, plugin.post_filter, pod, failed, nodes, profile)
-        except Exception as error:  # noqa: BLE001 - a plugin that breaks fails one pod
-            broke = str(broken(f'running PostFilter plugin "{plugin.name}"', error))
-            return Remedied(broke, status=ERROR)
+            answer = ask_post_filter(plugin, ask, pod, failed, nodes, profile)
+        except PluginError as error:
+            return Remedied(str(error), status=ERROR)
         match answer:
             case Remedy(node_name):
                 return Remedied("", node_name, answer, SUCCESS)

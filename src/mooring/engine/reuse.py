@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Cluster
 from mooring.framework.attempt import Failed
+from mooring.framework.calls import PASSING, broken
 from mooring.framework.nominated import refused_by_nominated
 from mooring.framework.observe import SCORE, Running
 from mooring.framework.profile import Profile
 from mooring.framework.run import fits_on, pre_filter
+from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 
 from . import diagnosis
@@ -62,6 +64,9 @@ class Reuse:
         self._classes: dict[int, PodClass] = {}
         #: By class and priority: nominated pods stand in the way of lesser pods only.
         self._failures: dict[tuple[int, int], tuple[int, Failed]] = {}
+        #: The plugins that broke where answers are reused.
+        self._broke: set[str] = set()
+        self._break: BaseException | None = None
         self._visit: tuple[NDArray[np.intp], Turns] | None = None
         self.statistics = Statistics()
         self.is_on = settings.classes or settings.batches
@@ -83,7 +88,7 @@ class Reuse:
         self.statistics.saw(signature)
         way, outcome = self._served(signature, pod, window)
         if outcome is None or signature is None:
-            outcome = decide(self._profile, pod, self._cluster.nodes, window)
+            outcome = self._decide_alone(pod, window)
             if signature is not None:
                 self.statistics.look_back(signature, outcome)
         elif self._settings.verify_share and way.is_reuse:
@@ -117,20 +122,51 @@ class Reuse:
         failed = self._known_failure((signature, pod.priority))
         if failed is not None:
             return Way.FAILURE, failed
+        return self._by_answers(signature, pod, window)
+
+    def _by_answers(
+        self, signature: int, pod: Pod, window: Window
+    ) -> tuple[Way, Found | Failed | None]:
+        """The decision by what plugins have answered, or answer quickly."""
         try:
             if pod.spec.named_nodes is not None:
                 # A class is of no use to pods for certain nodes.
                 return Way.NARROWED, self._on_named(pod)
             return self._by_class(signature, pod, window)
-        except Exception as error:  # noqa: BLE001 - whatever it is, deciding alone will tell it
+        except Unserved:
             self._classes.pop(signature, None)
-            return Way.NARROWED if isinstance(error, Unserved) else Way.BROKEN, None
+            return Way.NARROWED, None
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - deciding alone can do without a class
+            self._classes.pop(signature, None)
+            self._break = error
+            return Way.BROKEN, None
 
     def _sign(self, pod: Pod) -> int | None:
         try:
             return self._signer.sign(pod, self._cluster.nodes)
-        except Exception:  # noqa: BLE001 - a pod that cannot be signed is decided alone
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - a pod that is not signed is decided alone
+            self._break = error
             return None
+
+    def _decide_alone(self, pod: Pod, window: Window) -> Found | Failed:
+        """The plain decision. What broke reuse is told unless that breaks as well."""
+        error, self._break = self._break, None
+        outcome = decide(self._profile, pod, self._cluster.nodes, window)
+        if error is not None:
+            self._tell_break(error)
+        return outcome
+
+    def _tell_break(self, error: BaseException) -> None:
+        """Reports a plugin that breaks where answers are reused: once, since each pod may do it."""
+        plugin = error.plugin if isinstance(error, PluginError) else ""
+        if plugin not in self._broke:
+            self._broke.add(plugin)
+            why = broken("pods are decided one by one", error)
+            self._report(Report(self._profile.name, str(why)))
 
     def _remember(self, signature: int, pod: Pod, outcome: Found | Failed) -> None:
         if isinstance(outcome, Found):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from mooring.cluster import Nodes
+from mooring.framework.calls import ask_sign
 from mooring.framework.plugin import UNSIGNABLE, Sign
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod
@@ -65,7 +66,12 @@ class Signer:
         return labels, tuple(pod.annotations.items())
 
     def _signature(self, pod: Pod, nodes: Nodes) -> int | None:
-        parts = tuple(plugin.sign(pod, nodes) for plugin in self._signing)
+        parts = tuple(ask_sign(plugin, pod, nodes) for plugin in self._signing)
         if any(part is UNSIGNABLE for part in parts):
             return None
+        if len(self._numbers) > _MOST_REMEMBERED:
+            # Pods with volumes have numbers without being known. Like pods that get two numbers
+            # are decided twice, no more.
+            self._given += len(self._numbers)
+            self._numbers.clear()
         return self._numbers.setdefault(parts, self._given + len(self._numbers))

@@ -13,6 +13,7 @@ from mooring.cluster import Change, Nodes, Rows, WhatIf
 from mooring.objects.pod import Pod
 
 from .attempt import Filtered, PreFiltered
+from .calls import ask_sees, ask_to_add, ask_to_remove
 from .plugin import PreFilter
 from .profile import Profile
 from .run import active_filters, filter_rows
@@ -39,7 +40,7 @@ def sees_only_counts(profile: Profile, pod: Pod, pre_filtered: PreFiltered, node
     prepared = pre_filtered.prepared
     return not any(
         plugin.reads & _BEYOND_COUNTS
-        and plugin.sees(prepared.get(plugin.name, pod), nodes) & _BEYOND_COUNTS
+        and ask_sees(plugin, prepared.get(plugin.name, pod), nodes) & _BEYOND_COUNTS
         for plugin in active_filters(profile, pre_filtered)
     )
 
@@ -169,7 +170,9 @@ def with_pod(
     profile: Profile, prepared: Mapping[str, Any], nodes: Nodes, pod: Pod, row: int
 ) -> Mapping[str, Any]:
     """The prepared values as if a pod ran on a row; the same mapping if it changes none."""
-    return _moved(profile, prepared, lambda plugin, value: plugin.add_pod(value, nodes, pod, row))
+    return _moved(
+        profile, prepared, lambda plugin, value: ask_to_add(plugin, value, nodes, pod, row)
+    )
 
 
 def without_pod(
@@ -177,7 +180,7 @@ def without_pod(
 ) -> Mapping[str, Any]:
     """The prepared values as if a pod no longer ran on a row; the same if it changes none."""
     return _moved(
-        profile, prepared, lambda plugin, value: plugin.remove_pod(value, nodes, pod, row)
+        profile, prepared, lambda plugin, value: ask_to_remove(plugin, value, nodes, pod, row)
     )
 
 

@@ -128,7 +128,7 @@ class Observer:
     def hinted(self, plugin: str, event: str, hint: str, began: float) -> None:
         """A plugin said whether an event concerns a pod that waits: Queue, QueueSkip or Error."""
 
-    def hint_broke(self, plugin: str, pod: str, event: str, error: Exception) -> None:
+    def hint_broke(self, plugin: str, pod: str, event: str, error: BaseException) -> None:
         """A hint raised, so that the pod (by namespace and name) is tried for good measure."""
 
     def handled(self, event: str, began: float) -> None:
@@ -172,13 +172,13 @@ Ask = Callable[..., Any]
 def asking(observer: Observer, point: str) -> Ask:
     """How to call the plugins at a point: plainly, or so that the observer hears of each call."""
     if not observer.is_sampling:
-        return _plainly
+        return ask_plainly
 
     def ask(plugin: Named, method: Callable[..., Any], *args: Any) -> Any:
         began = observer.clock()
         try:
             answer = method(*args)
-        except Exception:
+        except BaseException:
             observer.asked(point, plugin.name, ERROR, began)
             raise
         observer.asked(point, plugin.name, status_of(answer, point), began)
@@ -187,7 +187,8 @@ def asking(observer: Observer, point: str) -> Ask:
     return ask
 
 
-def _plainly(plugin: Named, method: Callable[..., Any], *args: Any) -> Any:
+def ask_plainly(plugin: Named, method: Callable[..., Any], *args: Any) -> Any:
+    """Calls a plugin's method and tells nobody."""
     return method(*args)
 
 

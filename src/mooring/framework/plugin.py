@@ -22,7 +22,16 @@ from mooring.objects.pod import Pod
 
 from .attempt import Failed
 from .events import Action, Resource, Wakeup, on
-from .status import Code, Reason, Rejected
+from .status import (
+    Code,
+    Reason,
+    Rejected,
+    check_code,
+    check_items,
+    check_seconds,
+    check_text,
+    check_texts,
+)
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -93,6 +102,14 @@ class Narrowed(Generic[F]):
     prepared: F
     node_names: frozenset[str]
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.node_names, frozenset):
+            raise TypeError(
+                f"Narrowed.node_names is {type(self.node_names).__name__}, expected a frozenset"
+            )
+        for name in self.node_names:
+            check_text("Narrowed.node_names", name)
+
 
 class PreFilter(Plugin, Generic[F]):
     """Looks at the pod once, before any node."""
@@ -148,6 +165,10 @@ class Remedy:
     node_name: str
     victims: tuple[Pod, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_text("Remedy.node_name", self.node_name)
+        check_items("Remedy.victims", self.victims, Pod)
+
 
 @dataclass(frozen=True, slots=True)
 class NoRemedy:
@@ -156,6 +177,10 @@ class NoRemedy:
     code: Code
     reasons: tuple[str, ...]
     clears_nomination: bool = False
+
+    def __post_init__(self) -> None:
+        check_code("NoRemedy.code", self.code)
+        check_texts("NoRemedy.reasons", self.reasons)
 
 
 class PostFilter(Plugin):
@@ -228,6 +253,9 @@ class Wait:
 
     seconds: float
 
+    def __post_init__(self) -> None:
+        check_seconds("Wait.seconds", self.seconds)
+
 
 class Reserve(Plugin):
     """Sets something aside for a pod whose node is chosen."""
@@ -257,6 +285,10 @@ class ClaimWrite:
     name: str
     node_name: str
 
+    def __post_init__(self) -> None:
+        for value in (self.namespace, self.name, self.node_name):
+            check_text("ClaimWrite", value)
+
 
 @dataclass(frozen=True, slots=True)
 class VolumeWrite:
@@ -267,6 +299,10 @@ class VolumeWrite:
     claim_name: str
     claim_uid: str
 
+    def __post_init__(self) -> None:
+        for value in (self.name, self.claim_namespace, self.claim_name, self.claim_uid):
+            check_text("VolumeWrite", value)
+
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
@@ -275,6 +311,11 @@ class Preparation:
     volumes: tuple[VolumeWrite, ...] = ()
     claims: tuple[ClaimWrite, ...] = ()
     timeout_seconds: float = 600.0
+
+    def __post_init__(self) -> None:
+        check_items("Preparation.volumes", self.volumes, VolumeWrite)
+        check_items("Preparation.claims", self.claims, ClaimWrite)
+        check_seconds("Preparation.timeout_seconds", self.timeout_seconds)
 
 
 class PreBind(Plugin):

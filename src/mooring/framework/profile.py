@@ -10,6 +10,7 @@ from typing import Any
 from mooring.cluster import HandleRegistry
 from mooring.config import EnabledPlugin, FeatureGates, KnownPlugin, ProfileConfiguration
 
+from .calls import create
 from .observe import UNOBSERVED, Observer
 from .plugin import (
     POINTS,
@@ -57,7 +58,7 @@ class Profile:
             enabled.name for listed in configuration.points.values() for enabled in listed
         )
         plugins = {
-            name: registry[name].create_sharing(configuration.args.get(name), gates, handles)
+            name: create(registry[name], configuration.args.get(name), gates, handles)
             for name in names
         }
         return cls(

@@ -12,6 +12,14 @@ from mooring.cluster import Nodes, Rows, Scope
 from mooring.objects.pod import Pod
 
 from .attempt import Filtered, Layer, PreFiltered, Scored
+from .calls import (
+    ask_filter,
+    ask_normalize,
+    ask_pre_filter,
+    ask_pre_score,
+    ask_recheck,
+    ask_score,
+)
 from .observe import (
     FILTER,
     NORMALIZE,
@@ -21,19 +29,9 @@ from .observe import (
     Running,
     asking,
 )
-from .plugin import MAX_SCORE, Filter, Narrowed, PreFilter, PreScore, Rescore, Score, Scores
+from .plugin import Filter, Narrowed, PreFilter, PreScore, Rescore, Scores
 from .profile import Profile
 from .status import Code, PluginError, Rejected, unresolvable
-from .verdict import Verdict
-
-_REJECTIONS = (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
-
-
-def broken(what: str, error: Exception) -> PluginError:
-    """Names the plugin and the point in what went wrong: it fails one pod, not the scheduler."""
-    if isinstance(error, PluginError):
-        return PluginError(f"{what}: {error}")
-    return PluginError(f"{what}: {type(error).__name__}: {error}")
 
 
 def pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
@@ -56,14 +54,11 @@ def _pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
     rejected: tuple[str, Rejected] | None = None
 
     for plugin in profile.pre_filter:
-        try:
-            answer = ask(plugin, plugin.pre_filter, pod, nodes)
-        except Exception as error:
-            raise broken(f'running PreFilter plugin "{plugin.name}"', error) from error
+        answer = ask_pre_filter(plugin, pod, nodes, ask)
         if answer is None:
             skipped.add(plugin.name)
         elif isinstance(answer, Rejected):
-            rejected = plugin.name, _checked(plugin, answer)
+            rejected = plugin.name, answer
             if answer.code is Code.UNRESOLVABLE:
                 break
         elif isinstance(answer, Narrowed):
@@ -78,12 +73,6 @@ def _pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
 
     who, why = rejected or ("", None)
     return PreFiltered(prepared, frozenset(skipped), names, tuple(narrowed_by), why, who)
-
-
-def _checked(plugin: PreFilter[Any], answer: Rejected) -> Rejected:
-    if answer.code not in _REJECTIONS:
-        raise PluginError(f'running PreFilter plugin "{plugin.name}": {answer.message}')
-    return answer
 
 
 def _unsatisfied(narrowed_by: list[str]) -> str:
@@ -108,11 +97,8 @@ def filter_rows(
     asked: list[str] = []
     for plugin in active_filters(profile, pre_filtered) if only is None else only:
         asked.append(plugin.name)
-        try:
-            prepared = _prepared(plugin, pod, pre_filtered.prepared)
-            verdict: Verdict = ask(plugin, plugin.filter, prepared, nodes, rows)
-        except Exception as error:
-            raise broken(f'running "{plugin.name}" filter plugin', error) from error
+        prepared = _prepared(plugin, pod, pre_filtered.prepared)
+        verdict = ask_filter(plugin, prepared, nodes, rows, ask)
         if verdict.reasons:
             rejected = verdict.rejected
             decided = feasible & rejected
@@ -132,9 +118,9 @@ def fits_on(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes,
         prepared = _prepared(plugin, pod, pre_filtered.prepared)
         answer = Rescore.UNKNOWN
         if plugin.scope is Scope.ROW:
-            answer = plugin.recheck(prepared, nodes, facts)
+            answer = ask_recheck(plugin, prepared, nodes, facts)
         if answer is Rescore.UNKNOWN:
-            if plugin.filter(prepared, nodes, rows).rejected[0]:
+            if ask_filter(plugin, prepared, nodes, rows).rejected[0]:
                 return False
         elif answer is Rescore.INFEASIBLE:
             return False
@@ -147,7 +133,14 @@ def active_filters(profile: Profile, pre_filtered: PreFiltered) -> Iterator[Filt
 
 
 def _prepared(plugin: Filter[Any], pod: Pod, prepared: Mapping[str, Any]) -> Any:
-    return prepared[plugin.name] if isinstance(plugin, PreFilter) else pod
+    if not isinstance(plugin, PreFilter):
+        return pod
+    if plugin.name not in prepared:
+        # Another plugin rejected the pod first; only an explanation goes on from there.
+        raise PluginError(
+            f'running "{plugin.name}" filter plugin: nothing is prepared', plugin.name
+        )
+    return prepared[plugin.name]
 
 
 def score_rows(profile: Profile, pod: Pod, nodes: Nodes, feasible: NDArray[np.intp]) -> Scored:
@@ -171,19 +164,14 @@ def _score(
     profile: Profile, pod: Pod, nodes: Nodes, rows: Rows, prepared: Mapping[str, Any]
 ) -> dict[str, Scores]:
     """The scores by plugin, normalised and weighted."""
-    ask_score = asking(profile.observer, SCORE)
-    ask_normalize = asking(profile.observer, NORMALIZE)
+    score, normalize = asking(profile.observer, SCORE), asking(profile.observer, NORMALIZE)
     by_plugin: dict[str, Scores] = {}
     for plugin, weight in profile.score:
         if isinstance(plugin, PreScore) and plugin.name not in prepared:
             continue
         value = prepared.get(plugin.name, pod)
-        try:
-            raw = ask_score(plugin, plugin.score, value, nodes, rows)
-            scores: Scores = ask_normalize(plugin, plugin.normalize, value, raw)
-            _check_range(plugin, scores)
-        except Exception as error:
-            raise broken(f'running Score plugin "{plugin.name}"', error) from error
+        raw = ask_score(plugin, value, nodes, rows, score)
+        scores = ask_normalize(plugin, value, raw, normalize)
         by_plugin[plugin.name] = scores * weight if weight != 1 else scores
     return by_plugin
 
@@ -194,10 +182,7 @@ def _pre_score(
     ask = asking(profile.observer, PRE_SCORE)
     prepared: dict[str, Any] = {}
     for plugin in profile.pre_score:
-        try:
-            answer = ask(plugin, plugin.pre_score, pod, nodes, feasible)
-        except Exception as error:
-            raise broken(f'running PreScore plugin "{plugin.name}"', error) from error
+        answer = ask_pre_score(plugin, pod, nodes, feasible, ask)
         if answer is not None:
             prepared[plugin.name] = answer
     return prepared
@@ -207,10 +192,3 @@ def _widest(nodes: Nodes, feasible: NDArray[np.intp]) -> Rows:
     """A slice when it means the same rows: reading a slice copies nothing."""
     everything = nodes.everything
     return everything if len(feasible) == nodes.count(everything) else feasible
-
-
-def _check_range(plugin: Score[Any], scores: Scores) -> None:
-    if len(scores) and (scores.min() < 0 or scores.max() > MAX_SCORE):
-        raise PluginError(
-            f"returns an invalid score, it should be in the range of [0, {MAX_SCORE}]"
-        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import isnan
 
 
 class Code(StrEnum):
@@ -26,6 +27,11 @@ class Reason:
     text: str
     code: Code = Code.UNSCHEDULABLE
 
+    def __post_init__(self) -> None:
+        check_text("Reason.text", self.text)
+        if self.code is not Code.UNSCHEDULABLE and self.code is not Code.UNRESOLVABLE:
+            raise TypeError(f"Reason.code is {self.code!r}, expected UNSCHEDULABLE or UNRESOLVABLE")
+
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
@@ -33,6 +39,10 @@ class Rejected:
 
     code: Code
     reasons: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_code("Rejected.code", self.code)
+        check_texts("Rejected.reasons", self.reasons)
 
     @property
     def message(self) -> str:
@@ -46,3 +56,50 @@ def unresolvable(*reasons: str) -> Rejected:
 
 class PluginError(Exception):
     """A cycle that cannot be completed: a plugin broke or met something it must not guess about."""
+
+    def __init__(self, message: str, plugin: str = "") -> None:
+        super().__init__(message)
+        #: The plugin that broke, if it is known.
+        self.plugin = plugin
+
+
+# Plugins make the values above. What they put in is checked at once, so that the error points to
+# the plugin's own line.
+
+
+def check_text(field: str, value: object) -> None:
+    """Raises unless the value is text that can be written to an API server."""
+    if not isinstance(value, str):
+        raise TypeError(f"{field} is {type(value).__name__}, expected str")
+    if not value.isascii():
+        # Half a surrogate pair raises here.
+        value.encode()
+
+
+def check_texts(field: str, values: object) -> None:
+    """Raises unless the value is a tuple of texts."""
+    if not isinstance(values, tuple):
+        raise TypeError(f"{field} is {type(values).__name__}, expected a tuple of str")
+    for value in values:
+        check_text(field, value)
+
+
+def check_items(field: str, values: object, kind: type) -> None:
+    """Raises unless the value is a tuple of things of that kind."""
+    if not isinstance(values, tuple):
+        raise TypeError(f"{field} is {type(values).__name__}, expected a tuple")
+    for value in values:
+        if not isinstance(value, kind):
+            raise TypeError(f"{field} has {type(value).__name__}, expected {kind.__name__}")
+
+
+def check_code(field: str, value: object) -> None:
+    """Raises unless the value is a Code."""
+    if not isinstance(value, Code):
+        raise TypeError(f"{field} is {value!r}, expected a Code")
+
+
+def check_seconds(field: str, value: object) -> None:
+    """Raises unless the value is a number of seconds."""
+    if not isinstance(value, int | float) or isnan(value):
+        raise TypeError(f"{field} is {value!r}, expected a number of seconds")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
+
+from mooring.framework.calls import PASSING
 
 from .queued_pod import QueuedPod
 
@@ -15,12 +17,20 @@ _SLACK = 64
 _Item = tuple[Any, int, int, QueuedPod]
 
 
+def _give_up(error: BaseException) -> None:
+    raise error
+
+
 class PodHeap:
-    """Pods by key, ties by arrival. Removed pods leave an item behind that is skipped later."""
+    """Pods by key, ties by arrival. Removed pods leave an item behind that is skipped later.
 
-    __slots__ = ("_items", "_live", "_serials")
+    Where keys cannot be compared, `repair` is called, which must `reorder` the heap.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_items", "_live", "_repair", "_serials")
+
+    def __init__(self, repair: Callable[[BaseException], None] = _give_up) -> None:
+        self._repair = repair
         self._items: list[_Item] = []
         self._live: dict[str, _Item] = {}
         # Unique, so that comparing two items never reaches the pods.
@@ -39,21 +49,39 @@ class PodHeap:
         """Puts in a pod that is not in the heap."""
         item = (key, queued.arrival, next(self._serials), queued)
         self._live[queued.pod.uid] = item
-        heappush(self._items, item)
+        try:
+            heappush(self._items, item)
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+            self._repair(error)
 
     def remove(self, uid: str) -> None:
         """Takes out a pod that is in the heap."""
         del self._live[uid]
         if len(self._items) > 2 * len(self._live) + _SLACK:
-            self._items = list(self._live.values())
+            self._tidy()
+
+    def reorder(self, key: Callable[[QueuedPod], Any]) -> None:
+        """Orders all pods by another key."""
+        for uid, (_, arrival, serial, queued) in self._live.items():
+            self._live[uid] = key(queued), arrival, serial, queued
+        self._tidy()
+
+    def _tidy(self) -> None:
+        self._items = list(self._live.values())
+        try:
             heapify(self._items)
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+            self._repair(error)
 
     def pop(self) -> QueuedPod | None:
         """Takes out the pod with the smallest key."""
         item = self._first()
         if item is None:
             return None
-        heappop(self._items)
         del self._live[item[3].pod.uid]
         return item[3]
 
@@ -72,5 +100,10 @@ class PodHeap:
             item = self._items[0]
             if self._live.get(item[3].pod.uid) is item:
                 return item
-            heappop(self._items)
+            try:
+                heappop(self._items)
+            except PASSING:
+                raise
+            except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+                self._repair(error)
         return None

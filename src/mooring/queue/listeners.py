@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
+import numpy as np
+
+from mooring.framework.calls import PASSING, expect
 from mooring.framework.events import Action, ClusterEvent, Hint, Resource, Wakeup, on
 from mooring.framework.observe import Observer
 from mooring.objects.pod import Pod
@@ -121,10 +124,15 @@ class Listeners:
         told = "QueueSkip"
         try:
             for hint in hints:
-                if hint(pod, happening.old, happening.new):
+                answer = hint(pod, happening.old, happening.new)
+                if answer is not True and answer is not False:
+                    answer = _boolean(answer)
+                if answer:
                     told = "Queue"
                     return True
-        except Exception as error:  # noqa: BLE001
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a plugin raises
             told = "Error"
             # A try for nothing is better than a pod that a broken hint keeps waiting.
             self._observer.hint_broke(plugin, pod.key, happening.event.label, error)
@@ -132,6 +140,12 @@ class Listeners:
         finally:
             self._observer.hinted(plugin, happening.event.label, told, began)
         return False
+
+
+def _boolean(answer: object) -> bool:
+    """An answer of NumPy's; any other is a mistake, such as a forgotten `return`."""
+    expect(answer, bool, np.bool_)
+    return bool(answer)
 
 
 def _always(pod: Pod, old: Any, new: Any) -> bool:

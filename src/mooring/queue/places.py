@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from math import floor
 from typing import Any
 
+from mooring.framework.calls import PASSING
 from mooring.objects.pod import Pod
 
 from .heap import PodHeap
@@ -16,17 +17,24 @@ from .queued_pod import Place, QueuedPod
 SortKey = Callable[[Pod, float], Any]
 
 
+def by_priority(pod: Pod, timestamp: float) -> tuple[int, float]:
+    """The order that needs no plugin: the more important pod first, then the older one."""
+    return -pod.priority, timestamp
+
+
 class Places:
     """The active heap, the two backoff heaps and the parked pods."""
 
-    __slots__ = ("_heaps", "_sort_key", "_uids", "_waiting", "parked")
+    __slots__ = ("_heaps", "_sort_key", "_uids", "_waiting", "order_error", "parked")
 
     def __init__(self, sort_key: SortKey, patience: float) -> None:
         self._sort_key = sort_key
+        #: Why the sort key was given up, until somebody asks.
+        self.order_error: BaseException | None = None
         self._heaps = {
-            Place.ACTIVE: PodHeap(),
-            Place.BACKOFF: PodHeap(),
-            Place.ERROR_BACKOFF: PodHeap(),
+            Place.ACTIVE: PodHeap(self._distrust),
+            Place.BACKOFF: PodHeap(self._distrust),
+            Place.ERROR_BACKOFF: PodHeap(self._distrust),
         }
         self.parked = Parked(patience)
         self._waiting: dict[str, QueuedPod] = {}
@@ -116,8 +124,22 @@ class Places:
         else:
             heap.remove(uid)
 
+    def _distrust(self, error: BaseException) -> None:
+        """Orders all pods by priority and age from now on, since the sort keys are of no use."""
+        if self._sort_key is not by_priority:
+            self._sort_key = by_priority
+            self.order_error = error
+        for heap in self._heaps.values():
+            heap.reorder(lambda queued: self._key(queued, queued.place))
+
     def _key(self, queued: QueuedPod, place: Place) -> Any:
-        order = self._sort_key(queued.pod, queued.timestamp)
+        try:
+            order = self._sort_key(queued.pod, queued.timestamp)
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a plugin raises
+            self._distrust(error)
+            order = by_priority(queued.pod, queued.timestamp)
         if place is Place.ACTIVE:
             return order
         return queued.expiry, order

@@ -86,6 +86,11 @@ class Queue:
         """The waiting pod of this uid."""
         return self._places.get(uid)
 
+    def take_order_error(self) -> BaseException | None:
+        """Why the sort key was given up for priority and age; told once."""
+        error, self._places.order_error = self._places.order_error, None
+        return error
+
     @property
     def in_flight(self) -> tuple[QueuedPod, ...]:
         """The pods that were popped and are not done, in the order of their pop."""

@@ -11,6 +11,7 @@ from mooring.engine import Engine, diagnosis
 from mooring.engine.cycle import Found, Window, decide, find_feasible
 from mooring.engine.remedies import seek_remedy
 from mooring.framework.attempt import Failed, Filtered, Scored
+from mooring.framework.calls import ask_pre_enqueue
 from mooring.framework.plugin import Scores
 from mooring.framework.profile import Profile
 from mooring.framework.run import score_rows
@@ -62,7 +63,7 @@ def find(engine: Engine, pod: Pod, start: int = 0) -> Finding:
     """Evaluates a pod on all nodes, without changing anything."""
     profile = engine.profiles[pod.spec.scheduler_name]
     for plugin in profile.pre_enqueue:
-        refused = plugin.pre_enqueue(pod)
+        refused = ask_pre_enqueue(plugin, pod)
         if refused is not None:
             reasons = frozenset(refused.reasons)
             return Finding(pre_enqueue=Refused(plugin.name, refused.code, reasons))

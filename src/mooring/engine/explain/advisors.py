@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+import msgspec
+
 from mooring.framework.advice import Advice, Advise
+from mooring.framework.calls import PluginFence
 from mooring.framework.plugin import PreFilter
-from mooring.framework.run import broken
+from mooring.framework.status import PluginError
 
 from .case import Case, RowNumbers
 from .node_advice import advise_on_labels, advise_on_taints
@@ -53,11 +56,13 @@ def _own(plugin: Advise[Any], case: Case, rows: RowNumbers) -> Iterator[Advice]:
     values = case.prepared.prepared
     prepared = values.get(plugin.name) if isinstance(plugin, PreFilter) else case.pod
     try:
-        told = list(islice(plugin.advise(case.pod, prepared, case.nodes, rows), _MOST_ADVICE))
-        for each in told:
-            _check(each, case)
-    except Exception as error:  # noqa: BLE001 - what others wrote must not cost the explanation
-        yield Advice(str(broken(f'asking plugin "{plugin.name}" for advice', error)))
+        with PluginFence('asking plugin "{}" for advice', plugin):
+            told = list(islice(plugin.advise(case.pod, prepared, case.nodes, rows), _MOST_ADVICE))
+            for each in told:
+                _check(each, case)
+    except PluginError as error:
+        # What others wrote must not cost the explanation.
+        yield Advice(str(error))
         return
     yield from told
 
@@ -65,5 +70,8 @@ def _own(plugin: Advise[Any], case: Case, rows: RowNumbers) -> Iterator[Advice]:
 def _check(told: object, case: Case) -> None:
     if not isinstance(told, Advice):
         raise TypeError(f"{type(told).__name__} is no Advice")
+    for edit in told.edits:
+        # A field of a wrong type fails here, and not where the edit is written.
+        msgspec.convert(msgspec.to_builtins(edit), type(edit))
     # Edits of what is not there fail here, and not where everybody's are tried.
     case.after(told.edits)

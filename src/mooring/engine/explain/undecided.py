@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from mooring.framework.advice import Advice
+from mooring.framework.calls import ask_pre_enqueue
 from mooring.framework.edits import RemoveGates, SetScheduler
 from mooring.framework.status import Rejected
 
@@ -35,7 +36,7 @@ def told_foreign(base: Explanation, profiles: Mapping[str, Case]) -> Explanation
 def held_back(case: Case) -> tuple[str, Rejected] | None:
     """The plugin that does not let the pod into the queue, if one does not."""
     for plugin in case.profile.pre_enqueue:
-        refused = plugin.pre_enqueue(case.pod)
+        refused = ask_pre_enqueue(plugin, case.pod)
         if refused is not None:
             return plugin.name, refused
     return None

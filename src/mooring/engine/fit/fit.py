@@ -16,6 +16,7 @@ from mooring.engine.events import Applied
 from mooring.engine.explain import explain
 from mooring.engine.explain.rejecting import merged, rejections
 from mooring.framework.attempt import Failed
+from mooring.framework.calls import ask_pre_enqueue
 from mooring.framework.profile import Profile
 from mooring.framework.run import pre_filter
 from mooring.framework.status import PluginError
@@ -97,7 +98,7 @@ class _Run:
         if profile is None:
             return f"no profile serves scheduler {pod.spec.scheduler_name}"
         for plugin in profile.pre_enqueue:
-            held = plugin.pre_enqueue(pod)
+            held = ask_pre_enqueue(plugin, pod)
             if held is not None:
                 return held.message
         try:

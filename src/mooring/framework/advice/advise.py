@@ -5,14 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Generic, Literal
+from typing import Generic, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Nodes
-from mooring.framework.edits import AnyEdit, PodAt
+from mooring.framework.edits import AnyEdit, Edit, PodAt
 from mooring.framework.plugin import F, Plugin
+from mooring.framework.status import check_items, check_text
 from mooring.objects.pod import Pod
 
 #: What stands in the way; `plugin` is what a plugin of others has to say.
@@ -51,6 +52,13 @@ class Advice:
     #: Some of the pods that stand in the way.
     blockers: tuple[PodAt, ...] = ()
     kind: Kind = "plugin"
+
+    def __post_init__(self) -> None:
+        check_text("Advice.problem", self.problem)
+        check_items("Advice.edits", self.edits, Edit)
+        check_items("Advice.blockers", self.blockers, PodAt)
+        if self.kind not in get_args(Kind):
+            raise TypeError(f"Advice.kind is {self.kind!r}, expected one of {get_args(Kind)}")
 
 
 class Advise(Plugin, Generic[F]):
