@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.bench.cases import Job, read
 from mooring.bench.engine_target import EngineTarget
+from mooring.bench.harness import Outcome, run
 from mooring.bench.kinds import custom_kind
-from mooring.bench.live.api_server import embedded_server
-from mooring.bench.live.plane import opened
-from mooring.bench.problems import WorkloadError
-from mooring.bench.run import Outcome, run
+from mooring.bench.live.plane import open_plane
+from mooring.bench.live.processes import embedded_server
+from mooring.bench.workload import Job, WorkloadError, read_jobs
 from mooring.cli.bench import EMBEDDED
 from mooring.cli.bench_targets import engine_targets
 from mooring.cluster.extended_figures import extended_figures
@@ -30,7 +29,7 @@ STATUS = "{apiVersion: diskio.mooring.dev/v1alpha1, kind: NodeDiskIOStatus, meta
 
 
 def small(name: str) -> Job:
-    (found,) = [each for each in read(EXTENDED) if each.name == f"{name}/10Nodes"]
+    (found,) = [each for each in read_jobs(EXTENDED) if each.name == f"{name}/10Nodes"]
     return found
 
 
@@ -133,11 +132,11 @@ def test_kinds_are_defined_on_an_api_server_before_the_scheduler_starts() -> Non
 def test_an_api_server_is_left_without_kinds_that_it_did_not_have(tmp_path: Path) -> None:
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     with embedded_server(tmp_path) as kubeconfig:
-        with opened(kubeconfig) as plane:
+        with open_plane(kubeconfig) as plane:
             # Twice, because every workload that needs a kind defines it.
             plane.define([yaml.safe_load(CRD)])
             plane.define([yaml.safe_load(CRD)])
             assert plane.custom[KIND.kind].plural == KIND.plural
             assert KIND.plural.encode() in plane.run(plane.api.get(crds))
-        with opened(kubeconfig) as plane:
+        with open_plane(kubeconfig) as plane:
             assert KIND.plural.encode() not in plane.run(plane.api.get(crds))

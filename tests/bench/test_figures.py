@@ -11,16 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.bench import data_items
-from mooring.bench.collector import summary, throughput_samples
+from mooring.bench import results
 from mooring.bench.compare import compare, geometric_mean, rank_probability
-from mooring.bench.data_items import DataItem, DataItems
-from mooring.bench.growth import Growth, Point, Sweep, exponent, grow
+from mooring.bench.harness import Growth, Outcome, Point, Sweep, exponent, grow
+from mooring.bench.measurement import Stopwatch, summary, throughput_samples
 from mooring.bench.page import page
 from mooring.bench.plots import Axis
-from mooring.bench.problems import WorkloadError
-from mooring.bench.run import Outcome
-from mooring.bench.stopwatch import Stopwatch
+from mooring.bench.results import DataItem, DataItems
+from mooring.bench.workload import WorkloadError
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 
 
@@ -69,7 +67,7 @@ def measured(tmp_path: Path, **more: Any) -> list[DataItem]:
 def test_data_items_are_scheduler_perfs(tmp_path: Path) -> None:
     items = measured(tmp_path)
     path = tmp_path / "out" / "results.json"
-    data_items.write(path, DataItems(data_items=items, run={"commit": "abc"}))
+    results.write_results(path, DataItems(data_items=items, run={"commit": "abc"}))
 
     name = "BenchmarkPerfScheduling/Case/Only/namespace-1"
     throughput = items[0]
@@ -84,20 +82,20 @@ def test_data_items_are_scheduler_perfs(tmp_path: Path) -> None:
         "resident_memory_usage",
         "SchedulingDuration",
     }
-    read = data_items.read(path)
+    read = results.read_results(path)
     assert (read.version, read.data_items) == ("v1", items)
-    assert data_items.read(path.parent).data_items == items
+    assert results.read_results(path.parent).data_items == items
 
 
 def test_every_item_has_every_label_as_perf_dash_expects(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     items = measured(tmp_path)
-    data_items.write(path, DataItems(data_items=items))
+    results.write_results(path, DataItems(data_items=items))
 
     written = json.loads(path.read_text())["dataItems"]
     assert {tuple(sorted(each["labels"])) for each in written} == {("Metric", "Name", "result")}
     assert written[0]["labels"]["result"] == "not applicable"
-    assert data_items.read(path).data_items == items
+    assert results.read_results(path).data_items == items
 
 
 #: As kube-scheduler's runs write it, cut down to one item of each form. A run too short for a
@@ -142,7 +140,7 @@ def test_recorded_results_of_kube_scheduler_are_compared_with_ours(tmp_path: Pat
     ]
     ours[1].labels["scheduler"] = "mooring"
 
-    found = list(compare(data_items.read(tmp_path).data_items, ours))
+    found = list(compare(results.read_results(tmp_path).data_items, ours))
     assert [(each.metric, each.unit) for each in found] == [
         ("SchedulingThroughput", "pods/s"),
         (f"{attempts} result=scheduled", "ms"),
@@ -165,13 +163,13 @@ def test_schedulers_of_one_set_are_told_apart() -> None:
 def test_results_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     with pytest.raises(WorkloadError, match=r"results\.json: no such file"):
-        data_items.read(path)
+        results.read_results(path)
     path.write_text('{"dataItems": 3}')
     with pytest.raises(WorkloadError, match=r"results\.json: Expected `array \| null`, got `int`"):
-        data_items.read(path)
+        results.read_results(path)
     path.unlink()
     with pytest.raises(WorkloadError, match="no JSON files in this folder"):
-        data_items.read(tmp_path)
+        results.read_results(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -214,9 +212,9 @@ def test_a_threshold_of_the_engines_processor_time_is_for_the_engine(tmp_path: P
     assert result.outcome is Outcome.BELOW
     # Whoever decides elsewhere is a process with much else to do.
     process = replace(result.measured[0], latencies={})
-    items = list(data_items.data_items(slow, process))
+    items = list(results.data_items(slow, process))
     assert "process_processor_time_per_pod" in {each.labels["Metric"] for each in items}
-    assert data_items.missed(slow, items) is None
+    assert results.describe_miss(slow, items) is None
 
 
 def test_a_threshold_is_told_with_the_figure_it_is_for(tmp_path: Path) -> None:

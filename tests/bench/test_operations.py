@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mooring.bench.problems import WorkloadError
-from mooring.bench.run import Outcome, Result
+from mooring.bench.harness import Outcome, Result
+from mooring.bench.workload import WorkloadError
 from tests.bench.workloads import LARGE_POD, MEASURED, NODES, Runs, case, job
 
 LARGE = {"opcode": "createPods", "podTemplatePath": "large.yaml"}

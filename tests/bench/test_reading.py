@@ -1,4 +1,4 @@
-"""Test cases are read strictly; mistakes name file, workload and field."""
+"""Test cases are read_jobs strictly; mistakes name file, workload and field."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.bench.cases import FILE_NAME, Job, read, wanted
 from mooring.bench.operations import CreatePods
-from mooring.bench.parameters import resolved
-from mooring.bench.problems import WorkloadError
+from mooring.bench.workload import FILE_NAME, Job, WorkloadError, read_jobs, resolve, select
 from tests.bench.workloads import LARGE_POD, MEASURED, NODES, Runs, case, job
 
 
@@ -80,7 +78,7 @@ COUNTED = {"opcode": "createPods", "countParam": "$pods", "collectMetrics": True
 )
 def test_mistakes(tmp_path: Path, written: dict[str, Any], told: str) -> None:
     with pytest.raises(WorkloadError) as refused:
-        resolved(job(tmp_path, written))
+        resolve(job(tmp_path, written))
     assert str(refused.value) == f"{tmp_path / FILE_NAME}: {told}"
 
 
@@ -97,7 +95,7 @@ def test_text_that_is_no_test_case(tmp_path: Path, text: str, told: str) -> None
     file = tmp_path / FILE_NAME
     file.write_text(text)
     with pytest.raises(WorkloadError, match=r"performance-config\.yaml: ") as refused:
-        list(read(file))
+        list(read_jobs(file))
     assert told in str(refused.value)
 
 
@@ -118,12 +116,12 @@ def test_a_folder_is_searched_and_its_parts_are_topics(tmp_path: Path) -> None:
     for folder in ("a", "b/c"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / FILE_NAME).write_text(yaml.safe_dump([case(MEASURED)]))
-    assert [each.full_name for each in read(tmp_path)] == ["a/Case/Only", "b/c/Case/Only"]
+    assert [each.full_name for each in read_jobs(tmp_path)] == ["a/Case/Only", "b/c/Case/Only"]
 
 
 def test_an_empty_folder_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=r"no performance-config\.yaml in this folder"):
-        list(read(tmp_path))
+        list(read_jobs(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -144,13 +142,13 @@ def test_label_filters(tmp_path: Path, labels: str, names: str) -> None:
         {"name": "C", "labels": ["integration-test"]},
     ]
     job(tmp_path, case(MEASURED, workloads=workloads, labels=["case-label"]))
-    chosen = wanted(read(tmp_path / FILE_NAME), labels)
+    chosen = select(read_jobs(tmp_path / FILE_NAME), labels)
     assert "".join(each.workload.name for each in chosen) == names
 
 
 def parameters(tmp_path: Path, operation: dict[str, Any], **params: Any) -> CreatePods:
     made: Job = job(tmp_path, with_params(operation, **params), large=LARGE_POD)
-    (found,) = resolved(made)
+    (found,) = resolve(made)
     assert isinstance(found, CreatePods)
     return found
 
@@ -175,7 +173,7 @@ def test_pod_sets_become_one_operation_for_each_namespace(tmp_path: Path) -> Non
         "createPodsOp": {"opcode": "createPods", "countParam": "$pods"},
     }
     made = job(tmp_path, with_params(sets, MEASURED, sets=2, pods=3))
-    unrolled = [each for each in resolved(made) if isinstance(each, CreatePods)]
+    unrolled = [each for each in resolve(made) if isinstance(each, CreatePods)]
     assert [(each.namespace, each.count) for each in unrolled] == [
         ("ns-0", 3),
         ("ns-1", 3),

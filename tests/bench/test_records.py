@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bench.records import provenance, without_folders
+from mooring.bench.results import provenance, without_folders
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mooring.bench.live.process import SchedulerProcess, filled
-from mooring.bench.live.writing import grouped
-from mooring.bench.problems import Broken, WorkloadError
-from mooring.bench.run import Outcome
+from mooring.bench.harness import Outcome
+from mooring.bench.live.processes import SchedulerProcess, fill_placeholders
+from mooring.bench.live.writer import group_by_pod
+from mooring.bench.workload import RunFailed, WorkloadError
 from mooring.cli.bench import EMBEDDED, Batching
 from tests.bench.servers import patience, run_through, script
 from tests.bench.workloads import LARGE_POD, MEASURED, NODES, case, job
@@ -102,7 +102,7 @@ def test_what_cannot_be_measured_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     assert pending.why.startswith("1 pods stay pending, such as namespace-1/large-")
     assert "3 Insufficient cpu" in pending.why
     assert refused.why.startswith("Pod namespace-1/large-")
-    assert "the API server refused: " in refused.why
+    assert "the API server refused it: " in refused.why
     assert "spec.containers[0].name" in refused.why
 
 
@@ -118,26 +118,26 @@ def test_a_scheduler_that_ends_is_told_with_its_log(tmp_path: Path) -> None:
 
 
 def test_a_cluster_in_use_is_refused(tmp_path: Path) -> None:
-    from mooring.bench.live.api_server import embedded_server
-    from mooring.bench.live.plane import opened
-    from mooring.bench.live.writing import Writer
+    from mooring.bench.live.plane import open_plane
+    from mooring.bench.live.processes import embedded_server
+    from mooring.bench.live.writer import Writer
 
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "somebody's"}}
     with embedded_server(tmp_path) as kubeconfig:
-        with opened(kubeconfig) as plane:
-            with pytest.raises(Broken, match="Node somebody's: the API server refused"):
+        with open_plane(kubeconfig) as plane:
+            with pytest.raises(RunFailed, match="Node somebody's: the API server refused"):
                 plane.run(Writer(plane.api, plane.custom).create(node))
             plane.run(
                 Writer(plane.api, plane.custom).create({**node, "metadata": {"name": "theirs"}})
             )
-        with pytest.raises(WorkloadError, match="has nodes already"), opened(kubeconfig):
+        with pytest.raises(WorkloadError, match="has nodes already"), open_plane(kubeconfig):
             pass
 
 
 def test_placeholders_are_replaced_anywhere_in_a_word() -> None:
     command = ["a", "--b={config}", "{kubeconfig}", "{other}"]
     values = {"config": "c", "kubeconfig": "k k"}
-    assert filled(command, values) == ["a", "--b=c", "k k", "{other}"]
+    assert fill_placeholders(command, values) == ["a", "--b=c", "k k", "{other}"]
 
 
 def test_processes_are_measured_from_outside(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_processes_are_measured_from_outside(tmp_path: Path) -> None:
         assert process.peak_bytes > 2**16
     finally:
         process.stop()
-    with pytest.raises(Broken, match="busy ended with code -15"):
+    with pytest.raises(RunFailed, match="busy ended with code -15"):
         process.check()
     with pytest.raises(WorkloadError, match="--scheduler: /no/such: no such file"):
         SchedulerProcess("missing", ["/no/such"], tmp_path / "log")
@@ -157,7 +157,9 @@ def test_processes_are_measured_from_outside(tmp_path: Path) -> None:
 
 def test_a_pod_comes_after_its_volumes() -> None:
     kinds = ("Node", "PersistentVolumeClaim", "PersistentVolume", "Pod", "Pod", "PersistentVolume")
-    groups = [[raw["kind"] for raw in group] for group in grouped({"kind": kind} for kind in kinds)]
+    groups = [
+        [raw["kind"] for raw in group] for group in group_by_pod({"kind": kind} for kind in kinds)
+    ]
     assert groups == [
         ["Node"],
         ["PersistentVolumeClaim", "PersistentVolume", "Pod"],
@@ -167,11 +169,10 @@ def test_a_pod_comes_after_its_volumes() -> None:
 
 
 def test_what_a_scheduler_did_is_checked_and_claims_are_bound(tmp_path: Path) -> None:
-    from mooring.bench.live.api_server import embedded_server
-    from mooring.bench.live.plane import opened
-    from mooring.bench.live.verdict import check_nodes
-    from mooring.bench.live.volumes import bind_claim
-    from mooring.bench.live.writing import Key, Writer
+    from mooring.bench.live.cluster_view import bind_claim, check_nodes
+    from mooring.bench.live.plane import open_plane
+    from mooring.bench.live.processes import embedded_server
+    from mooring.bench.live.writer import Key, Writer
 
     room = {"cpu": "1", "memory": "1Gi", "pods": "10"}
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "600m"}}}
@@ -195,7 +196,7 @@ def test_what_a_scheduler_did_is_checked_and_claims_are_bound(tmp_path: Path) ->
             for name in ("one", "two")
         ),
     ]
-    with embedded_server(tmp_path) as kubeconfig, opened(kubeconfig) as plane:
+    with embedded_server(tmp_path) as kubeconfig, open_plane(kubeconfig) as plane:
         writer = Writer(plane.api, plane.custom)
         plane.run(writer.create_all({"apiVersion": "v1", **each} for each in objects[:-1]))
         plane.run(check_nodes(plane.api))

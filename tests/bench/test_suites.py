@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bench.cases import Job, read, wanted
-from mooring.bench.run import Outcome, run
+from mooring.bench.harness import Outcome, run
+from mooring.bench.workload import Job, read_jobs, select
 from mooring.cli.bench_targets import engine_targets, select_jobs
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ NEEDED = {"dynamic resources", "pod groups", "dynamic resources, pod groups"}
 
 
 def jobs(folder: Path, labels: str) -> list[Job]:
-    return list(wanted(read(folder), labels)) if folder.is_dir() else []
+    return list(select(read_jobs(folder), labels)) if folder.is_dir() else []
 
 
 @pytest.mark.parametrize("job", jobs(OURS, "integration-test"), ids=lambda job: job.full_name)

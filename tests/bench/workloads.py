@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
-from mooring.bench.cases import Job, read
 from mooring.bench.engine_target import EngineTarget
-from mooring.bench.run import Result, run
-from mooring.bench.stopwatch import Stopwatch
+from mooring.bench.harness import Result, run
+from mooring.bench.measurement import Stopwatch
+from mooring.bench.workload import Job, read_jobs
 from mooring.cli.bench_targets import InMemory
 from mooring.config import FeatureGates, default
 from mooring.engine import Engine
@@ -54,7 +54,7 @@ def job(folder: Path, written: dict[str, Any], **templates: str) -> Job:
         (folder / f"{name}.yaml").write_text(text)
     file = folder / "performance-config.yaml"
     file.write_text(yaml.safe_dump([written]))
-    return next(iter(read(file)))
+    return next(iter(read_jobs(file)))
 
 
 def ticking(seconds: float) -> Callable[[], float]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from mooring.bench.data_items import (
+from mooring.bench.results import (
     ATTEMPTS,
     DECISIONS,
     PROCESS_PROCESSOR,
@@ -14,7 +14,7 @@ from mooring.bench.data_items import (
     THROUGHPUT,
     DataItem,
     DataItems,
-    read,
+    read_results,
 )
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -62,7 +62,7 @@ def title(workload: str) -> str | None:
 
 def speed_table() -> str:
     """What `make bench` measured, in the order of the titles."""
-    results = read(RESULTS / "results.json")
+    results = read_results(RESULTS / "results.json")
     by_title = {title(name): name for name in _workloads(results.data_items)}
     lines = [
         row("workload", "nodes", "pods/s", "decisions/s", "p99", "CPU/pod"),
@@ -78,7 +78,7 @@ def comparison_table(folder: Path = COMPARED) -> str:
     """Schedulers side by side on the same workloads; nothing as long as nobody has measured it."""
     if not folder.is_dir():
         return ""
-    results = read(folder / "results.json")
+    results = read_results(folder / "results.json")
     schedulers = list(dict.fromkeys(item.scheduler for item in results.data_items))
     lines = [
         *(_BESIDE, ""),
@@ -92,7 +92,7 @@ def comparison_table(folder: Path = COMPARED) -> str:
 
 def suites_table(folder: Path = THEIRS) -> str:
     """What the engine makes of every workload of scheduler_perf that it can run."""
-    results = read(folder / "results.json")
+    results = read_results(folder / "results.json")
     lines = [row("workload", "pods/s", "decisions/s", "CPU/pod"), row("---", *["---:"] * 3)]
     for workload in _workloads(results.data_items):
         rate, decisions, micros = (

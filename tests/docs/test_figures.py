@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bench.cases import Job, read, wanted
-from mooring.bench.data_items import (
+from mooring.bench.results import (
     DECISIONS,
     PROCESS_PROCESSOR,
     PROCESSOR,
     THROUGHPUT,
     DataItem,
     DataItems,
-    write,
+    write_results,
 )
+from mooring.bench.workload import Job, read_jobs, select
 from tests.docs import figures
 from tests.docs.figures import TITLES, comparison_table, speed_table, title
 
@@ -36,7 +36,7 @@ def item(workload: str, metric: str, data: dict[str, float], **labels: str) -> D
 
 
 @pytest.mark.parametrize(
-    "job", list(wanted(read(BENCHMARKS), "short")), ids=lambda job: job.full_name
+    "job", list(select(read_jobs(BENCHMARKS), "short")), ids=lambda job: job.full_name
 )
 def test_short_workloads_have_a_title_and_a_threshold(job: Job) -> None:
     assert title(job.name) is not None, f"add {job.name} to the table"
@@ -46,7 +46,7 @@ def test_short_workloads_have_a_title_and_a_threshold(job: Job) -> None:
 
 
 def test_every_title_is_that_of_a_workload() -> None:
-    told = [title(job.name) for job in wanted(read(BENCHMARKS), "short")]
+    told = [title(job.name) for job in select(read_jobs(BENCHMARKS), "short")]
     assert sorted(filter(None, told)) == sorted(TITLES.values())
 
 
@@ -61,7 +61,7 @@ def test_the_slower_of_placing_and_rejecting_is_told(
         item(workload, attempts, {"Perc99": 0.5}, result="scheduled"),
         item(workload, attempts, {"Perc99": 1.5}, result="unschedulable"),
     ]
-    write(tmp_path / "results.json", DataItems(data_items=items, run=RUN))
+    write_results(tmp_path / "results.json", DataItems(data_items=items, run=RUN))
     monkeypatch.setattr(figures, "RESULTS", tmp_path)
 
     assert speed_table().splitlines()[2:] == [
@@ -86,7 +86,7 @@ def test_schedulers_are_side_by_side(tmp_path: Path) -> None:
             item(workload, PROCESS_PROCESSOR, {"Average": micros}, scheduler=by),
         )
     ]
-    write(tmp_path / "results.json", DataItems(data_items=items, run=RUN))
+    write_results(tmp_path / "results.json", DataItems(data_items=items, run=RUN))
 
     assert comparison_table(tmp_path).splitlines()[3:7] == [
         "| pods/s (CPU per pod) | mooring | kube-scheduler |",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bench.run import Outcome
+from mooring.bench.harness import Outcome
 from tests.bench.servers import run_through
 from tests.bench.workloads import LARGE_POD, MEASURED, NODES, case, job
 

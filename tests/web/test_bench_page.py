@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from mooring.bench.growth import Growth, Point
+from mooring.bench.harness import Growth, Point
 from mooring.bench.page import page as written
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 

@@ -72,8 +72,8 @@ class Blueprints:
         for number in range(operation.count):
             pod = _POD
             if path is not None:
-                pod = self._templates.manifest(path, operation.given(number))
-            pod = self.named(pod, namespace)
+                pod = self._templates.manifest(path, operation.template_values(number))
+            pod = self._name(pod, namespace)
             if operation.signature_batch_size:
                 signature = f"signature-label-{number // operation.signature_batch_size}"
                 pod = _with_labels(pod, {"signature": signature})
@@ -87,13 +87,13 @@ class Blueprints:
         for number in range(operation.count):
             path = operation.namespace_template_path
             raw = namespace("") if path is None else self._templates.manifest(path)
-            yield self.named(raw, name=f"{operation.prefix}-{number}")
+            yield self._name(raw, name=f"{operation.prefix}-{number}")
 
-    def anything(
+    def object_from(
         self, path: str, namespace: str = "", given: Mapping[str, Any] | None = None
     ) -> Manifest:
         """An object of any kind from a template."""
-        return self.named(self._templates.manifest(path, given), namespace)
+        return self._name(self._templates.manifest(path, given), namespace)
 
     def kind(self, path: str) -> str:
         """The kind of object that a template describes."""
@@ -103,7 +103,7 @@ class Blueprints:
         """Whether the object that a template describes is in a namespace."""
         return is_namespaced(self.kind(path), self._custom)
 
-    def named(self, raw: Manifest, namespace: str = "", name: str = "") -> Manifest:
+    def _name(self, raw: Manifest, namespace: str = "", name: str = "") -> Manifest:
         """The object with a name and an identity of its own."""
         number = next(self._numbers)
         metadata = raw.get("metadata") or {}
@@ -116,8 +116,10 @@ class Blueprints:
     def _node(self, operation: CreateNodes, index: int, number: int) -> Manifest:
         raw: Manifest = {**_NODE, "metadata": {"generateName": f"node-{index}-"}}
         if operation.node_template_path is not None:
-            raw = self._templates.manifest(operation.node_template_path, operation.given(number))
-        node = self.named(raw)
+            raw = self._templates.manifest(
+                operation.node_template_path, operation.template_values(number)
+            )
+        node = self._name(raw)
         labels = {HOSTNAME: node["metadata"]["name"]}
         in_turn = operation.label_node_prepare_strategy
         if in_turn is not None:
@@ -144,14 +146,14 @@ class Blueprints:
         assert operation.claim_template_path is not None
         name = f"{namespace}-vol-{number}"
         claim = self._templates.manifest(operation.claim_template_path)
-        claim = self.named(claim, namespace, f"pvc-{number}")
+        claim = self._name(claim, namespace, f"pvc-{number}")
         claim = {
             **claim,
             "spec": {**claim.get("spec", {}), "volumeName": name},
             "status": {"phase": "Bound"},
         }
         volume = self._templates.manifest(operation.persistent_volume_template_path)
-        volume = self.named(volume, name=name)
+        volume = self._name(volume, name=name)
         reference = {"kind": "PersistentVolumeClaim", "namespace": namespace, "apiVersion": "v1"}
         spec = _with_source(volume.get("spec", {}), name)
         spec = {**spec, "claimRef": {**reference, "name": f"pvc-{number}"}}

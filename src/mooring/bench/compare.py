@@ -7,15 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from .data_items import (
-    ATTEMPTS,
-    DECISIONS,
-    MEMORY,
-    PROCESS_PROCESSOR,
-    PROCESSOR,
-    THROUGHPUT,
-    DataItem,
-)
+from .results import ATTEMPTS, DECISIONS, MEMORY, PROCESS_PROCESSOR, PROCESSOR, THROUGHPUT, DataItem
 
 #: Below this probability that both sets are of one kind, they differ.
 SIGNIFICANT = 0.05
@@ -36,7 +28,7 @@ _Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class MetricChange:
     """One figure in both sets; a set that lacks it is empty."""
 
     name: str
@@ -60,24 +52,24 @@ class Compared:
 
     @property
     def is_significant(self) -> bool:
-        """Whether the difference is more than noise; with single runs nobody can say."""
+        """Whether the difference is more than noise; single runs cannot say."""
         chance = self.probability
         return chance is not None and chance < SIGNIFICANT
 
 
-def compare(before: Iterable[DataItem], after: Iterable[DataItem]) -> Iterator[Compared]:
+def compare(before: Iterable[DataItem], after: Iterable[DataItem]) -> Iterator[MetricChange]:
     """The figures of both sets, in the order of the first one, then those only in the second.
 
-    Where a set is about one scheduler, it is compared with each of the other set, whoever that is.
+    Where a set is about one scheduler, it is compared with each scheduler of the other set.
     """
     one, other = _Set(before), _Set(after)
     for name, metric, unit in dict.fromkeys((*one.keys, *other.keys)):
         for by in dict.fromkeys((*one.schedulers, *other.schedulers)) or ("",):
             had, has = (each.figures((name, metric, unit), by) for each in (one, other))
             if had or has:
-                told = f"{name} ({by})" if by else name
+                label = f"{name} ({by})" if by else name
                 better = COMPARED[metric.split()[0]][1]
-                yield Compared(told, metric, unit, had, has, better)
+                yield MetricChange(label, metric, unit, had, has, better)
 
 
 def geometric_mean(changes: Sequence[float]) -> float | None:

@@ -26,9 +26,15 @@ from mooring.engine.events import Applied, Bound, Evicted, Removed
 from mooring.objects.decode import Object
 from mooring.objects.pod import Pod
 
-from .collector import SCHEDULED, UNSCHEDULABLE, Collector, resident_bytes
-from .ledger import Entry, Ledger
-from .stopwatch import Stopwatch
+from .measurement import (
+    SCHEDULED,
+    UNSCHEDULABLE,
+    Collector,
+    Entry,
+    Ledger,
+    Stopwatch,
+    resident_bytes,
+)
 from .store import Store
 from .target import Stalled
 from .templates import Manifest
@@ -87,12 +93,12 @@ class EngineTarget:
 
     def create(self, manifests: Iterable[Manifest]) -> list[str]:
         with self.stopwatch.paused():
-            items = [self._made(raw) for raw in manifests]
+            items = [self._add(raw) for raw in manifests]
             first = next((item for item in items if self._counts(item)), None)
         now, handle = self.now, self.engine.handle
         for item in items:
             if item is first and self.collector is not None:
-                self.collector.handed_over()
+                self.collector.mark_start()
             handle(Applied(item), now)
         return [item.uid for item in items if isinstance(item, Pod)]
 
@@ -102,7 +108,7 @@ class EngineTarget:
             return False
         return self.collector.counts(self.ledger.entries[item.uid])
 
-    def _made(self, raw: Manifest) -> Object:
+    def _add(self, raw: Manifest) -> Object:
         item = self._store.add(raw)
         if isinstance(item, Pod):
             entry = Entry(item.uid, item.namespace, item.name, item.labels)
@@ -140,7 +146,7 @@ class EngineTarget:
 
     def _forget(self, uid: str) -> None:
         pod = self._store.remove_pod(uid)
-        self.ledger.gone(uid)
+        self.ledger.remove(uid)
         self.engine.handle(Removed(pod), self.now)
 
     # Deciding
@@ -166,7 +172,7 @@ class EngineTarget:
         seconds = wall() - begun
         result = _result(actions)
         if result and self.collector is not None:
-            self.collector.decided(seconds, result)
+            self.collector.add_decision(seconds, result)
         for action in actions:
             perform = self._performers.get(type(action))
             if perform is not None:
@@ -191,9 +197,9 @@ class EngineTarget:
     def _book(self) -> None:
         """Notes who was placed meanwhile, which is no part of scheduling."""
         for uid, moment in self._bound:
-            entry = self.ledger.placed(uid)
+            entry = self.ledger.mark_placed(uid)
             if entry is not None and self.collector is not None:
-                self.collector.placed(entry, moment)
+                self.collector.add_placement(entry, moment)
         self._bound.clear()
         self._progress(self.ledger.placed_count)
 
@@ -210,7 +216,7 @@ class EngineTarget:
 
     def _patch(self, action: PatchPodStatus, now: float) -> None:
         if action.condition is not None:
-            self.ledger.attempted(action.pod.uid, action.condition.message)
+            self.ledger.mark_attempted(action.pod.uid, action.condition.message)
 
     def check(self) -> None:
         check(self.engine.cluster)

@@ -1,16 +1,16 @@
-"""Carrying out the operations of a workload, one after the other."""
+"""Carries out the operations of a workload, one after the other."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
 from typing import Any
 
-from .background import Background, Task, churning
 from .blueprints import Blueprints, namespace
-from .cases import Job
-from .collector import Collector, Measured
-from .ledger import Entry, Watch
+from .measurement import Collector, Entry, Measurement, Watch
 from .operations import (
     Barrier,
     Churn,
@@ -25,15 +25,62 @@ from .operations import (
     StopCollectingMetrics,
     UpdateAny,
 )
-from .problems import NotPlaced
 from .target import Stalled, Target
 from .templates import Manifest
+from .workload import Job, NotPlaced
+
+#: Does something each time it is asked for the next value.
+Task = Iterator[object]
+
+
+@dataclass(slots=True)
+class Background:
+    """Tasks, each with its interval; the next one due is done first."""
+
+    _due: list[tuple[float, int, float, Task]] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def add(self, task: Task, interval: float, now: float) -> None:
+        """From one interval after now, and then at each further one."""
+        heappush(self._due, (now + interval, next(self._numbers), interval, task))
+
+    @property
+    def next_moment(self) -> float | None:
+        return self._due[0][0] if self._due else None
+
+    def do(self, now: float) -> None:
+        """Does what is due. As with a ticker, what was missed is done once, not several times."""
+        while self._due and self._due[0][0] <= now:
+            due, number, interval, task = heappop(self._due)
+            if next(task, None) is not None:
+                missed = (now - due) // interval
+                heappush(self._due, (due + (missed + 1) * interval, number, interval, task))
+
+
+def churn_task(operation: Churn, namespace: str, blueprints: Blueprints, target: Target) -> Task:
+    """Makes one object of each template at a time; in mode recreate, deletes them in turn."""
+    slots: list[list[Manifest]] = [[] for _ in range(operation.number)]
+    numbers = count() if operation.mode == "recreate" or not slots else iter(range(len(slots)))
+    for number in numbers:
+        slot = slots[number % len(slots)] if operation.mode == "recreate" else []
+        if slot:
+            for manifest in slot:
+                target.delete(manifest)
+            slot.clear()
+        else:
+            slot += [
+                blueprints.object_from(path, namespace if blueprints.is_namespaced(path) else "")
+                for path in operation.template_paths
+            ]
+            target.create(slot)
+        yield number
+
 
 # How long pods are waited for, as in scheduler_perf, in the target's time.
 _PATIENCE_SECONDS = 600.0
 
 # Enough to see what kind of pod it is.
-_NAMES_TOLD = 3
+_MOST_NAMES = 3
 
 
 class Executor:
@@ -47,7 +94,7 @@ class Executor:
         self._namespaces: set[str] = set()
         #: The pods that were not waited for when they were made.
         self._unawaited: list[str] = []
-        self.measured: list[Measured] = []
+        self.measured: list[Measurement] = []
         self._runners: dict[type[Operation], Callable[[Any, int], None]] = {
             CreateNodes: self._create_nodes,
             CreateNamespaces: self._create_namespaces,
@@ -88,23 +135,23 @@ class Executor:
 
     def _update_any(self, operation: UpdateAny, index: int) -> None:
         self._check_scope(operation)
-        self._finish(self._updating(operation), operation.update_per_second)
+        self._finish(self._update_task(operation), operation.update_per_second)
 
-    def _updating(self, operation: UpdateAny) -> Task:
+    def _update_task(self, operation: UpdateAny) -> Task:
         for number in range(operation.count):
             self._target.replace(self._any(operation, number))
             yield number
 
     def _any(self, operation: CreateAny | UpdateAny, number: int) -> Manifest:
         path, within = operation.template_path, operation.namespace
-        return self._blueprints.anything(path, within, operation.given(number))
+        return self._blueprints.object_from(path, within, operation.template_values(number))
 
     def _check_scope(self, operation: CreateAny | UpdateAny) -> None:
         path = operation.template_path
         if self._blueprints.is_namespaced(path) != bool(operation.namespace):
-            told = "must be empty for" if operation.namespace else "is required for"
+            rule = "must be empty for" if operation.namespace else "is required for"
             kind = self._blueprints.kind(path)
-            raise self._job.error(path, f"namespace: {told} a {kind}")
+            raise self._job.error(path, f"namespace: {rule} a {kind}")
 
     def _ensure(self, name: str) -> None:
         if name and name not in self._namespaces:
@@ -129,11 +176,11 @@ class Executor:
             self._stop_collecting(StopCollectingMetrics(), index)
 
     def _make(self, operation: CreatePods, within: str) -> list[str]:
-        default = self._job.case.written.default_pod_template_path
+        default = self._job.case.document.default_pod_template_path
         return self._target.create(self._blueprints.pods(operation, within, default))
 
     def _keep_steady(self, operation: CreatePods, within: str) -> None:
-        """Replaces the pods of the namespace by new ones, again and again."""
+        """Replaces the pods of the namespace by new ones for the operation's duration."""
         end = self._target.now + operation.duration.seconds
         while self._target.now < end:
             for entry in list(self._target.ledger.of(within, {})):
@@ -142,14 +189,14 @@ class Executor:
 
     def _delete_pods(self, operation: DeletePods, index: int) -> None:
         chosen = list(self._target.ledger.of(operation.namespace, operation.label_selector))
-        task = self._deleting(chosen)
+        task = self._delete_task(chosen)
         rate = operation.delete_pods_per_second
         if operation.skip_wait_to_completion and rate:
             self._background.add(task, 1 / rate, self._target.now)
         else:
             self._finish(task, rate)
 
-    def _deleting(self, entries: list[Entry]) -> Task:
+    def _delete_task(self, entries: list[Entry]) -> Task:
         for entry in entries:
             self._target.delete_pod(entry.uid)
             yield entry
@@ -157,7 +204,7 @@ class Executor:
     def _churn(self, operation: Churn, index: int) -> None:
         within = operation.namespace or f"namespace-{index}"
         self._ensure(within)
-        task = churning(operation, within, self._blueprints, self._target)
+        task = churn_task(operation, within, self._blueprints, self._target)
         self._background.add(task, operation.interval_seconds, self._target.now)
 
     # Waiting
@@ -187,19 +234,19 @@ class Executor:
         self._wait(self._target.ledger.watch(uids))
 
     def _wait(self, watch: Watch) -> None:
-        """Lets the target work until nobody is missing any more."""
+        """Lets the target work until no pod of the watch is missing."""
         deadline = self._target.now + _PATIENCE_SECONDS
         try:
             while watch.missing:
                 if self._target.now >= deadline:
-                    raise NotPlaced(self._told(watch))
+                    raise NotPlaced(self._describe(watch))
                 # A target that has nothing to do, ever, says so.
                 self._background.do(self._target.now)
                 self._target.advance(self._background.next_moment)
         except Stalled:
-            raise NotPlaced(self._told(watch)) from None
+            raise NotPlaced(self._describe(watch)) from None
         finally:
-            self._target.ledger.end(watch)
+            self._target.ledger.unwatch(watch)
 
     def _pass_time(self, until: float) -> None:
         while self._target.now < until:
@@ -208,17 +255,17 @@ class Executor:
             self._target.advance(until if moment is None else min(moment, until))
 
     def _finish(self, task: Task, rate: int) -> None:
-        """Does a task to its end, so many times a second."""
+        """Completes a task, with `rate` steps per second; 0 means at once."""
         for _ in task:
             if rate:
                 self._pass_time(self._target.now + 1 / rate)
 
-    def _told(self, watch: Watch) -> str:
+    def _describe(self, watch: Watch) -> str:
         entries = [self._target.ledger.entries[uid] for uid in sorted(watch.missing)]
         stage = "were not tried" if watch.is_for_attempts else "stay pending"
-        told = [f"{each.namespace}/{each.name}" for each in entries[:_NAMES_TOLD]]
-        why = f": {entries[0].told}" if entries[0].told else ""
-        return f"{len(entries)} pods {stage}, such as {', '.join(told)}{why}"
+        names = [f"{each.namespace}/{each.name}" for each in entries[:_MOST_NAMES]]
+        why = f": {entries[0].message}" if entries[0].message else ""
+        return f"{len(entries)} pods {stage}, such as {', '.join(names)}{why}"
 
     # Measuring
 

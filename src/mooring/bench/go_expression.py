@@ -1,13 +1,116 @@
-"""Expressions of templates: fields, variables, numbers, texts, calls and pipes."""
+"""Expressions of Go templates: fields, variables, literals, function calls and pipes."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import ge, gt, le, lt, ne
 from typing import Any
 
-from .go_functions import FUNCTIONS, Missing
+
+class Missing:
+    """The value of a name that was not given: it is false and cannot be written."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __bool__(self) -> bool:
+        return False
+
+
+def to_text(value: Any) -> str:
+    """Writes a value as Go does."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float() if value.is_integer():
+            return str(int(value))
+        case _:
+            return str(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool | Missing) or not isinstance(value, int | float | str):
+        text = f"{value.name} is not given" if isinstance(value, Missing) else repr(value)
+        raise ValueError(f"expected a number, got {text}")
+    return float(value)
+
+
+def _whole(value: Any) -> int:
+    return int(_number(value))
+
+
+def _sum(*values: Any) -> float:
+    return sum(map(_number, values))
+
+
+def _product(*values: Any) -> float:
+    return math.prod(map(_number, values))
+
+
+def _difference(one: Any, other: Any) -> float:
+    return _number(one) - _number(other)
+
+
+def _quotient(one: Any, other: Any) -> float:
+    if not _number(other):
+        raise ValueError("division by zero")
+    return _number(one) / _number(other)
+
+
+def _remainder(one: Any, other: Any) -> int:
+    if not _whole(other):
+        raise ValueError("division by zero")
+    # Go's remainder has the sign of the first number.
+    return int(math.fmod(_whole(one), _whole(other)))
+
+
+def _truncate(function: Callable[..., float]) -> Callable[..., int]:
+    return lambda *values: int(function(*values))
+
+
+def _comparison(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def compare_values(one: Any, other: Any) -> bool:
+        if isinstance(one, str) != isinstance(other, str):
+            raise ValueError(f"cannot compare {to_text(one)} with {to_text(other)}")
+        return compare(one, other)
+
+    return compare_values
+
+
+def _any_equal(one: Any, *others: Any) -> bool:
+    if isinstance(one, Missing):
+        return False
+    return any(one == each for each in others)
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "AddFloat": _sum,
+    "AddInt": _truncate(_sum),
+    "DivideFloat": _quotient,
+    "DivideInt": _truncate(_quotient),
+    "Int": _whole,
+    "JSON": json.dumps,
+    "Mod": _remainder,
+    "MultiplyFloat": _product,
+    "MultiplyInt": _truncate(_product),
+    "SubtractFloat": _difference,
+    "SubtractInt": _truncate(_difference),
+    "and": lambda *values: reduce(lambda one, other: one and other, values),
+    "eq": _any_equal,
+    "ge": _comparison(ge),
+    "gt": _comparison(gt),
+    "le": _comparison(le),
+    "lt": _comparison(lt),
+    "ne": _comparison(ne),
+    "not": lambda value: not value,
+    "or": lambda *values: reduce(lambda one, other: one or other, values),
+}
+
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -54,14 +157,14 @@ def tokens(text: str) -> list[tuple[str, str]]:
 
 def parse(words: list[tuple[str, str]]) -> Expression:
     """The expression that these words are."""
-    reader = _Reader(words)
+    reader = _Parser(words)
     expression = reader.pipeline()
     if reader.left:
         raise BadExpression(f"unexpected {reader.left[0][1]!r}")
     return expression
 
 
-class _Reader:
+class _Parser:
     def __init__(self, words: list[tuple[str, str]]) -> None:
         self.left = list(words)
 
@@ -93,13 +196,13 @@ class _Reader:
         if piped is not None:
             arguments.append(piped)
 
-        def called(scope: Scope) -> Any:
+        def call(scope: Scope) -> Any:
             try:
                 return function(*(argument(scope) for argument in arguments))
             except TypeError:
                 raise ValueError(f"{name} does not take {len(arguments)} values") from None
 
-        return called
+        return call
 
     def _operand(self) -> Expression:
         kind, word = self.left.pop(0)
@@ -111,7 +214,7 @@ class _Reader:
             return inner
         if kind == "mark" or (kind == "name" and word not in _CONSTANTS):
             raise BadExpression(f"unexpected {word!r}")
-        return _READERS[kind](word)
+        return _LITERALS[kind](word)
 
     def _next_is(self, mark: str) -> bool:
         return bool(self.left) and self.left[0] == ("mark", mark)
@@ -119,21 +222,21 @@ class _Reader:
 
 def _field(word: str) -> Expression:
     names = word.split(".")[1:] if word != "." else []
-    return lambda scope: _looked_up(scope.dot, names, word)
+    return lambda scope: _look_up(scope.dot, names, word)
 
 
 def _variable(word: str) -> Expression:
     variable, *names = word.split(".")
 
-    def looked_up(scope: Scope) -> Any:
+    def read(scope: Scope) -> Any:
         if variable not in scope.variables:
             return Missing(word)
-        return _looked_up(scope.variables[variable], names, word)
+        return _look_up(scope.variables[variable], names, word)
 
-    return looked_up
+    return read
 
 
-def _looked_up(value: Any, names: list[str], word: str) -> Any:
+def _look_up(value: Any, names: list[str], word: str) -> Any:
     for name in names:
         if not isinstance(value, Mapping):
             raise ValueError(f"{word} is asked of {value!r}, which has no fields")
@@ -147,7 +250,7 @@ def _literal(value: Any) -> Expression:
     return lambda scope: value
 
 
-_READERS: Mapping[str, Callable[[str], Expression]] = {
+_LITERALS: Mapping[str, Callable[[str], Expression]] = {
     "string": lambda word: _literal(re.sub(r"\\(.)", r"\1", word[1:-1])),
     "number": lambda word: _literal(float(word) if "." in word else int(word)),
     "field": _field,

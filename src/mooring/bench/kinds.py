@@ -1,18 +1,19 @@
-"""The kinds of objects that workloads make: Kubernetes' own, and those that they define."""
+"""The kinds of objects that workloads create, and which of them are supported."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, Literal
 
 import msgspec
 
 from mooring.objects.custom import CustomKind
+from mooring.objects.decode import KINDS
 from mooring.objects.meta import ObjectMeta, Wire
 
-from .operations import CreateAny, Operation
-from .problems import WorkloadError
+from .operations import DYNAMIC_RESOURCES, NEEDS, POD_GROUPS, CreateAny, CreatePods, Operation
 from .templates import Manifest, Templates
+from .workload import NotSupported, WorkloadError
 
 #: Objects of this kind define others.
 DEFINITION = CustomKind(
@@ -82,7 +83,7 @@ def definitions(operations: Iterable[Operation], templates: Templates) -> Iterat
         if not isinstance(operation, CreateAny):
             continue
         if templates.kind(operation.template_path) == DEFINITION.kind:
-            yield templates.manifest(operation.template_path, operation.given(0))
+            yield templates.manifest(operation.template_path, operation.template_values(0))
 
 
 def custom_kinds(operations: Iterable[Operation], templates: Templates) -> CustomKinds:
@@ -98,3 +99,55 @@ def is_namespaced(kind: str, custom: CustomKinds) -> bool:
 
 def _title(definition: Mapping[str, Any]) -> str:
     return f"{DEFINITION.kind} {definition.get('metadata', {}).get('name', '')}".rstrip()
+
+
+_NEEDED_BY_KIND = {
+    "DeviceClass": DYNAMIC_RESOURCES,
+    "DeviceTaintRule": DYNAMIC_RESOURCES,
+    "ResourceClaim": DYNAMIC_RESOURCES,
+    "ResourceClaimTemplate": DYNAMIC_RESOURCES,
+    "ResourceSlice": DYNAMIC_RESOURCES,
+    "PodGroup": POD_GROUPS,
+    "Workload": POD_GROUPS,
+}
+
+_NEEDED_BY_POD = {"resourceClaims": DYNAMIC_RESOURCES, "schedulingGroup": POD_GROUPS}
+
+
+def check_support(
+    operations: Iterable[Operation],
+    templates: Templates,
+    custom: CustomKinds,
+    default_pod: str | None,
+) -> None:
+    """Raises NotSupported that names everything which is missing."""
+    known = {*KINDS, DEFINITION.kind, *custom}
+    needs = sorted(set(_needs(operations, templates, known, default_pod)))
+    if needs:
+        raise NotSupported(", ".join(needs))
+
+
+def _needs(
+    operations: Iterable[Operation],
+    templates: Templates,
+    known: Set[str],
+    default_pod: str | None,
+) -> Iterator[str]:
+    for operation in operations:
+        if type(operation) in NEEDS:
+            yield NEEDS[type(operation)]
+        elif isinstance(operation, CreateAny):
+            kind = templates.kind(operation.template_path)
+            if kind not in known:
+                yield _NEEDED_BY_KIND.get(kind, f"objects of kind {kind}")
+        elif isinstance(operation, CreatePods) and operation.count:
+            path = operation.pod_template_path or default_pod
+            if path is not None:
+                yield from _of_pod(templates.manifest(path, operation.template_values(0)))
+
+
+def _of_pod(raw: Manifest) -> Iterator[str]:
+    spec = raw.get("spec") or {}
+    for field, need in _NEEDED_BY_POD.items():
+        if spec.get(field):
+            yield need

@@ -1,22 +1,104 @@
-"""The operations of scheduler_perf's language, as they are written. `…Param` names a parameter."""
+"""The operations of scheduler_perf's language. A field `…Param` names a parameter."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from mooring.config.duration import Duration
 
-from .operation import BaseOperation, Counted, Templated
-from .recognised import (
-    AllocResourceClaims,
-    CreatePodGroups,
-    CreateResourceClaims,
-    CreateResourceDriver,
-    WaitForPodGroups,
-)
+
+class BaseOperation(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename="camel",
+    forbid_unknown_fields=True,
+    tag_field="opcode",
+):
+    """An operation; `opcode` names it."""
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with it, if something is: field and message."""
+        return None
+
+    @property
+    def collects(self) -> bool:
+        """Whether figures are reported once it is over."""
+        return False
+
+
+class CountOperation(BaseOperation, frozen=True, kw_only=True):
+    """An operation that makes so many objects."""
+
+    count: int = 0
+    count_param: str = ""
+
+    @property
+    def problem(self) -> str | None:
+        return f"count: must not be negative, got {self.count}" if self.count < 0 else None
+
+
+class TemplateOperation(CountOperation, frozen=True, kw_only=True):
+    """An operation that makes them of a template."""
+
+    template_params: Mapping[str, Any] = {}
+
+    def template_values(self, number: int) -> dict[str, Any]:
+        """What the template of the object with this number is given."""
+        return {**self.template_params, "Index": number, "Count": self.count}
+
+
+DYNAMIC_RESOURCES, POD_GROUPS = "dynamic resources", "pod groups"
+
+
+class CreateResourceDriver(BaseOperation, frozen=True, kw_only=True, tag="createResourceDriver"):
+    """Publishes devices."""
+
+    driver_name: str
+    max_claims_per_node: int = 0
+    max_claims_per_node_param: str = ""
+    nodes: str = ""
+
+
+class CreateResourceClaims(CountOperation, frozen=True, kw_only=True, tag="createResourceClaims"):
+    """Adds claims to devices."""
+
+    namespace: str
+    template_path: str
+
+
+class AllocResourceClaims(BaseOperation, frozen=True, kw_only=True, tag="allocResourceClaims"):
+    """Hands out devices at random."""
+
+    namespace: str = ""
+
+
+class CreatePodGroups(TemplateOperation, frozen=True, kw_only=True, tag="createPodGroups"):
+    """Adds pod groups."""
+
+    namespace: str
+    template_path: str
+
+
+class WaitForPodGroups(CountOperation, frozen=True, kw_only=True, tag="waitForPodGroups"):
+    """Waits for pod groups to be known."""
+
+    namespace: str
+
+
+#: What each of them needs.
+NEEDS: Mapping[type[BaseOperation], str] = {
+    CreateResourceDriver: DYNAMIC_RESOURCES,
+    CreateResourceClaims: DYNAMIC_RESOURCES,
+    AllocResourceClaims: DYNAMIC_RESOURCES,
+    CreatePodGroups: POD_GROUPS,
+    WaitForPodGroups: POD_GROUPS,
+}
+
 
 _CHURN_MILLISECONDS = 500
 
@@ -48,7 +130,7 @@ class UniqueNodeLabelStrategy(
     label_key: str
 
 
-class CreateNodes(Templated, frozen=True, kw_only=True, tag="createNodes"):
+class CreateNodes(TemplateOperation, frozen=True, kw_only=True, tag="createNodes"):
     """Adds nodes, from a template or plain ones."""
 
     node_template_path: str | None = None
@@ -68,15 +150,15 @@ class CreateNodes(Templated, frozen=True, kw_only=True, tag="createNodes"):
         return super().problem
 
 
-class CreateNamespaces(Counted, frozen=True, kw_only=True, tag="createNamespaces"):
+class CreateNamespaces(CountOperation, frozen=True, kw_only=True, tag="createNamespaces"):
     """Adds namespaces `<prefix>-0` and so on."""
 
     prefix: str
     namespace_template_path: str | None = None
 
 
-class CreatePods(Templated, frozen=True, kw_only=True, tag="createPods"):
-    """Adds pods, and waits until they are placed unless told not to."""
+class CreatePods(TemplateOperation, frozen=True, kw_only=True, tag="createPods"):
+    """Adds pods, and waits until they are placed, unless it skips the wait."""
 
     count_multiplier_param: str = ""
     namespace: str | None = None
@@ -117,7 +199,7 @@ class CreatePods(Templated, frozen=True, kw_only=True, tag="createPods"):
         return self.persistent_volume_claim_template_path
 
 
-class CreatePodSets(Counted, frozen=True, kw_only=True, tag="createPodSets"):
+class CreatePodSets(CountOperation, frozen=True, kw_only=True, tag="createPodSets"):
     """Adds the same pods in each of the namespaces `<prefix>-0` and so on."""
 
     namespace_prefix: str
@@ -148,7 +230,7 @@ class DeletePods(BaseOperation, frozen=True, kw_only=True, tag="deletePods"):
         return None
 
 
-class CreateAny(Templated, frozen=True, kw_only=True, tag="createAny"):
+class CreateAny(TemplateOperation, frozen=True, kw_only=True, tag="createAny"):
     """Adds objects of any kind."""
 
     template_path: str
@@ -156,7 +238,7 @@ class CreateAny(Templated, frozen=True, kw_only=True, tag="createAny"):
     count: int = 1
 
 
-class UpdateAny(Templated, frozen=True, kw_only=True, tag="updateAny"):
+class UpdateAny(TemplateOperation, frozen=True, kw_only=True, tag="updateAny"):
     """Replaces objects by what a template says, all at once or at a rate."""
 
     template_path: str

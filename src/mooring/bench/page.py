@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from .collector import Measured
-from .figures import HEADERS, cells
-from .growth import Growth
-from .page_plots import colours, growth_plot, histogram, over_time
-from .plots import row_colour
-from .run import Result
+from .harness import Growth, Result
+from .measurement import Measurement
+from .plots import colours, growth_plot, histogram, over_time, row_colour
+from .results import HEADERS, cells
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #f7f8fa; --card: #fff; --ink: #16202c;
@@ -59,12 +57,12 @@ _HEAD = (
 
 
 def page(
-    results: Sequence[Result], grown: Sequence[Growth], run: Mapping[str, str | int | float]
+    results: Sequence[Result], growths: Sequence[Growth], run: Mapping[str, str | int | float]
 ) -> str:
-    """The whole page."""
+    """Writes the whole page."""
     parts = [_HEAD.format(style=_STYLE.replace("DARK", colours()))]
     parts.append(f"<header><h1>Mooring benchmark</h1>{_provenance(run)}</header><main>")
-    parts += map(_grown, grown)
+    parts += map(_growth_section, growths)
     if results:
         parts.append(_figures(results))
     parts += _sections(results)
@@ -97,8 +95,8 @@ def _rows(result: Result) -> Iterator[str]:
     kind = "why" if result.outcome.is_good else "why bad"
     why = escape(f"{result.outcome.value}: {result.why}")
     if not result.measured:
-        told = f'<td class="{kind}" colspan="{len(HEADERS) - 1}">{why}</td>'
-        yield f'<tr><th scope="row">{name}</th>{told}</tr>'
+        label = f'<td class="{kind}" colspan="{len(HEADERS) - 1}">{why}</td>'
+        yield f'<tr><th scope="row">{name}</th>{label}</tr>'
     for measured in result.measured:
         note = f'<span class="{kind}">{why}</span>' if result.why else ""
         named = f'<th scope="row"><a href="#{_anchor(result)}">{name}</a>{note}</th>'
@@ -110,7 +108,7 @@ def _anchor(result: Result) -> str:
 
 
 def _sections(results: Sequence[Result]) -> Iterator[str]:
-    """The plots of each workload; whoever else was measured on it is in the same ones."""
+    """Draws the plots of each workload, all its runs together."""
     by_workload: dict[str, list[Result]] = {}
     for result in results:
         if result.measured:
@@ -123,23 +121,23 @@ def _sections(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _plots(name: str, runs: Sequence[Result]) -> Iterator[str]:
-    drawn: dict[str, Measured] = {}
+    drawn: dict[str, Measurement] = {}
     again: Counter[str] = Counter()
-    for told, measured in _drawn(runs):
-        again[told] += 1
-        drawn[f"{told}, run {again[told]}" if again[told] > 1 else told] = measured
+    for label, measured in _series(runs):
+        again[label] += 1
+        drawn[f"{label}, run {again[label]}" if again[label] > 1 else label] = measured
     if drawn:
         svg = over_time(name, [measured.placements for measured in drawn.values()])
         yield _figure(svg, "Throughput over time", list(drawn))
     # Decisions of further runs are much the same.
-    for told in again:
-        if drawn[told].decisions:
-            who = f": {told}" if len(again) > 1 else ""
-            yield _figure(histogram(f"{name}{who}", drawn[told]), f"Latency of decisions{who}")
+    for label in again:
+        if drawn[label].decisions:
+            who = f": {label}" if len(again) > 1 else ""
+            yield _figure(histogram(f"{name}{who}", drawn[label]), f"Latency of decisions{who}")
 
 
-def _drawn(runs: Sequence[Result]) -> Iterator[tuple[str, Measured]]:
-    """What can be drawn over time, each with who or what was measured."""
+def _series(runs: Sequence[Result]) -> Iterator[tuple[str, Measurement]]:
+    """Yields what can be drawn over time, with the label of each."""
     for result in runs:
         for measured in result.measured:
             if len(measured.placements) > 1:
@@ -149,15 +147,15 @@ def _drawn(runs: Sequence[Result]) -> Iterator[tuple[str, Measured]]:
 
 def _figure(svg: str, caption: str, legend: Sequence[str] = ()) -> str:
     rows = "".join(
-        f'<li style="--of: {colour}">{escape(told)}</li>'
-        for told, colour in zip(legend, map(row_colour, range(len(legend))), strict=True)
+        f'<li style="--of: {colour}">{escape(label)}</li>'
+        for label, colour in zip(legend, map(row_colour, range(len(legend))), strict=True)
     )
     named = f"<ul>{rows}</ul>" if len(legend) > 1 else ""
     return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption>{named}</figure>"
 
 
-def _grown(growth: Growth) -> str:
-    told = "; ".join(
+def _growth_section(growth: Growth) -> str:
+    label = "; ".join(
         f"{what}: exponent {value:.2f}"
         for what, value in (
             ("time per pod over nodes", growth.with_nodes),
@@ -166,10 +164,10 @@ def _grown(growth: Growth) -> str:
         if value is not None
     )
     parts = [f"<h2>Growth: {escape(growth.name)}</h2>"]
-    if told:
-        parts.append(f"<p>{escape(told)}</p>")
+    if label:
+        parts.append(f"<p>{escape(label)}</p>")
     if len({point.nodes for point in growth.points}) > 1:
         legend = [f"{pods:,} pods" for pods in growth.pod_counts]
-        plot = _figure(growth_plot(growth, told), "Growth with nodes", legend)
+        plot = _figure(growth_plot(growth, label), "Growth with nodes", legend)
         parts.append(f'<div class="plots">{plot}</div>')
     return f"<section>{''.join(parts)}</section>"

@@ -13,11 +13,11 @@ from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod
 
 from .kinds import DEFINITION, custom_kind
-from .problems import NotSupported, WorkloadError
 from .templates import Manifest
+from .workload import NotSupported, WorkloadError
 
 #: An object of a kind as an API server would keep it: defaults are filled in. Raises LookupError
-#: with the name of a priority class that nobody has defined.
+#: with the name of a priority class that is not defined.
 Fill = Callable[[str, Manifest], Manifest]
 
 _Key = tuple[str, str, str]
@@ -42,7 +42,7 @@ class Store:
         key = _key(raw)
         if key in self._objects:
             raise WorkloadError(_title(key), "already exists")
-        item = self._decoded(raw)
+        item = self._decode(raw)
         if raw["kind"] == DEFINITION.kind:
             kind = custom_kind(raw)
             self._kinds[kind.kind] = kind
@@ -56,9 +56,9 @@ class Store:
         if known is None:
             raise WorkloadError(_title(key), "not found")
         if not isinstance(known, Pod):
-            item = self._decoded(raw)
+            item = self._decode(raw)
         else:
-            pod = self._decoded({**raw, "metadata": {**raw["metadata"], "uid": known.uid}})
+            pod = self._decode({**raw, "metadata": {**raw["metadata"], "uid": known.uid}})
             assert isinstance(pod, Pod)
             # An update cannot take a node away.
             item = msgspec.structs.replace(pod, node_name=known.node_name)
@@ -85,7 +85,7 @@ class Store:
         if isinstance(item, Pod):
             self.pods[item.uid] = item
 
-    def _decoded(self, raw: Manifest) -> Object:
+    def _decode(self, raw: Manifest) -> Object:
         kind, spec = raw["kind"], raw.get("spec")
         alike = self._alike.get(id(spec)) if kind == "Pod" else None
         if alike is not None and alike[0] is spec:
@@ -105,8 +105,8 @@ class Store:
         except DecodeError as error:
             raise WorkloadError(_title(_key(raw)), error) from None
         except LookupError as missing:
-            told = f"spec.priorityClassName: {missing} is not defined"
-            raise WorkloadError(_title(_key(raw)), told) from None
+            text = f"spec.priorityClassName: {missing} is not defined"
+            raise WorkloadError(_title(_key(raw)), text) from None
         if isinstance(item, Pod):
             self._alike[id(spec)] = spec, item
         return item

@@ -1,13 +1,11 @@
-"""What workloads are run on: something that keeps objects and places pods."""
+"""What workloads run on: something that keeps objects and places pods."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Protocol
 
-from .collector import Collector
-from .ledger import Ledger
-from .stopwatch import Stopwatch
+from .measurement import Collector, Ledger, Stopwatch
 from .templates import Manifest
 
 

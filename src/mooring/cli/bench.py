@@ -12,8 +12,8 @@ from typer.core import TyperGroup
 from .rendering import ProgressBar, plain
 
 if TYPE_CHECKING:
-    from mooring.bench.data_items import DataItem
-    from mooring.bench.run import MakeTarget, Result
+    from mooring.bench.harness import MakeTarget, Result
+    from mooring.bench.results import DataItem
 
 ENGINE, EMBEDDED = "engine", "embedded"
 
@@ -171,7 +171,7 @@ def growth(  # noqa: PLR0913 - one for each option
 
     The workloads must have the parameters initNodes and measurePods.
     """
-    from mooring.bench.growth import Sweep, grow
+    from mooring.bench.harness import Sweep, grow
 
     from .bench_report import report
     from .bench_targets import engine_targets, parse_numbers, pod_count, select_jobs
@@ -208,7 +208,7 @@ def gates(
     In turns, because the speed of a machine changes from minute to minute.
     """
     from mooring.bench.compare import compare as compare_items
-    from mooring.bench.run import run as run_job
+    from mooring.bench.harness import run as run_job
 
     from .bench_report import comparison_tables
     from .bench_targets import engine_targets, pod_count, select_jobs
@@ -244,7 +244,7 @@ def compare(
     write. Run workloads with --count 6 or more to tell a change from noise.
     """
     from mooring.bench.compare import compare as compare_items
-    from mooring.bench.data_items import read
+    from mooring.bench.results import read_results
 
     from .bench_report import comparison_tables
     from .bench_targets import compile_regex
@@ -252,7 +252,7 @@ def compare(
     names, metrics = compile_regex("--filter", pattern), compile_regex("--metric", metric)
     found = [
         each
-        for each in compare_items(read(before).data_items, read(after).data_items)
+        for each in compare_items(read_results(before).data_items, read_results(after).data_items)
         if names.search(each.name) and metrics.search(each.metric)
     ]
     print(comparison_tables(found, plain(str(before)), plain(str(after))))

@@ -9,13 +9,10 @@ from statistics import median
 
 import typer
 
-from mooring.bench.compare import Compared, geometric_mean, spread
-from mooring.bench.data_items import DataItems, write
-from mooring.bench.figures import HEADERS, cells
-from mooring.bench.growth import Growth
+from mooring.bench.compare import MetricChange, geometric_mean, spread
+from mooring.bench.harness import Growth, Outcome, Result
 from mooring.bench.page import page
-from mooring.bench.records import provenance
-from mooring.bench.run import Outcome, Result
+from mooring.bench.results import HEADERS, DataItems, cells, provenance, write_results
 
 from .rendering import plain, render, table
 
@@ -54,7 +51,7 @@ def report(
 def _write(results: Sequence[Result], growths: Sequence[Growth], target: str, out: Path) -> None:
     made_by = provenance(("mooring", *map(plain, sys.argv[1:])), target)
     items = [item for result in results for item in result.items]
-    write(out / "results.json", DataItems(data_items=items, run=made_by))
+    write_results(out / "results.json", DataItems(data_items=items, run=made_by))
     (out / "results.html").write_text(page(results, growths, made_by))
 
 
@@ -112,7 +109,7 @@ def growth_table(growths: Sequence[Growth]) -> str:
     return _draw(("TEST CASE", "TIME PER POD ~ NODES^", "TIME ~ PODS^"), rows)
 
 
-def comparison_tables(compared: Sequence[Compared], before: str, after: str) -> str:
+def comparison_tables(compared: Sequence[MetricChange], before: str, after: str) -> str:
     """Shows both sets side by side, one block for each metric."""
     blocks = []
     for metric in dict.fromkeys((each.metric, each.unit) for each in compared):
@@ -126,7 +123,7 @@ def comparison_tables(compared: Sequence[Compared], before: str, after: str) -> 
     return "\n\n".join(blocks) or "nothing to compare"
 
 
-def _comparison_row(each: Compared) -> tuple[str, ...]:
+def _comparison_row(each: MetricChange) -> tuple[str, ...]:
     change, chance = each.change, each.probability
     text = "-" if change is None else f"{change:+.1%}"
     if change is not None and chance is not None and not each.is_significant:

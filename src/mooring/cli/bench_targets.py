@@ -16,18 +16,15 @@ from typing import Any
 import msgspec
 import typer
 
-from mooring.bench.cases import Job, load_yaml, read, wanted
 from mooring.bench.engine_target import EngineTarget
+from mooring.bench.harness import MakeTarget, Outcome, Result, run
 from mooring.bench.kinds import definitions
-from mooring.bench.live.api_server import embedded_server
-from mooring.bench.live.plane import Plane, opened
-from mooring.bench.live.process import SchedulerProcess, filled
-from mooring.bench.live.target import ServerTarget
+from mooring.bench.live.plane import Plane, open_plane
+from mooring.bench.live.processes import SchedulerProcess, embedded_server, fill_placeholders
+from mooring.bench.live.server_target import ServerTarget
 from mooring.bench.operations import CreatePods
-from mooring.bench.parameters import resolved
-from mooring.bench.problems import WorkloadError
-from mooring.bench.run import MakeTarget, Outcome, Result, run
 from mooring.bench.templates import Templates
+from mooring.bench.workload import Job, WorkloadError, load_yaml, read_jobs, resolve, select
 from mooring.cluster import Nodes
 from mooring.config import Configuration, FeatureGates, default, load
 from mooring.config.gates import OWN, changes
@@ -61,7 +58,7 @@ _REQUESTS_PER_SECOND = 5000
 def select_jobs(path: Path, pattern: str, labels: str) -> list[Job]:
     """Returns the workloads of a file or folder that have the labels and whose name matches."""
     matching = compile_regex("--filter", pattern)
-    jobs = [job for job in wanted(read(path), labels) if matching.search(job.full_name)]
+    jobs = [job for job in select(read_jobs(path), labels) if matching.search(job.full_name)]
     if not jobs:
         raise WorkloadError(path, f"no workload has the labels {labels!r} and matches {pattern!r}")
     return jobs
@@ -70,7 +67,7 @@ def select_jobs(path: Path, pattern: str, labels: str) -> list[Job]:
 def pod_count(job: Job) -> int:
     """Returns how many pods a workload creates, or 0 if that is not known before it runs."""
     try:
-        operations = resolved(job)
+        operations = resolve(job)
     except WorkloadError:
         # The run will report what is wrong.
         return 0
@@ -156,7 +153,7 @@ def _configuration(job: Job, gates: Mapping[str, bool]) -> Configuration:
     """Reads the configuration that a workload names; raises ConfigError if Mooring refuses it."""
     known = known_plugins(registry())
     feature_gates = FeatureGates.parse(gates, job.full_name)
-    path = job.case.written.scheduler_config_path
+    path = job.case.document.scheduler_config_path
     if not path:
         return default(known, feature_gates)
     file = job.case.file.parent / path
@@ -257,10 +254,10 @@ def _open_plane(target: str, folder: Path) -> Iterator[Plane]:
         if not Path(target).is_file():
             text = f"{target!r} is not engine, embedded or a kubeconfig file"
             raise typer.BadParameter(text, param_hint="--target")
-        with opened(Path(target)) as plane:
+        with open_plane(Path(target)) as plane:
             yield plane
         return
-    with embedded_server(folder) as kubeconfig, opened(kubeconfig) as plane:
+    with embedded_server(folder) as kubeconfig, open_plane(kubeconfig) as plane:
         yield plane
 
 
@@ -283,7 +280,7 @@ class _Launcher:
                 _configuration(job, gates)
             else:
                 gates = {gate: on for gate, on in gates.items() if gate not in OWN}
-            self.plane.define(definitions(resolved(job), Templates(job.case.file.parent)))
+            self.plane.define(definitions(resolve(job), Templates(job.case.file.parent)))
             config = self._config(job)
             file = self.folder / "config.json"
             file.write_bytes(msgspec.json.encode(config))
@@ -292,7 +289,7 @@ class _Launcher:
                 "config": str(file),
                 "gates": ",".join(f"{gate}={str(on).lower()}" for gate, on in gates.items()),
             }
-            command = filled(scheduler.command, values)
+            command = fill_placeholders(scheduler.command, values)
             process = SchedulerProcess(name, command, self.folder / "scheduler.log")
             return _warm_up(ServerTarget(self.plane, process, self.progress), config)
 
@@ -300,7 +297,7 @@ class _Launcher:
 
     def _config(self, job: Job) -> dict[str, Any]:
         """Returns the workload's configuration with our connection settings."""
-        path = job.case.written.scheduler_config_path
+        path = job.case.document.scheduler_config_path
         own = load_yaml(job.case.file.parent / path) if path else {}
         connection: dict[str, Any] = {
             "kubeconfig": str(self.plane.kubeconfig),

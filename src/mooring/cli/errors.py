@@ -33,7 +33,7 @@ def _input_errors(error: Exception) -> list[str]:
     # Here, because the command that failed has loaded these already.
     from mooring.app.certificates import CertificateError
     from mooring.app.kubeconfigs import KubeconfigError
-    from mooring.bench.problems import WorkloadError
+    from mooring.bench.workload import WorkloadError
     from mooring.client.connection import CredentialsError
     from mooring.client.errors import ClientError
     from mooring.config import ConfigError

@@ -1,4 +1,4 @@
-"""The control plane that workloads are run on: an API server, and a loop to talk to it."""
+"""The control plane that workloads run on: an API server and a loop to talk to it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,51 @@ from typing import Any, TypeVar
 import msgspec
 
 from mooring.bench.kinds import DEFINITION, custom_kind
-from mooring.bench.problems import Broken, WorkloadError
 from mooring.bench.templates import Manifest
-from mooring.client import RESOURCES, Api, ClientError, Resource, connect
+from mooring.bench.workload import RunFailed, WorkloadError
+from mooring.client import RESOURCES, Api, ApiError, ClientError, Resource, connect
+from mooring.objects.custom import CustomKind
 from mooring.objects.meta import Wire
 
-from .cleaning import has_any
-from .defining import DEFINITIONS, define, resource, undefine
+from .writer import has_any
+
+# An API server serves a kind some time after it was defined.
+_LOOKS = 400
+_LOOK_SECONDS = 0.05
+
+
+def resource(kind: CustomKind) -> Resource:
+    """Where objects of a custom kind are kept."""
+    return Resource(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced)
+
+
+DEFINITIONS = resource(DEFINITION)
+
+
+async def define(api: Api, definition: Manifest, serves: Resource) -> bool:
+    """Makes a kind known and waits until it is served; False if it was known already."""
+    is_new = True
+    try:
+        await api.post(DEFINITIONS.path(), msgspec.json.encode(definition))
+    except ApiError as error:
+        if not error.is_already_exists:
+            raise
+        is_new = False
+    for _ in range(_LOOKS):
+        try:
+            await api.get(serves.path(), {"limit": 1})
+            return is_new
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+        await asyncio.sleep(_LOOK_SECONDS)
+    raise RunFailed(f"{serves.plural}.{serves.group} was defined but is not served")
+
+
+async def undefine(api: Api, name: str) -> None:
+    """Takes a kind away, and its objects with it."""
+    await api.delete(DEFINITIONS.path(name=name))
+
 
 _T = TypeVar("_T")
 
@@ -30,7 +68,7 @@ class _Version(Wire, frozen=True):
 
 
 class Plane:
-    """An API server. Time on it passes only within `run`, so nothing is told in between."""
+    """An API server. Requests and watches make progress only within `run`."""
 
     def __init__(self, kubeconfig: Path, loop: asyncio.AbstractEventLoop, api: Api) -> None:
         self.kubeconfig = kubeconfig
@@ -42,8 +80,8 @@ class Plane:
 
     def version(self) -> str:
         """Which release of Kubernetes the API server is, or is like."""
-        told = self.run(self.api.get("/version"))
-        return msgspec.json.decode(told, type=_Version).git_version
+        text = self.run(self.api.get("/version"))
+        return msgspec.json.decode(text, type=_Version).git_version
 
     def define(self, definitions: Iterable[Manifest]) -> None:
         """Makes custom kinds known, unless they are.
@@ -67,7 +105,7 @@ class Plane:
         try:
             return self._loop.run_until_complete(work)
         except ClientError as error:
-            raise Broken(f"{self.kubeconfig}: {error}") from error
+            raise RunFailed(f"{self.kubeconfig}: {error}") from error
 
     def task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Begins something that goes on whenever something is run."""
@@ -75,7 +113,7 @@ class Plane:
 
 
 @contextmanager
-def opened(kubeconfig: Path) -> Iterator[Plane]:
+def open_plane(kubeconfig: Path) -> Iterator[Plane]:
     """Connects to an API server that has neither nodes nor pods.
 
     On any other, figures would mean nothing, and somebody's pods would be scheduled by whatever is
@@ -108,5 +146,5 @@ async def _check_empty(api: Api, kubeconfig: Path) -> None:
         except ClientError as error:
             raise WorkloadError(kubeconfig, error) from None
         if is_used:
-            told = f"has {resource.plural} already: benchmarks need a cluster of their own"
-            raise WorkloadError(kubeconfig, told)
+            text = f"has {resource.plural} already: benchmarks need a cluster of their own"
+            raise WorkloadError(kubeconfig, text)

@@ -1,16 +1,17 @@
-"""Writing objects to an API server, many at a time, and the controllers' part of it."""
+"""Writes objects to an API server, many at a time, and deletes them after a run."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
 
 from mooring.bench.kinds import DEFINITION
-from mooring.bench.problems import Broken, NotSupported
 from mooring.bench.templates import Manifest
+from mooring.bench.workload import NotSupported, RunFailed
 from mooring.client import MERGE_PATCH, RESOURCES, Api, ApiError, ClientError, Resource
 
 # As scheduler_perf does when it makes pods.
@@ -19,10 +20,10 @@ _WIDTH = 30
 # An update that somebody else came before is tried again with what is there then.
 _MOST_TRIES = 10
 
-# At once: nobody would confirm that a pod has ended.
+# At once, because no kubelet would confirm that a pod has ended.
 _AT_ONCE = msgspec.json.encode({"gracePeriodSeconds": 0})
 
-# API servers take the status of these only by itself. A volume that nobody says is available is
+# API servers take the status of these only by itself. A volume whose status is not Available is
 # not chosen for a claim, and there is no controller to say so.
 _STATUS_APART = frozenset(("PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget"))
 
@@ -69,7 +70,7 @@ _ANSWER = msgspec.json.Decoder(Answer)
 
 
 class Writer:
-    """Makes, replaces and deletes objects; what it says no to is told with the object's name."""
+    """Creates, replaces and deletes objects; an error names the object."""
 
     def __init__(self, api: Api, custom: Mapping[str, Resource]) -> None:
         self._api = api
@@ -83,7 +84,7 @@ class Writer:
 
     async def create_all(self, manifests: Iterable[Manifest]) -> None:
         """Makes objects, many at a time; a pod comes after its volume and claim."""
-        await self.each(grouped(manifests), self._create_group)
+        await self.each(group_by_pod(manifests), self._create_group)
 
     async def each(self, items: Iterable[Any], write: Any) -> None:
         """Awaits a write for each item, many at a time; the first failure ends them all."""
@@ -116,9 +117,9 @@ class Writer:
                 await self._api.patch(f"{key.path}/status", body, MERGE_PATCH)
         except ApiError as error:
             if not (error.is_already_exists and key.kind in _SHARED):
-                raise refused(key, error) from error
+                raise api_failure(key, error) from error
         except ClientError as error:
-            raise refused(key, error) from error
+            raise api_failure(key, error) from error
 
     async def replace(self, manifest: Manifest) -> None:
         """Puts an object in the place of the one of that name, its status too if one is given."""
@@ -132,10 +133,10 @@ class Writer:
                 return
             except ApiError as error:
                 if not error.is_conflict:
-                    raise refused(key, error) from error
+                    raise api_failure(key, error) from error
             except ClientError as error:
-                raise refused(key, error) from error
-        raise Broken(f"{key}: somebody else changed it {_MOST_TRIES} times in a row")
+                raise api_failure(key, error) from error
+        raise RunFailed(f"{key}: somebody else changed it {_MOST_TRIES} times in a row")
 
     async def delete(self, key: Key, *, for_good: bool = False) -> None:
         """Deletes an object if it is there; for good means whatever its finalizers say."""
@@ -148,19 +149,19 @@ class Writer:
                 await self._api.patch(key.path, body, MERGE_PATCH)
         except ApiError as error:
             if not error.is_not_found:
-                raise refused(key, error) from error
+                raise api_failure(key, error) from error
         except ClientError as error:
-            raise refused(key, error) from error
+            raise api_failure(key, error) from error
         self.made.pop(key, None)
 
 
-def refused(what: object, error: ClientError) -> Broken:
-    """The failure of a run because of what an API server said, or did not say."""
-    told = "the API server refused" if isinstance(error, ApiError) else "no answer"
-    return Broken(f"{what}: {told}: {error}")
+def api_failure(what: object, error: ClientError) -> RunFailed:
+    """Makes the error for a request that the API server refused or did not answer."""
+    reason = "the API server refused it" if isinstance(error, ApiError) else "no answer"
+    return RunFailed(f"{what}: {reason}: {error}")
 
 
-def grouped(manifests: Iterable[Manifest]) -> Iterator[list[Manifest]]:
+def group_by_pod(manifests: Iterable[Manifest]) -> Iterator[list[Manifest]]:
     """Each pod after the volumes before it; everything else by itself."""
     group: list[Manifest] = []
     for manifest in manifests:
@@ -192,3 +193,44 @@ def _status(manifest: Manifest) -> Mapping[str, Any] | None:
         bound = bool(manifest.get("spec", {}).get("claimRef"))
         return {"phase": "Bound" if bound else "Available"}
     return status
+
+
+class _List(msgspec.Struct):
+    items: list[msgspec.Raw]
+
+
+async def clean(api: Api, writer: Writer) -> None:
+    """Deletes pods first, then whatever they use, then nodes, then namespaces."""
+    order = sorted(reversed(writer.made), key=_rank)
+    for _, keys in groupby(order, key=_rank):
+        await writer.each(list(keys), lambda key: _delete(api, writer, key))
+
+
+def _rank(key: Key) -> int:
+    return {"Pod": 0, "Node": 2, "Namespace": 3}.get(key.kind, 1)
+
+
+async def _delete(api: Api, writer: Writer, key: Key) -> None:
+    await writer.delete(key, for_good=True)
+    if key.kind == "Namespace":
+        await _finalize(api, key)
+
+
+async def _finalize(api: Api, namespace: Key) -> None:
+    """Says that a namespace that is being deleted is empty."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": namespace.name},
+        "spec": {"finalizers": []},
+    }
+    try:
+        await api.put(f"{namespace.path}/finalize", msgspec.json.encode(body))
+    except ApiError as error:
+        if not error.is_not_found:
+            raise api_failure(namespace, error) from error
+
+
+async def has_any(api: Api, path: str) -> bool:
+    """Whether there is an object at all."""
+    return bool(msgspec.json.decode(await api.get(path, {"limit": 1}), type=_List).items)

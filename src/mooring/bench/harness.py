@@ -1,15 +1,94 @@
-"""How time grows with nodes and with pods: sweeps of a workload, and the exponent behind them."""
+"""Runs a workload once, or in many sizes to see how time grows."""
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import msgspec
 
-from .cases import Job
-from .run import MakeTarget, Outcome, Result, run
+from mooring.config import ConfigError
+
+from .blueprints import Blueprints
+from .executor import Executor
+from .kinds import check_support, custom_kinds
+from .measurement import Measurement
+from .results import DataItem, check_selector, data_items, describe_miss
+from .target import Target
+from .templates import Templates
+from .workload import DECLARED_FEATURES, Job, NotPlaced, NotSupported, RunFailed, resolve
+
+#: Makes a fresh target for a workload; raises ConfigError if its settings are refused.
+MakeTarget = Callable[[Job], Target]
+
+
+class Outcome(StrEnum):
+    """What came of a workload."""
+
+    MEASURED = "measured"
+    BELOW = "missed its threshold"
+    FAILED = "failed"
+    NOT_SUPPORTED = "not supported"
+
+    @property
+    def is_good(self) -> bool:
+        return self in (Outcome.MEASURED, Outcome.NOT_SUPPORTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one run of a workload."""
+
+    job: Job
+    outcome: Outcome
+    #: Why it is not simply measured.
+    why: str = ""
+    measured: tuple[Measurement, ...] = ()
+    items: tuple[DataItem, ...] = ()
+    #: The scheduler that was measured, where there are several.
+    by: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.job.full_name} ({self.by})" if self.by else self.job.full_name
+
+
+def run(job: Job, make_target: MakeTarget, by: str = "") -> Result:
+    """Runs a workload on a fresh target.
+
+    It counts only if every pod that should be placed was, and if the target does not contradict
+    itself then.
+    """
+    check_selector(job)
+    operations = resolve(job)
+    templates = Templates(job.case.file.parent)
+    custom = custom_kinds(operations, templates)
+    features = int(job.workload.params.get(DECLARED_FEATURES, 0))
+    blueprints = Blueprints(templates, custom, features)
+    try:
+        check_support(operations, templates, custom, job.case.document.default_pod_template_path)
+        with closing(make_target(job)) as target:
+            executor = Executor(job, target, blueprints)
+            executor.run(operations)
+            target.check()
+    except NotSupported as missing:
+        return Result(job, Outcome.NOT_SUPPORTED, str(missing), by=by)
+    except ConfigError as refused:
+        text = "; ".join(map(str, refused.problems))
+        return Result(job, Outcome.NOT_SUPPORTED, text, by=by)
+    except (NotPlaced, RunFailed, AssertionError) as failed:
+        return Result(job, Outcome.FAILED, str(failed), by=by)
+    finally:
+        gc.unfreeze()
+    measured = tuple(executor.measured)
+    items = tuple(item for each in measured for item in data_items(job, each, by))
+    below = describe_miss(job, items)
+    outcome = Outcome.MEASURED if below is None else Outcome.BELOW
+    return Result(job, outcome, below or "", measured, items, by)
 
 
 @dataclass(frozen=True, slots=True)

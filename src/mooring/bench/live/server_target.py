@@ -1,4 +1,4 @@
-"""An API server and a scheduler beside it, as something to run a workload on."""
+"""A target with an API server and a scheduler as processes."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from mooring.bench.collector import Collector
-from mooring.bench.ledger import Entry, Ledger
-from mooring.bench.problems import Broken
-from mooring.bench.stopwatch import Stopwatch
+from mooring.bench.measurement import Collector, Entry, Ledger, Stopwatch
 from mooring.bench.templates import Manifest
+from mooring.bench.workload import RunFailed
 from mooring.client import RESOURCES, Reflector
 
-from .cleaning import clean
+from .cluster_view import (
+    SEEN_POD,
+    SEEN_VOLUME,
+    PodNotes,
+    SeenPod,
+    VolumeNotes,
+    bind_claim,
+    check_nodes,
+)
 from .plane import Plane
-from .pods import SEEN_POD, PodNotes, SeenPod
-from .process import SchedulerProcess
-from .verdict import check_nodes
-from .volumes import SEEN_VOLUME, VolumeNotes, bind_claim
-from .writing import Key, Writer
+from .processes import SchedulerProcess
+from .writer import Key, Writer, clean
 
 # Between two looks at whether somebody is still waited for. Placements are timed when they are
-# told, not when they are looked at.
+# reported, not when they are looked at.
 _LOOK_SECONDS = 0.02
 
 # A scheduler loads, reads an empty cluster and places one pod; a busy machine takes its time.
@@ -53,17 +56,17 @@ class ServerTarget:
             Reflector(
                 plane.api,
                 RESOURCES["Pod"],
-                PodNotes(self.ledger, self._placed, self._end),
+                PodNotes(self.ledger, self._add_placement, self._finish_deletion),
                 decode=SEEN_POD,
             ),
             Reflector(
                 plane.api,
                 RESOURCES["PersistentVolume"],
-                VolumeNotes(self._given),
+                VolumeNotes(self._bind_claim),
                 decode=SEEN_VOLUME,
             ),
         ]
-        self._watching = [self._started(each.run()) for each in self._reflectors]
+        self._watching = [self._start(each.run()) for each in self._reflectors]
 
     @property
     def now(self) -> float:
@@ -77,14 +80,14 @@ class ServerTarget:
         until = self.now + _WARM_UP_SECONDS
         while watch.missing:
             if self.now > until:
-                told = [each.told for each in self.ledger.entries.values() if each.told]
-                raise Broken(
+                messages = [each.message for each in self.ledger.entries.values() if each.message]
+                raise RunFailed(
                     f"{self._scheduler.name} placed no pod in {_WARM_UP_SECONDS:g} s"
-                    f"{''.join(f': {each}' for each in told)}; the end of its log:\n"
+                    f"{''.join(f': {each}' for each in messages)}; the end of its log:\n"
                     f"{self._scheduler.log}"
                 )
             self.advance(None)
-        self.ledger.end(watch)
+        self.ledger.unwatch(watch)
         self._plane.run(clean(self._plane.api, self._writer))
         self.ledger.placed_count = 0
 
@@ -104,12 +107,12 @@ class ServerTarget:
         entry.has_finalizers = bool(metadata.get("finalizers"))
         self.ledger.add(entry)
         if self.collector is not None and self.collector.counts(entry):
-            self.collector.handed_over()
+            self.collector.mark_start()
         return entry.uid
 
     def replace(self, manifest: Manifest) -> None:
         key = self._writer.key(manifest)
-        entry = self.ledger.named(key.namespace, key.name) if key.kind == "Pod" else None
+        entry = self.ledger.find(key.namespace, key.name) if key.kind == "Pod" else None
         if entry is not None:
             entry.labels = manifest["metadata"].get("labels") or {}
         self._flush()
@@ -117,7 +120,7 @@ class ServerTarget:
 
     def delete(self, manifest: Manifest) -> None:
         key = self._writer.key(manifest)
-        entry = self.ledger.named(key.namespace, key.name) if key.kind == "Pod" else None
+        entry = self.ledger.find(key.namespace, key.name) if key.kind == "Pod" else None
         if entry is not None:
             self.delete_pod(entry.uid)
         else:
@@ -128,15 +131,15 @@ class ServerTarget:
         if entry is None:
             return
         if not entry.has_finalizers:
-            self.ledger.gone(uid)
+            self.ledger.remove(uid)
         self._write(self._writer.delete(Key("Pod", entry.namespace, entry.name)))
 
     # What controllers and kubelets do
 
-    def _end(self, pod: SeenPod) -> None:
+    def _finish_deletion(self, pod: SeenPod) -> None:
         self._write(self._writer.delete(Key("Pod", pod.metadata.namespace, pod.metadata.name)))
 
-    def _given(self, volume: str, claim: Key) -> None:
+    def _bind_claim(self, volume: str, claim: Key) -> None:
         self._write(bind_claim(self._plane.api, volume, claim))
 
     # Time
@@ -145,18 +148,18 @@ class ServerTarget:
         seconds = _LOOK_SECONDS if until is None else min(_LOOK_SECONDS, until - self.now)
         self._plane.run(asyncio.sleep(max(0.0, seconds)))
         if self._failure is not None:
-            raise Broken(str(self._failure)) from self._failure
+            raise RunFailed(str(self._failure)) from self._failure
         self._scheduler.check()
         if self.collector is not None:
             self.collector.sample_memory()
         self._progress(self.ledger.placed_count)
 
-    def _placed(self, entry: Entry) -> None:
+    def _add_placement(self, entry: Entry) -> None:
         if self.collector is not None:
-            self.collector.placed(entry, self.stopwatch.seconds)
+            self.collector.add_placement(entry, self.stopwatch.seconds)
 
     def _write(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._started(work)
+        task = self._start(work)
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
 
@@ -165,12 +168,12 @@ class ServerTarget:
         if self._writes:
             self._plane.run(_all_of(list(self._writes)))
 
-    def _started(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._plane.task(work)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._note_failure)
         return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _note_failure(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
             self._failure = self._failure or task.exception()
 
