@@ -12,11 +12,11 @@ import pytest
 from mooring.app.direct import DirectApi
 from mooring.client.api import MERGE_PATCH
 from mooring.client.errors import ApiError
-from mooring.embedded.api import Api
-from mooring.embedded.catalogue import catalogue
-from mooring.embedded.kinds import Kinds
-from mooring.embedded.serving import furnish
-from mooring.embedded.store import Store
+from mooring.embedded.api.kind import ServedKinds
+from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.kinds.catalogue import catalogue
+from mooring.embedded.server import furnish
+from mooring.embedded.store.object_store import ObjectStore
 
 PODS = "/api/v1/namespaces/default/pods"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -24,7 +24,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 @pytest.fixture
 def direct() -> DirectApi:
-    api = Api(Store(), Kinds(catalogue()))
+    api = ObjectApi(ObjectStore(), ServedKinds(catalogue()))
     furnish(api)
     return DirectApi(api)
 
@@ -86,7 +86,7 @@ async def test_pages_and_watches(direct: DirectApi) -> None:
 
 
 async def test_a_watch_from_what_was_forgotten_is_gone() -> None:
-    api = Api(Store(history_limit=1), Kinds(catalogue()))
+    api = ObjectApi(ObjectStore(history_limit=1), ServedKinds(catalogue()))
     furnish(api)
     direct = DirectApi(api)
     for name in ("a", "b", "c"):

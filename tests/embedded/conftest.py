@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.embedded.serving import Running, serve
-from mooring.embedded.settings import Settings
+from mooring.embedded.server import Server, ServerSettings, serve
 from tests.embedded.kubectl import BINARIES, Kubectl
 from tests.embedded.serving import TOKEN, Client, node, pod, served
 
@@ -24,7 +23,7 @@ async def client() -> AsyncIterator[Client]:
 @pytest.fixture
 async def secure() -> AsyncIterator[Client]:
     """A server with TLS: kubectl sends tokens in no other way."""
-    async with served(Settings(tls=True)) as client:
+    async with served(ServerSettings(tls=True)) as client:
         yield client
 
 
@@ -34,12 +33,12 @@ def kubectl(request: pytest.FixtureRequest, secure: Client, tmp_path: Path) -> K
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
+def running() -> Iterator[Server]:
     """A server in a thread of its own, for tests that ask thousands of things."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    quiet = Settings(tls=False, token=TOKEN, bookmark_seconds=0.01)
+    quiet = ServerSettings(tls=False, token=TOKEN, bookmark_seconds=0.01)
     started = asyncio.run_coroutine_threadsafe(serve(quiet), loop).result()
     definition = {
         "metadata": {"name": "widgets.example.com"},

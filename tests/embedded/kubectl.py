@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.embedded.serving import Running
+from mooring.embedded.server import Server
 
 #: kubectl of the path, and those that the variable names, parted as in a path.
 BINARIES = [
@@ -86,7 +86,7 @@ class Kubectl:
     folder: Path
 
     @classmethod
-    def of(cls, binary: str, running: Running, folder: Path) -> Kubectl:
+    def of(cls, binary: str, running: Server, folder: Path) -> Kubectl:
         (folder / "kubeconfig").write_text(json.dumps(running.kubeconfig))
         return cls(binary, folder)
 

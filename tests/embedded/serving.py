@@ -11,8 +11,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from mooring.embedded.serving import Running, serve
-from mooring.embedded.settings import Settings
+from mooring.embedded.server import Server, ServerSettings, serve
 
 Json = dict[str, Any]
 
@@ -24,7 +23,7 @@ TOKEN = "secret"
 class Client:
     """Plain HTTP to a server: what was sent and what came back, nothing hidden."""
 
-    running: Running
+    running: Server
     session: aiohttp.ClientSession
 
     async def ask(
@@ -86,9 +85,9 @@ class Client:
 
 
 @asynccontextmanager
-async def served(settings: Settings | None = None) -> AsyncIterator[Client]:
+async def served(settings: ServerSettings | None = None) -> AsyncIterator[Client]:
     """A server on a free port and a client that may do everything."""
-    running = await serve(settings or Settings(tls=False))
+    running = await serve(settings or ServerSettings(tls=False))
     headers = {"Authorization": f"Bearer {running.settings.token}"}
     connector = aiohttp.TCPConnector(ssl=_trust(running))
     try:
@@ -98,7 +97,7 @@ async def served(settings: Settings | None = None) -> AsyncIterator[Client]:
         await running.stop()
 
 
-def _trust(running: Running) -> ssl.SSLContext | bool:
+def _trust(running: Server) -> ssl.SSLContext | bool:
     if running.certificate is None:
         return True
     return ssl.create_default_context(cadata=running.certificate.pem.decode())

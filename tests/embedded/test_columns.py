@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.columns.column import duration
-from mooring.embedded.columns.pods import PODS
-from mooring.embedded.columns.workloads import JOBS
-from mooring.embedded.rules.custom import Custom
+from mooring.embedded.api.column import duration
+from mooring.embedded.api.kind import ServedKinds
+from mooring.embedded.kinds.catalogue import catalogue
+from mooring.embedded.kinds.custom_resources import read_columns
 from tests.embedded.serving import pod
 
+KINDS = ServedKinds(catalogue())
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -54,7 +55,7 @@ RESOURCE = {
 def test_what_definitions_show_of_their_resources(path: str, kind: str, shown: Any) -> None:
     given = {"name": "Shown", "type": kind, "jsonPath": path}
 
-    columns = Custom({"additionalPrinterColumns": [given]}).columns()
+    columns = read_columns({"additionalPrinterColumns": [given]})
 
     assert columns[1].cell(RESOURCE, NOW) == shown
 
@@ -85,7 +86,7 @@ def test_spans_of_time_are_short(seconds: int, text: str) -> None:
 def cells(status: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     item = {**pod("a"), "status": status}
     item["metadata"].update(metadata)
-    return {each.name: each.cell(item, NOW) for each in PODS}
+    return {each.name: each.cell(item, NOW) for each in KINDS["pods"].columns}
 
 
 @pytest.mark.parametrize(
@@ -152,6 +153,6 @@ def test_how_a_job_is_doing() -> None:
         "status": {"succeeded": 1, "startTime": "2025-12-31T23:59:00Z"},
     }
 
-    told = {each.name: each.cell(item, NOW) for each in JOBS}
+    told = {each.name: each.cell(item, NOW) for each in KINDS["jobs.batch"].columns}
 
     assert (told["Status"], told["Completions"], told["Duration"]) == ("Running", "1/3", "60s")

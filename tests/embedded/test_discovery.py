@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.catalogue import catalogue
-from mooring.embedded.rules.custom import BUILT_IN_GROUPS
-from mooring.embedded.schema import package_structs
-from mooring.embedded.wire import checked
+from mooring.embedded.api.decoding import decode_known
+from mooring.embedded.api.schema import package_structs
+from mooring.embedded.kinds.catalogue import catalogue
+from mooring.embedded.kinds.custom_resources import BUILT_IN_GROUPS
 from tests.embedded.serving import PODS, Client, pod
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -149,7 +149,7 @@ def test_every_type_of_the_tables_can_be_read() -> None:
     }
     for package in packages:
         for name in package_structs(package):
-            assert checked(name, {}, name) == {}
+            assert decode_known(name, {}, name) == {}
 
 
 def test_no_definition_can_add_to_a_group_that_is_there() -> None:
@@ -241,7 +241,7 @@ async def test_a_definition_takes_its_resources_with_it(client: Client) -> None:
     await client.delete(f"{CRDS}/widgets.example.com")
     await client.refused(404, "GET", WIDGETS)
     with pytest.raises(KeyError):
-        client.running.cluster.find("widgets.example.com", "w", "default")
+        client.running.api.kinds["widgets.example.com"]
     await client.create(CRDS, definition())
 
     assert (await client.get(WIDGETS))["items"] == []

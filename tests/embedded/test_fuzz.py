@@ -11,7 +11,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mooring.embedded.serving import Running
+from mooring.embedded.server import Server
 from tests.embedded.serving import TOKEN, node, pod, service
 
 # One server for all examples: what they leave behind is part of what the next ones meet.
@@ -321,7 +321,7 @@ BODIES = (
 )
 @LENIENT
 def test_every_answer_is_meant(
-    running: Running,
+    running: Server,
     method: str,
     path: str,
     query: dict[str, str],
@@ -349,7 +349,7 @@ def test_every_answer_is_meant(
 
 @given(st.binary(min_size=1, max_size=60) | st.sampled_from([b"GET / HTTP/9\r\n\r\n", b"\x16\x03"]))
 @LENIENT
-def test_what_is_not_http_is_told_so(running: Running, noise: bytes) -> None:
+def test_what_is_not_http_is_told_so(running: Server, noise: bytes) -> None:
     with socket.create_connection((running.settings.host, running.port), timeout=20) as wire:
         wire.sendall(noise + b"\r\n\r\n")
         wire.shutdown(socket.SHUT_WR)
@@ -363,7 +363,7 @@ def test_what_is_not_http_is_told_so(running: Running, noise: bytes) -> None:
         assert msgspec.json.decode(body.split(b"\r\n")[0].strip() or b"{}").get("kind") == "Status"
 
 
-def test_no_watch_outlives_its_client(running: Running) -> None:
+def test_no_watch_outlives_its_client(running: Server) -> None:
     """Runs after the others: what they left behind must be gone."""
 
     async def settle() -> int:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mooring.embedded.catalogue import catalogue
-from mooring.embedded.kinds import Kind
-from mooring.embedded.schema import Field, Type, struct
-from mooring.embedded.serving import Running
+from mooring.embedded.api.kind import ServedKind
+from mooring.embedded.api.schema import SchemaField, SchemaType, struct
+from mooring.embedded.kinds.catalogue import catalogue
+from mooring.embedded.server import Server
 from tests.embedded.serving import TOKEN, Json
 
 KINDS = [kind for kind in catalogue() if "list" in kind.verbs]
@@ -68,11 +68,11 @@ def shaped(draw: st.DrawFn, schema: str, deep: int = 0) -> Json:
     fields = list(struct(schema).fields.values())
     required = [each for each in fields if each.required and draw(st.integers(0, 9))]
     others = st.lists(st.sampled_from(fields), max_size=_MOST_FIELDS) if fields else st.just([])
-    chosen: list[Field] = [*required, *draw(others)]
+    chosen: list[SchemaField] = [*required, *draw(others)]
     return {each.name: draw(_value(each.type, deep + 1)) for each in chosen}
 
 
-def _value(kind: Type, deep: int) -> st.SearchStrategy[Any]:
+def _value(kind: SchemaType, deep: int) -> st.SearchStrategy[Any]:
     if kind.of is None:
         return SCALARS[kind.name] if kind.name in SCALARS else shaped(kind.name, deep)
     inner = _value(kind.of, deep)
@@ -89,7 +89,7 @@ def _value(kind: Type, deep: int) -> st.SearchStrategy[Any]:
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-def test_odd_objects(running: Running, kind: Kind, data: st.DataObject) -> None:
+def test_odd_objects(running: Server, kind: ServedKind, data: st.DataObject) -> None:
     item, change = (data.draw(shaped(kind.schema)) for _ in range(2))
     item["metadata"] = {"name": "x", "labels": {"a": "b"}}
     change["metadata"] = {**change.get("metadata", {}), "name": "x"}
@@ -129,5 +129,5 @@ def test_odd_objects(running: Running, kind: Kind, data: st.DataObject) -> None:
     connection.close()
 
 
-def _typed(kind: Kind, item: Json) -> Json:
+def _typed(kind: ServedKind, item: Json) -> Json:
     return {**item, "apiVersion": kind.api_version, "kind": kind.kind}

@@ -8,70 +8,75 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.embedded.cluster import Chosen
-from mooring.embedded.errors import Refused
-from mooring.embedded.options import Delete
-from mooring.embedded.quantities import canonical
+from mooring.embedded.api.decoding import canonical
+from mooring.embedded.api.options import DeleteOptions, WriteOptions
+from mooring.embedded.kinds.disruption import evict
+from mooring.embedded.kinds.subresources import bind
+from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.store.queries import TableWatch, list_entries
+from mooring.embedded.store.selection import Selection, read_fields
 from mooring.objects.quantity import Quantity
-from tests.embedded.serving import Client, node, pod
+from tests.embedded.serving import Client, binding, node, pod
 
 
 async def test_objects_come_and_go(client: Client) -> None:
-    cluster = client.running.cluster
-    cluster.create("nodes", node("n"))
-    made = cluster.create("pods", pod("a"), "default")
-    assert cluster.get("pods", "a", "default") == made
-    assert cluster.find("pods", "b", "default") is None
+    api = client.running.api
+    pods, nodes = api.kinds["pods"], api.kinds["nodes"]
+    api.create(nodes, "", node("n"))
+    made = api.create(pods, "default", pod("a")).object
+    assert api.get(pods, "default", "a").object == made
+    assert api.find(pods, "default", "b") is None
 
-    cluster.bind("a", "n")
-    cluster.change_status("pods", "a", lambda status: status.update(phase="Running"), "default")
-    cluster.change("nodes", "n", lambda item: item["spec"].update(unschedulable=True))
+    bind(api, "default", "a", binding("a", "n"), WriteOptions())
+    running = {**api.get(pods, "default", "a").object, "status": {"phase": "Running"}}
+    api.update_status(pods, "default", "a", running)
 
-    changed = cluster.get("pods", "a", "default")
+    changed = api.get(pods, "default", "a").object
     assert (changed["spec"]["nodeName"], changed["status"]["phase"]) == ("n", "Running")
-    assert cluster.get("nodes", "n")["spec"] == {"unschedulable": True}
-    with pytest.raises(Refused) as refused:
-        cluster.update("pods", made)
+    with pytest.raises(RequestRefused) as refused:
+        api.update(pods, "default", "a", made)
     assert refused.value.reason == "Conflict"
-    assert cluster.delete("pods", "a", "default") is False
-    assert cluster.delete("pods", "a", "default", Delete(grace_seconds=0)) is True
+    assert api.delete(pods, "default", "a").gone is False
+    assert api.delete(pods, "default", "a", DeleteOptions(grace_seconds=0)).gone is True
 
 
 async def test_everyone_who_listens_is_told(client: Client) -> None:
     told: list[tuple[str, str]] = []
-    store = client.running.api.store
-    store.listen("pods", lambda change: told.append(("first", change.after.name)))
-    store.listen("pods", lambda change: told.append(("second", change.after.name)))
+    api = client.running.api
+    api.store.listen("pods", lambda change: told.append(("first", change.after.name)))
+    api.store.listen("pods", lambda change: told.append(("second", change.after.name)))
 
-    client.running.cluster.create("pods", pod("a"), "default")
-    client.running.cluster.create("nodes", node("n"))
+    api.create(api.kinds["pods"], "default", pod("a"))
+    api.create(api.kinds["nodes"], "", node("n"))
 
     assert told == [("first", "a"), ("second", "a")]
 
 
 async def test_what_is_handed_out_is_the_callers_own(client: Client) -> None:
-    cluster = client.running.cluster
-    cluster.create("pods", pod("a"), "default")
+    api = client.running.api
+    pods = api.kinds["pods"]
+    api.create(pods, "default", pod("a"))
 
-    cluster.get("pods", "a", "default")["spec"]["nodeName"] = "somewhere"
+    api.get(pods, "default", "a").object["spec"]["nodeName"] = "somewhere"
 
-    assert "nodeName" not in cluster.get("pods", "a", "default")["spec"]
+    assert "nodeName" not in api.get(pods, "default", "a").object["spec"]
 
 
 async def test_a_list_and_the_watch_after_it(client: Client) -> None:
-    cluster = client.running.cluster
-    waiting = Chosen("pods", fields="spec.nodeName=")
-    cluster.create("pods", pod("a"), "default")
-    entries, version = cluster.select(waiting)
-    assert [each.name for each in entries] == ["a"]
+    api = client.running.api
+    pods = api.kinds["pods"]
+    waiting = Selection(fields=read_fields("spec.nodeName=", pods.position))
+    api.create(pods, "default", pod("a"))
+    listed = list_entries(api.store, pods.table, waiting)
+    assert [each.name for each in listed.entries] == ["a"]
 
-    watch = cluster.watch(waiting, version)
-    cluster.create("pods", pod("b"), "default")
-    cluster.bind("a", "n")
+    watch = TableWatch(api.store, pods.table, waiting, listed.version).events()
+    api.create(pods, "default", pod("b"))
+    bind(api, "default", "a", binding("a", "n"), WriteOptions())
     told = [(each.type, each.entry.name) for each in await anext(watch)]
     later = asyncio.ensure_future(anext(watch))
     await asyncio.sleep(0)
-    cluster.evict("b")
+    evict(api, "default", "b", {"metadata": {"name": "b"}}, WriteOptions())
 
     assert told == [("ADDED", "b"), ("DELETED", "a")]
     assert [(each.type, each.entry.name) for each in await later] == [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.embedded.settings import Settings
+from mooring.embedded.server import ServerSettings
 from tests.embedded.serving import NODES, PODS, Client, node, pod, served
 
 BINARY = shutil.which("kube-scheduler")
@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 60
     ],
 )
 async def test_kube_scheduler(content: dict[str, str], tmp_path: Path) -> None:
-    async with served(Settings(tls=True)) as client:
+    async with served(ServerSettings(tls=True)) as client:
         (tmp_path / "kubeconfig").write_text(json.dumps(client.running.kubeconfig))
         configuration = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",

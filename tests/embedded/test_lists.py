@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from mooring.embedded.settings import Settings
+from mooring.embedded.server import ServerSettings
 from tests.embedded.serving import NODES, PODS, Client, node, pod, served
 
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
@@ -48,7 +48,7 @@ async def test_pages_are_of_one_moment(client: Client) -> None:
 
 
 async def test_a_page_of_a_forgotten_moment_is_gone() -> None:
-    async with served(Settings(tls=False, history_limit=4)) as client:
+    async with served(ServerSettings(tls=False, history_limit=4)) as client:
         for name in "abc":
             await client.create(PODS, pod(name))
         first = await client.get(f"{PODS}?limit=1")

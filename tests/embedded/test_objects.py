@@ -167,33 +167,6 @@ async def test_what_a_deletion_is_answered_with(
             False,
         ),
         (
-            "/apis/networking.k8s.io/v1/namespaces/default/ingresses",
-            {},
-            "status",
-            {"loadBalancer": {}},
-        ),
-        (
-            "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
-            {"spec": {"podSelector": {}, "egress": [{}]}},
-            "spec.policyTypes",
-            ["Ingress", "Egress"],
-        ),
-        (
-            "/apis/batch/v1/namespaces/default/cronjobs",
-            {
-                "spec": {
-                    "schedule": "@daily",
-                    "jobTemplate": {
-                        "spec": {
-                            "template": {"spec": {**pod("")["spec"], "restartPolicy": "Never"}}
-                        }
-                    },
-                }
-            },
-            "spec.jobTemplate.spec.template.metadata",
-            {},
-        ),
-        (
             "/api/v1/namespaces/default/events",
             {"involvedObject": {"kind": "Pod"}},
             "lastTimestamp",

@@ -9,14 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.embedded.errors import Refused
-from mooring.embedded.patching.apply import Applied, apply, first
-from mooring.embedded.patching.field_sets import from_tree, paths_of, to_tree
-from mooring.embedded.patching.json_patch import json_patch
-from mooring.embedded.patching.managers import Manager, managers_of, note_update
-from mooring.embedded.patching.merge_patch import merge_patch
-from mooring.embedded.patching.shape import shape_of
-from mooring.embedded.patching.strategic import strategic_merge
+from mooring.embedded.api.json_patch import json_patch, merge_patch
+from mooring.embedded.api.managed_fields import (
+    FieldManager,
+    from_tree,
+    managers_of,
+    note_update,
+    paths_of,
+    to_tree,
+)
+from mooring.embedded.api.schema import shape_of
+from mooring.embedded.api.server_side_apply import (
+    AppliedConfiguration,
+    apply_configuration,
+    create_configuration,
+)
+from mooring.embedded.api.strategic_merge import strategic_merge
+from mooring.embedded.refusals import RequestRefused
 from tests.embedded.serving import PODS, Client, pod
 
 Json = dict[str, Any]
@@ -60,7 +69,7 @@ def test_json_patches(operations: list[Json], result: Json) -> None:
     ],
 )
 def test_json_patches_that_do_not_apply(operations: Any, code: int) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         json_patch({"a": 1}, operations)
 
     assert refused.value.code == code
@@ -237,7 +246,7 @@ def test_the_order_of_merged_lists(named: str, ordered: str, kept: str) -> None:
     ],
 )
 def test_strategic_patches_that_make_no_sense(patch: Json) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         strategic_merge(STORED, patch, "core.v1.Pod")
 
     assert refused.value.code == 400
@@ -247,27 +256,27 @@ def config(**spec: Any) -> Json:
     return {"metadata": {"name": "d"}, "spec": spec}
 
 
-def by(name: str, wanted: Json, *, force: bool = False) -> Applied:
-    manager = Manager(name, "Apply", "", "apps/v1", "2026-01-01T00:00:00Z", frozenset())
-    return Applied(wanted, shape_of("apps.v1.Deployment"), manager, force)
+def by(name: str, wanted: Json, *, force: bool = False) -> AppliedConfiguration:
+    manager = FieldManager(name, "Apply", "", "apps/v1", "2026-01-01T00:00:00Z", frozenset())
+    return AppliedConfiguration(wanted, shape_of("apps.v1.Deployment"), manager, force)
 
 
 def test_what_is_applied_no_more_is_removed_unless_another_wants_it() -> None:
-    live = first(by("one", config(replicas=2, paused=True, minReadySeconds=3)))
-    live = apply(live, by("two", config(paused=True)))
+    live = create_configuration(by("one", config(replicas=2, paused=True, minReadySeconds=3)))
+    live = apply_configuration(live, by("two", config(paused=True)))
 
-    result = apply(live, by("one", config(replicas=2)))
+    result = apply_configuration(live, by("one", config(replicas=2)))
 
     assert result["spec"] == {"replicas": 2, "paused": True}
     assert [each.name for each in managers_of(result)] == ["two", "one"]
 
 
 def test_another_value_of_an_owned_field_is_a_conflict_until_forced() -> None:
-    live = first(by("one", config(replicas=2)))
+    live = create_configuration(by("one", config(replicas=2)))
 
-    with pytest.raises(Refused) as refused:
-        apply(live, by("two", config(replicas=3)))
-    forced = apply(live, by("two", config(replicas=3), force=True))
+    with pytest.raises(RequestRefused) as refused:
+        apply_configuration(live, by("two", config(replicas=3)))
+    forced = apply_configuration(live, by("two", config(replicas=3), force=True))
 
     assert refused.value.code == 409
     assert refused.value.details["causes"] == [
@@ -285,10 +294,10 @@ def test_items_of_lists_have_owners_of_their_own() -> None:
     def containers(*listed: Json) -> Json:
         return config(template={"spec": {"containers": list(listed)}})
 
-    live = first(by("one", containers({"name": "a", "image": "i:1"})))
-    live = apply(live, by("two", containers({"name": "b", "image": "i:2"})))
+    live = create_configuration(by("one", containers({"name": "a", "image": "i:1"})))
+    live = apply_configuration(live, by("two", containers({"name": "b", "image": "i:2"})))
 
-    result = apply(live, by("one", containers()))
+    result = apply_configuration(live, by("one", containers()))
 
     assert result["spec"]["template"]["spec"]["containers"] == [{"name": "b", "image": "i:2"}]
 
@@ -297,13 +306,13 @@ def test_an_item_that_others_have_changed_stays_what_it_is() -> None:
     def containers(*listed: Json) -> Json:
         return config(template={"spec": {"containers": list(listed)}})
 
-    old = first(by("one", containers({"name": "a", "image": "i:1", "tty": True})))
+    old = create_configuration(by("one", containers({"name": "a", "image": "i:1", "tty": True})))
     live = deepcopy(old)
     live["spec"]["template"]["spec"]["containers"][0]["image"] = "i:2"
-    writer = Manager("two", "Update", "", "apps/v1", "", frozenset())
+    writer = FieldManager("two", "Update", "", "apps/v1", "", frozenset())
     note_update(live, old, shape_of("apps.v1.Deployment"), writer)
 
-    result = apply(live, by("one", containers()))
+    result = apply_configuration(live, by("one", containers()))
 
     assert result["spec"]["template"]["spec"]["containers"] == [{"name": "a", "image": "i:2"}]
 
@@ -311,21 +320,21 @@ def test_an_item_that_others_have_changed_stays_what_it_is() -> None:
 def test_what_was_there_before_anybody_applied_is_not_overwritten() -> None:
     live = config(replicas=2)
 
-    with pytest.raises(Refused) as refused:
-        apply(live, by("one", config(replicas=3)))
+    with pytest.raises(RequestRefused) as refused:
+        apply_configuration(live, by("one", config(replicas=3)))
 
     assert 'conflict with "before-first-apply"' in str(refused.value)
-    assert apply(live, by("one", config(replicas=2)))["spec"] == {"replicas": 2}
+    assert apply_configuration(live, by("one", config(replicas=2)))["spec"] == {"replicas": 2}
 
 
 @given(st.permutations(["replicas", "paused", "minReadySeconds"]), st.integers(1, 3))
 def test_applying_twice_changes_nothing_more(names: list[str], count: int) -> None:
     wanted = by("one", config(**dict.fromkeys(names[:count], 1)))
-    live = first(by("one", config(replicas=1)))
+    live = create_configuration(by("one", config(replicas=1)))
 
-    once = apply(live, wanted)
+    once = apply_configuration(live, wanted)
 
-    assert apply(once, wanted) == once
+    assert apply_configuration(once, wanted) == once
 
 
 def test_sets_of_fields_are_kept_as_trees() -> None:

@@ -13,22 +13,20 @@ import aiohttp
 import msgspec
 import pytest
 
-from mooring.embedded.controllers.running import run_controllers
-from mooring.embedded.hollow.running import HollowNodes
-from mooring.embedded.hollow.settings import HollowSettings
-from mooring.embedded.persistence import DataDirError, SqliteJournal
-from mooring.embedded.serving import serve
-from mooring.embedded.settings import Settings
+from mooring.embedded.controllers.runner import run_controllers
+from mooring.embedded.hollow.hollow_nodes import HollowNodes
+from mooring.embedded.hollow.pod_life import HollowSettings
+from mooring.embedded.server import ServerSettings, serve
+from mooring.embedded.store.journal import DataDirError, SqliteJournal
 from tests.embedded.serving import MAPS, NODES, PODS, Client, binding, node, pod, served
 
 SERVER = """
 import asyncio, sys
 from pathlib import Path
-from mooring.embedded.serving import serve
-from mooring.embedded.settings import Settings
+from mooring.embedded.server import ServerSettings, serve
 
 async def main(folder):
-    running = await serve(Settings(tls=False, token="t", data_dir=folder / "data"))
+    running = await serve(ServerSettings(tls=False, token="t", data_dir=folder / "data"))
     (folder / "url.part").write_text(running.url)
     (folder / "url.part").rename(folder / "url")
     await asyncio.Event().wait()
@@ -107,7 +105,7 @@ async def test_every_acknowledged_write_survives_a_kill(tmp_path: Path) -> None:
 
 
 async def test_a_restart_keeps_objects_and_goes_on_counting(tmp_path: Path) -> None:
-    kept = Settings(tls=False, data_dir=tmp_path)
+    kept = ServerSettings(tls=False, data_dir=tmp_path)
     async with served(kept) as client:
         made = await client.create(MAPS, {"metadata": {"name": "a"}, "data": {"x": "1"}})
         gone = await client.create(MAPS, {"metadata": {"name": "b"}})
@@ -144,7 +142,7 @@ async def test_custom_resources_survive(tmp_path: Path) -> None:
             "versions": [version],
         },
     }
-    kept = Settings(tls=False, data_dir=tmp_path)
+    kept = ServerSettings(tls=False, data_dir=tmp_path)
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     widgets = "/apis/example.com/v1/widgets"
     async with served(kept) as client:
@@ -156,7 +154,7 @@ async def test_custom_resources_survive(tmp_path: Path) -> None:
 
 
 async def test_two_servers_do_not_share_a_folder(tmp_path: Path) -> None:
-    kept = Settings(tls=False, data_dir=tmp_path)
+    kept = ServerSettings(tls=False, data_dir=tmp_path)
     async with served(kept):
         with pytest.raises(DataDirError, match=r"objects\.sqlite: database is locked"):
             await serve(kept)
@@ -166,7 +164,7 @@ async def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(DataDirError, match="file"):
-        await serve(Settings(tls=False, data_dir=tmp_path / "file"))
+        await serve(ServerSettings(tls=False, data_dir=tmp_path / "file"))
 
 
 @pytest.fixture
@@ -194,7 +192,7 @@ _LARGE = {"x": "y" * 100_000}
 async def test_a_full_disk_refuses_writes_until_there_is_room(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kept = Settings(tls=False, data_dir=tmp_path)
+    kept = ServerSettings(tls=False, data_dir=tmp_path)
     async with served(kept) as client:
         await client.create(MAPS, {"metadata": {"name": "before"}})
         journal = _fill(client)
@@ -228,7 +226,7 @@ async def test_a_full_disk_refuses_writes_until_there_is_room(
 
 @pytest.mark.usefixtures("quick_retries")
 async def test_nodes_and_controllers_outlive_a_full_disk(tmp_path: Path) -> None:
-    async with served(Settings(tls=False, data_dir=tmp_path)) as client:
+    async with served(ServerSettings(tls=False, data_dir=tmp_path)) as client:
         api = client.running.api
         await client.create(NODES, node("n"))
         hollow = HollowNodes(api, HollowSettings(start_seconds=0, run_seconds=0))
@@ -254,7 +252,7 @@ async def test_nodes_and_controllers_outlive_a_full_disk(tmp_path: Path) -> None
 
 
 async def test_a_server_stops_while_its_disk_is_full(tmp_path: Path) -> None:
-    async with served(Settings(tls=False, data_dir=tmp_path)) as client:
+    async with served(ServerSettings(tls=False, data_dir=tmp_path)) as client:
         _fill(client)
         await client.refused(507, "POST", MAPS, {"metadata": {"name": "a"}, "data": _LARGE})
 
@@ -269,12 +267,12 @@ async def test_the_owner_alone_may_read_the_folder(
 ) -> None:
     folder = tmp_path / "data"
     if wide:
-        async with served(Settings(tls=False, data_dir=folder)):
+        async with served(ServerSettings(tls=False, data_dir=folder)):
             pass
         for path in [*folder.iterdir(), folder]:
             path.chmod(0o755)
 
-    async with served(Settings(tls=False, data_dir=folder)) as client:
+    async with served(ServerSettings(tls=False, data_dir=folder)) as client:
         await client.create(MAPS, {"metadata": {"name": "a"}})
         modes = _modes(folder)
 
@@ -293,12 +291,12 @@ async def test_a_folder_of_others_is_not_closed_to_them(tmp_path: Path) -> None:
     folder.chmod(0o755)
 
     with pytest.raises(DataDirError, match=r"shared: other users may read .* \(theirs\)"):
-        await serve(Settings(tls=False, data_dir=folder))
+        await serve(ServerSettings(tls=False, data_dir=folder))
     assert folder.stat().st_mode & 0o777 == 0o755
 
 
-async def _fill_folder(folder: Path) -> Settings:
-    kept = Settings(tls=False, data_dir=folder)
+async def _fill_folder(folder: Path) -> ServerSettings:
+    kept = ServerSettings(tls=False, data_dir=folder)
     async with served(kept) as client:
         for number in range(3):
             body = {"metadata": {"name": f"m{number}"}, "data": {"x": f"value-{number}" * 20}}
@@ -342,7 +340,7 @@ INSERT INTO latest VALUES (7);
 """
 
 
-def _make_old(folder: Path, body: bytes) -> Settings:
+def _make_old(folder: Path, body: bytes) -> ServerSettings:
     """A folder as the first format had it: without checksums."""
     connection = sqlite3.connect(folder / "objects.sqlite")
     connection.executescript(_FIRST_FORMAT)
@@ -350,7 +348,7 @@ def _make_old(folder: Path, body: bytes) -> Settings:
     connection.execute("INSERT INTO objects VALUES (?, ?, ?, ?)", values)
     connection.commit()
     connection.close()
-    return Settings(tls=False, data_dir=folder)
+    return ServerSettings(tls=False, data_dir=folder)
 
 
 async def test_a_folder_of_the_first_format_is_read(tmp_path: Path) -> None:
@@ -372,7 +370,7 @@ async def test_a_folder_of_a_newer_format_is_refused(tmp_path: Path) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     with pytest.raises(DataDirError, match=r"objects\.sqlite: a newer Mooring made this"):
-        await serve(Settings(tls=False, data_dir=tmp_path))
+        await serve(ServerSettings(tls=False, data_dir=tmp_path))
 
 
 class _Nowhere:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.embedded.errors import Refused
-from mooring.embedded.protobuf import read_protobuf
+from mooring.embedded.api.protobuf import read_protobuf
+from mooring.embedded.refusals import RequestRefused
 from tests.embedded.serving import PODS, Client
 
 MEDIA = "application/vnd.kubernetes.protobuf"
@@ -122,7 +122,7 @@ def test_types_that_are_simpler_in_json(schema: str, raw: bytes, field: str, val
     ],
 )
 def test_what_breaks_the_format_is_refused(raw: bytes, told: str) -> None:
-    with pytest.raises(Refused, match=told):
+    with pytest.raises(RequestRefused, match=told):
         read_protobuf("core.v1.Pod", enveloped("Pod", raw))
 
 
@@ -131,7 +131,7 @@ def test_noise_is_refused_or_read(noise: bytes, wrapped: bool) -> None:
     body = enveloped("Pod", noise) if wrapped else b"k8s\x00" + noise
     try:
         item = read_protobuf("core.v1.Pod", body)
-    except Refused as refusal:
+    except RequestRefused as refusal:
         if refusal.code != 400:
             raise
     else:

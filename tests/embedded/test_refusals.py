@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.errors import Refused
+from mooring.embedded.refusals import RequestRefused
 from tests.embedded.serving import MAPS, NODES, PODS, SECRETS, SERVICES, Client, node, pod, service
 
 MAIN = {"name": "main", "image": "registry.example/app:1"}
@@ -221,11 +221,6 @@ def deployment(**changes: Any) -> dict[str, Any]:
             'data[a b]: Invalid value: "a b": a valid config key must consist of',
         ),
         (
-            "/apis/batch/v1/namespaces/default/cronjobs",
-            {"metadata": {"name": "x"}, "spec": {"concurrencyPolicy": "Odd"}},
-            "[spec.schedule: Required value, spec.concurrencyPolicy: Unsupported value",
-        ),
-        (
             f"{APPS}/deployments",
             deployment(strategy={"type": "Odd"}),
             'spec.strategy: Unsupported value: {"type":"Odd"}: supported values: "Recreate", "Roll',
@@ -384,8 +379,8 @@ async def test_a_body_can_be_too_large(client: Client) -> None:
 
 async def test_a_config_map_can_be_too_large(client: Client) -> None:
     body = {"metadata": {"name": "x"}, "data": {"a": "x" * 1024 * 1024, "b": "y"}}
-    with pytest.raises(Refused, match="Too long: may not be more than 1048576 bytes"):
-        client.running.cluster.create("configmaps", body, "default")
+    with pytest.raises(RequestRefused, match="Too long: may not be more than 1048576 bytes"):
+        client.running.api.create(client.running.api.kinds["configmaps"], "default", body)
 
 
 async def test_unknown_fields_are_dropped_with_a_warning(client: Client) -> None:
@@ -441,3 +436,21 @@ async def test_names_are_made_up_on_request(client: Client) -> None:
 
     assert len(names) == 20
     assert all(name.startswith("web-") and len(name) == 9 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (
+            "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
+            "horizontalpodautoscalers.autoscaling are not served here: nothing here measures load",
+        ),
+        ("/api/v1/namespaces/default/limitranges/x", "limitranges are not served here"),
+        ("/api/v1/resourcequotas", "resourcequotas are not served here"),
+        ("/api/v1/namespaces/default/oddities", "could not find the requested resource"),
+    ],
+)
+async def test_a_kind_that_is_not_served_says_so(path: str, message: str, client: Client) -> None:
+    status = await client.refused(404, "GET", path)
+
+    assert message in status["message"]

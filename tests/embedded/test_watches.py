@@ -9,18 +9,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.embedded.api import Api
-from mooring.embedded.catalogue import catalogue
-from mooring.embedded.deleting import delete
-from mooring.embedded.errors import Refused
-from mooring.embedded.kinds import Kinds
-from mooring.embedded.listing import list_entries
-from mooring.embedded.options import Delete
-from mooring.embedded.selection import Selection, read_labels
-from mooring.embedded.serving import furnish
-from mooring.embedded.settings import Settings
-from mooring.embedded.store import Store
-from mooring.embedded.watching import Watch
+from mooring.embedded.api.kind import ServedKinds
+from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.api.options import DeleteOptions
+from mooring.embedded.kinds.catalogue import catalogue
+from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.server import ServerSettings, furnish
+from mooring.embedded.store.object_store import ObjectStore
+from mooring.embedded.store.queries import TableWatch, list_entries
+from mooring.embedded.store.selection import Selection, read_labels
 from tests.embedded.serving import PODS, Client, pod, served
 
 
@@ -56,7 +53,7 @@ async def test_a_watch_without_a_version_starts_with_what_is_there(client: Clien
 
 
 async def test_quiet_watches_tell_how_far_they_are() -> None:
-    async with served(Settings(tls=False, bookmark_seconds=0.02)) as client:
+    async with served(ServerSettings(tls=False, bookmark_seconds=0.02)) as client:
         nodes = client.running.api.kinds["nodes"]
         start = (await client.get(PODS))["metadata"]["resourceVersion"]
         path = f"{PODS}?watch=1&resourceVersion={start}&allowWatchBookmarks=true"
@@ -89,7 +86,7 @@ async def test_an_object_that_is_selected_no_more_is_gone(client: Client) -> Non
 
 
 async def test_who_is_too_far_behind_must_list_again() -> None:
-    async with served(Settings(tls=False, history_limit=4)) as client:
+    async with served(ServerSettings(tls=False, history_limit=4)) as client:
         made = await client.create(PODS, pod("a"))
         version = made["metadata"]["resourceVersion"]
         for value in range(10):
@@ -103,7 +100,7 @@ async def test_who_is_too_far_behind_must_list_again() -> None:
 
 
 async def test_a_watch_that_falls_behind_is_told_so() -> None:
-    async with served(Settings(tls=False, history_limit=4)) as client:
+    async with served(ServerSettings(tls=False, history_limit=4)) as client:
         api, pods = client.running.api, client.running.api.kinds["pods"]
         version = (await client.get(PODS))["metadata"]["resourceVersion"]
         async with client.watch(f"{PODS}?watch=1&resourceVersion={version}") as events:
@@ -156,7 +153,7 @@ STEPS = st.lists(
 )
 
 
-def _do(api: Api, step: tuple[str, str, str]) -> None:
+def _do(api: ObjectApi, step: tuple[str, str, str]) -> None:
     verb, name, value = step
     maps = api.kinds["configmaps"]
     item: dict[str, Any] = {"metadata": {"name": name, "labels": {"app": value}}}
@@ -164,7 +161,7 @@ def _do(api: Api, step: tuple[str, str, str]) -> None:
         if verb == "create":
             api.create(maps, "default", item)
         elif verb == "delete":
-            delete(api, maps, "default", name, Delete())
+            api.delete(maps, "default", name, DeleteOptions())
         else:
             stored = api.get(maps, "default", name).object
             if verb == "label":
@@ -172,7 +169,7 @@ def _do(api: Api, step: tuple[str, str, str]) -> None:
             else:
                 stored["data"] = {"v": value}
             api.update(maps, "default", name, stored)
-    except Refused as refusal:
+    except RequestRefused as refusal:
         if refusal.code not in (404, 409):
             raise
 
@@ -185,14 +182,14 @@ def test_a_list_and_its_watch_add_up_to_a_later_list(
     cut: st.DataObject,
 ) -> None:
     """The law that every client lives by, whatever it selects and however often it looks."""
-    api = Api(Store(), Kinds(catalogue()))
+    api = ObjectApi(ObjectStore(), ServedKinds(catalogue()))
     furnish(api)
     maps, chosen = api.kinds["configmaps"], Selection("default", *read_labels(selector))
     for step in before:
         _do(api, step)
-    listed = list_entries(api.store, maps, chosen)
+    listed = list_entries(api.store, maps.table, chosen)
     state = {entry.key: entry.body for entry in listed.entries}
-    watch = Watch(api.store, maps, chosen, listed.version)
+    watch = TableWatch(api.store, maps.table, chosen, listed.version)
     for step in after:
         _do(api, step)
         for event in watch.ready() if cut.draw(st.booleans()) else ():
@@ -200,7 +197,7 @@ def test_a_list_and_its_watch_add_up_to_a_later_list(
     for event in watch.ready():
         _follow(state, event)
 
-    later = list_entries(api.store, maps, chosen)
+    later = list_entries(api.store, maps.table, chosen)
     assert state == {entry.key: entry.body for entry in later.entries}
     again = api.store.table(maps.table).at(listed.version)
     assert {key: each.body for key, each in again.items() if chosen.matches(each)} == {

@@ -13,30 +13,27 @@ from random import uniform
 
 from mooring.client.errors import ApiError
 from mooring.client.requests import Params
-from mooring.embedded.api import Api
-from mooring.embedded.binding import bind
-from mooring.embedded.deleting import delete
-from mooring.embedded.errors import Refused, method_not_allowed
-from mooring.embedded.eviction import evict
-from mooring.embedded.http import asking
+from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.api.options import DeleteOptions, WriteOptions
+from mooring.embedded.http import parameters
 from mooring.embedded.http.answers import body_of, list_head
-from mooring.embedded.http.media import read_object
-from mooring.embedded.http.patches import patched, read_patch
-from mooring.embedded.http.paths import Address, locate
-from mooring.embedded.listing import list_entries, read_version
-from mooring.embedded.options import Delete, Write
-from mooring.embedded.tables import Entry, encode
-from mooring.embedded.watching import Watch
+from mooring.embedded.http.media import apply_patch, read_object, read_patch
+from mooring.embedded.http.parameters import Address, locate
+from mooring.embedded.kinds.disruption import evict
+from mooring.embedded.kinds.subresources import bind
+from mooring.embedded.refusals import RequestRefused, method_not_allowed
+from mooring.embedded.store.queries import TableWatch, list_entries, read_version
+from mooring.embedded.store.table import StoredObject, encode
 
 _JSON = "application/json"
 _DONE = encode({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})
-_WRITE = Write(manager="mooring")
+_WRITE = WriteOptions(manager="mooring")
 
 
 class DirectApi:
     """Requests that are answered by the store itself."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: ObjectApi) -> None:
         self._api = api
 
     async def get(self, path: str, params: Params | None = None) -> bytes:
@@ -71,13 +68,13 @@ class DirectApi:
             at = self._at(path)
             change = read_patch(content_type, body, at.kind.schema)
             stored = self._api.get(at.kind, at.namespace, at.name).object
-            return await self._written(at, patched(at.kind, stored, change))
+            return await self._written(at, apply_patch(at.kind, stored, change))
 
     async def delete(self, path: str, body: bytes | None = None) -> bytes:
         with _refusals():
             at = self._at(path)
-            options = Delete.read(read_object(_JSON, body) if body else {})
-            done = delete(self._api, at.kind, at.namespace, at.name, options)
+            options = DeleteOptions.read(read_object(_JSON, body) if body else {})
+            done = self._api.delete(at.kind, at.namespace, at.name, options)
             return await self._shown(at, done.entry)
 
     async def watch(self, path: str, params: Params) -> AsyncGenerator[bytes, None]:
@@ -85,9 +82,9 @@ class DirectApi:
         query, store = _query(params), self._api.store
         with _refusals():
             at = self._at(path)
-            selection = asking.selection(query, at.kind, at.namespace)
-            asked = asking.watching(query)
-            watch = Watch(store, at.kind, selection, read_version(asked.version))
+            selection = parameters.read_selection(query, at.kind, at.namespace)
+            asked = parameters.read_watch_request(query)
+            watch = TableWatch(store, at.kind.table, selection, read_version(asked.version))
             seconds = asked.timeout_seconds or uniform(1800, 3600)
             end = asyncio.get_running_loop().time() + seconds
             while True:
@@ -104,8 +101,10 @@ class DirectApi:
         return locate(self._api.kinds, path)
 
     async def _list(self, at: Address, query: dict[str, str]) -> bytes:
-        selection = asking.selection(query, at.kind, at.namespace)
-        listed = list_entries(self._api.store, at.kind, selection, asking.page(query))
+        selection = parameters.read_selection(query, at.kind, at.namespace)
+        listed = list_entries(
+            self._api.store, at.kind.table, selection, parameters.read_list_request(query)
+        )
         await self._api.store.until_settled(listed.version)
         items = b",".join(body_of(at.kind, each) for each in listed.entries)
         return list_head(f"{at.kind.kind}List", at.kind.api_version, listed) + items + b"]}"
@@ -114,7 +113,7 @@ class DirectApi:
         write = self._api.update_status if at.part == "status" else self._api.update
         return await self._shown(at, write(at.kind, at.namespace, at.name, raw, _WRITE))
 
-    async def _shown(self, at: Address, entry: Entry) -> bytes:
+    async def _shown(self, at: Address, entry: StoredObject) -> bytes:
         await self._api.store.until_settled(entry.version)
         return body_of(at.kind, entry)
 
@@ -124,7 +123,7 @@ def _refusals() -> Iterator[None]:
     """What the store refuses is told as an API server's refusal is."""
     try:
         yield
-    except Refused as refusal:
+    except RequestRefused as refusal:
         seconds = refusal.details.get("retryAfterSeconds")
         raise ApiError(refusal.code, refusal.reason, refusal.message, seconds) from refusal
 

@@ -13,14 +13,11 @@ from typing import Any
 from mooring.client.api import Api as HttpApi
 from mooring.client.credentials import connect
 from mooring.client.requests import Requests
-from mooring.embedded.controllers.running import run_controllers
-from mooring.embedded.hollow.making import make, make_nodes
-from mooring.embedded.hollow.running import HollowNodes
-from mooring.embedded.hollow.settings import HollowSettings
-from mooring.embedded.hollow.shapes import ShapeFile
-from mooring.embedded.serving import Running as Server
-from mooring.embedded.serving import serve
-from mooring.embedded.settings import Settings as ServerSettings
+from mooring.embedded.controllers.runner import run_controllers
+from mooring.embedded.hollow.hollow_nodes import HollowNodes
+from mooring.embedded.hollow.node_shapes import ShapeFile, make, make_nodes
+from mooring.embedded.hollow.pod_life import HollowSettings
+from mooring.embedded.server import Server, ServerSettings, serve
 from mooring.engine import Engine
 from mooring.web import Entry
 from mooring.web.page import PREFIX

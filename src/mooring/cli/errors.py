@@ -37,8 +37,8 @@ def _input_errors(error: Exception) -> list[str]:
     from mooring.client.connection import CredentialsError
     from mooring.client.errors import ClientError
     from mooring.config import ConfigError
-    from mooring.embedded.hollow.shapes import ShapeError
-    from mooring.embedded.persistence import DataDirError
+    from mooring.embedded.hollow.node_shapes import ShapeError
+    from mooring.embedded.store.journal import DataDirError
     from mooring.engine.registry import RegistryError
     from mooring.framework.status import PluginError
     from mooring.simulate.problems import InputError

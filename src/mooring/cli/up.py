@@ -183,8 +183,8 @@ def up(  # noqa: PLR0913 - one for each flag
     from mooring.app.up import Reach, UpSettings
     from mooring.config import FeatureGates
     from mooring.demo import CLUSTER, SCHEDULER
-    from mooring.embedded.hollow.settings import HollowSettings
-    from mooring.embedded.settings import Settings
+    from mooring.embedded.hollow.pod_life import HollowSettings
+    from mooring.embedded.server import ServerSettings
 
     from .demo import run_demo
     from .inputs import EngineOptions
@@ -200,7 +200,9 @@ def up(  # noqa: PLR0913 - one for each flag
     cluster = read_cluster_file(nodes)
     own_token: dict[str, Any] = {"token": token} if token else {}
     settings = UpSettings(
-        server=Settings(host=listen, port=port, data_dir=data_dir, coexist=coexist, **own_token),
+        server=ServerSettings(
+            host=listen, port=port, data_dir=data_dir, coexist=coexist, **own_token
+        ),
         nodes=cluster.nodes,
         manifests=cluster.manifests,
         hollow=HollowSettings(

@@ -13,7 +13,7 @@ import uvloop
 
 from mooring.app.observations import Observations
 from mooring.app.up import Ready, UpSettings, up
-from mooring.embedded.hollow.shapes import ShapeError, ShapeFile, plain_nodes, read_shape_file
+from mooring.embedded.hollow.node_shapes import ShapeError, ShapeFile, plain_nodes, read_shape_file
 from mooring.engine import Engine
 from mooring.objects.coexist import ANNOTATION
 from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE

@@ -1,5 +1,13 @@
-"""A small API server: Kubernetes objects kept in memory or in SQLite, served over HTTP.
+"""A small cluster in one process: an API server, controllers and nodes without containers.
 
 It is the try-out and the test double for Mooring, kubectl and other clients, never production.
-It knows objects, not decisions: no scheduling lives here. What kubelets do is in `hollow`.
+It knows objects, not decisions: no scheduling lives here. `server.serve` starts it. Imports point
+down only:
+
+    server                        settings, start and stop
+    http | controllers | hollow   HTTP | what a cluster does by itself | kubelets without containers
+    kinds                         rules, columns and verbs of each kind
+    api                           the verbs on objects of any kind, fields, patches
+    store                         versions, history, lists and watches, disk
+    refusals                      the Status objects with which requests are refused
 """

@@ -9,16 +9,15 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mooring.embedded.api import Api
-from mooring.embedded.catalogue import catalogue
+from mooring.embedded.api.decoding import now_text
+from mooring.embedded.api.kind import ServedKinds
+from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.api.options import DeleteOptions, Propagation
 from mooring.embedded.controllers import run_controllers
-from mooring.embedded.definitions import serve_custom_resources
-from mooring.embedded.deleting import delete
-from mooring.embedded.kinds import Kinds
-from mooring.embedded.options import Delete, Propagation
-from mooring.embedded.serving import furnish
-from mooring.embedded.store import Store
-from mooring.embedded.wire import now_text
+from mooring.embedded.kinds.catalogue import catalogue
+from mooring.embedded.kinds.custom_resources import serve_custom_resources
+from mooring.embedded.server import furnish
+from mooring.embedded.store.object_store import ObjectStore
 from tests.virtual_time import run_virtually
 
 Json = dict[str, Any]
@@ -32,10 +31,10 @@ class Play:
     """The server of a cluster whose controllers run, in virtual time."""
 
     def __init__(self, history_limit: int = 100_000) -> None:
-        store = Store(history_limit=history_limit)
+        store = ObjectStore(history_limit=history_limit)
         loop = asyncio.get_running_loop()
-        self.api = Api(
-            store, Kinds(catalogue()), lambda: BEGIN + timedelta(seconds=int(loop.time()))
+        self.api = ObjectApi(
+            store, ServedKinds(catalogue()), lambda: BEGIN + timedelta(seconds=int(loop.time()))
         )
         serve_custom_resources(self.api)
         furnish(self.api)
@@ -96,8 +95,8 @@ class Play:
         grace: int | None = None,
     ) -> None:
         kind = self.api.kinds[resource]
-        options = Delete(propagation=propagation, grace_seconds=grace)
-        delete(self.api, kind, "default" if kind.namespaced else "", name, options)
+        options = DeleteOptions(propagation=propagation, grace_seconds=grace)
+        self.api.delete(kind, "default" if kind.namespaced else "", name, options)
 
     # The kubelet's part.
 

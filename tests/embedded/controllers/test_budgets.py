@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.embedded.errors import Refused
-from mooring.embedded.eviction import evict
-from mooring.embedded.options import Write
+from mooring.embedded.api.options import WriteOptions
+from mooring.embedded.kinds.disruption import evict
+from mooring.embedded.refusals import RequestRefused
 from tests.embedded.controllers.playing import Json, Play, played, workload
 from tests.embedded.serving import pod
 
@@ -61,11 +61,11 @@ async def test_an_eviction_spends_the_budget_until_the_pod_is_replaced(cluster: 
     assert counts(cluster) == (2, 2, 1, 1)
     first, second = (each["metadata"]["name"] for each in cluster.pods())
 
-    evict(cluster.api, "default", first, {"metadata": {"name": first}}, Write())
+    evict(cluster.api, "default", first, {"metadata": {"name": first}}, WriteOptions())
     await cluster.settle()
     assert counts(cluster)[3] == 0
-    with pytest.raises(Refused):
-        evict(cluster.api, "default", second, {"metadata": {"name": second}}, Write())
+    with pytest.raises(RequestRefused):
+        evict(cluster.api, "default", second, {"metadata": {"name": second}}, WriteOptions())
 
     cluster.sweep()
     cluster.run()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.embedded.controllers import run_controllers
-from mooring.embedded.errors import Refused
+from mooring.embedded.refusals import RequestRefused
 from tests.embedded.controllers.playing import Json, Play, played, template, workload
 from tests.embedded.serving import node, pod
 from tests.virtual_time import run_virtually
@@ -127,7 +127,7 @@ class Story:
                 continue
             try:
                 getattr(self, name)(*arguments)
-            except Refused:
+            except RequestRefused:
                 continue
 
     async def come_to_rest(self) -> None:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.embedded.controllers.proportions import rescaled
-from mooring.embedded.controllers.rollouts import Plan, Version, roll
+from mooring.embedded.controllers.rollouts import RolloutPlan, SetVersion, rescale, roll
 from tests.embedded.controllers.playing import Json, Play, played, template, workload
 
 
@@ -217,24 +216,30 @@ async def test_scaling_during_a_rollout_is_shared_out(
 @pytest.mark.parametrize(
     ("plan", "new", "old", "sizes"),
     [
-        pytest.param(Plan(4, 1, 1), (0, 0), [(4, 4)], (1, 3), id="the first step goes both ways"),
-        pytest.param(Plan(4, 1, 1), (1, 0), [(3, 3)], (2, 3), id="room from a pod that went"),
-        pytest.param(Plan(4, 1, 0), (1, 0), [(4, 4)], (1, 4), id="nothing until the new is there"),
-        pytest.param(Plan(4, 1, 0), (1, 1), [(4, 4)], (1, 3), id="one for one"),
-        pytest.param(Plan(4, 0, 1), (0, 0), [(4, 4)], (0, 3), id="no room until one goes"),
-        pytest.param(Plan(4, 1, 0), (1, 0), [(4, 2)], (1, 4), id="idle pods are not spare"),
-        pytest.param(Plan(4, 1, 2), (1, 0), [(4, 2)], (1, 2), id="idle pods go first"),
-        pytest.param(Plan(2, 1, 1), (4, 4), [(0, 0)], (2, 0), id="scaled down"),
-        pytest.param(Plan(6, 2, 0), (4, 4), [(0, 0)], (6, 0), id="scaled up"),
-        pytest.param(Plan(0, 1, 0), (2, 1), [(3, 3)], (0, 0), id="scaled to nothing"),
+        pytest.param(
+            RolloutPlan(4, 1, 1), (0, 0), [(4, 4)], (1, 3), id="the first step goes both ways"
+        ),
+        pytest.param(
+            RolloutPlan(4, 1, 1), (1, 0), [(3, 3)], (2, 3), id="room from a pod that went"
+        ),
+        pytest.param(
+            RolloutPlan(4, 1, 0), (1, 0), [(4, 4)], (1, 4), id="nothing until the new is there"
+        ),
+        pytest.param(RolloutPlan(4, 1, 0), (1, 1), [(4, 4)], (1, 3), id="one for one"),
+        pytest.param(RolloutPlan(4, 0, 1), (0, 0), [(4, 4)], (0, 3), id="no room until one goes"),
+        pytest.param(RolloutPlan(4, 1, 0), (1, 0), [(4, 2)], (1, 4), id="idle pods are not spare"),
+        pytest.param(RolloutPlan(4, 1, 2), (1, 0), [(4, 2)], (1, 2), id="idle pods go first"),
+        pytest.param(RolloutPlan(2, 1, 1), (4, 4), [(0, 0)], (2, 0), id="scaled down"),
+        pytest.param(RolloutPlan(6, 2, 0), (4, 4), [(0, 0)], (6, 0), id="scaled up"),
+        pytest.param(RolloutPlan(0, 1, 0), (2, 1), [(3, 3)], (0, 0), id="scaled to nothing"),
     ],
 )
 def test_how_large_sets_may_be(
-    plan: Plan, new: tuple[int, int], old: list[tuple[int, int]], sizes: tuple[int, ...]
+    plan: RolloutPlan, new: tuple[int, int], old: list[tuple[int, int]], sizes: tuple[int, ...]
 ) -> None:
-    versions = [Version(f"old-{at}", *each) for at, each in enumerate(old)]
+    versions = [SetVersion(f"old-{at}", *each) for at, each in enumerate(old)]
 
-    told = roll(plan, Version("new", *new), versions)
+    told = roll(plan, SetVersion("new", *new), versions)
 
     assert tuple(told.values()) == sizes
 
@@ -242,30 +247,38 @@ def test_how_large_sets_may_be(
 @pytest.mark.parametrize(
     ("plan", "sets", "counted", "sizes"),
     [
-        pytest.param(Plan(20, 3, 2), [(8, 0, 13), (5, 0, 13)], 13, [14, 9], id="up"),
-        pytest.param(Plan(5, 3, 2), [(8, 0, 13), (5, 0, 13)], 13, [5, 3], id="down"),
+        pytest.param(RolloutPlan(20, 3, 2), [(8, 0, 13), (5, 0, 13)], 13, [14, 9], id="up"),
+        pytest.param(RolloutPlan(5, 3, 2), [(8, 0, 13), (5, 0, 13)], 13, [5, 3], id="down"),
         pytest.param(
-            Plan(15, 0, 1), [(5, 0, 10), (5, 0, 10)], 10, [7, 8], id="the newer grows first"
+            RolloutPlan(15, 0, 1), [(5, 0, 10), (5, 0, 10)], 10, [7, 8], id="the newer grows first"
         ),
         pytest.param(
-            Plan(5, 0, 1), [(5, 0, 10), (5, 0, 10)], 10, [2, 3], id="the older shrinks first"
+            RolloutPlan(5, 0, 1), [(5, 0, 10), (5, 0, 10)], 10, [2, 3], id="the older shrinks first"
         ),
-        pytest.param(Plan(12, 0, 1), [(5, 0, 0), (5, 0, 0)], 10, [6, 6], id="by what was counted"),
-        pytest.param(Plan(12, 0, 1), [(5, 0, 0), (5, 0, 0)], 0, [5, 7], id="by nothing at all"),
-        pytest.param(Plan(10, 3, 2), [(8, 0, 13), (5, 0, 13)], 13, [8, 5], id="no change"),
-        pytest.param(Plan(7, 3, 2), [(0, 0, 13), (5, 0, 13)], 5, [None, 7], id="only one has pods"),
-        pytest.param(Plan(7, 3, 2), [(0, 0, 0), (0, 0, 0)], 5, [None, 7], id="none has pods"),
         pytest.param(
-            Plan(5, 3, 2), [(8, 0, 13), (5, 5, 13)], 13, [0, None], id="all new are there"
+            RolloutPlan(12, 0, 1), [(5, 0, 0), (5, 0, 0)], 10, [6, 6], id="by what was counted"
+        ),
+        pytest.param(
+            RolloutPlan(12, 0, 1), [(5, 0, 0), (5, 0, 0)], 0, [5, 7], id="by nothing at all"
+        ),
+        pytest.param(RolloutPlan(10, 3, 2), [(8, 0, 13), (5, 0, 13)], 13, [8, 5], id="no change"),
+        pytest.param(
+            RolloutPlan(7, 3, 2), [(0, 0, 13), (5, 0, 13)], 5, [None, 7], id="only one has pods"
+        ),
+        pytest.param(
+            RolloutPlan(7, 3, 2), [(0, 0, 0), (0, 0, 0)], 5, [None, 7], id="none has pods"
+        ),
+        pytest.param(
+            RolloutPlan(5, 3, 2), [(8, 0, 13), (5, 5, 13)], 13, [0, None], id="all new are there"
         ),
     ],
 )
 def test_shares(
-    plan: Plan, sets: list[tuple[int, int, int]], counted: int, sizes: list[int | None]
+    plan: RolloutPlan, sets: list[tuple[int, int, int]], counted: int, sizes: list[int | None]
 ) -> None:
-    old, new = (Version(name, *each) for name, each in zip("on", sets, strict=True))
+    old, new = (SetVersion(name, *each) for name, each in zip("on", sets, strict=True))
 
-    told = rescaled(plan, new, [old], counted)
+    told = rescale(plan, new, [old], counted)
 
     assert [told.get("o"), told.get("n")] == sizes
 
@@ -278,10 +291,10 @@ def test_shares(
 )
 def test_shares_add_up(sets: list[int], spare: int, size: int, surge: int) -> None:
     most = sum(sets) + spare
-    versions = [Version(str(at), each, 0, most) for at, each in enumerate(sets)]
-    plan = Plan(size, surge, 1)
+    versions = [SetVersion(str(at), each, 0, most) for at, each in enumerate(sets)]
+    plan = RolloutPlan(size, surge, 1)
 
-    told = rescaled(plan, None, versions, 0)
+    told = rescale(plan, None, versions, 0)
 
     assert sum(told.values()) == plan.most
     assert min(told.values()) >= 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.controllers import indexes
+from mooring.embedded.controllers import job_counts
 from tests.embedded.controllers.playing import Json, Play, played, template
 
 
@@ -189,4 +189,4 @@ async def test_a_job_that_has_ended_goes_with_its_pods(cluster: Play) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "0,1", "0-3", "0,2,3,7", "1,2,4-6"])
 def test_indexes_are_read_as_they_are_written(text: str) -> None:
-    assert indexes.written(indexes.read(text)) == text
+    assert job_counts.format_indexes(job_counts.read_indexes(text)) == text

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.api import Api
+from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.api.options import WriteOptions
 from mooring.embedded.controllers import run_controllers
-from mooring.embedded.hollow.making import make_nodes
-from mooring.embedded.hollow.running import HollowNodes
-from mooring.embedded.hollow.settings import HollowSettings
-from mooring.embedded.hollow.shapes import plain_nodes
-from mooring.embedded.serving import Running
-from mooring.embedded.settings import Settings
+from mooring.embedded.hollow.hollow_nodes import HollowNodes
+from mooring.embedded.hollow.node_shapes import make_nodes, plain_nodes
+from mooring.embedded.hollow.pod_life import HollowSettings
+from mooring.embedded.kinds.subresources import bind
+from mooring.embedded.server import Server, ServerSettings
 from tests.embedded.controllers.playing import Json, template, workload
-from tests.embedded.serving import served
+from tests.embedded.serving import binding, served
 
 BINARY = shutil.which("kube-controller-manager")
 pytestmark = pytest.mark.skipif(BINARY is None, reason="needs kube-controller-manager on the path")
@@ -81,18 +81,18 @@ WORKLOADS: tuple[tuple[str, str, Json], ...] = (
 )
 
 
-def _apply(api: Api) -> None:
+def _apply(api: ObjectApi) -> None:
     for resource, name, spec in WORKLOADS:
         labels = json.dumps(spec).replace('"app": "web"', f'"app": "{name}"')
         item = {"metadata": {"name": name}, "spec": json.loads(labels)}
         api.create(api.kinds[resource], "default", item)
 
 
-def _objects(api: Api, resource: str) -> list[Json]:
+def _objects(api: ObjectApi, resource: str) -> list[Json]:
     return [entry.object for entry in api.store.table(api.kinds[resource].table).in_order()]
 
 
-def _change(api: Api) -> None:
+def _change(api: ObjectApi) -> None:
     """Another version, another size, and a job that goes on."""
     for resource, name, _ in WORKLOADS[:3]:
         item = api.get(api.kinds[resource], "default", name).object
@@ -105,7 +105,7 @@ def _change(api: Api) -> None:
     api.update(api.kinds["jobs.batch"], "default", "suspended", job)
 
 
-def _is_settled(api: Api) -> bool:
+def _is_settled(api: ObjectApi) -> bool:
     """Whether every workload has come to where it stays."""
     ended = {"Complete", "Failed", "Suspended"}
     for job in _objects(api, "jobs.batch"):
@@ -124,7 +124,7 @@ def _is_settled(api: Api) -> bool:
     return {(daemon.get("status") or {}).get(kind) for kind in kinds} == {3}
 
 
-async def _settled_picture(api: Api) -> dict[str, Any]:
+async def _settled_picture(api: ObjectApi) -> dict[str, Any]:
     """What was written by the time that nothing more is."""
     before = None
     for _ in range(PATIENCE_SECONDS * 2):
@@ -136,7 +136,7 @@ async def _settled_picture(api: Api) -> dict[str, Any]:
     raise AssertionError(f"not settled: {_picture(api)}")
 
 
-async def _bind(running: Running) -> None:
+async def _bind(running: Server) -> None:
     """A scheduler that knows no better than one node after another."""
     table, turn = running.api.store.table("pods"), 0
     while True:
@@ -145,15 +145,16 @@ async def _bind(running: Running) -> None:
             if not spec.get("nodeName"):
                 chosen = re.search(r'"(node-\d)"', json.dumps(spec.get("affinity")))
                 node = chosen[1] if chosen else f"node-{turn % 3}"
-                running.cluster.bind(entry.name, node, entry.namespace)
+                sent = binding(entry.name, node)
+                bind(running.api, entry.namespace, entry.name, sent, WriteOptions())
                 turn += 1
         await asyncio.sleep(0.05)
 
 
 @asynccontextmanager
-async def _cluster() -> AsyncIterator[Running]:
+async def _cluster() -> AsyncIterator[Server]:
     """A server with nodes and pods that run, but nobody who makes any."""
-    async with served(Settings(tls=True)) as client:
+    async with served(ServerSettings(tls=True)) as client:
         running = client.running
         make_nodes(running.api, plain_nodes(3).shapes)
         hollow = HollowNodes(running.api, HollowSettings())
@@ -166,7 +167,7 @@ async def _cluster() -> AsyncIterator[Running]:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _pictures(api: Api) -> list[dict[str, Any]]:
+async def _pictures(api: ObjectApi) -> list[dict[str, Any]]:
     """How everything is at first, and after changes."""
     _apply(api)
     first = await _settled_picture(api)
@@ -207,7 +208,7 @@ async def _with_real(folder: Path) -> list[dict[str, Any]]:
             await process.wait()
 
 
-def _picture(api: Api) -> dict[str, Any]:
+def _picture(api: ObjectApi) -> dict[str, Any]:
     """All that the controllers have written, without what differs from run to run."""
     found = [plain(each) for kind in _KINDS for each in _objects(api, kind)]
     for each in found:

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from mooring.embedded.api.decoding import now_text
 from mooring.embedded.controllers import run_controllers
-from mooring.embedded.settings import Settings
-from mooring.embedded.wire import now_text
+from mooring.embedded.server import ServerSettings
 from tests.embedded.kubectl import DEPLOYMENT, Kubectl, needs_kubectl
 from tests.embedded.serving import Client, served
 
@@ -34,7 +34,7 @@ async def _kubelet(client: Client) -> None:
 @pytest.fixture
 async def secure() -> AsyncIterator[Client]:
     """A server whose controllers work."""
-    async with served(Settings(tls=True)) as client:
+    async with served(ServerSettings(tls=True)) as client:
         tasks = [
             asyncio.create_task(run_controllers(client.running.api)),
             asyncio.create_task(_kubelet(client)),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.embedded.controllers.items import PodItem
-from mooring.embedded.controllers.ranking import DELETION_COST, least_missed
-from mooring.embedded.tables import Entry, encode
+from mooring.embedded.controllers.replica_sets import DELETION_COST, rank_for_removal
+from mooring.embedded.store.table import StoredObject, encode
 from tests.embedded.controllers.playing import Play, played, template, workload
 from tests.embedded.serving import pod
 
@@ -191,7 +191,7 @@ def made(name: str, **facts: Any) -> PodItem:
     }
     return PodItem(
         table="pods",
-        entry=Entry(f"default/{name}", 1, encode(body), {}, ()),
+        entry=StoredObject(f"default/{name}", 1, encode(body), {}, ()),
         uid=name,
         terminating=False,
         owners=(),
@@ -225,23 +225,23 @@ def test_which_pods_go_first(first: dict[str, Any], last: dict[str, Any]) -> Non
     # By uid alone it would be the other way round.
     pods = [made("a-last", **last), made("b-first", **first)]
 
-    assert [each.name for each in least_missed(pods, 10.0)] == ["b-first", "a-last"]
+    assert [each.name for each in rank_for_removal(pods, 10.0)] == ["b-first", "a-last"]
 
 
 @pytest.mark.parametrize("cost", ["+1", "007", "1.5", "much", "", "9999999999", "-9999999999"])
 def test_a_cost_that_cannot_be_read_is_none(cost: str) -> None:
     pods = [made("b", cost=cost), made("c", cost="1"), made("a", cost="-1")]
 
-    assert [each.name for each in least_missed(pods, 10.0)] == ["a", "b", "c"]
+    assert [each.name for each in rank_for_removal(pods, 10.0)] == ["a", "b", "c"]
 
 
 def test_of_pods_of_about_the_same_age_chance_decides() -> None:
     pods = [made("b", ready=5), made("a", ready=4)]
 
-    assert [each.name for each in least_missed(pods, 1000.0)] == ["a", "b"]
+    assert [each.name for each in rank_for_removal(pods, 1000.0)] == ["a", "b"]
 
 
 def test_pods_of_a_crowded_node_go_first() -> None:
     pods = [made("alone", node="b", ready=9), made("one", ready=1), made("two", ready=1)]
 
-    assert [each.name for each in least_missed(pods, 10.0)] == ["one", "two", "alone"]
+    assert [each.name for each in rank_for_removal(pods, 10.0)] == ["one", "two", "alone"]

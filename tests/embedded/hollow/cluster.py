@@ -5,19 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mooring.embedded.api import Api
-from mooring.embedded.binding import bind
-from mooring.embedded.catalogue import catalogue
-from mooring.embedded.deleting import delete
+from mooring.embedded.api.kind import ServedKinds
+from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.api.options import DeleteOptions, WriteOptions
 from mooring.embedded.hollow.kubelets import Kubelets
-from mooring.embedded.hollow.settings import HollowSettings
-from mooring.embedded.kinds import Kinds
-from mooring.embedded.listing import list_entries
-from mooring.embedded.options import Delete, Write
-from mooring.embedded.selection import Selection
-from mooring.embedded.serving import furnish
-from mooring.embedded.store import Store
-from mooring.embedded.watching import Watch
+from mooring.embedded.hollow.pod_life import HollowSettings
+from mooring.embedded.kinds.catalogue import catalogue
+from mooring.embedded.kinds.subresources import bind
+from mooring.embedded.server import furnish
+from mooring.embedded.store.object_store import ObjectStore
+from mooring.embedded.store.queries import TableWatch, list_entries
+from mooring.embedded.store.selection import Selection
 
 Json = dict[str, Any]
 
@@ -33,18 +31,18 @@ class HollowCluster:
     """Objects and the kubelets that look after them; nothing happens unless time passes."""
 
     def __init__(
-        self, store: Store | None = None, now: datetime = _BEGINNING, **settings: Any
+        self, store: ObjectStore | None = None, now: datetime = _BEGINNING, **settings: Any
     ) -> None:
         self.now = now
-        self.api = Api(store or Store(), Kinds(catalogue()), lambda: self.now)
+        self.api = ObjectApi(store or ObjectStore(), ServedKinds(catalogue()), lambda: self.now)
         furnish(self.api)
         self.kubelets = Kubelets(self.api, HollowSettings(**settings))
         self._watches = {
-            name: Watch(self.api.store, self.api.kinds[name], Selection(), self.api.store.version)
+            name: TableWatch(self.api.store, name, Selection(), self.api.store.version)
             for name in ("nodes", "pods")
         }
         for name in self._watches:
-            for entry in list_entries(self.api.store, self.api.kinds[name], Selection()).entries:
+            for entry in list_entries(self.api.store, name, Selection()).entries:
                 self._tell(name, entry, gone=False)
 
     def settle(self) -> None:
@@ -86,12 +84,12 @@ class HollowCluster:
         }
         self.api.create(self.api.kinds["pods"], "default", item)
         target = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
-        bind(self.api, "default", name, target, Write())
+        bind(self.api, "default", name, target, WriteOptions())
         self.settle()
 
     def delete(self, name: str, grace: int | None = None) -> None:
-        options = Delete(grace_seconds=grace)
-        delete(self.api, self.api.kinds["pods"], "default", name, options)
+        options = DeleteOptions(grace_seconds=grace)
+        self.api.delete(self.api.kinds["pods"], "default", name, options)
         self.settle()
 
     def show(self, name: str) -> Json:

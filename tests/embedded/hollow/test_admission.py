@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.hollow.admission import admit
+from mooring.embedded.hollow.pod_admission import admit
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from tests.builders import node, pod

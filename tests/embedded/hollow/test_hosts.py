@@ -6,10 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from mooring.embedded.hollow.heartbeats import Heartbeats
-from mooring.embedded.hollow.node_statuses import ready_status
-from mooring.embedded.hollow.settings import KUBELET, HollowSettings
-from mooring.embedded.wire import Json
+from mooring.embedded.hollow.hosts import Heartbeats, ready_status
+from mooring.embedded.hollow.pod_life import KUBELET, HollowSettings
+from mooring.embedded.store.table import Json
 from tests.embedded.hollow.cluster import HollowCluster
 
 _LEASES = "leases.coordination.k8s.io"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.hollow.settings import COEXIST_GATE, EXIT_CODE, RUN_SECONDS
-from mooring.embedded.options import Write
+from mooring.embedded.api.options import WriteOptions
+from mooring.embedded.hollow.pod_life import COEXIST_GATE, EXIT_CODE, RUN_SECONDS
 from tests.embedded.hollow.cluster import HollowCluster, conditions
 
 _EXCLUSIVE = "DaemonsetAndStaticPods"
@@ -260,7 +260,7 @@ def test_a_pod_that_another_has_ended_takes_no_room() -> None:
     cluster.pod("a", cpu="4")
     pod = cluster.show("a")
     pod["status"]["phase"] = "Failed"
-    cluster.api.update_status(cluster.api.kinds["pods"], "default", "a", pod, Write())
+    cluster.api.update_status(cluster.api.kinds["pods"], "default", "a", pod, WriteOptions())
 
     cluster.pod("b", cpu="4")
 

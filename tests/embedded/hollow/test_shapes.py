@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.hollow.making import make_nodes
-from mooring.embedded.hollow.shapes import ShapeError, read_shape_file
+from mooring.embedded.hollow.node_shapes import ShapeError, make_nodes, read_shape_file
 from tests.embedded.hollow.cluster import HollowCluster
 
 

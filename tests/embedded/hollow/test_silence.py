@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.embedded.hollow.settings import KUBELET
-from mooring.embedded.options import Write
+from mooring.embedded.api.options import WriteOptions
+from mooring.embedded.hollow.pod_life import KUBELET
 from tests.embedded.hollow.cluster import HollowCluster, conditions
 
 
@@ -48,7 +48,7 @@ def _give_up(cluster: HollowCluster, name: str) -> None:
     for each in pod["status"]["conditions"]:
         if each["type"] == "Ready":
             each["status"] = "False"
-    cluster.api.update_status(cluster.api.kinds["pods"], "default", name, pod, Write())
+    cluster.api.update_status(cluster.api.kinds["pods"], "default", name, pod, WriteOptions())
 
 
 def test_pods_of_a_node_that_comes_back_are_ready_again() -> None:

@@ -129,10 +129,9 @@ def embedded_server(folder: Path) -> Iterator[Path]:
 
 async def _serve(kubeconfig: Path) -> None:
     # Here, because the process that starts the server does not need it.
-    from mooring.embedded.serving import serve
-    from mooring.embedded.settings import Settings
+    from mooring.embedded.server import ServerSettings, serve
 
-    running = await serve(Settings())
+    running = await serve(ServerSettings())
     try:
         # In one go, because somebody waits for the file to be there.
         half = kubeconfig.with_suffix(".part")

@@ -4,6 +4,6 @@ They use the Python interface of the server in the same process. How pods run on
 belong here, nor does which node a pod goes to.
 """
 
-from .running import run_controllers
+from mooring.embedded.controllers.runner import run_controllers
 
 __all__ = ["run_controllers"]

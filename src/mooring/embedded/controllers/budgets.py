@@ -7,12 +7,11 @@ from datetime import datetime
 
 import msgspec
 
-from mooring.embedded.wire import Json
+from mooring.embedded.store.table import Json
 from mooring.objects.selector import Selector, SelectorError
 
-from .cache import PODS, Seen
-from .cluster import Cluster
-from .controller import Concerns, Controller
+from .cache import PODS, ItemChange
+from .controller import Concerns, Controller, ControllerApi
 from .items import ENDED, Item, PodItem
 from .ownership import selector_of
 from .statuses import share, with_condition
@@ -27,10 +26,10 @@ class _Uncountable(Exception):
     """How many pods there should be cannot be found out."""
 
 
-class Budgets(Controller):
+class BudgetController(Controller):
     name = "disruption"
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ControllerApi) -> None:
         super().__init__(cluster)
         #: By namespace, then by key of the budget.
         self._selectors: dict[str, dict[str, Selector]] = {}
@@ -49,7 +48,7 @@ class Budgets(Controller):
         try:
             expected, desired = self._wanted(item["spec"], pods)
         except _Uncountable as reason:
-            self._report(item, _unsynced(item, str(reason)))
+            self._report(item, _sync_failure(item, str(reason)))
             return again
         healthy = sum(
             pod.ready and not pod.terminating and pod.name not in disrupted for pod in pods
@@ -64,7 +63,7 @@ class Budgets(Controller):
         self._report(item, {**counts, **({"disruptedPods": disrupted} if disrupted else {})})
         return again
 
-    def _budget_seen(self, seen: Seen) -> Iterator[str]:
+    def _budget_seen(self, seen: ItemChange) -> Iterator[str]:
         item = seen.item
         of_namespace = self._selectors.setdefault(item.namespace, {})
         selector = self._selector(item) if seen.after is not None else None
@@ -78,7 +77,7 @@ class Budgets(Controller):
             self._guarded[item.key] = dict.fromkeys(matching)
         yield item.key
 
-    def _pod_seen(self, seen: Seen) -> Iterator[str]:
+    def _pod_seen(self, seen: ItemChange) -> Iterator[str]:
         pod = seen.item
         for key, selector in self._selectors.get(pod.namespace, {}).items():
             guarded = self._guarded[key]
@@ -155,7 +154,7 @@ class Budgets(Controller):
         self.cluster.set_status(BUDGETS, item, status)
 
 
-def _unsynced(item: Json, reason: str) -> Json:
+def _sync_failure(item: Json, reason: str) -> Json:
     """What is known stays, but nothing may go."""
     names = ("currentHealthy", "desiredHealthy", "expectedPods")
     known = item.get("status") or {}
@@ -164,7 +163,7 @@ def _unsynced(item: Json, reason: str) -> Json:
     return {"disruptionsAllowed": 0, **counts, "condition": condition}
 
 
-def _differs(seen: Seen) -> bool:
+def _differs(seen: ItemChange) -> bool:
     """Whether a pod counts otherwise than before."""
     return _facts(seen.before) != _facts(seen.after)
 

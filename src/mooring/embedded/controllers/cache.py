@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from mooring.embedded.api import Api
-from mooring.embedded.errors import Refused
-from mooring.embedded.kinds import Kind
-from mooring.embedded.tables import Change
+from mooring.embedded.api.kind import ServedKind
+from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.store.table import TableChange
 
-from .items import Item, NodeItem, PodItem, StorageItem
-from .reading import item_of
+from .items import Item, NodeItem, PodItem, StorageItem, item_of
 
 PODS, NODES = "pods", "nodes"
 CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"
@@ -25,7 +24,7 @@ _LEFT_OUT = frozenset(("events",))
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ItemChange:
     """What became of an object, as far as it is remembered; None where there is none."""
 
     before: Item | None
@@ -38,7 +37,7 @@ class Seen:
         return item
 
 
-Follower = Callable[[Seen], None]
+Follower = Callable[[ItemChange], None]
 
 
 class Cache:
@@ -48,7 +47,7 @@ class Cache:
     not remember what it has just written.
     """
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: ObjectApi) -> None:
         self.by_uid: dict[str, Item] = {}
         self._api = api
         self._version = -1
@@ -59,7 +58,7 @@ class Cache:
         self._followers: dict[str, list[Follower]] = {}
         self._following_all: list[Follower] = []
         self._tables: list[str] = []
-        self._kinds: dict[str, Kind] = {}
+        self._kinds: dict[str, ServedKind] = {}
         self._revision = -1
 
     def follow(self, table: str, follower: Follower) -> None:
@@ -122,7 +121,7 @@ class Cache:
             self._tables = sorted(self._kinds.keys() - _LEFT_OUT)
         return self._tables
 
-    def kind(self, table: str) -> Kind:
+    def kind(self, table: str) -> ServedKind:
         return self._kinds[table]
 
     def catch_up(self) -> None:
@@ -138,7 +137,7 @@ class Cache:
         """Waits until there is something to catch up with."""
         try:
             await self._api.store.until_changed(table, self._version)
-        except Refused:
+        except RequestRefused:
             # More happened than the store remembers.
             return
 
@@ -149,13 +148,13 @@ class Cache:
             return
         try:
             changes = self._api.store.table(table).changes(since, self._version)
-        except Refused:
+        except RequestRefused:
             self._look_again(table)
             return
         for change in changes:
             self._take(table, change)
 
-    def _take(self, table: str, change: Change) -> None:
+    def _take(self, table: str, change: TableChange) -> None:
         self._replace(
             table, change.after.key, None if change.gone else item_of(table, change.after)
         )
@@ -176,14 +175,14 @@ class Cache:
             self._keep(after)
         if before is None and after is None:
             return
-        seen = Seen(before, after)
+        seen = ItemChange(before, after)
         if before is not None and after is not None and before.uid != after.uid:
             # One went and another came between two looks.
-            self._tell(table, Seen(before, None))
-            seen = Seen(None, after)
+            self._tell(table, ItemChange(before, None))
+            seen = ItemChange(None, after)
         self._tell(table, seen)
 
-    def _tell(self, table: str, seen: Seen) -> None:
+    def _tell(self, table: str, seen: ItemChange) -> None:
         for follower in self._followers.get(table, ()):
             follower(seen)
         for follower in self._following_all:

@@ -3,35 +3,145 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from mooring.embedded.wire import Json
+import msgspec
 
-from .cache import NODES, PODS, Seen
-from .claiming import Claiming
-from .cluster import Cluster
-from .controller import Concerns, Controller
-from .daemon_rolling import Measure, Round, plan
-from .daemons import Daemon, target_of
+from mooring.embedded.store.table import Json
+from mooring.objects.meta import Wire
+from mooring.objects.node_selector import (
+    NAME_FIELD,
+    NodeAffinity,
+    NodeTerm,
+    compile_term,
+    named_nodes,
+)
+from mooring.objects.taint import Taint, Toleration, tolerated
+
+from .cache import NODES, PODS, ItemChange
+from .controller import Concerns, Controller, ControllerApi
+from .daemon_rollouts import DaemonSetPlan, DaemonSetState, plan_changes
+from .event_recorder import EventRecorder, PodKeeper
 from .items import NodeItem, PodItem
-from .ownership import pod_of
-from .pod_keeping import PodKeeper
-from .recording import Recorder
+from .ownership import Adoption, pod_of
 from .replica_sets import ROUND
-from .revisions import REVISION_LABEL, Revisions, pod_template
+from .revisions import REVISION_LABEL, Revisions, pod_template, with_label
 from .statuses import next_availability, soonest, without_zeros
-from .templates import with_label
+
+# A daemon stays on a node whatever becomes of the node.
+_NODE_TROUBLE = ("not-ready", "unreachable")
+_NODE_PRESSURE = ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class _Affinity(Wire, frozen=True):
+    node_affinity: NodeAffinity | None = None
+
+
+class _Spec(Wire, frozen=True):
+    affinity: _Affinity | None = None
+
+
+class _Pod(Wire, frozen=True):
+    spec: _Spec
+
+
+_pod = msgspec.json.Decoder(_Pod)
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """What of a template says which nodes it runs on."""
+
+    node_name: str
+    selector: Mapping[str, str]
+    #: None where any node will do.
+    terms: tuple[NodeTerm, ...] | None
+    tolerations: tuple[Toleration, ...]
+
+    @classmethod
+    def of(cls, spec: Json) -> Daemon:
+        affinity = msgspec.convert(
+            (spec.get("affinity") or {}).get("nodeAffinity") or {}, NodeAffinity
+        )
+        terms = None
+        if affinity.required is not None:
+            read = [compile_term(each) for each in affinity.required.node_selector_terms]
+            terms = tuple(each for each in read if isinstance(each, NodeTerm))
+        written = [*(spec.get("tolerations") or ()), *added_tolerations(spec)]
+        return cls(
+            node_name=spec.get("nodeName", ""),
+            selector=spec.get("nodeSelector") or {},
+            terms=terms,
+            tolerations=msgspec.convert(tuple(written), tuple[Toleration, ...]),
+        )
+
+    def runs_on(self, node: NodeItem) -> bool:
+        """Whether a node should have a pod of this."""
+        return self._chooses(node) and self._bears(node, ("NoSchedule", "NoExecute"))
+
+    def stays_on(self, node: NodeItem) -> bool:
+        """Whether a pod that is there already may stay."""
+        return self._chooses(node) and self._bears(node, ("NoExecute",))
+
+    def _chooses(self, node: NodeItem) -> bool:
+        if self.node_name not in ("", node.name):
+            return False
+        if not self.selector.items() <= node.labels.items():
+            return False
+        terms = self.terms
+        return terms is None or any(term.matches(node.labels, node.name) for term in terms)
+
+    @staticmethod
+    def place(spec: Json, node: str) -> None:
+        """Has the scheduler put a pod on one node and nowhere else."""
+        spec["tolerations"] = [*(spec.get("tolerations") or ()), *added_tolerations(spec)]
+        affinity = dict(spec.get("affinity") or {})
+        chosen = dict(affinity.get("nodeAffinity") or {})
+        field = {"key": NAME_FIELD, "operator": "In", "values": [node]}
+        # The terms are alternatives, and the node has passed one of them already.
+        chosen[_REQUIRED] = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        spec["affinity"] = {**affinity, "nodeAffinity": chosen}
+
+    def _bears(self, node: NodeItem, effects: tuple[str, ...]) -> bool:
+        repelling = [taint for taint in node.taints if taint.effect in effects]
+        taints = msgspec.convert(repelling, list[Taint], from_attributes=True)
+        return all(tolerated(taint, self.tolerations) for taint in taints)
+
+
+def added_tolerations(spec: Json) -> list[Json]:
+    """The taints that any daemon tolerates, those left out that its template tolerates itself."""
+    added = [_toleration(name, "NoExecute") for name in _NODE_TROUBLE]
+    added += [_toleration(name, "NoSchedule") for name in _NODE_PRESSURE]
+    if spec.get("hostNetwork"):
+        added.append(_toleration("network-unavailable", "NoSchedule"))
+    own = spec.get("tolerations") or ()
+    return [each for each in added if each not in own]
+
+
+def target_of(pod: PodItem) -> str:
+    """The node that a pod of a daemon is bound to go to."""
+    affinity = _pod.decode(pod.entry.body).spec.affinity
+    chosen = affinity.node_affinity if affinity else None
+    names = named_nodes(chosen.required) if chosen and chosen.required else None
+    return min(names or {""})
+
+
+def _toleration(name: str, effect: str) -> Json:
+    return {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
+
 
 DAEMON_SETS = "daemonsets.apps"
 
 
-class DaemonSets(Controller):
+class DaemonSetController(Controller):
     name = "daemonset"
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ControllerApi) -> None:
         super().__init__(cluster)
-        self._claiming = Claiming(cluster, DAEMON_SETS, PODS)
-        self._keeper = PodKeeper(cluster, Recorder(cluster, "daemonset-controller"))
+        self._claiming = Adoption(cluster, DAEMON_SETS, PODS)
+        self._keeper = PodKeeper(cluster, EventRecorder(cluster, "daemonset-controller"))
 
     def concerns(self) -> Mapping[str, Concerns]:
         return {
@@ -47,7 +157,7 @@ class DaemonSets(Controller):
         self._claiming.settle(item, key)
         revisions = Revisions.of(self.cluster, item)
         at, present = self._round(item), revisions.present_hash
-        plan(at, Measure.of(item["spec"], present, len(at.wanted), self.cluster.now))
+        plan_changes(at, DaemonSetPlan.of(item["spec"], present, len(at.wanted), self.cluster.now))
         self._perform(item, at, revisions)
         self.cluster.cache.catch_up()
         again = self._report(item, present)
@@ -56,7 +166,7 @@ class DaemonSets(Controller):
         revisions.forget(in_use, item["spec"].get("revisionHistoryLimit", 10))
         return 0.0 if max(len(at.create), len(at.remove)) > ROUND else soonest(again, at.pause)
 
-    def _node_seen(self, seen: Seen) -> Iterator[str]:
+    def _node_seen(self, seen: ItemChange) -> Iterator[str]:
         """All sets, if the node takes other pods than before."""
         before, after = seen.before, seen.after
         if isinstance(before, NodeItem) and isinstance(after, NodeItem):
@@ -65,7 +175,7 @@ class DaemonSets(Controller):
                 return
         yield from list(self.cluster.cache.items(DAEMON_SETS))
 
-    def _round(self, item: Json) -> Round:
+    def _round(self, item: Json) -> DaemonSetState:
         daemon = Daemon.of(item["spec"]["template"]["spec"])
         known = sorted(self.cluster.cache.items(NODES).items())
         nodes = [node for _, node in known if isinstance(node, NodeItem)]
@@ -74,9 +184,9 @@ class DaemonSets(Controller):
         pods: dict[str, list[PodItem]] = {}
         for pod in self.cluster.cache.pods_of(item["metadata"]["uid"]):
             pods.setdefault(pod.node or target_of(pod), []).append(pod)
-        return Round(wanted, tolerant, pods)
+        return DaemonSetState(wanted, tolerant, pods)
 
-    def _perform(self, item: Json, at: Round, revisions: Revisions) -> None:
+    def _perform(self, item: Json, at: DaemonSetState, revisions: Revisions) -> None:
         for pod in at.remove[:ROUND]:
             self._keeper.delete(item, pod)
         template = pod_template(item["spec"]["template"])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from mooring.embedded.wire import Json, now_text
+from mooring.embedded.api.decoding import now_text
+from mooring.embedded.store.table import Json
 
 from .replica_sets import FAILURE
-from .rollouts import Plan
+from .rollouts import RolloutPlan
 from .statuses import condition_of, with_condition, without_condition, without_zeros
 
 _TIMED_OUT = "ProgressDeadlineExceeded"
@@ -18,7 +19,7 @@ _PAUSED = "DeploymentPaused"
 _NO_DEADLINE = 2**31 - 1
 
 
-def new_status(item: Json, new: Json | None, sets: list[Json], now: datetime) -> Json:
+def deployment_status(item: Json, new: Json | None, sets: list[Json], now: datetime) -> Json:
     """The status of a deployment, from what its sets say."""
     old, spec = item.get("status") or {}, item["spec"]
     available = _sum(sets, "availableReplicas")
@@ -37,7 +38,7 @@ def new_status(item: Json, new: Json | None, sets: list[Json], now: datetime) ->
     }
     if "collisionCount" in old:
         status["collisionCount"] = old["collisionCount"]
-    conditions = _with_availability(old, Plan.of(spec), available, now_text(now))
+    conditions = _with_availability(old, RolloutPlan.of(spec), available, now_text(now))
     conditions = _with_progress({**status, "conditions": conditions}, item, new, now)
     status["conditions"] = _with_failure({"conditions": conditions}, sets, now_text(now))
     return status
@@ -60,7 +61,7 @@ def seconds_to_deadline(spec: Json, status: Json, now: datetime) -> float | None
     return max(deadline - _age(progress, now), 1.0)
 
 
-def _with_availability(old: Json, plan: Plan, available: int, now: str) -> list[Json]:
+def _with_availability(old: Json, plan: RolloutPlan, available: int, now: str) -> list[Json]:
     enough = available >= plan.size - plan.unavailable
     condition = {
         "type": "Available",
@@ -104,7 +105,7 @@ def _progress(
         return "True", _DONE, f'ReplicaSet "{named}" has successfully progressed.'
     if before.get("reason") == _PAUSED:
         return "Unknown", "DeploymentResumed", "Deployment is resumed"
-    if not before or _moved(old, status):
+    if not before or _has_advanced(old, status):
         return "True", "ReplicaSetUpdated", f'ReplicaSet "{named}" is progressing.'
     if _is_overdue(spec, before, now):
         return "False", _TIMED_OUT, f'ReplicaSet "{named}" has timed out progressing.'
@@ -121,7 +122,7 @@ def _with_failure(status: Json, sets: list[Json], now: str) -> list[Json]:
     return with_condition(status, condition, now)
 
 
-def _moved(old: Json, status: Json) -> bool:
+def _has_advanced(old: Json, status: Json) -> bool:
     """Whether a rollout has got on: more new pods, fewer old ones, or more that are there."""
     gone_before = old.get("replicas", 0) - old.get("updatedReplicas", 0)
     gone_now = status.get("replicas", 0) - status.get("updatedReplicas", 0)

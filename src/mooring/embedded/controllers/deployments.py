@@ -3,44 +3,135 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from mooring.embedded.errors import Refused
-from mooring.embedded.wire import Json
+from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.store.table import Json
 
-from .cache import PODS, Seen
-from .claiming import Claiming
-from .cluster import Cluster
-from .controller import Concerns, Controller
-from .deployment_sets import (
-    REVISION,
-    Sets,
-    is_idle,
-    new_set,
-    notes_for_sets,
-    revision_of,
-    size_notes,
-    version_of,
-)
-from .deployment_status import new_status, seconds_to_deadline
-from .ownership import is_managed_by
-from .proportions import rescaled
-from .recording import Recorder
+from .cache import PODS, ItemChange
+from .controller import Concerns, Controller, ControllerApi
+from .deployment_status import deployment_status, seconds_to_deadline
+from .event_recorder import EventRecorder
+from .ownership import Adoption, is_managed_by, reference
 from .replica_sets import REPLICA_SETS
-from .rollouts import Plan, Sizes, Version, recreate, roll
-from .templates import hash_of, without_hash
+from .revisions import HASH_LABEL, hash_of, with_label, without_hash
+from .rollouts import RolloutPlan, SetVersion, Sizes, recreate, rescale, roll
+
+_PREFIX = "deployment.kubernetes.io/"
+REVISION = f"{_PREFIX}revision"
+_DESIRED, _MOST = f"{_PREFIX}desired-replicas", f"{_PREFIX}max-replicas"
+
+# These belong to the deployment alone.
+_OWN_NOTES = frozenset(
+    (
+        REVISION,
+        _DESIRED,
+        _MOST,
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "deprecated.deployment.rollback.to",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentSets:
+    """The sets of a deployment: that of its present template, if there is one, and the others."""
+
+    new: Json | None
+    old: list[Json]
+
+    @property
+    def all(self) -> list[Json]:
+        return [*self.old, self.new] if self.new is not None else self.old
+
+    @property
+    def next_revision(self) -> int:
+        """The number of the present version: it is the latest."""
+        latest = max((revision_of(each) for each in self.old), default=0)
+        return max(revision_of(self.new) if self.new is not None else 0, latest + 1)
+
+    def were_meant_for_another(self, size: int) -> bool:
+        """Whether the deployment had another size when its sets got theirs."""
+        known = (_number(each, _DESIRED) for each in self.all if each["spec"]["replicas"])
+        return any(each not in (None, size) for each in known)
+
+
+def new_set(deployment: Json, named: str, size: int, revision: int) -> Json:
+    """The set for the present template of a deployment."""
+    metadata, spec = deployment["metadata"], deployment["spec"]
+    template = with_label(spec["template"], HASH_LABEL, named)
+    chosen = spec["selector"]
+    notes = {**notes_for_sets(deployment), REVISION: str(revision)}
+    made: Json = {
+        "metadata": {
+            "name": f"{metadata['name']}-{named}",
+            "labels": template["metadata"]["labels"],
+            "annotations": {**notes, **size_notes(RolloutPlan.of(spec))},
+            "ownerReferences": [reference(deployment)],
+        },
+        "spec": {
+            "replicas": size,
+            "selector": {
+                **chosen,
+                "matchLabels": {**(chosen.get("matchLabels") or {}), HASH_LABEL: named},
+            },
+            "template": template,
+        },
+    }
+    if spec.get("minReadySeconds"):
+        made["spec"]["minReadySeconds"] = spec["minReadySeconds"]
+    return made
+
+
+def size_notes(plan: RolloutPlan) -> dict[str, str]:
+    """What a set is told of the whole when it gets its size."""
+    return {_DESIRED: str(plan.size), _MOST: str(plan.size + plan.surge)}
+
+
+def notes_for_sets(deployment: Json) -> dict[str, str]:
+    """The annotations of a deployment that its sets have, too."""
+    notes = deployment["metadata"].get("annotations") or {}
+    return {key: value for key, value in notes.items() if key not in _OWN_NOTES}
+
+
+def version_of(each: Json) -> SetVersion:
+    return SetVersion(
+        name=each["metadata"]["name"],
+        size=each["spec"]["replicas"],
+        available=(each.get("status") or {}).get("availableReplicas", 0),
+        most=_number(each, _MOST) or 0,
+    )
+
+
+def revision_of(item: Json) -> int:
+    """The number of a version; 0 if it has none."""
+    return _number(item, REVISION) or 0
+
+
+def is_idle(each: Json) -> bool:
+    """Whether a set is only kept for going back."""
+    status = each.get("status") or {}
+    observed = status.get("observedGeneration", 0) >= each["metadata"].get("generation", 0)
+    return observed and not each["spec"]["replicas"] and not status.get("replicas", 0)
+
+
+def _number(item: Json, note: str) -> int | None:
+    text = (item["metadata"].get("annotations") or {}).get(note, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+
 
 DEPLOYMENTS = "deployments.apps"
 
 _TAKEN = 409
 
 
-class Deployments(Controller):
+class DeploymentController(Controller):
     name = "deployment"
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ControllerApi) -> None:
         super().__init__(cluster)
-        self._claiming = Claiming(cluster, DEPLOYMENTS, REPLICA_SETS)
-        self._recorder = Recorder(cluster, "deployment-controller")
+        self._claiming = Adoption(cluster, DEPLOYMENTS, REPLICA_SETS)
+        self._recorder = EventRecorder(cluster, "deployment-controller")
 
     def concerns(self) -> Mapping[str, Concerns]:
         return {
@@ -64,7 +155,7 @@ class Deployments(Controller):
         self._forget_versions(item)
         return again
 
-    def _freed(self, seen: Seen) -> Iterator[str]:
+    def _freed(self, seen: ItemChange) -> Iterator[str]:
         """A deployment that recreates waits for pods that are going to be gone."""
         if seen.after is not None:
             return
@@ -77,15 +168,15 @@ class Deployments(Controller):
 
     def _advance(self, item: Json) -> None:
         """One step on the way to the present template."""
-        sets, plan = self._sets(item), Plan.of(item["spec"])
+        sets, plan = self._sets(item), RolloutPlan.of(item["spec"])
         if not plan.recreates and sets.were_meant_for_another(plan.size):
             self._rescale(item, sets)
             return
         old = [version_of(each) for each in sets.old]
         going = plan.recreates and any(self._has_pods(each) for each in sets.old)
         if sets.new is None:
-            begun = 0 if going else roll(plan, Version("", 0, 0), old)[""]
-            sets = Sets(self._create(item, begun, sets.next_revision), sets.old)
+            begun = 0 if going else roll(plan, SetVersion("", 0, 0), old)[""]
+            sets = DeploymentSets(self._create(item, begun, sets.next_revision), sets.old)
         if sets.new is None:
             return
         self._revise(item, sets.new, sets.next_revision)
@@ -93,14 +184,14 @@ class Deployments(Controller):
         sizes = recreate(plan, new, old, going=going) if plan.recreates else roll(plan, new, old)
         self._resize_all(item, sets, sizes)
 
-    def _rescale(self, item: Json, sets: Sets) -> None:
+    def _rescale(self, item: Json, sets: DeploymentSets) -> None:
         """Only the size changes; a rollout that is under way goes on from there."""
         new = version_of(sets.new) if sets.new is not None else None
         counted = (item.get("status") or {}).get("replicas", 0)
         old = [version_of(each) for each in sets.old]
-        self._resize_all(item, sets, rescaled(Plan.of(item["spec"]), new, old, counted))
+        self._resize_all(item, sets, rescale(RolloutPlan.of(item["spec"]), new, old, counted))
 
-    def _sets(self, item: Json) -> Sets:
+    def _sets(self, item: Json) -> DeploymentSets:
         """By age; of several sets with the present template the oldest is meant."""
         uid = item["metadata"]["uid"]
         owned = [
@@ -114,7 +205,7 @@ class Deployments(Controller):
         wanted = without_hash(item["spec"]["template"])
         same = [each for each in sets if without_hash(each["spec"]["template"]) == wanted]
         new = same[0] if same else None
-        return Sets(new, [each for each in sets if each is not new])
+        return DeploymentSets(new, [each for each in sets if each is not new])
 
     def _create(self, item: Json, size: int, revision: int) -> Json | None:
         """The set for the present template."""
@@ -123,7 +214,7 @@ class Deployments(Controller):
         made = new_set(item, named, size, revision)
         try:
             stored = self.cluster.create(REPLICA_SETS, metadata["namespace"], made).object
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.code != _TAKEN:
                 message = f"Failed to create new replica set: {refusal.message}"
                 self._recorder.tell(item, "ReplicaSetCreateError", message, "Warning")
@@ -152,9 +243,9 @@ class Deployments(Controller):
             mine[REVISION] = str(number)
             item["metadata"] = self.cluster.update(DEPLOYMENTS, item).object["metadata"]
 
-    def _resize_all(self, item: Json, sets: Sets, sizes: Sizes) -> None:
+    def _resize_all(self, item: Json, sets: DeploymentSets, sizes: Sizes) -> None:
         """Gives sets their sizes, and notes what they were meant for."""
-        notes = size_notes(Plan.of(item["spec"]))
+        notes = size_notes(RolloutPlan.of(item["spec"]))
         for each in sets.all:
             size, before = sizes.get(each["metadata"]["name"]), each["spec"]["replicas"]
             annotations = {**(each["metadata"].get("annotations") or {}), **notes}
@@ -180,7 +271,7 @@ class Deployments(Controller):
     def _report(self, item: Json) -> float | None:
         self.cluster.cache.catch_up()
         sets, now = self._sets(item), self.cluster.api.clock()
-        status = new_status(item, sets.new, sets.all, now)
+        status = deployment_status(item, sets.new, sets.all, now)
         self.cluster.set_status(DEPLOYMENTS, item, status)
         return seconds_to_deadline(item["spec"], status, now)
 

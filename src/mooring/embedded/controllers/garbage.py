@@ -1,20 +1,25 @@
-"""Garbage collection: what has lost its owners goes; what has dependents goes as was asked."""
+"""Garbage collection: what has lost its owners goes, and what is in a deleted namespace."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mooring.embedded.options import Propagation
+from mooring.embedded.api.decoding import part
+from mooring.embedded.api.options import Propagation, WriteOptions
+from mooring.embedded.kinds.cluster_kinds import NAMESPACE_FINALIZER
+from mooring.embedded.kinds.subresources import finalize
+from mooring.embedded.store.table import StoredObject
 
-from .cache import Seen
+from .cache import ItemChange
 from .controller import EVERY_KIND, Concerns, Controller
-from .items import Item, Owner
-from .ownership import written
+from .items import Item, OwnerReference, item_of
+from .ownership import owner_json
+from .replica_sets import ROUND
 
 _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
 
 
-class Garbage(Controller):
+class GarbageController(Controller):
     """Keys are uids: names come back, what was owned does not."""
 
     name = "garbage"
@@ -34,7 +39,7 @@ class Garbage(Controller):
             self._judge(item)
         return None
 
-    def _concerned(self, seen: Seen) -> Iterator[str]:
+    def _concerned(self, seen: ItemChange) -> Iterator[str]:
         cache, after = self.cluster.cache, seen.after
         if after is None:
             yield from [each.uid for each in cache.dependents(seen.item.uid)]
@@ -53,7 +58,7 @@ class Garbage(Controller):
     def _orphan(self, item: Item) -> None:
         """Dependents stay and forget their owner, which may go then."""
         for each in list(self.cluster.cache.dependents(item.uid)):
-            kept = [written(owner) for owner in each.owners if owner.uid != item.uid]
+            kept = [owner_json(owner) for owner in each.owners if owner.uid != item.uid]
             self.cluster.rewrite_owners(each, kept)
         self.cluster.without_finalizer(item, _ORPHAN)
 
@@ -75,24 +80,24 @@ class Garbage(Controller):
         staying = [owner for owner in present if owner not in waiting]
         if staying:
             if len(staying) < len(item.owners):
-                self.cluster.rewrite_owners(item, [written(owner) for owner in staying])
+                self.cluster.rewrite_owners(item, [owner_json(owner) for owner in staying])
         elif waiting and any(True for _ in self.cluster.cache.dependents(item.uid)):
             self.cluster.delete(item, propagation="Foreground")
         else:
-            self.cluster.delete(item, propagation=_asked(item))
+            self.cluster.delete(item, propagation=_propagation_of(item))
 
-    def _exists(self, owner: Owner, item: Item) -> bool:
+    def _exists(self, owner: OwnerReference, item: Item) -> bool:
         """Whether an owner is there; of a kind that is not served nobody can say it is not."""
         found = self.cluster.cache.by_uid.get(owner.uid)
         if found is None:
             return not self._is_served(owner)
         return found.namespace in ("", item.namespace)
 
-    def _is_served(self, owner: Owner) -> bool:
+    def _is_served(self, owner: OwnerReference) -> bool:
         kinds = self.cluster.api.kinds
         return any(each.kind == owner.kind and each.group == owner.group for each in kinds)
 
-    def _waits(self, owner: Owner) -> bool:
+    def _waits(self, owner: OwnerReference) -> bool:
         found = self.cluster.cache.by_uid.get(owner.uid)
         return found is not None and found.terminating and _FOREGROUND in found.finalizers
 
@@ -101,7 +106,59 @@ def _blocks(item: Item, uid: str) -> bool:
     return any(owner.uid == uid and owner.block_owner_deletion for owner in item.owners)
 
 
-def _asked(item: Item) -> Propagation:
+def _propagation_of(item: Item) -> Propagation:
     if _ORPHAN in item.finalizers:
         return "Orphan"
     return "Foreground" if _FOREGROUND in item.finalizers else "Background"
+
+
+NAMESPACES = "namespaces"
+
+
+class NamespaceController(Controller):
+    name = "namespace"
+
+    def concerns(self) -> Mapping[str, Concerns]:
+        return {EVERY_KIND: self._concerned}
+
+    def reconcile(self, key: str) -> float | None:
+        item = self.cluster.read(NAMESPACES, key)
+        if item is None or "deletionTimestamp" not in item["metadata"]:
+            return None
+        left = False
+        going = 0
+        for table, entry in self._content(key):
+            left = True
+            if going >= ROUND:
+                return 0.0
+            going += self._delete(table, entry)
+        finalizers = part(item, "spec").get("finalizers") or []
+        if not left and NAMESPACE_FINALIZER in finalizers:
+            kept = [each for each in finalizers if each != NAMESPACE_FINALIZER]
+            finalize(self.cluster.api, key, {**item, "spec": {"finalizers": kept}}, WriteOptions())
+        return 0.0 if going else None
+
+    def _concerned(self, seen: ItemChange) -> Iterator[str]:
+        item = seen.item
+        if item.table == NAMESPACES:
+            yield item.key
+        elif item.namespace and seen.after is None:
+            namespace = self.cluster.cache.items(NAMESPACES).get(item.namespace)
+            if namespace is not None and namespace.terminating:
+                yield namespace.key
+
+    def _content(self, namespace: str) -> Iterator[tuple[str, StoredObject]]:
+        cache = self.cluster.cache
+        # Events are not followed, and are content nevertheless.
+        for table in (*cache.tables, "events"):
+            if cache.kind(table).namespaced:
+                for entry in self.cluster.api.store.table(table).in_order(namespace):
+                    yield table, entry
+
+    def _delete(self, table: str, entry: StoredObject) -> bool:
+        """Has an object deleted that is not yet; whether there was anything to do."""
+        item = item_of(table, entry)
+        if item.terminating:
+            return False
+        self.cluster.delete(item)
+        return True

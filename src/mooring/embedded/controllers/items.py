@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from mooring.embedded.tables import Entry
-from mooring.objects.meta import Wire
+import msgspec
+
+from mooring.embedded.store.table import StoredObject
+from mooring.objects.meta import Wire, seconds
+from mooring.objects.quantity import Quantity
 
 ENDED = ("Succeeded", "Failed")
 
 
-class Owner(Wire, frozen=True):
+class OwnerReference(Wire, frozen=True):
     """A reference to an owner."""
 
     api_version: str = ""
@@ -41,11 +45,11 @@ class Item:
     """An object: who it is, whose it is, whether it is going."""
 
     table: str
-    entry: Entry
+    entry: StoredObject
     uid: str
     created: float
     terminating: bool
-    owners: tuple[Owner, ...]
+    owners: tuple[OwnerReference, ...]
     finalizers: tuple[str, ...]
 
     @property
@@ -65,7 +69,7 @@ class Item:
         return self.entry.labels
 
     @property
-    def controller(self) -> Owner | None:
+    def controller(self) -> OwnerReference | None:
         """The owner that manages this object, if one does."""
         for each in self.owners:
             if each.controller:
@@ -120,3 +124,141 @@ class StorageItem(Item):
     phase: str
     #: What a volume offers, in nano-units of a byte.
     size: int
+
+
+class _Metadata(Wire, frozen=True):
+    uid: str = ""
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: str | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
+
+
+class _Object(Wire, frozen=True):
+    metadata: _Metadata
+
+
+class _Condition(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+    last_transition_time: datetime | None = None
+
+
+class _PodSpec(Wire, frozen=True):
+    node_name: str = ""
+
+
+class _Status(Wire, frozen=True):
+    phase: str = ""
+    conditions: tuple[_Condition, ...] | None = None
+
+    @property
+    def ready(self) -> _Condition | None:
+        return next((each for each in self.conditions or () if each.type == "Ready"), None)
+
+
+class _PodObject(_Object, frozen=True):
+    spec: _PodSpec
+    status: _Status = _Status()
+
+
+class _NodeSpec(Wire, frozen=True):
+    taints: tuple[NodeTaint, ...] | None = None
+    unschedulable: bool = False
+
+
+class _NodeObject(_Object, frozen=True):
+    spec: _NodeSpec = _NodeSpec()
+    status: _Status = _Status()
+
+
+class _ClaimRef(Wire, frozen=True):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class _StorageSpec(Wire, frozen=True):
+    storage_class_name: str = ""
+    claim_ref: _ClaimRef | None = None
+    capacity: dict[str, str] | None = None
+    volume_name: str = ""
+
+
+class _StorageObject(_Object, frozen=True):
+    spec: _StorageSpec
+    status: _Status = _Status()
+
+
+def _decoder(kind: type[Any]) -> Callable[[bytes], Any]:
+    return msgspec.json.Decoder(kind).decode
+
+
+_object = _decoder(_Object)
+_pod_object = _decoder(_PodObject)
+_node_object = _decoder(_NodeObject)
+_storage_object = _decoder(_StorageObject)
+
+
+def item_of(table: str, entry: StoredObject) -> Item:
+    """What is remembered of an object."""
+    match table:
+        case "pods":
+            return _pod(table, entry)
+        case "nodes":
+            return _node(table, entry)
+        case "persistentvolumes" | "persistentvolumeclaims":
+            return _storage(table, entry)
+        case _:
+            return Item(**_identity(table, entry, _object(entry.body)))
+
+
+def _pod(table: str, entry: StoredObject) -> PodItem:
+    read = _pod_object(entry.body)
+    ready = read.status.ready
+    return PodItem(
+        **_identity(table, entry, read),
+        node=read.spec.node_name,
+        phase=read.status.phase,
+        ready=ready is not None and ready.status == "True",
+        ready_changed=seconds(ready.last_transition_time) or 0.0 if ready else 0.0,
+    )
+
+
+def _node(table: str, entry: StoredObject) -> NodeItem:
+    read = _node_object(entry.body)
+    ready = read.status.ready
+    conditions = read.status.conditions or ()
+    return NodeItem(
+        **_identity(table, entry, read),
+        taints=read.spec.taints or (),
+        unschedulable=read.spec.unschedulable,
+        ready=ready.status if ready else "",
+        conditions=frozenset(each.type for each in conditions if each.status == "True"),
+    )
+
+
+def _storage(table: str, entry: StoredObject) -> StorageItem:
+    read = _storage_object(entry.body)
+    claim = read.spec.claim_ref
+    return StorageItem(
+        **_identity(table, entry, read),
+        storage_class=read.spec.storage_class_name,
+        claim=f"{claim.namespace}/{claim.name}" if claim else "",
+        volume=read.spec.volume_name,
+        phase=read.status.phase,
+        size=Quantity.parse((read.spec.capacity or {}).get("storage", 0)),
+    )
+
+
+def _identity(table: str, entry: StoredObject, read: _Object) -> dict[str, Any]:
+    metadata = read.metadata
+    return {
+        "table": table,
+        "entry": entry,
+        "uid": metadata.uid,
+        "created": seconds(metadata.creation_timestamp) or 0.0,
+        "terminating": metadata.deletion_timestamp is not None,
+        "owners": metadata.owner_references or (),
+        "finalizers": metadata.finalizers or (),
+    }

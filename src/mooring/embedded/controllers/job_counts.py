@@ -1,23 +1,158 @@
-"""How far a job has come: its pods, counted."""
+"""How far a job has come: its pods counted, and what the failure of one means."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
-from mooring.embedded.wire import Json
+from mooring.embedded.store.table import Json
 
-from . import indexes
 from .items import PodItem
-from .job_failures import Failure, Judge, index_of
-from .ranking import restarts_of
+from .replica_sets import restarts_of
+
+
+def format_indexes(indexes: Iterable[int]) -> str:
+    """Indexes in order, three or more that follow each other as a range."""
+    runs: list[list[int]] = []
+    for index in sorted(set(indexes)):
+        if runs and index == runs[-1][-1] + 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return ",".join(
+        f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs
+    )
+
+
+def read_indexes(text: str) -> set[int]:
+    """The indexes that a text names; what cannot be read names none."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (last or first).isdecimal():
+            found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
+
+# Others take a longer number for none.
+_LONGEST_NUMBER = 9
+
+
+@dataclass(frozen=True, slots=True)
+class PodFailure:
+    """One failure of a pod."""
+
+    #: Whether it counts towards the limit.
+    counts: bool = True
+    #: Why the whole job has failed with it, if it has.
+    ends_job: str = ""
+    ends_index: bool = False
+    #: How often its index has failed by now.
+    times: int = 1
+
+
+_PLAIN = PodFailure()
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePolicy:
+    """How failures of the pods of a job are taken."""
+
+    rules: tuple[Json, ...]
+    #: How often an index may fail; None if indexes are not looked at by themselves.
+    limit_per_index: int | None
+    #: Whether pods that are being deleted count, and are replaced, only once they have ended.
+    patient: bool
+
+    @classmethod
+    def of(cls, spec: Json) -> FailurePolicy:
+        policy = spec.get("podFailurePolicy") or {}
+        return cls(
+            rules=tuple(policy.get("rules") or ()),
+            limit_per_index=spec.get("backoffLimitPerIndex"),
+            patient=spec.get("podReplacementPolicy") == "Failed" or bool(policy),
+        )
+
+    def has_failed(self, pod: PodItem) -> bool:
+        """A pod that is being deleted will not succeed any more."""
+        return pod.phase == "Failed" or (pod.is_stopping and not self.patient)
+
+    def verdict(self, pod: PodItem) -> PodFailure:
+        """What the failure of a pod means."""
+        if not self.rules and self.limit_per_index is None:
+            return _PLAIN
+        item = pod.entry.object
+        action, why = self._action(item)
+        counts = action != "Ignore"
+        notes = item["metadata"].get("annotations") or {}
+        times = _number(notes.get(INDEX_FAILURES, "")) + counts
+        limit = self.limit_per_index
+        exceeded = counts and limit is not None and times > limit
+        return PodFailure(
+            counts=counts,
+            ends_job=why if action == "FailJob" else "",
+            ends_index=limit is not None and (exceeded or action == "FailIndex"),
+            times=times,
+        )
+
+    def _action(self, pod: Json) -> tuple[str, str]:
+        """What the first rule that speaks of a pod says, and why."""
+        for at, rule in enumerate(self.rules):
+            why = _match_text(pod, rule)
+            if why:
+                return rule["action"], f"{why} matching {rule['action']} rule at index {at}"
+        return "Count", ""
+
+
+def index_of(pod: PodItem) -> int:
+    """The index of a pod; -1 if it has none."""
+    text = pod.labels.get(INDEX, "")
+    return int(text) if text.isascii() and text.isdecimal() else -1
+
+
+def _match_text(pod: Json, rule: Json) -> str:
+    """What of a pod a rule speaks of; empty if nothing."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    named = f"{metadata['namespace']}/{metadata['name']}"
+    codes = rule.get("onExitCodes")
+    if codes is None:
+        for each in status.get("conditions") or ():
+            for pattern in rule.get("onPodConditions") or ():
+                wanted = (pattern["type"], pattern.get("status", "True"))
+                if (each["type"], each["status"]) == wanted:
+                    return f"Pod {named} has condition {each['type']}"
+        return ""
+    for container, code in _exits(status):
+        if codes.get("containerName") in (None, container):
+            listed = code in (codes.get("values") or ())
+            if code and listed is (codes["operator"] == "In"):
+                return f"Container {container} for pod {named} failed with exit code {code}"
+    return ""
+
+
+def _exits(status: Json) -> Iterator[tuple[str, int]]:
+    """The containers that have ended, and with which code."""
+    for name in ("containerStatuses", "initContainerStatuses"):
+        for each in status.get(name) or ():
+            ended: dict[str, Any] | None = (each.get("state") or {}).get("terminated")
+            if ended is not None:
+                yield each["name"], ended.get("exitCode", 0)
+
+
+def _number(text: str) -> int:
+    fits = text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER
+    return int(text) if fits else 0
 
 
 @dataclass(slots=True)
-class Tally:
+class JobTally:
     """What is remembered of the pods of a job, above all of those that are gone."""
 
-    judge: Judge
+    judge: FailurePolicy
     succeeded: int = 0
     failed: int = 0
     #: Why the job has failed with one of its pods.
@@ -26,13 +161,13 @@ class Tally:
     #: How often each index has failed, and when it did last.
     index_failures: dict[int, tuple[int, float]] = field(default_factory=dict)
     _spared: set[str] = field(default_factory=set)
-    _verdicts: dict[str, Failure] = field(default_factory=dict)
+    _verdicts: dict[str, PodFailure] = field(default_factory=dict)
 
     @classmethod
-    def since(cls, item: Json, pods: list[PodItem]) -> Tally:
+    def since(cls, item: Json, pods: list[PodItem]) -> JobTally:
         """What a status counts beyond the pods that are still there."""
-        judge, status = Judge.of(item["spec"]), item.get("status") or {}
-        tally = cls(judge, failed_indexes=indexes.read(status.get("failedIndexes", "")))
+        judge, status = FailurePolicy.of(item["spec"]), item.get("status") or {}
+        tally = cls(judge, failed_indexes=read_indexes(status.get("failedIndexes", "")))
         succeeded = sum(pod.phase == "Succeeded" for pod in pods)
         failed = sum(judge.has_failed(pod) and tally.take(pod).counts for pod in pods)
         tally.succeeded = max(status.get("succeeded", 0) - succeeded, 0)
@@ -46,7 +181,7 @@ class Tally:
     def is_spared(self, pod: PodItem) -> bool:
         return pod.uid in self._spared
 
-    def take(self, pod: PodItem) -> Failure:
+    def take(self, pod: PodItem) -> PodFailure:
         """What the failure of a pod means; it is looked at once."""
         known = self._verdicts.get(pod.uid)
         # A pod that is stopping has not said yet with what it ends.
@@ -73,7 +208,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class JobCounts:
     """The pods of a job, counted."""
 
     active: list[PodItem]
@@ -94,7 +229,7 @@ class Counts:
     restarts: int
 
     @classmethod
-    def of(cls, item: Json, pods: list[PodItem], tally: Tally) -> Counts:
+    def of(cls, item: Json, pods: list[PodItem], tally: JobTally) -> JobCounts:
         spec, status = item["spec"], item.get("status") or {}
         active = [pod for pod in pods if pod.active]
         done = [pod for pod in pods if pod.phase == "Succeeded"]
@@ -106,7 +241,7 @@ class Counts:
         succeeded, completed, open_indexes = tally.succeeded + len(done), None, []
         if spec["completionMode"] == "Indexed":
             everyone = range(spec["completions"])
-            completed = indexes.read(status.get("completedIndexes", ""))
+            completed = read_indexes(status.get("completedIndexes", ""))
             completed = (completed | {index_of(pod) for pod in done}) & set(everyone)
             taken = completed | {index_of(pod) for pod in (*active, *waited_for)}
             taken |= tally.failed_indexes

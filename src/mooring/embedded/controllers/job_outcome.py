@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from mooring.embedded.wire import Json
+from mooring.embedded.store.table import Json
 
-from . import indexes
-from .job_counts import Counts, Tally
+from .job_counts import JobCounts, JobTally, format_indexes, read_indexes
 from .statuses import condition_of, with_condition, without_zeros
 
 #: The condition that ends a job, its reason and its message.
@@ -18,7 +17,7 @@ Outcome = tuple[str, str, str]
 _BEFORE = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
 
 
-def outcome(item: Json, counts: Counts, tally: Tally, now: float) -> Outcome | None:
+def outcome(item: Json, counts: JobCounts, tally: JobTally, now: float) -> Outcome | None:
     """How a job ends, if it does; what was said once stays."""
     status = item.get("status") or {}
     for kind, first in _BEFORE.items():
@@ -28,7 +27,7 @@ def outcome(item: Json, counts: Counts, tally: Tally, now: float) -> Outcome | N
     return _failure(item, counts, tally, now) or _success(item["spec"], counts)
 
 
-def _failure(item: Json, counts: Counts, tally: Tally, now: float) -> Outcome | None:
+def _failure(item: Json, counts: JobCounts, tally: JobTally, now: float) -> Outcome | None:
     spec, begun = item["spec"], (item.get("status") or {}).get("startTime")
     limit, backoff_limit = spec.get("activeDeadlineSeconds"), spec.get("backoffLimit", 6)
     if tally.ends_job:
@@ -41,7 +40,7 @@ def _failure(item: Json, counts: Counts, tally: Tally, now: float) -> Outcome | 
     return _failure_of_indexes(spec, counts, tally)
 
 
-def _failure_of_indexes(spec: Json, counts: Counts, tally: Tally) -> Outcome | None:
+def _failure_of_indexes(spec: Json, counts: JobCounts, tally: JobTally) -> Outcome | None:
     failed, most = len(tally.failed_indexes), spec.get("maxFailedIndexes")
     if not failed or counts.completed is None:
         return None
@@ -53,7 +52,7 @@ def _failure_of_indexes(spec: Json, counts: Counts, tally: Tally) -> Outcome | N
     return None
 
 
-def _success(spec: Json, counts: Counts) -> Outcome | None:
+def _success(spec: Json, counts: JobCounts) -> Outcome | None:
     completions = spec.get("completions")
     rules = (spec.get("successPolicy") or {}).get("rules") or ()
     for at, rule in enumerate(rules):
@@ -73,19 +72,19 @@ def _is_met(rule: Json, completed: set[int], completions: int) -> bool:
     enough, named = rule.get("succeededCount"), rule.get("succeededIndexes")
     if named is None:
         return enough is not None and len(completed) >= enough
-    wanted = indexes.read(named) & set(range(completions))
+    wanted = read_indexes(named) & set(range(completions))
     done = len(wanted & completed)
     return bool(wanted) and (done == len(wanted) or (enough is not None and done >= enough))
 
 
-def new_status(item: Json, counts: Counts, tally: Tally, now: str) -> Json:
+def job_status(item: Json, counts: JobCounts, tally: JobTally, now: str) -> Json:
     """The status of a job that goes on."""
     old, spec = item.get("status") or {}, item["spec"]
     status: dict[str, Any] = {
         name: old[name] for name in ("startTime", "completionTime") if name in old
     }
     conditions, said = old.get("conditions") or [], condition_of(old, "Suspended")
-    told = _suspended(now, suspended=bool(spec.get("suspend")))
+    told = _suspension(now, suspended=bool(spec.get("suspend")))
     if said.get("status", "False") != told["status"]:
         conditions = with_condition(old, told, now)
     if spec.get("suspend"):
@@ -97,9 +96,9 @@ def new_status(item: Json, counts: Counts, tally: Tally, now: str) -> Json:
     )
     status |= {**tallied, "ready": counts.ready, "terminating": counts.terminating}
     if counts.completed:
-        status["completedIndexes"] = indexes.written(counts.completed)
+        status["completedIndexes"] = format_indexes(counts.completed)
     if tally.judge.limit_per_index is not None:
-        status["failedIndexes"] = indexes.written(tally.failed_indexes)
+        status["failedIndexes"] = format_indexes(tally.failed_indexes)
     if conditions:
         status["conditions"] = conditions
     status["uncountedTerminatedPods"] = {}
@@ -136,7 +135,7 @@ def time_of(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def _suspended(now: str, *, suspended: bool) -> Json:
+def _suspension(now: str, *, suspended: bool) -> Json:
     return {
         "type": "Suspended",
         "status": "True" if suspended else "False",

@@ -4,36 +4,120 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from mooring.embedded.wire import Json
+from mooring.embedded.store.table import Json
 
-from .cache import PODS, Seen
-from .claiming import Claiming
-from .cluster import Cluster
-from .controller import Concerns, Controller
+from .cache import PODS, ItemChange
+from .controller import Concerns, Controller, ControllerApi
+from .event_recorder import EventRecorder, PodKeeper
 from .items import PodItem
-from .job_counts import Counts, Tally
-from .job_outcome import Outcome, ending, finish, new_status, outcome, time_of
-from .job_pods import delay_after, due_indexes, indexed_pod, new_pods, surplus
-from .pod_keeping import PodKeeper
-from .recording import Recorder
-from .replica_sets import ROUND
+from .job_counts import INDEX, INDEX_FAILURES, JobCounts, JobTally, index_of
+from .job_outcome import Outcome, ending, finish, job_status, outcome, time_of
+from .ownership import Adoption, pod_of
+from .replica_sets import ROUND, rank_for_removal
 from .statuses import condition_of, soonest
+
+# A pod that failed is replaced after this time, and each further one after twice the last.
+_FIRST_DELAY_SECONDS = 10
+_LONGEST_DELAY_SECONDS = 600
+_MOST_DOUBLINGS = 10
+
+_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+# The longest beginning of a name that leaves room for five random letters.
+_LONGEST_PREFIX = 58
+
+
+def delay_after(failures: int, last: float, now: float) -> float:
+    """How long to wait after so many failures."""
+    if not failures:
+        return 0.0
+    doublings = min(failures - 1, _MOST_DOUBLINGS)
+    seconds = min(_FIRST_DELAY_SECONDS * 2**doublings, _LONGEST_DELAY_SECONDS)
+    return max(last + seconds - now, 0.0)
+
+
+def due_indexes(counts: JobCounts, tally: JobTally, now: float) -> tuple[list[int], float | None]:
+    """The indexes whose pods are due, each after its own failures; when the next one is."""
+    due, next_due = [], None
+    for index in counts.open_indexes[: counts.missing]:
+        wait = delay_after(*tally.index_failures.get(index, (0, 0.0)), now)
+        if not wait:
+            due.append(index)
+        elif next_due is None or wait < next_due:
+            next_due = wait
+    return due, next_due
+
+
+def surplus(item: Json, counts: JobCounts, now: float) -> list[PodItem]:
+    """The pods that are too many: those that no index needs first."""
+    least = max(-counts.missing, 0)
+    strays = _strays(item, counts.active, now) if counts.completed is not None else []
+    if not least and not strays:
+        return []
+    known = {pod.uid for pod in strays}
+    others = [pod for pod in counts.active if pod.uid not in known]
+    return [*strays, *rank_for_removal(others, now)][: max(least, len(strays))]
+
+
+def _strays(item: Json, active: list[PodItem], now: float) -> list[PodItem]:
+    """Pods with indexes that there are not (any more), or that another pod has."""
+    everyone = range(item["spec"]["completions"])
+    indexes = {index_of(pod) for pod in active}
+    if len(indexes) == len(active) and all(index in everyone for index in indexes):
+        return []
+    strays, seen = [], set()
+    for pod in reversed(rank_for_removal(active, now)):
+        index = index_of(pod)
+        if index in seen or index not in everyone:
+            strays.append(pod)
+        seen.add(index)
+    return strays
+
+
+def new_pods(item: Json, number: int) -> Iterator[Json]:
+    """Pods that are all alike."""
+    return (pod_of(item, item["spec"]["template"]) for _ in range(number))
+
+
+def indexed_pod(item: Json, index: int, tally: JobTally) -> Json:
+    """The pod of an index, which knows it by label, annotation, hostname and environment."""
+    pod, name = pod_of(item, item["spec"]["template"]), item["metadata"]["name"]
+    metadata, ending = pod["metadata"], f"-{index}-"
+    metadata["generateName"] = name[: _LONGEST_PREFIX - len(ending)] + ending
+    for field in ("labels", "annotations"):
+        metadata[field] = {**(metadata.get(field) or {}), INDEX: str(index)}
+    if tally.judge.limit_per_index is not None:
+        times, _ = tally.index_failures.get(index, (0, 0.0))
+        metadata["annotations"][INDEX_FAILURES] = str(times)
+    pod["spec"]["hostname"] = f"{name}-{index}"
+    for field in ("initContainers", "containers"):
+        for container in pod["spec"].get(field) or ():
+            _tell_index(container)
+    return pod
+
+
+def _tell_index(container: Json) -> None:
+    variables = container.get("env") or []
+    if all(each["name"] != _INDEX_VARIABLE for each in variables):
+        source = {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}
+        variable = {"name": _INDEX_VARIABLE, "valueFrom": {"fieldRef": source}}
+        container["env"] = [*variables, variable]
+
 
 JOBS = "jobs.batch"
 
 _OURS = "kubernetes.io/job-controller"
 
 
-class Jobs(Controller):
+class JobController(Controller):
     name = "job"
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ControllerApi) -> None:
         super().__init__(cluster)
-        self._claiming = Claiming(cluster, JOBS, PODS)
-        self._recorder = Recorder(cluster, "job-controller")
+        self._claiming = Adoption(cluster, JOBS, PODS)
+        self._recorder = EventRecorder(cluster, "job-controller")
         self._keeper = PodKeeper(cluster, self._recorder)
         #: Pods that are gone count on, by uid of the job.
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, JobTally] = {}
 
     def concerns(self) -> Mapping[str, Concerns]:
         return {JOBS: self._job_seen, PODS: self._pod_seen}
@@ -58,12 +142,12 @@ class Jobs(Controller):
         self.cluster.set_status(JOBS, item, status)
         return 0.0 if more else soonest(again, _deadline(item, status, self.cluster.now))
 
-    def _job_seen(self, seen: Seen) -> Iterator[str]:
+    def _job_seen(self, seen: ItemChange) -> Iterator[str]:
         if seen.after is None:
             self._tallies.pop(seen.item.uid, None)
         yield from self._claiming.owner_seen(seen)
 
-    def _pod_seen(self, seen: Seen) -> Iterator[str]:
+    def _pod_seen(self, seen: ItemChange) -> Iterator[str]:
         """A pod that is gone is counted for good."""
         manager = seen.item.controller
         if seen.after is None and isinstance(seen.before, PodItem) and manager is not None:
@@ -72,20 +156,20 @@ class Jobs(Controller):
                 tally.count_gone(seen.before)
         yield from self._claiming.dependent_seen(seen)
 
-    def _count(self, item: Json) -> tuple[Counts, Tally]:
+    def _count(self, item: Json) -> tuple[JobCounts, JobTally]:
         uid = item["metadata"]["uid"]
         pods = self.cluster.cache.pods_of(uid)
         if uid not in self._tallies:
-            self._tallies[uid] = Tally.since(item, pods)
+            self._tallies[uid] = JobTally.since(item, pods)
         tally = self._tallies[uid]
-        return Counts.of(item, pods, tally), tally
+        return JobCounts.of(item, pods, tally), tally
 
     def _status(self, item: Json) -> Json:
         """What there is to say after what was done."""
         self.cluster.cache.catch_up()
-        return new_status(item, *self._count(item), self.cluster.now_text)
+        return job_status(item, *self._count(item), self.cluster.now_text)
 
-    def _scale(self, item: Json, counts: Counts, tally: Tally) -> tuple[bool, float | None]:
+    def _scale(self, item: Json, counts: JobCounts, tally: JobTally) -> tuple[bool, float | None]:
         """Makes or removes pods; whether there is more to do, and when to look again."""
         now = self.cluster.now
         going = surplus(item, counts, now)
@@ -110,7 +194,7 @@ class Jobs(Controller):
             self._keeper.create(item, pod)
         return counts.missing > ROUND and not again, again
 
-    def _end(self, item: Json, counts: Counts, told: Outcome) -> float | None:
+    def _end(self, item: Json, counts: JobCounts, told: Outcome) -> float | None:
         """Removes what still runs; once nothing does, the job has ended."""
         self._remove(item, counts.active)
         before = item.get("status") or {}

@@ -1,15 +1,18 @@
-"""Who made what: references to controllers, and pods made from templates."""
+"""Who owns what: references, pods made from templates, adoption and release."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 
 import msgspec
 
-from mooring.embedded.wire import Json
-from mooring.objects.selector import LabelSelector, Selector, compile_selector
+from mooring.embedded.store.table import Json
+from mooring.objects.selector import LabelSelector, Selector, SelectorError, compile_selector
 
-from .items import Item, Owner
+from .cache import ItemChange
+from .controller import ControllerApi
+from .items import Item, OwnerReference
 
 # The longest name that leaves room for a suffix.
 _LONGEST_PREFIX = 57
@@ -28,7 +31,7 @@ def reference(owner: Json) -> Json:
     }
 
 
-def written(owner: Owner) -> Json:
+def owner_json(owner: OwnerReference) -> Json:
     """A reference as it is written."""
     return msgspec.to_builtins(owner)
 
@@ -57,3 +60,114 @@ def selector_of(owner: Json) -> Selector | None:
 def is_managed_by(item: Item, uid: str) -> bool:
     manager = item.controller
     return manager is not None and manager.uid == uid
+
+
+#: Whether a dependent of this name can belong to an owner of that name.
+Suits = Callable[[str, str], bool]
+
+
+def _any_name(owner: str, dependent: str) -> bool:
+    return True
+
+
+class Adoption:
+    """What the owners of one kind own of another.
+
+    Only what is new, or has new labels or owners, is looked at: the rest has not changed hands.
+    """
+
+    def __init__(
+        self, cluster: ControllerApi, owners: str, dependents: str, suits: Suits = _any_name
+    ) -> None:
+        self._cluster = cluster
+        self._suits = suits
+        self._owners = owners
+        self._dependents = dependents
+        #: By namespace, then by key of the owner.
+        self._selectors: dict[str, dict[str, tuple[str, Selector]]] = {}
+        self._suspects: dict[str, set[str]] = {}
+
+    def owner_seen(self, seen: ItemChange) -> Iterator[str]:
+        """The owner itself; a new one may find dependents waiting."""
+        item = seen.item
+        of_namespace = self._selectors.setdefault(item.namespace, {})
+        if seen.after is None:
+            of_namespace.pop(item.key, None)
+            self._suspects.pop(item.key, None)
+        elif seen.before is None:
+            selector = self._read(item)
+            if selector is not None:
+                of_namespace[item.key] = (item.uid, selector)
+                self._suspect_all(item, selector)
+        yield item.key
+
+    def dependent_seen(self, seen: ItemChange) -> Iterator[str]:
+        """The owners whose dependents these are, were or may become."""
+        if seen.before is not None:
+            yield from self._owner_of(seen.before)
+        if seen.after is not None:
+            yield from self._owner_of(seen.after)
+            if _may_change_hands(seen):
+                yield from self._suspicious(seen.after)
+
+    def settle(self, owner: Json, key: str) -> None:
+        """Adopts and releases what there is to adopt or release."""
+        suspects = self._suspects.pop(key, None)
+        selector = selector_of(owner)
+        if not suspects or selector is None:
+            return
+        for each in sorted(suspects):
+            item = self._cluster.cache.items(self._dependents).get(each)
+            if item is not None:
+                self._settle(owner, selector, item)
+        self._cluster.cache.catch_up()
+
+    def _settle(self, owner: Json, selector: Selector, item: Item) -> None:
+        uid, selected = owner["metadata"]["uid"], selector.matches(item.labels)
+        if not self._suits(owner["metadata"]["name"], item.name):
+            return
+        others = [owner_json(each) for each in item.owners if each.uid != uid]
+        if is_managed_by(item, uid) and not selected:
+            self._cluster.rewrite_owners(item, others)
+        elif item.controller is None and selected and not item.terminating:
+            self._cluster.rewrite_owners(item, [*others, reference(owner)])
+
+    def _owner_of(self, item: Item) -> Iterator[str]:
+        manager = item.controller
+        if manager is None:
+            return
+        owner = self._cluster.cache.by_uid.get(manager.uid)
+        if owner is not None and owner.table == self._owners:
+            yield owner.key
+
+    def _suspicious(self, item: Item) -> Iterator[str]:
+        manager = item.controller
+        for key, (uid, selector) in self._selectors.get(item.namespace, {}).items():
+            if manager is not None and manager.uid != uid:
+                continue
+            if selector.matches(item.labels) is (manager is None):
+                self._suspects.setdefault(key, set()).add(item.key)
+                yield key
+
+    def _suspect_all(self, owner: Item, selector: Selector) -> None:
+        found = {
+            each.key
+            for each in self._cluster.cache.unmanaged(self._dependents, owner.namespace)
+            if selector.matches(each.labels)
+        }
+        if found:
+            self._suspects.setdefault(owner.key, set()).update(found)
+
+    def _read(self, owner: Item) -> Selector | None:
+        item = self._cluster.read(self._owners, owner.key)
+        try:
+            return None if item is None else selector_of(item)
+        except (msgspec.ValidationError, SelectorError):
+            return None
+
+
+def _may_change_hands(seen: ItemChange) -> bool:
+    before, after = seen.before, seen.after
+    if before is None or after is None:
+        return True
+    return before.labels != after.labels or before.owners != after.owners

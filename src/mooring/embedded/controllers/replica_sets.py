@@ -1,22 +1,24 @@
-"""ReplicaSets: as many pods as asked for."""
+"""ReplicaSets: as many pods as asked for, and which of them go first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from math import log2
 from typing import Any
 
-from mooring.embedded.errors import Refused
-from mooring.embedded.wire import Json
+import msgspec
+
+from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.store.table import Json
+from mooring.objects.meta import Wire
 
 from .cache import PODS
-from .claiming import Claiming
-from .cluster import Cluster
-from .controller import Concerns, Controller
+from .controller import Concerns, Controller, ControllerApi
+from .event_recorder import EventRecorder, PodKeeper
 from .items import PodItem
-from .ownership import pod_of
-from .pod_keeping import PodKeeper
-from .ranking import least_missed
-from .recording import Recorder
+from .ownership import Adoption, pod_of
 from .statuses import (
     condition_of,
     next_availability,
@@ -27,6 +29,82 @@ from .statuses import (
     without_zeros,
 )
 
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
+_COST = re.compile(r"0|-[0-9]{1,20}|[1-9][0-9]{0,19}", re.ASCII)
+_COSTS = range(-(2**31), 2**31)
+_NANOSECONDS = 1e9
+
+
+class _Metadata(Wire, frozen=True):
+    annotations: dict[str, str] | None = None
+
+
+class _Container(Wire, frozen=True):
+    restart_count: int = 0
+
+
+class _Status(Wire, frozen=True):
+    container_statuses: tuple[_Container, ...] | None = None
+    init_container_statuses: tuple[_Container, ...] | None = None
+
+
+class _Pod(Wire, frozen=True):
+    metadata: _Metadata
+    status: _Status = _Status()
+
+
+_read = msgspec.json.Decoder(_Pod).decode
+
+
+def rank_for_removal(
+    pods: list[PodItem], now: float, related: Iterable[PodItem] | None = None
+) -> list[PodItem]:
+    """Those that do least first, then the cheap, then from crowded nodes, then the new.
+
+    A node is crowded by the related pods on it; without any named, by these.
+    """
+    beside = pods if related is None else related
+    crowd = Counter(pod.node for pod in beside if pod.active)
+    return sorted(pods, key=lambda pod: _rank(pod, crowd[pod.node], now))
+
+
+def restarts_of(pod: PodItem) -> int:
+    """How often containers of a pod were restarted, all together."""
+    status = _read(pod.entry.body).status
+    containers = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    return sum(each.restart_count for each in containers)
+
+
+def _rank(pod: PodItem, beside: int, now: float) -> tuple[Any, ...]:
+    # Read only now: of most pods nobody ever asks.
+    read = _read(pod.entry.body)
+    restarts = (each.restart_count for each in read.status.container_statuses or ())
+    return (
+        bool(pod.node),
+        _PHASES.get(pod.phase, 0),
+        pod.ready,
+        _cost((read.metadata.annotations or {}).get(DELETION_COST, "0")),
+        -beside,
+        _age(pod.ready_changed, now) if pod.ready else 0,
+        -max(restarts, default=0),
+        _age(pod.created, now),
+        pod.uid,
+    )
+
+
+def _cost(text: str) -> int:
+    """What it costs to lose a pod; what cannot be read costs nothing."""
+    cost = int(text) if _COST.fullmatch(text) else 0
+    return cost if cost in _COSTS else 0
+
+
+def _age(since: float, now: float) -> int:
+    """How old something is, roughly: twice as old is another age, less is not."""
+    return int(log2((now - since) * _NANOSECONDS)) if now > since else -1
+
+
 REPLICA_SETS = "replicasets.apps"
 FAILURE = "ReplicaFailure"
 
@@ -35,13 +113,13 @@ FAILURE = "ReplicaFailure"
 ROUND = 250
 
 
-class ReplicaSets(Controller):
+class ReplicaSetController(Controller):
     name = "replicaset"
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ControllerApi) -> None:
         super().__init__(cluster)
-        self._claiming = Claiming(cluster, REPLICA_SETS, PODS)
-        self._keeper = PodKeeper(cluster, Recorder(cluster, "replicaset-controller"))
+        self._claiming = Adoption(cluster, REPLICA_SETS, PODS)
+        self._keeper = PodKeeper(cluster, EventRecorder(cluster, "replicaset-controller"))
 
     def concerns(self) -> Mapping[str, Concerns]:
         return {REPLICA_SETS: self._claiming.owner_seen, PODS: self._claiming.dependent_seen}
@@ -55,7 +133,7 @@ class ReplicaSets(Controller):
         self._claiming.settle(item, key)
         try:
             wait = self._scale(item)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             self._report(item, refusal)
             raise
         return soonest(wait, self._report(item))
@@ -71,7 +149,7 @@ class ReplicaSets(Controller):
         for _ in range(min(missing, ROUND)):
             self._keeper.create(item, pod_of(item, spec["template"]))
         if missing < 0:
-            going = least_missed(pods, self.cluster.now, self._related(item))
+            going = rank_for_removal(pods, self.cluster.now, self._related(item))
             for pod in going[: min(-missing, ROUND)]:
                 self._keeper.delete(item, pod)
         return 0.0 if abs(missing) > ROUND else None
@@ -85,7 +163,7 @@ class ReplicaSets(Controller):
         for each in sets:
             yield from cache.pods_of(each)
 
-    def _report(self, item: Json, refusal: Refused | None = None) -> float | None:
+    def _report(self, item: Json, refusal: RequestRefused | None = None) -> float | None:
         self.cluster.cache.catch_up()
         spec, now = item["spec"], self.cluster.now
         owned = self.cluster.cache.pods_of(item["metadata"]["uid"])
@@ -109,7 +187,7 @@ class ReplicaSets(Controller):
         self.cluster.set_status(REPLICA_SETS, item, status)
         return next_availability(pods, now, least_ready)
 
-    def _conditions(self, item: Json, refusal: Refused | None) -> list[Json]:
+    def _conditions(self, item: Json, refusal: RequestRefused | None) -> list[Json]:
         old = item.get("status") or {}
         if refusal is None:
             return without_condition(old, FAILURE)

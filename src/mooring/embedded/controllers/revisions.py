@@ -1,31 +1,62 @@
-"""Versions of a template, kept as ControllerRevisions for sets that name their own pods."""
+"""Versions of a template: their hashes, and ControllerRevisions that keep them."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
-from mooring.embedded.wire import Json
+import msgspec
 
-from .cluster import Cluster
+from mooring.embedded.store.table import Json
+
+from .controller import ControllerApi
 from .items import Item
 from .ownership import is_managed_by, reference
-from .templates import hash_of
+
+HASH_LABEL = "pod-template-hash"
+
+# No vowels and nothing that looks like another letter, so that no words come out.
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_LENGTH = 10
+
+_canonical = msgspec.json.Encoder(order="deterministic").encode
+
+
+def hash_of(template: Json, collisions: int = 0) -> str:
+    """A short name for a template; `collisions` gives another one for the same."""
+    digest = hashlib.sha256(_canonical([template, collisions])).digest()
+    return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:_LENGTH])
+
+
+def without_hash(template: Json) -> Json:
+    """The template that a set of pods was made from."""
+    metadata = dict(template.get("metadata") or {})
+    labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k != HASH_LABEL}
+    return {**template, "metadata": {**metadata, "labels": labels}}
+
+
+def with_label(template: Json, key: str, value: str) -> Json:
+    """The template with one more label on its pods."""
+    metadata = dict(template.get("metadata") or {})
+    labels = {**(metadata.get("labels") or {}), key: value}
+    return {**template, "metadata": {**metadata, "labels": labels}}
+
 
 REVISIONS = "controllerrevisions.apps"
 REVISION_LABEL = "controller-revision-hash"
 #: Where the versions of stateful sets have their hashes.
-HASH_LABEL = "controller.kubernetes.io/hash"
+REVISION_HASH_LABEL = "controller.kubernetes.io/hash"
 
 
 @dataclass(frozen=True, slots=True)
 class Revisions:
     """The versions of one owner's template, oldest first; the last is the present one."""
 
-    cluster: Cluster
+    cluster: ControllerApi
     known: list[Json]
 
     @classmethod
-    def of(cls, cluster: Cluster, owner: Json, label: str = REVISION_LABEL) -> Revisions:
+    def of(cls, cluster: ControllerApi, owner: Json, label: str = REVISION_LABEL) -> Revisions:
         """The versions of an owner; a new template becomes one, an old one the latest again.
 
         The label is that of versions, and has their hashes.
@@ -77,7 +108,7 @@ def pod_template(template: Json) -> Json:
     return {key: value for key, value in template.items() if key != "$patch"}
 
 
-def _owned(cluster: Cluster, owner: Json) -> list[Item]:
+def _owned(cluster: ControllerApi, owner: Json) -> list[Item]:
     uid = owner["metadata"]["uid"]
     owned = cluster.cache.owned(uid, REVISIONS)
     return [each for each in owned if is_managed_by(each, uid) and not each.terminating]
@@ -87,7 +118,7 @@ def _data(owner: Json) -> Json:
     return {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}
 
 
-def _create(cluster: Cluster, owner: Json, label: str, number: int) -> Json:
+def _create(cluster: ControllerApi, owner: Json, label: str, number: int) -> Json:
     metadata, data = owner["metadata"], _data(owner)
     named = hash_of(data["spec"]["template"])
     labels = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}

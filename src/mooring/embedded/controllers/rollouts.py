@@ -1,17 +1,17 @@
-"""Rolling from one version of a template to the next: how large each set of pods may be now."""
+"""Rollouts of deployments: how large the set of each version may be now."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mooring.embedded.wire import Json
+from mooring.embedded.store.table import Json
 
 from .statuses import share
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class SetVersion:
     """The set of pods of one version."""
 
     name: str
@@ -22,7 +22,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RolloutPlan:
     """How many pods there should be, and how far from that a rollout may go."""
 
     size: int
@@ -31,7 +31,7 @@ class Plan:
     recreates: bool = False
 
     @classmethod
-    def of(cls, spec: Json) -> Plan:
+    def of(cls, spec: Json) -> RolloutPlan:
         size, strategy = spec["replicas"], spec["strategy"]
         if strategy["type"] == "Recreate":
             return cls(size, 0, size, recreates=True)
@@ -53,13 +53,15 @@ class Plan:
 Sizes = dict[str, int]
 
 
-def recreate(plan: Plan, new: Version, old: Iterable[Version], *, going: bool) -> Sizes:
+def recreate(
+    plan: RolloutPlan, new: SetVersion, old: Iterable[SetVersion], *, going: bool
+) -> Sizes:
     """All old pods go before the first new one comes."""
     sizes = {each.name: 0 for each in old}
     return sizes if going else {**sizes, new.name: plan.size}
 
 
-def roll(plan: Plan, new: Version, old: list[Version]) -> Sizes:
+def roll(plan: RolloutPlan, new: SetVersion, old: list[SetVersion]) -> Sizes:
     """The new set grows as far as the surge allows; the old ones shrink as far as pods may miss."""
     before = sum(each.size for each in old)
     if new.size >= plan.size:
@@ -70,7 +72,7 @@ def roll(plan: Plan, new: Version, old: list[Version]) -> Sizes:
     return {new.name: grown, **_shrunk(plan, new, grown, old)}
 
 
-def _shrunk(plan: Plan, new: Version, grown: int, old: list[Version]) -> Sizes:
+def _shrunk(plan: RolloutPlan, new: SetVersion, grown: int, old: list[SetVersion]) -> Sizes:
     least_available = plan.size - plan.unavailable
     total = grown + sum(each.size for each in old)
     new_unavailable = max(grown - new.available, 0)
@@ -88,3 +90,49 @@ def _shrunk(plan: Plan, new: Version, grown: int, old: list[Version]) -> Sizes:
         sizes[each.name] -= cut
         spare -= cut
     return sizes
+
+
+def rescale(
+    plan: RolloutPlan, new: SetVersion | None, old: Sequence[SetVersion], counted: int
+) -> Sizes:
+    """The sizes of sets after a change of the deployment's; all versions are in order of age.
+
+    `counted` is how many pods the deployment has counted: what versions go by that do not know
+    how large it was.
+    """
+    versions = [*old, new] if new is not None else list(old)
+    active = [each for each in versions if each.size]
+    if len(active) <= 1:
+        return {each.name: plan.size for each in active or versions[-1:]}
+    if new is not None and new.size == plan.size == new.available:
+        return {each.name: 0 for each in old}
+    return _in_proportion(plan, active, counted)
+
+
+def _in_proportion(plan: RolloutPlan, active: list[SetVersion], counted: int) -> Sizes:
+    """Shares out what is added or taken away, from the largest to the smallest version."""
+    wanted = plan.most - sum(each.size for each in active)
+    # Of two of a size the newer one grows first, and the older one shrinks first.
+    by_age = list(reversed(active)) if wanted > 0 else active
+    in_turn = sorted(by_age, key=lambda each: -each.size)
+    sizes, left = {}, wanted
+    for each in in_turn:
+        change = _share(plan, each, counted)
+        change = min(change, left) if wanted > 0 else max(change, left)
+        change = change if wanted else 0
+        sizes[each.name] = each.size + change
+        left -= change
+    largest = in_turn[0].name
+    sizes[largest] = max(sizes[largest] + left, 0)
+    return sizes
+
+
+def _share(plan: RolloutPlan, version: SetVersion, counted: int) -> int:
+    """By how much a version changes so that it keeps its share of the whole."""
+    if not plan.size:
+        return -version.size
+    before = version.most or counted
+    if not before:
+        return 0
+    # Halves are rounded up.
+    return (2 * version.size * plan.most + before) // (2 * before) - version.size

@@ -2,23 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 
-from mooring.embedded.wire import Json
+from mooring.embedded.store.table import Json
 
-from .cache import PODS
-from .claiming import Claiming
-from .cluster import Cluster
-from .controller import Concerns, Controller
-from .items import ENDED, PodItem
-from .ownership import pod_of
-from .pod_keeping import PodKeeper
-from .recording import Recorder
+from .cache import CLAIMS, PODS
+from .controller import Concerns, Controller, ControllerApi
+from .event_recorder import EventRecorder, PodKeeper
+from .items import ENDED, OwnerReference, PodItem
+from .ownership import Adoption, owner_json, pod_of, reference
 from .replica_sets import ROUND
-from .revisions import HASH_LABEL, REVISION_LABEL, Revisions, pod_template
-from .stateful_claims import ClaimKeeper
+from .revisions import REVISION_HASH_LABEL, REVISION_LABEL, Revisions, pod_template
 from .statuses import next_availability, without_zeros
+
+_POD = {"apiVersion": "v1", "kind": "Pod"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimKeeper:
+    """Makes the claims of stateful sets, and says whose they are."""
+
+    cluster: ControllerApi
+    recorder: EventRecorder
+
+    def are_stale(self, item: Json, pod: str) -> bool:
+        """Whether claims of this name are still to go with a pod that had it before."""
+        known = self.cluster.cache.items(CLAIMS)
+        found = (known.get(key) for key, _ in _claims(item, pod))
+        return any(
+            each.terminating or any(owner.kind == "Pod" for owner in each.owners)
+            for each in found
+            if each is not None
+        )
+
+    def furnish(self, item: Json, pod: Json) -> None:
+        """Gives a pod its claims; those that are missing are made."""
+        metadata, name = item["metadata"], pod["metadata"]["name"]
+        volumes = {}
+        for key, template in _claims(item, name):
+            volume, claim = template["metadata"]["name"], key.rpartition("/")[2]
+            volumes[volume] = {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+            if self.cluster.read(CLAIMS, key) is None:
+                made = _claim(item, template, claim)
+                self.cluster.create(CLAIMS, metadata["namespace"], made)
+                message = f"Create Claim {claim} Pod {name} in StatefulSet {metadata['name']}"
+                self.recorder.tell(item, "SuccessfulCreate", f"{message} success")
+        if volumes:
+            others = pod["spec"].get("volumes") or []
+            kept = [each for each in others if each["name"] not in volumes]
+            pod["spec"]["volumes"] = [*kept, *volumes.values()]
+
+    def settle(self, item: Json, pod: PodItem, *, condemned: bool) -> None:
+        """Has the claims of a pod go with it, with the set, or with neither."""
+        known, uid = self.cluster.cache.items(CLAIMS), item["metadata"]["uid"]
+        for key, _ in _claims(item, pod.name):
+            claim = known.get(key)
+            if claim is None or claim.terminating:
+                continue
+            ours = [each for each in claim.owners if each.uid in (uid, pod.uid)]
+            others = [each for each in claim.owners if each not in ours]
+            wanted = _owner(item, pod, condemned=condemned) if _is_free(others) else None
+            if [each.uid for each in ours] != ([wanted["uid"]] if wanted else []):
+                owners = [owner_json(each) for each in others]
+                self.cluster.rewrite_owners(claim, [*owners, wanted] if wanted else owners)
+
+
+def _claims(item: Json, pod: str) -> Iterator[tuple[str, Json]]:
+    """The keys of a pod's claims, and what they are made from."""
+    for each in item["spec"].get("volumeClaimTemplates") or ():
+        yield f"{item['metadata']['namespace']}/{each['metadata']['name']}-{pod}", each
+
+
+def _claim(item: Json, template: Json, name: str) -> Json:
+    chosen = item["spec"]["selector"].get("matchLabels") or {}
+    labels = {**(template["metadata"].get("labels") or {}), **chosen}
+    made: Json = {
+        "metadata": {**template["metadata"], "name": name, "labels": labels},
+        "spec": deepcopy(template["spec"]),
+    }
+    if _policy(item, "whenDeleted") == "Delete":
+        made["metadata"]["ownerReferences"] = [reference(item)]
+    return made
+
+
+def _owner(item: Json, pod: PodItem, *, condemned: bool) -> Json | None:
+    """Who takes a claim along when it goes."""
+    if condemned and _policy(item, "whenScaled") == "Delete":
+        return reference({**_POD, "metadata": {"name": pod.name, "uid": pod.uid}})
+    return reference(item) if _policy(item, "whenDeleted") == "Delete" else None
+
+
+def _policy(item: Json, when: str) -> str:
+    policy = item["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
+    return str(policy.get(when, "Retain"))
+
+
+def _is_free(others: list[OwnerReference]) -> bool:
+    """Whether nobody else manages a claim already."""
+    return not any(each.controller for each in others)
+
 
 STATEFUL_SETS = "statefulsets.apps"
 _NAME_LABEL = "statefulset.kubernetes.io/pod-name"
@@ -31,7 +115,7 @@ _SECONDS_FOR_CLAIMS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class StatefulSetState:
     """What one look at a set works with."""
 
     item: Json
@@ -88,13 +172,13 @@ class Round:
         return self.revisions.present["metadata"]["name"]
 
 
-class StatefulSets(Controller):
+class StatefulSetController(Controller):
     name = "statefulset"
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ControllerApi) -> None:
         super().__init__(cluster)
-        self._claiming = Claiming(cluster, STATEFUL_SETS, PODS, _is_member)
-        recorder = Recorder(cluster, "statefulset-controller")
+        self._claiming = Adoption(cluster, STATEFUL_SETS, PODS, _is_member)
+        recorder = EventRecorder(cluster, "statefulset-controller")
         self._keeper = PodKeeper(cluster, recorder, _CREATED, _DELETED)
         self._claims = ClaimKeeper(cluster, recorder)
 
@@ -106,7 +190,7 @@ class StatefulSets(Controller):
         if item is None or "deletionTimestamp" in item["metadata"]:
             return None
         self._claiming.settle(item, key)
-        revisions = Revisions.of(self.cluster, item, HASH_LABEL)
+        revisions = Revisions.of(self.cluster, item, REVISION_HASH_LABEL)
         before = self._round(item, revisions)
         self._settle_claims(before)
         done = self._advance(before)
@@ -120,14 +204,14 @@ class StatefulSets(Controller):
             return _SECONDS_FOR_CLAIMS
         return 0.0 if done >= ROUND else again
 
-    def _round(self, item: Json, revisions: Revisions) -> Round:
+    def _round(self, item: Json, revisions: Revisions) -> StatefulSetState:
         pods = {}
         for pod in self.cluster.cache.pods_of(item["metadata"]["uid"]):
             if _is_member(item["metadata"]["name"], pod.name):
                 pods[int(pod.name.rpartition("-")[2])] = pod
-        return Round(item, revisions, pods, self.cluster.now)
+        return StatefulSetState(item, revisions, pods, self.cluster.now)
 
-    def _advance(self, at: Round) -> int:
+    def _advance(self, at: StatefulSetState) -> int:
         """Does what may be done now; how many pods were made or removed."""
         made, waits = self._fill(at)
         if waits:
@@ -137,7 +221,7 @@ class StatefulSets(Controller):
             self._update(at)
         return made + removed
 
-    def _fill(self, at: Round) -> tuple[int, bool]:
+    def _fill(self, at: StatefulSetState) -> tuple[int, bool]:
         """Makes the pods that are missing, in order; whether the rest has to wait."""
         made = 0
         for ordinal in at.ordinals:
@@ -153,7 +237,7 @@ class StatefulSets(Controller):
                 return made, True
         return made, False
 
-    def _shrink(self, at: Round) -> tuple[int, bool]:
+    def _shrink(self, at: StatefulSetState) -> tuple[int, bool]:
         """Removes the pods that are too many, the last first."""
         removed = 0
         for pod in at.condemned:
@@ -164,7 +248,7 @@ class StatefulSets(Controller):
                 return removed, True
         return removed, False
 
-    def _update(self, at: Round) -> None:
+    def _update(self, at: StatefulSetState) -> None:
         """Removes the last pod of an older version, once those after it are fine."""
         if not at.rolls:
             return
@@ -178,7 +262,7 @@ class StatefulSets(Controller):
             if not at.is_fine(pod):
                 return
 
-    def _create(self, at: Round, ordinal: int) -> bool:
+    def _create(self, at: StatefulSetState, ordinal: int) -> bool:
         """Makes a pod, unless claims that went with the last of its name are still to go."""
         item = at.item
         metadata, version = item["metadata"], at.version_for(ordinal)
@@ -201,17 +285,17 @@ class StatefulSets(Controller):
         self._keeper.create(item, pod)
         return True
 
-    def _waits_for_claims(self, at: Round) -> bool:
+    def _waits_for_claims(self, at: StatefulSetState) -> bool:
         if not at.item["spec"].get("volumeClaimTemplates"):
             return False
         return any(self._claims.are_stale(at.item, name) for name in at.missing)
 
-    def _settle_claims(self, at: Round) -> None:
+    def _settle_claims(self, at: StatefulSetState) -> None:
         if at.item["spec"].get("volumeClaimTemplates"):
             for ordinal, pod in at.pods.items():
                 self._claims.settle(at.item, pod, condemned=ordinal not in at.ordinals)
 
-    def _report(self, at: Round) -> float | None:
+    def _report(self, at: StatefulSetState) -> float | None:
         item, least = at.item, at.item["spec"].get("minReadySeconds", 0)
         present = at.revisions.present["metadata"]["name"]
         pods = [pod for pod in at.pods.values() if pod.phase not in ENDED]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from mooring.embedded.wire import Json
+from mooring.embedded.store.table import Json
 
 from .items import PodItem
 

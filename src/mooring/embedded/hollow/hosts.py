@@ -4,18 +4,118 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import Enum, auto
+from typing import Any
 
-from mooring.embedded.api import Api
-from mooring.embedded.tables import Entry
-from mooring.embedded.wire import Json, now_text
+from mooring.embedded.api.decoding import now_text
+from mooring.embedded.api.metadata import set_condition
+from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.store.table import Json, StoredObject
 from mooring.objects.decode import reader
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
-from .heartbeats import Heartbeats
-from .node_statuses import LEASES, lease, ready_status, renew, report_ready
-from .settings import COEXIST_GATE, KUBELET, HollowSettings
+from .pod_life import COEXIST_GATE, KUBELET, HollowSettings
+
+LEASES = "kube-node-lease"
+
+_READY = {"reason": "KubeletReady", "message": "hollow kubelet is posting ready status"}
+_WELL = (
+    ("MemoryPressure", "KubeletHasSufficientMemory"),
+    ("DiskPressure", "KubeletHasNoDiskPressure"),
+    ("PIDPressure", "KubeletHasSufficientPID"),
+)
+
+#: A lease is good for as many renewals as that of a real kubelet.
+_MISSED_RENEWALS = 4
+
+
+def ready_status(node: Json) -> str:
+    """What the node's condition Ready says; empty if there is none."""
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return next((each["status"] for each in conditions if each["type"] == "Ready"), "")
+
+
+def report_ready(node: Json, now: str) -> None:
+    """The node is well."""
+    status = node.setdefault("status", {})
+    for kind, reason in _WELL:
+        set_condition(status, now, type=kind, status="False", reason=reason)
+    set_condition(status, now, type="Ready", status="True", **_READY)
+    for condition in status["conditions"]:
+        # Pods have a time of their last probe, nodes one of their last heartbeat.
+        if condition.pop("lastProbeTime", "") is None:
+            condition["lastHeartbeatTime"] = now
+
+
+def lease(node: str, uid: str) -> Json:
+    """The lease of a node; nobody has renewed it yet."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
+    return {
+        "metadata": {"name": node, "namespace": LEASES, "ownerReferences": [owner]},
+        "spec": {"holderIdentity": node},
+    }
+
+
+def renew(lease: Json, now: datetime, interval: float) -> Json:
+    """The lease, renewed, and good for some intervals between renewals."""
+    spec: dict[str, Any] = lease["spec"]
+    spec["renewTime"] = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    spec["leaseDurationSeconds"] = round(_MISSED_RENEWALS * interval)
+    return lease
+
+
+# Renewing some at a time costs fewer wake-ups, and nobody sees the difference.
+_SHORTEST_PAUSE = 0.5
+
+
+class Heartbeats:
+    """The order in which nodes renew their leases."""
+
+    def __init__(self, settings: HollowSettings, now: float) -> None:
+        self._settings = settings
+        #: In the order in which they were renewed.
+        self._nodes: dict[str, None] = {}
+        self._looked = now
+        self._owed = 0.0
+
+    def add(self, node: str) -> None:
+        """A node whose lease was just renewed."""
+        self._nodes[node] = None
+
+    def remove(self, node: str) -> None:
+        self._nodes.pop(node, None)
+
+    @property
+    def interval(self) -> float:
+        """The seconds between two renewals of a lease: more when there are many nodes."""
+        settings = self._settings
+        return max(settings.lease_seconds, len(self._nodes) / settings.most_renewals)
+
+    @property
+    def next(self) -> float | None:
+        """When to look again."""
+        if not self._nodes:
+            return None
+        left = (1.0 - self._owed) * self.interval / len(self._nodes)
+        return self._looked + max(_SHORTEST_PAUSE, left)
+
+    def due(self, now: float) -> list[str]:
+        """The nodes whose turn it is."""
+        # A clock that was set back owes nothing; nobody is owed more than one renewal.
+        passed = max(0.0, now - self._looked)
+        self._looked = now
+        count = len(self._nodes)
+        self._owed = min(self._owed + passed * count / self.interval, float(count))
+        turns = int(self._owed)
+        self._owed -= turns
+        names = list(self._nodes)[:turns]
+        for name in names:
+            del self._nodes[name]
+            self._nodes[name] = None
+        return names
+
 
 _READ = reader("Node")
 
@@ -32,7 +132,7 @@ class Host:
     pods: dict[str, Pod] = field(default_factory=dict)
 
 
-class Taken(Enum):
+class HostChange(Enum):
     """What became of a node that was taken."""
 
     KNOWN = auto()
@@ -45,7 +145,7 @@ class Taken(Enum):
 class Hosts:
     """Follows the nodes, and does for them what their kubelets would: says that they are well."""
 
-    def __init__(self, api: Api, settings: HollowSettings) -> None:
+    def __init__(self, api: ObjectApi, settings: HollowSettings) -> None:
         self._api = api
         self._settings = settings
         self._nodes, self._leases = api.kinds["nodes"], api.kinds["leases.coordination.k8s.io"]
@@ -73,17 +173,17 @@ class Hosts:
         self._written.pop(name, None)
         self._heartbeats.remove(name)
 
-    def take(self, entry: Entry) -> Taken:
+    def take(self, entry: StoredObject) -> HostChange:
         """Takes a node as it is now; one that is stopped is not kept."""
         name = entry.name
         if self._written.get(name) == entry.version:
-            return Taken.KNOWN
+            return HostChange.KNOWN
         known, item = self._hosts.get(name), entry.object
         host = self._read(entry, item)
         if host.stopped:
             # Others know by its lease that it has fallen silent.
             self._make_lease(name, host.node.uid)
-            return Taken.STOPPED
+            return HostChange.STOPPED
         if known is not None:
             host.pods = known.pods
         self._hosts[name] = host
@@ -92,11 +192,11 @@ class Hosts:
         if silent or (known is None and ready_status(item) != "True"):
             self._report(name, item)
         if known is not None:
-            return Taken.HEARD_AGAIN if silent else Taken.KNOWN
+            return HostChange.HEARD_AGAIN if silent else HostChange.KNOWN
         if not self._make_lease(name, host.node.uid):
             self._renew(name)
         self._heartbeats.add(name)
-        return Taken.NEW
+        return HostChange.NEW
 
     def renew(self, now: float) -> None:
         """Renews the leases that are due."""
@@ -104,7 +204,7 @@ class Hosts:
             if not self._make_lease(name, self._hosts[name].node.uid):
                 self._renew(name)
 
-    def _read(self, entry: Entry, item: Json) -> Host:
+    def _read(self, entry: StoredObject, item: Json) -> Host:
         node: Node = _READ.build(_READ.one.decode(entry.body))
         gate = node.annotations.get(COEXIST_GATE)
         coexists = self._settings.coexist if gate is None else gate == "true"

@@ -1,27 +1,80 @@
-"""The kubelets of all hollow nodes: pods come, are let in or not, run, end and go.
-
-Nothing here waits. Whoever runs this tells what has happened, and comes back when something is due.
-"""
+"""What comes next in the lives of pods, and when."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
+from enum import Enum, auto
 
 import msgspec
 
-from mooring.embedded.api import Api
-from mooring.embedded.tables import Entry
+from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.store.table import StoredObject
 from mooring.objects.decode import reader
 from mooring.objects.pod import Pod
 
-from .admission import admit
-from .hosts import Host, Hosts, Taken
-from .lives import Life, is_ready, life_of
-from .pod_statuses import crash, end, exceed_deadline, report_ready, restart, run
-from .pod_writing import PodWriter
-from .settings import HollowSettings
-from .timers import Timers
-from .turns import Kept, Turn, next_turn, pause_after
+from .hosts import Host, HostChange, Hosts
+from .pod_admission import admit
+from .pod_life import HollowSettings, PodLife, Timers, is_ready, read_life
+from .pod_statuses import PodWriter, crash, end, exceed_deadline, report_ready, restart, run
+
+# The first time containers are started again at once.
+_FIRST_PAUSE_SECONDS = 10.0
+_LONGEST_PAUSE_SECONDS = 300.0
+_MOST_DOUBLINGS = 10
+
+
+class Turn(Enum):
+    """What comes next in the life of a pod."""
+
+    START = auto()
+    END = auto()
+    DEADLINE = auto()
+    STOP = auto()
+    RESTART = auto()
+
+
+@dataclass(slots=True)
+class KeptPod:
+    """A pod that a kubelet looks after."""
+
+    uid: str
+    host: Host
+    life: PodLife
+    #: What was seen or written last; the echo of a write tells nothing.
+    version: int
+    #: When it was started; None before it was.
+    begun: float | None = None
+    #: When its containers were started last.
+    runs_since: float = 0.0
+    #: How often they have exited and were to be started again.
+    exits: int = 0
+    stop_at: float | None = None
+
+
+def next_turn(kept: KeptPod, settings: HollowSettings, now: float) -> tuple[float, Turn] | None:
+    """When a pod that runs has its next turn, and which; None if it runs for ever."""
+    life = kept.life
+    if life.grace is not None:
+        stop_at = now + min(life.grace, settings.stop_seconds)
+        # Whoever deletes a pod again can only make it faster.
+        kept.stop_at = stop_at if kept.stop_at is None else min(kept.stop_at, stop_at)
+        return kept.stop_at, Turn.STOP
+    seconds, deadline = life.seconds(settings), life.spec.active_deadline_seconds
+    turns = []
+    if seconds is not None:
+        turns.append((kept.runs_since + seconds, Turn.END))
+    if deadline is not None and kept.begun is not None:
+        turns.append((kept.begun + deadline, Turn.DEADLINE))
+    return min(turns, key=lambda turn: turn[0], default=None)
+
+
+def pause_after(exits: int) -> float:
+    """How long a kubelet waits before it starts containers again that have exited so often."""
+    if exits <= 1:
+        return 0.0
+    return min(_FIRST_PAUSE_SECONDS * 2 ** min(exits - 2, _MOST_DOUBLINGS), _LONGEST_PAUSE_SECONDS)
+
 
 _LOG = logging.getLogger(__name__)
 _READ = reader("Pod")
@@ -33,7 +86,7 @@ _AT_ONCE = 256
 class Kubelets:
     """Looks after the pods of all nodes."""
 
-    def __init__(self, api: Api, settings: HollowSettings) -> None:
+    def __init__(self, api: ObjectApi, settings: HollowSettings) -> None:
         self.hosts = Hosts(api, settings)
         self._api = api
         self._settings = settings
@@ -41,7 +94,7 @@ class Kubelets:
         pods = api.kinds["pods"]
         self._node_at = pods.position("spec.nodeName") or 0
         self._phase_at = pods.position("status.phase") or 0
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, KeptPod] = {}
         #: Pods bound to nodes that are not there (yet), by node.
         self._homeless: dict[str, set[str]] = {}
         self._timers: Timers[Turn] = Timers()
@@ -56,21 +109,21 @@ class Kubelets:
         times = [each for each in (self._timers.next, self.hosts.next) if each is not None]
         return min(times, default=None)
 
-    def take_node(self, entry: Entry, *, gone: bool) -> None:
+    def take_node(self, entry: StoredObject, *, gone: bool) -> None:
         """A node came, changed or went."""
-        taken = Taken.STOPPED if gone else self.hosts.take(entry)
-        if taken is Taken.STOPPED:
+        taken = HostChange.STOPPED if gone else self.hosts.take(entry)
+        if taken is HostChange.STOPPED:
             self._lose(entry.name)
-        elif taken is Taken.NEW:
+        elif taken is HostChange.NEW:
             waiting = [self._pods.find(key) for key in sorted(self._homeless.pop(entry.name, ()))]
             for pod in self.running_first([pod for pod in waiting if pod is not None]):
                 self.take_pod(pod, gone=False)
-        elif taken is Taken.HEARD_AGAIN:
+        elif taken is HostChange.HEARD_AGAIN:
             host = self.hosts.find(entry.name)
             for key in list(host.pods) if host is not None else ():
                 self._report_running(key, self._kept[key])
 
-    def take_pod(self, entry: Entry, *, gone: bool) -> None:
+    def take_pod(self, entry: StoredObject, *, gone: bool) -> None:
         """A pod came, changed or went."""
         key, node = entry.key, entry.fields[self._node_at]
         kept = self._kept.get(key)
@@ -84,7 +137,7 @@ class Kubelets:
             self._homeless.setdefault(node, set()).add(key)
             return
         try:
-            pod, life = _READ.build(_READ.one.decode(entry.body)), life_of(entry.body)
+            pod, life = _READ.build(_READ.one.decode(entry.body)), read_life(entry.body)
         except (msgspec.MsgspecError, ValueError) as error:
             _LOG.warning("pod %s cannot be read: %s", key, error)
             return
@@ -96,7 +149,7 @@ class Kubelets:
         else:
             self._change(entry, pod, life, kept)
 
-    def running_first(self, pods: list[Entry]) -> list[Entry]:
+    def running_first(self, pods: list[StoredObject]) -> list[StoredObject]:
         """Those that run have their place; only then the others are asked whether there is room."""
         return sorted(pods, key=lambda entry: entry.fields[self._phase_at] != "Running")
 
@@ -121,7 +174,7 @@ class Kubelets:
             self._take_turn(*due)
         return True
 
-    def _arrive(self, entry: Entry, pod: Pod, life: Life, host: Host) -> None:
+    def _arrive(self, entry: StoredObject, pod: Pod, life: PodLife, host: Host) -> None:
         key = entry.key
         if life.is_finished or (life.grace is not None and not life.is_running):
             if life.grace is not None:
@@ -133,7 +186,7 @@ class Kubelets:
                 self._pods.reject(key, life.uid, host.node.name, refusal)
                 return
         host.pods[key] = pod
-        kept = self._kept[key] = Kept(life.uid, host, life, entry.version)
+        kept = self._kept[key] = KeptPod(life.uid, host, life, entry.version)
         if life.is_running:
             started = life.status.start_time
             kept.begun = self._now if started is None else started.timestamp()
@@ -145,7 +198,7 @@ class Kubelets:
         else:
             self._start(key, kept)
 
-    def _change(self, entry: Entry, pod: Pod, life: Life, kept: Kept) -> None:
+    def _change(self, entry: StoredObject, pod: Pod, life: PodLife, kept: KeptPod) -> None:
         kept.version = entry.version
         kept.host.pods[entry.key] = pod
         kept.life = life
@@ -156,7 +209,7 @@ class Kubelets:
         elif life.grace is not None:
             self._look_ahead(entry.key, kept)
 
-    def _look_ahead(self, key: str, kept: Kept) -> None:
+    def _look_ahead(self, key: str, kept: KeptPod) -> None:
         """Sets the time of what comes next for a pod that runs."""
         coming = next_turn(kept, self._settings, self._now)
         if coming is not None:
@@ -182,7 +235,7 @@ class Kubelets:
                 self._forget(key)
                 self._pods.let_go(key, kept.uid)
 
-    def _start(self, key: str, kept: Kept) -> None:
+    def _start(self, key: str, kept: KeptPod) -> None:
         now = self._pods.now
         entry = self._pods.write(key, kept.uid, lambda pod: run(pod, kept.host.address, now))
         if entry is not None:
@@ -190,7 +243,7 @@ class Kubelets:
             kept.begun = kept.runs_since = self._now
             self._look_ahead(key, kept)
 
-    def _wait_for_restart(self, key: str, kept: Kept) -> None:
+    def _wait_for_restart(self, key: str, kept: KeptPod) -> None:
         """The containers have exited, and are started again, later each time."""
         kept.exits += 1
         pause, now, code = pause_after(kept.exits), self._pods.now, kept.life.exit_code
@@ -199,7 +252,7 @@ class Kubelets:
             kept.version = entry.version
             self._after(key, pause, Turn.RESTART)
 
-    def _restart(self, key: str, kept: Kept) -> None:
+    def _restart(self, key: str, kept: KeptPod) -> None:
         now = self._pods.now
         entry = self._pods.write(key, kept.uid, lambda pod: restart(pod, now))
         if entry is not None:
@@ -207,7 +260,7 @@ class Kubelets:
             kept.runs_since = self._now
             self._look_ahead(key, kept)
 
-    def _report_running(self, key: str, kept: Kept) -> None:
+    def _report_running(self, key: str, kept: KeptPod) -> None:
         """Contradicts who has given up on a pod that runs."""
         entry = self._pods.find(key)
         if entry is None or kept.begun is None or kept.exits or is_ready(entry.body):

@@ -1,12 +1,18 @@
-"""The statuses that a kubelet writes for pods, one for each turn of their lives."""
+"""The statuses that kubelets write for pods."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from ipaddress import IPv4Address
 from zlib import crc32
 
-from mooring.embedded.conditions import set_condition
-from mooring.embedded.wire import Json
+from mooring.embedded.api.decoding import now_text
+from mooring.embedded.api.metadata import set_condition
+from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.api.options import DeleteOptions
+from mooring.embedded.kinds.event_kinds import EventSource, EventText, event_object
+from mooring.embedded.store.table import Json, StoredObject
 from mooring.objects.coexist import Refusal
 
 #: 128 plus the number of SIGTERM: what a process leaves that is told to stop, and does.
@@ -50,7 +56,7 @@ def end(pod: Json, exit_code: int, now: str) -> None:
     status["phase"] = "Failed" if exit_code else "Succeeded"
     for name in ("containerStatuses", "initContainerStatuses"):
         if name in status:
-            status[name] = [_ended(each, exit_code, now) for each in status[name]]
+            status[name] = [_terminate(each, exit_code, now) for each in status[name]]
     why = "PodFailed" if exit_code else "PodCompleted"
     for kind in ("Ready", "ContainersReady"):
         set_condition(status, now, type=kind, status="False", reason=why)
@@ -60,7 +66,7 @@ def end(pod: Json, exit_code: int, now: str) -> None:
 def crash(pod: Json, exit_code: int, pause: float, now: str) -> None:
     """All containers have exited, and will be started again after a pause."""
     status = pod["status"]
-    ended = [_ended(each, exit_code, now) for each in status.get("containerStatuses") or ()]
+    ended = [_terminate(each, exit_code, now) for each in status.get("containerStatuses") or ()]
     status["containerStatuses"] = [
         {
             **each,
@@ -129,7 +135,7 @@ def _after_start(container: Json, now: str) -> Json:
     }
 
 
-def _ended(status: Json, exit_code: int, now: str) -> Json:
+def _terminate(status: Json, exit_code: int, now: str) -> Json:
     running = status["state"].get("running")
     if running is None:
         return status
@@ -153,3 +159,60 @@ def _since(now: str) -> Json:
 
 def _address(uid: str) -> str:
     return str(IPv4Address(_FIRST_ADDRESS + crc32(uid.encode()) % _ADDRESSES))
+
+
+class PodWriter:
+    """Writes statuses of pods, each of the very pod that is meant."""
+
+    def __init__(self, api: ObjectApi) -> None:
+        self._api = api
+        self._kind = api.kinds["pods"]
+
+    @property
+    def now(self) -> str:
+        return now_text(self._api.clock())
+
+    def find(self, key: str) -> StoredObject | None:
+        return self._api.store.table(self._kind.table).entries.get(key)
+
+    def write(self, key: str, uid: str, change: Callable[[Json], None]) -> StoredObject | None:
+        """Writes the status of a pod; None if it is gone, or another has its name."""
+        entry = self.find(key)
+        if entry is None:
+            return None
+        item = entry.object
+        if item["metadata"]["uid"] != uid:
+            return None
+        change(item)
+        # Straight to the store: a turn in the life of a pod is always news, so there is no need
+        # to compare, and nobody comes in between.
+        return self._api.store.put(self._kind.table, key, item)
+
+    def reject(self, key: str, uid: str, node: str, refusal: Refusal) -> None:
+        """Tells that a pod is not let in, and why."""
+        now = self.now
+        entry = self.write(key, uid, partial(reject, refusal=refusal, now=now))
+        if entry is None:
+            return
+        metadata = {"namespace": entry.namespace, "name": entry.name, "uid": uid}
+        about = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**metadata, "resourceVersion": str(entry.version)},
+        }
+        told = EventText(refusal.reason, refusal.message, "Warning")
+        event = event_object(about, told, EventSource("kubelet", node), now)
+        self._api.create(self._api.kinds["events"], entry.namespace, event)
+
+    def let_go(self, key: str, uid: str) -> None:
+        """Tells that a pod that is being deleted has ended, so that it can go."""
+        now = self.now
+        entry = self.write(key, uid, lambda pod: _interrupt(pod, now))
+        if entry is not None:
+            options = DeleteOptions(grace_seconds=0, uid=uid)
+            self._api.delete(self._kind, entry.namespace, entry.name, options)
+
+
+def _interrupt(pod: Json, now: str) -> None:
+    if pod["status"].get("phase") not in ("Succeeded", "Failed"):
+        end(pod, TERMINATED, now)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mooring.embedded.errors import no_such_path
-from mooring.embedded.kinds import Kind, Kinds, Subresource
-from mooring.embedded.wire import Json
+from mooring.embedded.api.kind import ServedKind, ServedKinds, Subresource
+from mooring.embedded.api.schema import KUBERNETES_VERSION
+from mooring.embedded.refusals import no_such_path
+from mooring.embedded.store.table import Json
 
 _AGGREGATED = "apidiscovery.k8s.io"
 
 VERSION: Json = {
-    "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.4-mooring",
+    "major": KUBERNETES_VERSION.split(".")[0],
+    "minor": KUBERNETES_VERSION.split(".")[1],
+    "gitVersion": f"v{KUBERNETES_VERSION}-mooring",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "",
@@ -43,19 +44,19 @@ def core_versions(host: str) -> Json:
     }
 
 
-def groups(kinds: Kinds) -> Json:
+def groups(kinds: ServedKinds) -> Json:
     listed = [_group(name, versions) for name, versions in _versions(kinds).items() if name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
 
 
-def group(kinds: Kinds, name: str) -> Json:
+def group(kinds: ServedKinds, name: str) -> Json:
     versions = _versions(kinds).get(name)
     if not versions:
         raise no_such_path()
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)}
 
 
-def resources(kinds: Kinds, group_name: str, version: str) -> Json:
+def resources(kinds: ServedKinds, group_name: str, version: str) -> Json:
     listed = [each for each in kinds if (each.group, each.version) == (group_name, version)]
     if not listed:
         raise no_such_path()
@@ -67,7 +68,7 @@ def resources(kinds: Kinds, group_name: str, version: str) -> Json:
     }
 
 
-def aggregated(kinds: Kinds, version: str, *, core: bool) -> Json:
+def aggregate(kinds: ServedKinds, version: str, *, core: bool) -> Json:
     """All groups with their resources, in one answer."""
     items = [
         {
@@ -75,7 +76,7 @@ def aggregated(kinds: Kinds, version: str, *, core: bool) -> Json:
             "versions": [
                 {
                     "version": each,
-                    "resources": [_discovered(kind) for kind in _of(kinds, name, each)],
+                    "resources": [_describe(kind) for kind in _of(kinds, name, each)],
                     "freshness": "Current",
                 }
                 for each in versions
@@ -92,7 +93,7 @@ def aggregated(kinds: Kinds, version: str, *, core: bool) -> Json:
     }
 
 
-def _versions(kinds: Kinds) -> dict[str, list[str]]:
+def _versions(kinds: ServedKinds) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for kind in kinds:
         versions = found.setdefault(kind.group, [])
@@ -101,7 +102,7 @@ def _versions(kinds: Kinds) -> dict[str, list[str]]:
     return found
 
 
-def _of(kinds: Kinds, group_name: str, version: str) -> Iterator[Kind]:
+def _of(kinds: ServedKinds, group_name: str, version: str) -> Iterator[ServedKind]:
     return (each for each in kinds if (each.group, each.version) == (group_name, version))
 
 
@@ -110,7 +111,7 @@ def _group(name: str, versions: list[str]) -> Json:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _resource(kind: Kind) -> Iterator[Json]:
+def _resource(kind: ServedKind) -> Iterator[Json]:
     entry: Json = {
         "name": kind.plural,
         "singularName": kind.one,
@@ -137,7 +138,7 @@ def _resource(kind: Kind) -> Iterator[Json]:
         yield entry
 
 
-def _discovered(kind: Kind) -> Json:
+def _describe(kind: ServedKind) -> Json:
     found: Json = {
         "resource": kind.plural,
         "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
@@ -157,7 +158,7 @@ def _discovered(kind: Kind) -> Json:
     return found
 
 
-def _shape(kind: Kind, part: Subresource) -> dict[str, Any]:
+def _shape(kind: ServedKind, part: Subresource) -> dict[str, Any]:
     if part.kind:
         return {"group": part.group, "version": part.version, "kind": part.kind}
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}

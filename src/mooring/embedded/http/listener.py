@@ -1,17 +1,87 @@
-"""The HTTP server underneath: even what is not HTTP is answered with a Status."""
+"""The sockets: a certificate of the server's own, and HTTP in which every error is a Status."""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
+import ssl
+import tempfile
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
-from mooring.embedded.errors import Refused, bad_request
+from mooring.embedded.refusals import RequestRefused, bad_request
 
-from .answers import failure
+from .answers import refuse
+
+# It is made anew at every start, so this only has to outlast one run.
+_VALID = timedelta(days=365)
+_SKEW = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What clients trust, and what the server listens with."""
+
+    pem: bytes
+    context: ssl.SSLContext
+
+
+def sign_own(host: str) -> Certificate:
+    """A certificate for a host and for the loopback addresses."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mooring embedded cluster")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _SKEW)
+        .not_valid_after(now + _VALID)
+        .add_extension(x509.SubjectAlternativeName(_alternatives(host)), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    secret = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return Certificate(pem, _context(pem, secret))
+
+
+def _context(pem: bytes, secret: bytes) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    # The ssl module reads keys from files only; the folder is ours alone and goes at once.
+    with tempfile.TemporaryDirectory() as folder:
+        both = Path(folder, "both.pem")
+        both.touch(0o600)
+        both.write_bytes(secret + pem)
+        context.load_cert_chain(both)
+    return context
+
+
+def _alternatives(host: str) -> list[x509.GeneralName]:
+    names: list[x509.GeneralName] = [x509.DNSName("localhost")]
+    addresses = {ipaddress.ip_address(each) for each in ("127.0.0.1", "::1")}
+    try:
+        addresses.add(ipaddress.ip_address(host))
+    except ValueError:
+        names.append(x509.DNSName(host))
+    return [*names, *(x509.IPAddress(each) for each in sorted(addresses, key=str))]
+
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,15 +105,15 @@ class _Connection(web.RequestHandler):
             raise ConnectionError("an answer is under way already")
         if status < 500:
             _LOG.debug("unreadable request: %s", message)
-            response = failure(bad_request("the request is not HTTP that can be read"))
+            response = refuse(bad_request("the request is not HTTP that can be read"))
         else:
             _LOG.error("a connection failed", exc_info=exc)
-            response = failure(Refused(500, "InternalError", "Internal error occurred"))
+            response = refuse(RequestRefused(500, "InternalError", "Internal error occurred"))
         response.force_close()
         return response
 
 
-class Listener(web.Server):
+class HttpServer(web.Server):
     """Passes what can be read to the one who answers."""
 
     def __init__(self, answer: Answer) -> None:

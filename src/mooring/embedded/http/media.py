@@ -1,17 +1,21 @@
-"""What is sent and what is wanted: content types, and the forms an answer can take."""
+"""What is sent and what is wanted: content types, bodies and patches."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
 import yaml
 
-from mooring.embedded.errors import bad_request, not_acceptable, unsupported_media
-from mooring.embedded.protobuf import read_protobuf
-from mooring.embedded.tables import decode
-from mooring.embedded.wire import expect_shallow
+from mooring.embedded.api.decoding import expect_shallow
+from mooring.embedded.api.json_patch import json_patch, merge_patch
+from mooring.embedded.api.kind import ServedKind
+from mooring.embedded.api.protobuf import read_protobuf
+from mooring.embedded.api.strategic_merge import strategic_merge
+from mooring.embedded.refusals import bad_request, not_acceptable, unsupported_media
+from mooring.embedded.store.table import Json, decode
 
 Form = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 
@@ -20,17 +24,17 @@ _PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AnswerForm:
     """The form that a client asks for."""
 
     form: Form = ""
     version: str = "v1"
 
 
-def wanted(accept: str) -> Wanted:
+def read_accept(accept: str) -> AnswerForm:
     """The first form of the Accept header that can be served."""
     if not accept:
-        return Wanted()
+        return AnswerForm()
     for each in accept.split(","):
         media, *rest = (part.strip() for part in each.split(";"))
         options = dict(part.split("=", 1) for part in rest if "=" in part)
@@ -38,10 +42,10 @@ def wanted(accept: str) -> Wanted:
             continue
         match options.get("as"):
             case None:
-                return Wanted()
+                return AnswerForm()
             case "Table" | "PartialObjectMetadata" | "PartialObjectMetadataList" as form:
                 if options.get("g") == "meta.k8s.io" and options.get("v") in ("v1", "v1beta1"):
-                    return Wanted(form, options["v"])
+                    return AnswerForm(form, options["v"])
             case _:
                 continue
     raise not_acceptable()
@@ -113,3 +117,37 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, shape) for tag, shape in rules if tag != "tag:yaml.org,2002:timestamp"]
     for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = ("application/apply-patch+yaml", "application/apply-patch+json")
+_ALL = (JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY[0])
+
+#: What a patch makes of an object.
+PatchFunction = Callable[[Json], Any]
+
+
+def read_patch(content_type: str, body: bytes, schema: str) -> PatchFunction:
+    """The change that a body describes."""
+    media = media_of(content_type)
+    if media == JSON_PATCH:
+        raw = read_any(media, body)
+        return lambda item: json_patch(item, raw)
+    if media == MERGE_PATCH or (media == STRATEGIC and schema):
+        patch = read_any(media, body)
+        if not isinstance(patch, dict):
+            raise bad_request("the patch must be an object")
+        if media == MERGE_PATCH:
+            return lambda item: merge_patch(item, patch)
+        return lambda item: strategic_merge(item, patch, schema)
+    raise unsupported_media([each for each in _ALL if schema or each != STRATEGIC])
+
+
+def apply_patch(kind: ServedKind, item: Json, change: PatchFunction) -> Json:
+    """The object of a kind after a change, in the form that clients of the kind know."""
+    result = change(kind.view.outward(item) if kind.view else item)
+    if not isinstance(result, dict):
+        raise bad_request("the patch leaves no object")
+    return result

@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 
-from mooring.embedded.kinds import Kind, Kinds
-from mooring.embedded.schema import Field, Type, struct
-from mooring.embedded.tables import encode
-from mooring.embedded.wire import Json
+from mooring.embedded.api.kind import ServedKind, ServedKinds
+from mooring.embedded.api.schema import KUBERNETES_VERSION, SchemaField, SchemaType, struct
+from mooring.embedded.store.table import Json, encode
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -61,7 +60,7 @@ _LIST_META: Json = {
         "selfLink": {"type": "string"},
     },
 }
-INFO = {"title": "Mooring embedded cluster", "version": "v1.36.4"}
+INFO = {"title": "Mooring embedded cluster", "version": f"v{KUBERNETES_VERSION}"}
 
 _PARAMETERS = [
     {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
@@ -69,7 +68,7 @@ _PARAMETERS = [
 ]
 
 
-def documents(kinds: Kinds) -> dict[str, bytes]:
+def documents(kinds: ServedKinds) -> dict[str, bytes]:
     """The document of each group and version, by addresses such as apis/apps/v1.
 
     That of the empty address tells where they are; the hash there changes with their content.
@@ -87,7 +86,7 @@ def _digest(document: bytes) -> str:
     return hashlib.sha256(document).hexdigest()[:32].upper()
 
 
-def _document(kinds: Kinds, prefix: str) -> bytes:
+def _document(kinds: ServedKinds, prefix: str) -> bytes:
     served = [each for each in kinds if _prefix(each) == prefix]
     return encode(
         {
@@ -108,11 +107,11 @@ def full_name(schema: str) -> str:
     return f"io.k8s.api.{schema}"
 
 
-def _prefix(kind: Kind) -> str:
+def _prefix(kind: ServedKind) -> str:
     return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
 
 
-def _paths(prefix: str, kind: Kind) -> Iterator[tuple[str, Json]]:
+def _paths(prefix: str, kind: ServedKind) -> Iterator[tuple[str, Json]]:
     below = "namespaces/{namespace}/" if kind.namespaced else ""
     whole = f"/{prefix}/{below}{kind.plural}"
     operation: Json = {
@@ -127,7 +126,7 @@ def _paths(prefix: str, kind: Kind) -> Iterator[tuple[str, Json]]:
         yield f"{whole}/{{name}}", {"get": reading, "patch": operation, "put": operation}
 
 
-def schemas(kinds: Iterable[Kind]) -> Json:
+def schemas(kinds: Iterable[ServedKind]) -> Json:
     """The types of kinds, of lists of them, and of all that they refer to."""
     found: Json = {}
     for kind in kinds:
@@ -137,7 +136,7 @@ def schemas(kinds: Iterable[Kind]) -> Json:
             found[name]["properties"] = {**_TYPE_META, **found[name]["properties"]}
         else:
             _collect("meta.v1.ObjectMeta", found)
-            found[name] = _custom(kind.rules.described())
+            found[name] = _custom(kind.rules.describe())
         found[name]["x-kubernetes-group-version-kind"] = [_identity(kind, kind.kind)]
         if "list" in kind.verbs:
             found[f"{name}List"] = _list_of(kind, name, found)
@@ -150,7 +149,7 @@ def _custom(described: Json) -> Json:
     return {**described, "properties": {**(described.get("properties") or {}), **common}}
 
 
-def _list_of(kind: Kind, name: str, found: Json) -> Json:
+def _list_of(kind: ServedKind, name: str, found: Json) -> Json:
     found[f"{_META}ListMeta"] = _LIST_META
     return {
         "type": "object",
@@ -164,7 +163,7 @@ def _list_of(kind: Kind, name: str, found: Json) -> Json:
     }
 
 
-def _identity(kind: Kind, name: str) -> Json:
+def _identity(kind: ServedKind, name: str) -> Json:
     return {"group": kind.group, "version": kind.version, "kind": name}
 
 
@@ -185,12 +184,13 @@ def _collect(schema: str, found: Json) -> None:
     if shape.atomic:
         described["x-kubernetes-map-type"] = "atomic"
     described["properties"] = {
-        each.name: _described(each.name, _property(each, found)) for each in shape.fields.values()
+        each.name: _with_description(each.name, _property(each, found))
+        for each in shape.fields.values()
     }
 
 
-def _property(field: Field, found: Json) -> Json:
-    shown = _typed(field.type, found)
+def _property(field: SchemaField, found: Json) -> Json:
+    shown = _type_schema(field.type, found)
     strategies = [
         *(["merge"] if field.merges else []),
         *(["retainKeys"] if field.retains_keys else []),
@@ -206,7 +206,7 @@ def _property(field: Field, found: Json) -> Json:
     return {**shown, **{key: value for key, value in extensions.items() if value is not None}}
 
 
-def _list_type(field: Field) -> str | None:
+def _list_type(field: SchemaField) -> str | None:
     if not field.type.is_list:
         return None
     if field.keys:
@@ -216,9 +216,9 @@ def _list_type(field: Field) -> str | None:
     return "atomic" if field.atomic else None
 
 
-def _typed(kind: Type, found: Json) -> Json:
+def _type_schema(kind: SchemaType, found: Json) -> Json:
     if kind.of is not None:
-        inner = _typed(kind.of, found)
+        inner = _type_schema(kind.of, found)
         if kind.is_list:
             return {"type": "array", "items": inner}
         return {"type": "object", "additionalProperties": inner}
@@ -233,10 +233,10 @@ def _typed(kind: Type, found: Json) -> Json:
     return _reference(name)
 
 
-def _described(name: str, shape: Json) -> Json:
+def _with_description(name: str, shape: Json) -> Json:
     text = _DESCRIPTIONS.get(name)
     return {"description": text, **shape} if text else shape
 
 
-def _custom_name(kind: Kind) -> str:
+def _custom_name(kind: ServedKind) -> str:
     return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])

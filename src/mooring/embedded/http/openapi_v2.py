@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from mooring.embedded.kinds import Kinds
-from mooring.embedded.tables import encode
-from mooring.embedded.wire import Json
+from mooring.embedded.api.kind import ServedKinds
+from mooring.embedded.store.table import Json, encode
 
 from .answers import JSON
 from .openapi import INFO, schemas
@@ -27,7 +26,7 @@ _BEYOND = ("nullable", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unkn
 _BYTES = 2
 
 
-def documents(kinds: Kinds) -> dict[str, bytes]:
+def documents(kinds: ServedKinds) -> dict[str, bytes]:
     """The document of all kinds, by media type."""
     definitions = {name: _older(shape) for name, shape in schemas(kinds).items()}
     whole = {"swagger": "2.0", "info": INFO, "paths": {}, "definitions": definitions}
@@ -49,10 +48,10 @@ def _older(shape: Json) -> Json:
         return {**kept, "$ref": _OLDER + reference.removeprefix(_NEWER)}
     if any(shape.get(key) for key in _BEYOND):
         return {key: value for key, value in kept.items() if key not in ("format", "required")}
-    return {**kept, **_typed(shape)}
+    return {**kept, **_type_schema(shape)}
 
 
-def _typed(shape: Json) -> Json:
+def _type_schema(shape: Json) -> Json:
     kind = "string" if shape.get("oneOf") else shape.get("type")
     if kind is None or (kind == "array" and not isinstance(shape.get("items"), dict)):
         return {}

@@ -1,4 +1,4 @@
-"""The verbs on addresses of objects."""
+"""The verbs on addresses of objects and of their parts."""
 
 from __future__ import annotations
 
@@ -6,23 +6,29 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from aiohttp import web
 
-from mooring.embedded.api import Api
-from mooring.embedded.applying import apply_object
-from mooring.embedded.deleting import delete, delete_all
-from mooring.embedded.errors import forbidden_field, method_not_allowed
-from mooring.embedded.listing import list_entries
-from mooring.embedded.options import Delete, Write, refuse_options
-from mooring.embedded.tables import Entry
-from mooring.embedded.wire import Json
+from mooring.embedded.api.decoding import part
+from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.api.options import DeleteOptions, WriteOptions, refuse_options
+from mooring.embedded.api.server_side_apply import apply_object
+from mooring.embedded.kinds.disruption import evict
+from mooring.embedded.kinds.subresources import SCALES, bind, finalize, scale_of, set_scale
+from mooring.embedded.refusals import bad_request, forbidden_field, method_not_allowed
+from mooring.embedded.store.queries import list_entries
+from mooring.embedded.store.table import Json, StoredObject
 
-from . import asking
-from .answers import body_of, json_answer, json_bytes, send_list, success
-from .checking import check_fields, check_type
-from .forms import send_form, shown_as
-from .media import media_of, read_object, wanted
-from .patches import APPLY, patched, read_patch
-from .paths import Address
-from .streams import Stream
+from . import parameters
+from .answers import (
+    WatchStream,
+    body_of,
+    json_answer,
+    json_bytes,
+    renderer_of,
+    send_form,
+    send_list,
+    success_status,
+)
+from .media import APPLY, apply_patch, media_of, read_accept, read_object, read_patch
+from .parameters import Address, check_fields, check_type
 
 # What Kubernetes calls the options of a request.
 _OPTIONS = {"PATCH": "PatchOptions", "PUT": "UpdateOptions"}
@@ -30,10 +36,10 @@ _OPTIONS = {"PATCH": "PatchOptions", "PUT": "UpdateOptions"}
 Verb = Callable[[web.BaseRequest, Address], Awaitable[web.StreamResponse]]
 
 
-class Verbs:
+class ObjectVerbs:
     """Answers requests for objects and collections of objects."""
 
-    def __init__(self, api: Api, bookmark_seconds: float) -> None:
+    def __init__(self, api: ObjectApi, bookmark_seconds: float) -> None:
         self._api = api
         self._bookmark_seconds = bookmark_seconds
 
@@ -70,7 +76,7 @@ class Verbs:
         return await verb(request, at)
 
     async def _get(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
-        if asking.flag(request.query, "watch"):
+        if parameters.read_flag(request.query, "watch"):
             return await self._watch(request, at)
         entry = self._api.get(at.kind, at.namespace, at.name)
         return await self._show(request, at, entry)
@@ -79,11 +85,11 @@ class Verbs:
         self,
         request: web.BaseRequest,
         at: Address,
-        entry: Entry,
+        entry: StoredObject,
         code: int = 200,
         warnings: Sequence[str] = (),
     ) -> web.StreamResponse:
-        want = wanted(request.headers.get("Accept", ""))
+        want = read_accept(request.headers.get("Accept", ""))
         await self._api.store.until_settled(entry.version)
         if want.form:
             return send_form(request.query, at.kind, want, [entry])
@@ -94,29 +100,35 @@ class Verbs:
         return response
 
     async def _list(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
-        if asking.flag(request.query, "watch"):
+        if parameters.read_flag(request.query, "watch"):
             return await self._watch(request, at)
-        want = wanted(request.headers.get("Accept", ""))
-        selection = asking.selection(request.query, at.kind, at.namespace)
+        want = read_accept(request.headers.get("Accept", ""))
+        selection = parameters.read_selection(request.query, at.kind, at.namespace)
         store = self._api.store
-        listed = list_entries(store, at.kind, selection, asking.page(request.query))
+        listed = list_entries(
+            store, at.kind.table, selection, parameters.read_list_request(request.query)
+        )
         await store.until_settled(listed.version)
         if want.form:
             return send_form(request.query, at.kind, want, listed.entries, listed)
         return await send_list(request, at.kind, listed)
 
     async def _watch(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
-        want = wanted(request.headers.get("Accept", ""))
-        selection = asking.selection(request.query, at.kind, at.namespace, at.name)
-        shown = shown_as(request.query, at.kind, want)
-        stream = Stream(self._api.store, at.kind, selection, shown)
-        return await stream.send(request, asking.watching(request.query), self._bookmark_seconds)
+        want = read_accept(request.headers.get("Accept", ""))
+        selection = parameters.read_selection(request.query, at.kind, at.namespace, at.name)
+        shown = renderer_of(request.query, at.kind, want)
+        stream = WatchStream(self._api.store, at.kind, selection, shown)
+        return await stream.send(
+            request, parameters.read_watch_request(request.query), self._bookmark_seconds
+        )
 
     async def _create(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         raw, warnings = await self._read(request, at)
         if at.kind.namespaced and not at.namespace:
             raise method_not_allowed(at.kind.resource, request.method)
-        entry = self._api.create(at.kind, at.namespace, raw, asking.write(request.query))
+        entry = self._api.create(
+            at.kind, at.namespace, raw, parameters.read_write_options(request.query)
+        )
         return await self._show(request, at, entry, 201, warnings)
 
     async def _update(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
@@ -136,7 +148,7 @@ class Verbs:
             refuse_options("PatchOptions", [fault])
         change = read_patch(content_type, body, at.kind.schema)
         stored = self._api.get(at.kind, at.namespace, at.name).object
-        raw = patched(at.kind, stored, change)
+        raw = apply_patch(at.kind, stored, change)
         check_type(at.kind, raw)
         warnings = check_fields(request.query, at.kind, raw)
         write = self._api.update_status if at.part == "status" else self._api.update
@@ -144,7 +156,7 @@ class Verbs:
         return await self._show(request, at, entry, 200, warnings)
 
     async def _apply(
-        self, request: web.BaseRequest, at: Address, options: Write, raw: Json
+        self, request: web.BaseRequest, at: Address, options: WriteOptions, raw: Json
     ) -> web.StreamResponse:
         check_type(at.kind, raw)
         warnings = check_fields(request.query, at.kind, raw)
@@ -153,18 +165,20 @@ class Verbs:
 
     async def _delete(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         options = await read_delete(request)
-        done = delete(self._api, at.kind, at.namespace, at.name, options)
+        done = self._api.delete(at.kind, at.namespace, at.name, options)
         if not done.gone or at.kind.rules.shows_deleted:
             return await self._show(request, at, done.entry)
         await self._api.store.until_settled(done.entry.version)
         uid = done.entry.object["metadata"]["uid"]
-        return json_answer(success(at.kind, at.name, uid))
+        return json_answer(success_status(at.kind, at.name, uid))
 
     async def _delete_all(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         options = await read_delete(request)
-        selection = asking.selection(request.query, at.kind, at.namespace)
-        chosen = list_entries(self._api.store, at.kind, selection, asking.page(request.query))
-        delete_all(self._api, at.kind, chosen.entries, options)
+        selection = parameters.read_selection(request.query, at.kind, at.namespace)
+        chosen = list_entries(
+            self._api.store, at.kind.table, selection, parameters.read_list_request(request.query)
+        )
+        self._api.delete_all(at.kind, chosen.entries, options)
         await self._api.store.until_settled(self._api.store.version)
         return await send_list(request, at.kind, chosen)
 
@@ -175,21 +189,115 @@ class Verbs:
         return raw, check_fields(request.query, at.kind, raw)
 
 
-def _write(request: web.BaseRequest, at: Address) -> Write:
+def _write(request: web.BaseRequest, at: Address) -> WriteOptions:
     """How to write; a client that does not say who it is goes by the name of its program."""
     agent = request.headers.get("User-Agent", "").partition("/")[0]
     options = _OPTIONS[request.method]
-    return asking.write(request.query, options, agent=agent, subresource=at.part)
+    return parameters.read_write_options(request.query, options, agent=agent, subresource=at.part)
 
 
-async def read_delete(request: web.BaseRequest) -> Delete:
+async def read_delete(request: web.BaseRequest) -> DeleteOptions:
     """The options of a deletion, from the body or from the query."""
     body = await request.read()
     content_type = request.headers.get("Content-Type", "")
     raw = read_object(content_type, body, "meta.v1.DeleteOptions") if body.strip() else {}
     query = request.query
     if "gracePeriodSeconds" in query:
-        raw.setdefault("gracePeriodSeconds", asking.number(query, "gracePeriodSeconds"))
+        raw.setdefault("gracePeriodSeconds", parameters.read_number(query, "gracePeriodSeconds"))
     if "propagationPolicy" in query:
         raw.setdefault("propagationPolicy", query["propagationPolicy"])
-    return Delete.read(raw, dry_run=asking.write(query, "DeleteOptions").dry_run)
+    return DeleteOptions.read(
+        raw, dry_run=parameters.read_write_options(query, "DeleteOptions").dry_run
+    )
+
+
+_SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+_NO_CONTAINERS = "this cluster runs no containers: its nodes are hollow, so there is nothing to {}"
+_CONTAINER_PARTS = {
+    "log": "read logs from",
+    "exec": "run commands in",
+    "attach": "attach to",
+    "portforward": "forward ports to",
+}
+
+
+class PartVerbs:
+    """Answers requests for subresources."""
+
+    def __init__(self, api: ObjectApi, verbs: ObjectVerbs) -> None:
+        self._api = api
+        self._verbs = verbs
+
+    async def answer(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
+        if at.part in _CONTAINER_PARTS:
+            self._api.get(at.kind, at.namespace, at.name)
+            raise bad_request(_NO_CONTAINERS.format(_CONTAINER_PARTS[at.part]))
+        if at.part == "ephemeralcontainers" and request.method != "GET":
+            # Stored, they would let kubectl wait for ever for a container that never comes.
+            raise bad_request(_NO_CONTAINERS.format("debug"))
+        if at.part in ("binding", "eviction") or at.kind.plural == "bindings":
+            return await self._post(request, at)
+        if at.part == "scale":
+            return await self._scale(request, at)
+        if at.part == "finalize":
+            return await self._finalize(request, at)
+        return await self._verbs.answer_part(request, at)
+
+    async def _scale(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
+        entry = self._api.get(at.kind, at.namespace, at.name)
+        if request.method != "GET":
+            raw = await self._scale_wanted(request, at, entry)
+            options = parameters.read_write_options(request.query)
+            entry = set_scale(self._api, at.kind, at.namespace, at.name, raw, options)
+        await self._api.store.until_settled(entry.version)
+        want, scale = (
+            read_accept(request.headers.get("Accept", "")),
+            scale_of(at.kind, entry.object),
+        )
+        if want.form:
+            shown = entry.rewritten(entry.version, scale)
+            return send_form(request.query, SCALES, want, [shown])
+        return json_answer(scale)
+
+    async def _scale_wanted(
+        self, request: web.BaseRequest, at: Address, entry: StoredObject
+    ) -> Json:
+        content_type, body = request.headers.get("Content-Type", ""), await request.read()
+        if request.method == "PUT":
+            return read_object(content_type, body, "autoscaling.v1.Scale")
+        if request.method != "PATCH":
+            raise method_not_allowed(f"{at.kind.resource}/scale", request.method)
+        raw = read_patch(content_type, body, "autoscaling.v1.Scale")(
+            scale_of(at.kind, entry.object)
+        )
+        if not isinstance(raw, dict):
+            raise bad_request("the patch leaves no object")
+        return raw
+
+    async def _finalize(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
+        if request.method != "PUT":
+            raise method_not_allowed(f"{at.kind.resource}/finalize", request.method)
+        content_type, body = request.headers.get("Content-Type", ""), await request.read()
+        raw = read_object(content_type, body, at.kind.schema)
+        entry = finalize(self._api, at.name, raw, parameters.read_write_options(request.query))
+        await self._api.store.until_settled(entry.version)
+        return json_bytes(entry.body)
+
+    async def _post(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
+        if request.method != "POST":
+            raise method_not_allowed(f"{at.kind.resource}/{at.part}", request.method)
+        content_type, body = request.headers.get("Content-Type", ""), await request.read()
+        schema = "policy.v1.Eviction" if at.part == "eviction" else "core.v1.Binding"
+        raw = read_object(content_type, body, schema)
+        options = parameters.read_write_options(request.query)
+        if at.part == "eviction":
+            evict(self._api, at.namespace, at.name, raw, options)
+        else:
+            bind(self._api, at.namespace, at.name or _name_in(raw), raw, options)
+        await self._api.store.until_settled(self._api.store.version)
+        return json_answer({**_SUCCESS, "code": 201}, 201)
+
+
+def _name_in(raw: Json) -> str:
+    name = part(raw, "metadata").get("name")
+    return name if isinstance(name, str) else ""

@@ -1,0 +1,200 @@
+"""The fields of every kind that is served: names, types and how lists are merged.
+
+The tables in `schemas` have one type per paragraph and one field per line:
+
+    containers: []Container = 2 | merge=name keys=name required
+
+The number is that of the field in protobuf. `merge` is the key by which a strategic merge patch
+matches items, `keys` the keys by which server-side apply does. A type of another package is
+written with its package.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+#: The version of Kubernetes whose fields the tables have.
+KUBERNETES_VERSION = "1.36.4"
+
+_LIST, _MAP = "[]", "map "
+
+#: What is written in lower case: everything else names a type of a table.
+SCALARS = frozenset(
+    [
+        "any",
+        "boolean",
+        "bytes",
+        "int32",
+        "int64",
+        "intOrString",
+        "microTime",
+        "number",
+        "object",
+        "quantity",
+        "string",
+        "time",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaType:
+    """The type of a field: a scalar, the name of a type of a table, or a list or map of either."""
+
+    name: str
+    is_list: bool = False
+    is_map: bool = False
+    of: SchemaType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaField:
+    """One field of a type."""
+
+    name: str
+    type: SchemaType
+    required: bool = False
+    #: A strategic merge patch merges this list or struct instead of replacing it.
+    merges: bool = False
+    merge_key: str = ""
+    #: The keys that identify an item of this list.
+    keys: tuple[str, ...] = ()
+    #: A list that is a set of scalars.
+    is_set: bool = False
+    #: A list, map or struct with one owner: replaced as a whole.
+    atomic: bool = False
+    retains_keys: bool = False
+    default: Any = None
+    #: The way to the field in protobuf; none if it has no place there.
+    numbers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStruct:
+    """A type of a table."""
+
+    name: str
+    fields: Mapping[str, SchemaField]
+    atomic: bool = False
+
+
+def struct(name: str) -> SchemaStruct:
+    """The type of a full name such as core.v1.Pod."""
+    package, _, _ = name.rpartition(".")
+    return package_structs(package)[name]
+
+
+@cache
+def package_structs(package: str) -> Mapping[str, SchemaStruct]:
+    """All types of a package such as core.v1."""
+    table = resources.files(__package__).joinpath("schemas", f"{package}.txt").read_text("utf-8")
+    return {each.name: each for each in _read(package, table)}
+
+
+def _read(package: str, table: str) -> Iterator[SchemaStruct]:
+    for paragraph in table.strip().split("\n\n"):
+        title, *lines = paragraph.split("\n")
+        name, _, flags = title.partition(" | ")
+        fields = (_field(package, line.strip()) for line in lines)
+        yield SchemaStruct(
+            f"{package}.{name}", {each.name: each for each in fields}, flags == "atomic"
+        )
+
+
+def _field(package: str, line: str) -> SchemaField:
+    declared, _, flags = line.partition(" | ")
+    declared, _, numbers = declared.partition(" = ")
+    name, _, written = declared.partition(": ")
+    pairs = [flag.partition("=") for flag in flags.split(" ") if flag]
+    given = {key: value for key, _, value in pairs}
+    return SchemaField(
+        name,
+        _type(package, written),
+        required="required" in given,
+        merges="merge" in given,
+        merge_key=given.get("merge", ""),
+        keys=tuple(given["keys"].split(",")) if "keys" in given else (),
+        is_set="set" in given,
+        atomic="atomic" in given,
+        retains_keys="retainKeys" in given,
+        default=json.loads(given["default"]) if "default" in given else None,
+        numbers=tuple(int(each) for each in numbers.split(".")) if numbers else (),
+    )
+
+
+def _type(package: str, written: str) -> SchemaType:
+    if written.startswith(_LIST):
+        return SchemaType(written, is_list=True, of=_type(package, written.removeprefix(_LIST)))
+    if written.startswith(_MAP):
+        return SchemaType(written, is_map=True, of=_type(package, written.removeprefix(_MAP)))
+    if written in SCALARS or "." in written:
+        return SchemaType(written)
+    return SchemaType(f"{package}.{written}")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldShape:
+    """The shape of a value. Without a type, objects have fields and lists are one piece."""
+
+    type: SchemaType | None = None
+    field: SchemaField | None = None
+
+    @property
+    def is_atomic(self) -> bool:
+        """Whether the value is owned and replaced as a whole."""
+        if self.field is not None and self.field.atomic:
+            return True
+        kind = self.type
+        if kind is None or kind.is_list or kind.is_map:
+            return False
+        return "." in kind.name and struct(kind.name).atomic
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that tell the items of a list apart; none if it is not such a list."""
+        return self.field.keys if self.field is not None else ()
+
+    @property
+    def is_set(self) -> bool:
+        return self.field is not None and self.field.is_set
+
+    def child(self, name: str) -> FieldShape:
+        """The shape of a field, or of a value of a map."""
+        kind = self.type
+        if kind is None:
+            return FieldShape()
+        if kind.is_map:
+            return FieldShape(kind.of)
+        if kind.is_list or "." not in kind.name:
+            return FieldShape()
+        field = struct(kind.name).fields.get(name)
+        return FieldShape(field.type, field) if field else FieldShape()
+
+    @property
+    def item(self) -> FieldShape:
+        """The shape of the items of a list."""
+        return (
+            FieldShape(self.type.of)
+            if self.type is not None and self.type.is_list
+            else FieldShape()
+        )
+
+    def key_of(self, item: dict[str, Any]) -> dict[str, Any]:
+        """The values that tell an item of this list apart, defaults among them."""
+        return {name: self._key(item, name) for name in sorted(self.keys)}
+
+    def _key(self, item: dict[str, Any], name: str) -> Any:
+        if item.get(name) is not None:
+            return item[name]
+        field = self.item.child(name).field
+        return field.default if field else None
+
+
+def shape_of(schema: str) -> FieldShape:
+    """The shape of a kind; of a custom resource, what can be told from its values."""
+    return FieldShape(SchemaType(schema)) if schema else FieldShape()

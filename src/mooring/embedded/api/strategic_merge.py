@@ -1,0 +1,168 @@
+"""Strategic merge patches: merge patches that know which lists are merged, and by which key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mooring.embedded.refusals import bad_request
+from mooring.embedded.store.table import Json
+
+from .schema import SchemaField, SchemaStruct, SchemaType, struct
+
+_PATCH = "$patch"
+_RETAIN = "$retainKeys"
+_DELETE_FROM = "$deleteFromPrimitiveList/"
+_ORDER = "$setElementOrder/"
+
+_NO_FIELDS: Mapping[str, SchemaField] = {}
+
+
+def strategic_merge(target: Json, patch: Json, schema: str) -> Json:
+    """The object of a kind as the patch changes it; the given one stays as it is."""
+    return _merge(target, patch, struct(schema))
+
+
+def _merge(target: Any, patch: Json, shape: SchemaStruct | None) -> Json:
+    directive = patch.get(_PATCH)
+    if directive == "delete":
+        return {}
+    current = dict(target) if isinstance(target, dict) else {}
+    if directive == "replace":
+        return {key: value for key, value in patch.items() if key != _PATCH}
+    if directive not in (None, "merge"):
+        raise bad_request(f"unknown patch directive {directive!r}")
+    if _RETAIN in patch:
+        retained = _texts(patch[_RETAIN], _RETAIN)
+        current = {key: value for key, value in current.items() if key in retained}
+    fields = shape.fields if shape else _NO_FIELDS
+    for key, value in patch.items():
+        if key.startswith("$"):
+            _delete_from(current, key, value)
+        else:
+            _set(current, key, value, fields.get(key))
+    _reorder_all(current, patch, fields, target if isinstance(target, dict) else {})
+    return current
+
+
+def _set(current: Json, key: str, value: Any, field: SchemaField | None) -> None:
+    if value is None:
+        current.pop(key, None)
+    elif isinstance(value, dict):
+        shape = _shape(field.type) if field else None
+        if field is not None and field.type.is_map:
+            current[key] = _merged_map(current.get(key), value, field.type)
+        else:
+            current[key] = _merge(current.get(key), value, shape)
+    elif isinstance(value, list) and field is not None and field.merges:
+        current[key] = _merged_list(current.get(key), value, field)
+    else:
+        current[key] = value
+
+
+def _merged_map(target: Any, patch: Json, kind: SchemaType) -> Json:
+    shape = _shape(kind.of) if kind.of else None
+    if shape is None:
+        return _merge(target, patch, None)
+    current = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            current.pop(key, None)
+        else:
+            current[key] = _merge(current.get(key), _object(value), shape)
+    return current
+
+
+def _merged_list(target: Any, patch: list[Any], field: SchemaField) -> list[Any]:
+    current = list(target) if isinstance(target, list) else []
+    before = list(current)
+    if not field.merge_key:
+        current += [each for each in patch if each not in current]
+        return _in_order(current, patch, before, "")
+    if any(isinstance(each, dict) and each.get(_PATCH) == "replace" for each in patch):
+        return [each for each in patch if _PATCH not in _object(each)]
+    shape = _shape(field.type.of) if field.type.of else None
+    for each in map(_object, patch):
+        _merge_item(current, each, field, shape)
+    return _in_order(current, patch, before, field.merge_key)
+
+
+def _merge_item(
+    current: list[Any], item: Json, field: SchemaField, shape: SchemaStruct | None
+) -> None:
+    key = field.merge_key
+    if key not in item:
+        raise bad_request(f"map: {item} does not contain declared merge key: {key}")
+    places = [at for at, each in enumerate(current) if _has(each, key, item[key])]
+    if item.get(_PATCH) == "delete":
+        for at in reversed(places):
+            del current[at]
+    elif places:
+        current[places[0]] = _merge(current[places[0]], item, shape)
+    else:
+        current.append(_merge({}, item, shape))
+
+
+def _has(item: Any, key: str, value: Any) -> bool:
+    return isinstance(item, dict) and item.get(key) == value
+
+
+def _delete_from(current: Json, directive: str, value: Any) -> None:
+    if not directive.startswith(_DELETE_FROM):
+        return
+    key = directive.removeprefix(_DELETE_FROM)
+    if isinstance(current.get(key), list) and isinstance(value, list):
+        current[key] = [each for each in current[key] if each not in value]
+
+
+def _reorder_all(
+    current: Json, patch: Json, fields: Mapping[str, SchemaField], before: Mapping[str, Any]
+) -> None:
+    for directive, order in patch.items():
+        key = directive.removeprefix(_ORDER)
+        if key != directive and isinstance(current.get(key), list) and isinstance(order, list):
+            field, old = fields.get(key), before.get(key)
+            old = old if isinstance(old, list) else []
+            current[key] = _in_order(current[key], order, old, field.merge_key if field else "")
+
+
+def _in_order(items: list[Any], order: list[Any], before: list[Any], key: str) -> list[Any]:
+    """The items that the client names in its order, and before each of them those others that
+    stood before it."""
+
+    def identity(item: Any) -> Any:
+        return item.get(key) if key and isinstance(item, dict) else item
+
+    wanted = [identity(each) for each in order]
+    places = [identity(each) for each in before]
+    named = [each for each in items if identity(each) in wanted]
+    named.sort(key=lambda each: wanted.index(identity(each)))
+    others = [each for each in items if identity(each) not in wanted]
+    result: list[Any] = []
+    for item in named:
+        while others and _stood_before(identity(others[0]), identity(item), places):
+            result.append(others.pop(0))
+        result.append(item)
+    return [*result, *others]
+
+
+def _stood_before(one: Any, other: Any, places: list[Any]) -> bool:
+    return one in places and other in places and places.index(one) < places.index(other)
+
+
+def _shape(kind: SchemaType) -> SchemaStruct | None:
+    if kind.is_list or kind.is_map or "." not in kind.name:
+        return None
+    return struct(kind.name)
+
+
+def _object(value: Any) -> Json:
+    if not isinstance(value, dict):
+        raise bad_request("a list that is merged by key takes objects only")
+    return value
+
+
+def _texts(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise bad_request(f"{name} must be a list")
+    return value

@@ -1,0 +1,126 @@
+"""Which pods of a daemon come and go: where one is missing, and from one version to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from mooring.embedded.store.table import Json
+
+from .items import ENDED, PodItem
+from .revisions import REVISION_LABEL
+from .statuses import pause_after_failures, share, soonest
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSetPlan:
+    """How a daemon is updated, and when a pod of it is good."""
+
+    #: The version that pods should have.
+    present: str
+    least_ready: int
+    now: float
+    rolls: bool
+    #: How many nodes may be without a good pod, and how many may have two.
+    unavailable: int
+    surge: int
+
+    @classmethod
+    def of(cls, spec: Json, present: str, nodes: int, now: float) -> DaemonSetPlan:
+        strategy = spec["updateStrategy"]
+        rolling = strategy.get("rollingUpdate") or {}
+        unavailable = share(rolling.get("maxUnavailable"), nodes, up=True)
+        surge = share(rolling.get("maxSurge"), nodes, up=True)
+        if not unavailable and not surge:
+            # Percentages of little can both come out as nothing, and then nothing could move.
+            unavailable = 1
+        rolls = strategy["type"] == "RollingUpdate"
+        least_ready: int = spec.get("minReadySeconds", 0)
+        return cls(present, least_ready, now, rolls, unavailable, surge if rolls else 0)
+
+    def is_good(self, pod: PodItem) -> bool:
+        return pod.is_available(self.now, self.least_ready)
+
+    def is_present(self, pod: PodItem) -> bool:
+        return pod.labels.get(REVISION_LABEL) == self.present
+
+
+@dataclass(slots=True)
+class DaemonSetState:
+    """The pods of a daemon by node, and what is to be done about them."""
+
+    #: The nodes that should have a pod, in order.
+    wanted: list[str]
+    #: The nodes that keep a pod which they would not get today.
+    tolerant: set[str]
+    pods: dict[str, list[PodItem]]
+    create: list[str] = field(default_factory=list)
+    remove: list[PodItem] = field(default_factory=list)
+    #: How long to wait before pods are replaced that failed as soon as they came.
+    pause: float | None = None
+
+    def active(self, node: str) -> list[PodItem]:
+        """The pods on a node that have neither ended nor are going, the oldest first."""
+        pods = [pod for pod in self.pods.get(node, ()) if pod.active]
+        return sorted(pods, key=lambda pod: (pod.created, pod.name))
+
+
+def plan_changes(at: DaemonSetState, measure: DaemonSetPlan) -> None:
+    """What is to be done now; versions only change where no pods miss."""
+    for node in at.wanted:
+        pods = at.pods.get(node, [])
+        ended = [pod for pod in pods if pod.phase in ENDED and not pod.terminating]
+        pause = pause_after_failures(ended, measure.now)
+        if pause:
+            at.pause = soonest(at.pause, pause)
+        else:
+            at.remove += ended
+        at.remove += _surplus(at.active(node), measure)
+        # Where nodes may have two, nobody waits until the other one has gone.
+        if not pods or (measure.surge and all(pod.terminating for pod in pods)):
+            at.create.append(node)
+    for node, pods in at.pods.items():
+        if node not in at.tolerant:
+            at.remove += [pod for pod in pods if not pod.terminating]
+    if measure.rolls and not at.create and not at.remove:
+        if measure.surge:
+            at.create += _surge(at, measure)
+        else:
+            at.remove += _replace(at, measure)
+
+
+def _surplus(active: list[PodItem], measure: DaemonSetPlan) -> list[PodItem]:
+    """The pods on a node beyond the one that it should have, or the two while it has both."""
+    if not measure.surge:
+        return active[1:]
+    old = [pod for pod in active if not measure.is_present(pod)]
+    new = [pod for pod in active if measure.is_present(pod)]
+    replaced = bool(old and new) and (not old[0].ready or measure.is_good(new[0]))
+    return [*new[1:], *(old if replaced else old[1:])]
+
+
+def _replace(at: DaemonSetState, measure: DaemonSetPlan) -> Iterator[PodItem]:
+    """Pods of an older version go, those that do nothing first, as many as may miss."""
+    outdated, missing = [], 0
+    for node in at.wanted:
+        active = at.active(node)
+        missing += not any(measure.is_good(pod) for pod in active)
+        outdated += [pod for pod in active if not measure.is_present(pod)]
+    yield from (pod for pod in outdated if not measure.is_good(pod))
+    good = [pod for pod in outdated if measure.is_good(pod)]
+    yield from good[: max(measure.unavailable - missing, 0)]
+
+
+def _surge(at: DaemonSetState, measure: DaemonSetPlan) -> Iterator[str]:
+    """The nodes that get a second pod, of the present version: those first whose pod is no good."""
+    waiting, surging = [], 0
+    for node in at.wanted:
+        active = at.active(node)
+        if len(active) > 1:
+            surging += 1
+        elif active and not measure.is_present(active[0]):
+            if measure.is_good(active[0]):
+                waiting.append(node)
+            else:
+                yield node
+    yield from waiting[: max(measure.surge - surging, 0)]

@@ -1,0 +1,92 @@
+"""What a kubelet asks of a pod that was bound to its node, in the kubelet's own words.
+
+A scheduler has asked the same before, so that only what was bound around it, or at the same time,
+is rejected. The order is the kubelet's: of several reasons the first one is told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+from mooring.objects import coexist
+from mooring.objects.coexist import Refusal
+from mooring.objects.node import Node
+from mooring.objects.node_selector import Malformed
+from mooring.objects.pod import Pod, ports_conflict
+from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
+from mooring.objects.taint import tolerated
+
+_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
+_PORTS = "node(s) didn't have free ports for the requested pod ports"
+_TAINTS = "node(s) had taints that the pod didn't tolerate"
+
+# The others follow by name.
+_FIRST = {PODS: 0, CPU: 1, MEMORY: 2, EPHEMERAL_STORAGE: 3}
+
+
+def admit(pod: Pod, node: Node, present: Collection[Pod], *, coexists: bool) -> Refusal | None:
+    """Why a pod cannot run beside those that are present; None lets it in.
+
+    `coexists` is the gate of the coexist policy on that node.
+    """
+    for refusal in _refusals(pod, node, present):
+        return refusal
+    return coexist.admit(pod, present, enabled=coexists)
+
+
+def _refusals(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[Refusal]:
+    yield from _shortages(pod, node, present)
+    if not _is_chosen(pod, node):
+        yield _fail("NodeAffinity", _AFFINITY)
+    taken = [port for other in present for port in other.spec.host_ports]
+    if any(ports_conflict(port, other) for port in pod.spec.host_ports for other in taken):
+        yield _fail("NodePorts", _PORTS)
+    # Of taints only those that would drive the pod away again count, and never for static pods.
+    repelling = [taint for taint in node.taints if taint.effect == "NoExecute"]
+    accepted = pod.spec.tolerations or ()
+    if coexist.MIRROR not in pod.annotations and any(
+        not tolerated(taint, accepted) for taint in repelling
+    ):
+        yield _fail("TaintToleration", _TAINTS)
+
+
+def _shortages(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[Refusal]:
+    """Each resource that is short, in the order in which a kubelet looks."""
+    has = dict(node.allocatable)
+    used: Counter[str] = Counter({PODS: len(present)})
+    for other in present:
+        for name, amount in other.held.requests:
+            used[name] += amount
+    asked = {PODS: 1, **dict(pod.spec.requests)}
+    for name in sorted(asked, key=lambda each: (_FIRST.get(each, len(_FIRST)), each)):
+        amount, whole = asked[name], has.get(name)
+        if whole is None and is_extended(name):
+            # Such a resource may be one of the cluster rather than of its nodes.
+            continue
+        if amount and amount > (whole or 0) - used[name]:
+            text = (
+                f"Node didn't have enough resource: {name}, "
+                f"requested: {amount}, used: {used[name]}, capacity: {whole or 0}"
+            )
+            yield Refusal(f"OutOf{name}", text)
+
+
+def _is_chosen(pod: Pod, node: Node) -> bool:
+    """Whether node selector and required node affinity want this node."""
+    spec = pod.spec
+    wanted = spec.node_selector or {}
+    if any(node.labels.get(key) != value for key, value in wanted.items()):
+        return False
+    if spec.node_terms is None:
+        return True
+    return any(
+        term is not None
+        and not isinstance(term, Malformed)
+        and term.matches(node.labels, node.name)
+        for term in spec.node_terms
+    )
+
+
+def _fail(predicate: str, text: str) -> Refusal:
+    return Refusal(predicate, f"Predicate {predicate} failed: {text}")

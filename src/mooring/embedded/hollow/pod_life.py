@@ -1,0 +1,183 @@
+"""What a kubelet reads of a pod beside what scheduling reads, and what it does later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import heappop, heappush
+from typing import Generic, TypeVar
+
+import msgspec
+
+from mooring.objects.meta import Wire
+
+#: A pod that is to run for another time, or to end with another exit code, says so.
+RUN_SECONDS = "hollow.mooring.dev/run-seconds"
+EXIT_CODE = "hollow.mooring.dev/exit-code"
+
+#: On a node: the gate of the coexist policy of its kubelet, "true" or "false".
+COEXIST_GATE = "hollow.mooring.dev/coexist-policy"
+
+#: On a node: "stopped" stops its kubelet. The node falls silent; what runs there runs on.
+KUBELET = "hollow.mooring.dev/kubelet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HollowSettings:
+    """How long things take on hollow nodes, and what their kubelets know."""
+
+    #: From being bound to running.
+    start_seconds: float = 0.0
+    #: How long pods run that are not restarted; those that are run for ever.
+    run_seconds: float = 10.0
+    #: From being told to stop to having stopped, if the grace period allows as much.
+    stop_seconds: float = 1.0
+    #: The gate of the coexist policy, on nodes that do not say otherwise.
+    coexist: bool = True
+    #: Leases are renewed as often as real kubelets do it.
+    lease_seconds: float = 10.0
+    #: But not more of them a second than this: with many nodes each has longer.
+    most_renewals: float = 100.0
+
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+class _Meta(Wire, frozen=True):
+    uid: str = ""
+    annotations: dict[str, str] | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+
+
+class _Spec(Wire, frozen=True):
+    restart_policy: str = "Always"
+    active_deadline_seconds: int | None = None
+
+
+class _Status(Wire, frozen=True):
+    phase: str = "Pending"
+    start_time: datetime | None = None
+
+
+class PodLife(Wire, frozen=True):
+    """How far a pod has come, and when it is to end."""
+
+    metadata: _Meta
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status.phase in _FINISHED
+
+    @property
+    def is_running(self) -> bool:
+        return self.status.phase == "Running"
+
+    @property
+    def grace(self) -> int | None:
+        """The seconds that a pod has which is being deleted; None for others.
+
+        Without any seconds left its kubelet has let go of it, and others have not.
+        """
+        if self.metadata.deletion_timestamp is None:
+            return None
+        return self.metadata.deletion_grace_period_seconds or None
+
+    @property
+    def exit_code(self) -> int:
+        return round(_number(self.metadata.annotations, EXIT_CODE) or 0)
+
+    @property
+    def restarts(self) -> bool:
+        """Whether its containers are started again once they have exited."""
+        policy = self.spec.restart_policy
+        return policy == "Always" or (policy == "OnFailure" and self.exit_code != 0)
+
+    def seconds(self, settings: HollowSettings) -> float | None:
+        """How long its containers run; None if for ever.
+
+        Those that are always started again do, unless somebody has asked for something else.
+        """
+        asked = _number(self.metadata.annotations, RUN_SECONDS)
+        if asked is None and self.spec.restart_policy == "Always" and not self.exit_code:
+            return None
+        return settings.run_seconds if asked is None else asked
+
+
+class _Condition(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class _Conditions(Wire, frozen=True):
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Pod(Wire, frozen=True):
+    status: _Conditions = _Conditions()
+
+
+read_life = msgspec.json.Decoder(PodLife).decode
+_read_conditions = msgspec.json.Decoder(_Pod).decode
+
+
+def is_ready(body: bytes) -> bool:
+    """Whether a pod is said to be ready; asked of few, so not part of every life."""
+    conditions = _read_conditions(body).status.conditions
+    return any((each.type, each.status) == ("Ready", "True") for each in conditions)
+
+
+def _number(annotations: Mapping[str, str] | None, key: str) -> float | None:
+    """A number that is not negative; what is none does not count, as nobody could be told."""
+    number = -1.0
+    with suppress(ValueError, KeyError, OverflowError):
+        number = float((annotations or {})[key])
+    return number if 0 <= number < float("inf") else None
+
+
+T = TypeVar("T")
+
+
+class Timers(Generic[T]):
+    """A heap of times. What was said earlier about a key is forgotten when it comes up."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, str]] = []
+        self._last: dict[str, tuple[int, T]] = {}
+        self._turn = 0
+
+    def set(self, key: str, due: float, what: T) -> None:
+        self._turn += 1
+        self._last[key] = self._turn, what
+        heappush(self._heap, (due, self._turn, key))
+
+    def cancel(self, key: str) -> None:
+        self._last.pop(key, None)
+
+    def due(self, now: float) -> tuple[str, T] | None:
+        """The next thing whose time has come; each is told once."""
+        next_due = self.next
+        if next_due is None or next_due > now:
+            return None
+        _, _, key = heappop(self._heap)
+        return key, self._last.pop(key)[1]
+
+    @property
+    def next(self) -> float | None:
+        """When the next thing is due."""
+        heap = self._heap
+        while heap:
+            due, turn, key = heap[0]
+            known = self._last.get(key)
+            if known is not None and known[0] == turn:
+                return due
+            heappop(heap)
+        return None

@@ -1,0 +1,224 @@
+"""What a request asks for: its address, its query, and whether its body fits them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from mooring.embedded.api.decoding import unknown_fields
+from mooring.embedded.api.kind import ServedKind, ServedKinds
+from mooring.embedded.api.options import WriteOptions, dry_run_of, refuse_options
+from mooring.embedded.kinds.catalogue import NOT_SERVED
+from mooring.embedded.refusals import (
+    Fault,
+    RequestRefused,
+    bad_request,
+    forbidden_field,
+    invalid_value,
+    no_such_path,
+    too_long,
+    unsupported,
+)
+from mooring.embedded.store.queries import ListRequest
+from mooring.embedded.store.selection import Selection, read_fields, read_labels
+from mooring.embedded.store.table import Json
+
+Query = Mapping[str, str]
+# What says no; whatever else a flag is set to, also to nothing, says yes.
+_FALSE = ("0", "false")
+
+_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+# More than this many digits is no number that anyone means.
+_LONGEST_NUMBER = 18
+_LONGEST_MANAGER = 128
+_MATCH = "resourceVersionMatch"
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """How a watch is to start and to end."""
+
+    version: str = ""
+    bookmarks: bool = False
+    #: Whether it tells first what is there; None leaves that to the version.
+    initial: bool | None = None
+    timeout_seconds: int = 0
+
+
+def read_flag(query: Query, name: str) -> bool:
+    return name in query and query[name].lower() not in _FALSE
+
+
+def read_number(query: Query, name: str) -> int:
+    text = query.get(name, "")
+    if not text:
+        return 0
+    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+        raise bad_request(f"invalid value for {name}: {text!r}")
+    return int(text)
+
+
+def read_selection(query: Query, kind: ServedKind, namespace: str, name: str = "") -> Selection:
+    labels, orders = read_labels(query.get("labelSelector", ""))
+    fields = read_fields(query.get("fieldSelector", ""), kind.position)
+    if name:
+        fields = (*fields, (0, name, True))
+    return Selection(namespace, labels, orders, fields)
+
+
+def read_list_request(query: Query) -> ListRequest:
+    """Which part of a list is asked for, as of when."""
+    refuse_options("ListOptions", _list_faults(query))
+    token, version = query.get("continue", ""), query.get("resourceVersion", "")
+    if token and version not in ("", "0"):
+        raise bad_request("specifying resource version is not allowed when using continue")
+    # A list is never so long in the making that it would have to give up.
+    read_number(query, "timeoutSeconds")
+    return ListRequest(max(read_number(query, "limit"), 0), token, version, query.get(_MATCH, ""))
+
+
+def read_watch_request(query: Query) -> WatchRequest:
+    refuse_options("ListOptions", _watch_faults(query))
+    return WatchRequest(
+        query.get("resourceVersion", ""),
+        read_flag(query, "allowWatchBookmarks"),
+        read_flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
+        max(read_number(query, "timeoutSeconds"), 0),
+    )
+
+
+def _list_faults(query: Query) -> Iterator[Fault]:
+    match, version = query.get(_MATCH, ""), query.get("resourceVersion", "")
+    if match and not version:
+        detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        yield forbidden_field(_MATCH, detail)
+    if match and query.get("continue"):
+        yield forbidden_field(_MATCH, "resourceVersionMatch is forbidden when continue is provided")
+    if match not in ("", "Exact", "NotOlderThan"):
+        yield unsupported(_MATCH, match, ("Exact", "NotOlderThan", ""))
+    if match == "Exact" and version == "0":
+        detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        yield forbidden_field(_MATCH, detail)
+    if "sendInitialEvents" in query:
+        yield forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list")
+
+
+def _watch_faults(query: Query) -> Iterator[Fault]:
+    match, told = query.get(_MATCH, ""), "sendInitialEvents" in query
+    if told and match != "NotOlderThan":
+        detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        yield forbidden_field(_MATCH, detail)
+    if match and not told:
+        detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        yield forbidden_field(_MATCH, detail)
+    if match not in ("", "NotOlderThan"):
+        yield unsupported(_MATCH, match, ("NotOlderThan",))
+    if match and query.get("continue"):
+        yield forbidden_field(_MATCH, "resourceVersionMatch is forbidden when continue is provided")
+
+
+def read_write_options(
+    query: Query, options: str = "CreateOptions", *, agent: str = "", subresource: str = ""
+) -> WriteOptions:
+    """How an object is to be written; `options` is what Kubernetes calls such a request's."""
+    refuse_options(options, _write_faults(query))
+    dry, manager = query.get("dryRun"), query.get("fieldManager", "")
+    return WriteOptions(
+        dry_run=dry_run_of([dry] if dry else [], options),
+        manager=manager or agent,
+        named=bool(manager),
+        subresource=subresource,
+        force=read_flag(query, "force"),
+    )
+
+
+def _write_faults(query: Query) -> Iterator[Fault]:
+    manager, validation = query.get("fieldManager", ""), query.get("fieldValidation", "")
+    if len(manager.encode("utf-8", "surrogateescape")) > _LONGEST_MANAGER:
+        yield too_long("fieldManager", _LONGEST_MANAGER)
+    if not manager.isprintable():
+        yield invalid_value("fieldManager", manager, "should only contain printable characters")
+    if validation not in _VALIDATIONS:
+        yield unsupported("fieldValidation", validation, _VALIDATIONS)
+
+
+# More warnings than these nobody reads.
+_MOST_WARNINGS = 20
+
+
+def check_type(kind: ServedKind, raw: Json) -> None:
+    """A body may leave out its kind and version, but not name others."""
+    version, named = raw.get("apiVersion"), raw.get("kind")
+    if version not in (None, "", kind.api_version):
+        raise bad_request(
+            f"the API version in the data ({version}) does not match the expected API version "
+            f"({kind.api_version})"
+        )
+    if named not in (None, "", kind.kind):
+        raise bad_request(
+            f"the object provided is unrecognized: kind {named!r} does not match {kind.kind!r}"
+        )
+
+
+def check_fields(query: Query, kind: ServedKind, raw: Json) -> list[str]:
+    """The warnings about fields that nobody knows; an error if the client is strict."""
+    how = query.get("fieldValidation", "")
+    if how == "Ignore":
+        return []
+    unknown = [f'unknown field "{path}"' for path in unknown_fields(raw, kind.known(raw))]
+    if unknown and how == "Strict":
+        raise bad_request(
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+            f"strict decoding error: {', '.join(unknown)}"
+        )
+    return unknown[:_MOST_WARNINGS]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A kind, and which of its objects, and which part of that."""
+
+    kind: ServedKind
+    namespace: str = ""
+    name: str = ""
+    part: str = ""
+
+
+def locate(kinds: ServedKinds, path: str) -> Address:
+    """Reads /api/v1/... and /apis/group/version/..."""
+    steps = path.strip("/").split("/")
+    if steps[0] == "api" and len(steps) > 2:
+        group, version, rest = "", steps[1], steps[2:]
+    elif steps[0] == "apis" and len(steps) > 3:
+        group, version, rest = steps[1], steps[2], steps[3:]
+    else:
+        raise no_such_path()
+    _refuse_not_served(group, rest)
+    if len(rest) > 2 and rest[0] == "namespaces":
+        below = kinds.at(group, version, rest[2])
+        if below is not None and below.namespaced:
+            return _address(below, rest[1], rest[3:])
+    kind = kinds.at(group, version, rest[0])
+    if kind is None or (kind.namespaced and len(rest) > 1):
+        raise no_such_path()
+    return _address(kind, "", rest[1:])
+
+
+def _address(kind: ServedKind, namespace: str, rest: list[str]) -> Address:
+    if len(rest) > 2 or "" in rest:
+        raise no_such_path()
+    name, part = (*rest, "", "")[:2]
+    if part and part not in kind.subresources:
+        raise no_such_path()
+    return Address(kind, namespace, name, part)
+
+
+def _refuse_not_served(group: str, steps: list[str]) -> None:
+    """Names a kind that people may look for, and why it is not served."""
+    plural = steps[2] if len(steps) > 2 and steps[0] == "namespaces" else steps[0]
+    resource = f"{plural}.{group}" if group else plural
+    why = NOT_SERVED.get(resource)
+    if why is not None:
+        raise RequestRefused(404, "NotFound", f"{resource} are not served here: {why}")

@@ -1,0 +1,1 @@
+"""The kinds that are served: rules, columns and verbs of each kind together in one place."""

@@ -1,0 +1,194 @@
+"""Events: what somebody reports about another object.
+
+They have two forms: that of core/v1, which is stored, and that of events.k8s.io/v1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from mooring.embedded.api.column import (
+    UNKNOWN,
+    Column,
+    at,
+    field_column,
+    since,
+    text_column,
+)
+from mooring.embedded.api.decoding import fill
+from mooring.embedded.api.kind import KindRules, KindView, ServedKind, built_in
+from mooring.embedded.store.table import Json
+
+_EVENT_FIELDS = (
+    "involvedObject.kind",
+    "involvedObject.namespace",
+    "involvedObject.name",
+    "involvedObject.uid",
+    "involvedObject.apiVersion",
+    "involvedObject.resourceVersion",
+    "involvedObject.fieldPath",
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+)
+# From the newer form to the stored one.
+_NAMES = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_BACK = {old: new for new, old in _NAMES.items()}
+# The longest name of an object that leaves room for a suffix.
+_LONGEST_PREFIX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class EventText:
+    """What is told."""
+
+    reason: str
+    message: str
+    type: str = "Normal"
+
+
+@dataclass(frozen=True, slots=True)
+class EventSource:
+    """Who tells it, and on which node, if on any."""
+
+    component: str
+    host: str = ""
+
+
+def event_object(about: Json, told: EventText, teller: EventSource, now: str) -> Json:
+    """The event that tells something about an object, for the first time."""
+    metadata = about["metadata"]
+    source: dict[str, Any] = {"component": teller.component}
+    if teller.host:
+        source["host"] = teller.host
+    return {
+        "metadata": {"generateName": f"{metadata['name'][:_LONGEST_PREFIX]}."},
+        "involvedObject": {
+            "apiVersion": about["apiVersion"],
+            "kind": about["kind"],
+            "namespace": metadata.get("namespace", ""),
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+            "resourceVersion": metadata.get("resourceVersion", ""),
+        },
+        "reason": told.reason,
+        "message": told.message,
+        "type": told.type,
+        "count": 1,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "source": source,
+        "reportingComponent": teller.component,
+        "reportingInstance": teller.host,
+    }
+
+
+def _inward(item: Json) -> Json:
+    stored = {_NAMES.get(key, key): value for key, value in item.items()}
+    return {**stored, "apiVersion": "v1"}
+
+
+def _outward(item: Json) -> Json:
+    shown = {_BACK.get(key, key): value for key, value in item.items()}
+    return {**shown, "apiVersion": "events.k8s.io/v1"}
+
+
+EVENTS_VIEW = KindView(
+    _inward,
+    _outward,
+    {
+        **{
+            f"regarding.{part}": f"involvedObject.{part}"
+            for part in (
+                "kind",
+                "namespace",
+                "name",
+                "uid",
+                "apiVersion",
+                "resourceVersion",
+                "fieldPath",
+            )
+        },
+        "reportingController": "reportingComponent",
+    },
+)
+
+
+class EventRules(KindRules):
+    """Older than the rule that what is not known is left out: people sort by these fields."""
+
+    def default(self, item: Json) -> None:
+        fill(item, eventTime=None, firstTimestamp=None, lastTimestamp=None, source={})
+        fill(item, reportingComponent="", reportingInstance="")
+
+
+def _event_object(item: Json) -> str:
+    about = at(item, "involvedObject", {})
+    return f"{about.get('kind', '').lower()}/{about.get('name', '')}"
+
+
+def _event_source(item: Json) -> str:
+    component = at(item, "source.component", "") or at(item, "reportingComponent", "")
+    host = at(item, "source.host", "") or at(item, "reportingInstance", "")
+    return f"{component}, {host}" if host else str(component)
+
+
+def _last_seen(item: Json, now: datetime) -> str:
+    for path in ("series.lastObservedTime", "lastTimestamp", "eventTime"):
+        moment = at(item, path, "")
+        if moment:
+            return since(moment, now)
+    return UNKNOWN
+
+
+def _first_seen(item: Json, now: datetime) -> str:
+    return since(at(item, "firstTimestamp", "") or at(item, "eventTime", ""), now)
+
+
+def _count(item: Json) -> str:
+    return str(at(item, "series.count", 0) or at(item, "count", 0) or 1)
+
+
+_EVENT_COLUMNS = (
+    Column("Last Seen", _last_seen),
+    field_column("Type", "type", ""),
+    field_column("Reason", "reason", ""),
+    text_column("Object", _event_object),
+    field_column("Subobject", "involvedObject.fieldPath", "", wide=True),
+    text_column("Source", _event_source, wide=True),
+    text_column("Message", lambda item: str(at(item, "message", "")).strip()),
+    Column("First Seen", _first_seen, priority=1),
+    text_column("Count", _count, wide=True),
+    Column("Name", lambda item, _: item["metadata"]["name"], priority=1, format="name"),
+)
+
+
+def event_kinds() -> Iterator[ServedKind]:
+    """Events, in both of their forms."""
+    both: dict[str, Any] = {
+        "short_names": ("ev",),
+        "fields": _EVENT_FIELDS,
+        "columns": _EVENT_COLUMNS,
+    }
+    yield built_in("", "core.v1", "Event", "events", EventRules(), **both)
+    yield built_in(
+        "events.k8s.io",
+        "events.v1",
+        "Event",
+        "events",
+        EventRules(),
+        stored_as="events",
+        view=EVENTS_VIEW,
+        **both,
+    )

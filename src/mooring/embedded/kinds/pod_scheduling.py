@@ -1,0 +1,177 @@
+"""What is wrong with the fields of a pod that scheduling reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mooring.embedded.api.decoding import part
+from mooring.embedded.api.names import (
+    label_key_faults,
+    label_name_faults,
+    label_selector_faults,
+    label_value_faults,
+    node_selector_faults,
+    node_term_faults,
+)
+from mooring.embedded.refusals import Fault, duplicate, invalid_value, required, unsupported
+from mooring.embedded.store.table import Json
+
+FIELD = "coexistPolicy"
+POLICIES = ("Any", "DaemonsetAndStaticPods")
+
+
+def drop_disabled(spec: Json, old: Json | None, *, enabled: bool) -> None:
+    """Drops the field while its gate is off, unless the stored object has it already."""
+    if not enabled and not (old or {}).get(FIELD):
+        spec.pop(FIELD, None)
+
+
+def coexist_faults(path: str, spec: Json) -> Iterator[Fault]:
+    policy = spec.get(FIELD)
+    if policy is not None and policy not in POLICIES:
+        yield unsupported(f"{path}.{FIELD}", policy, POLICIES)
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def affinity_faults(at: str, affinity: Json) -> Iterator[Fault]:
+    if "nodeAffinity" in affinity:
+        yield from _node_faults(f"{at}.nodeAffinity", affinity["nodeAffinity"])
+    for name in ("podAffinity", "podAntiAffinity"):
+        if name in affinity:
+            yield from _pod_faults(f"{at}.{name}", affinity[name])
+
+
+def _node_faults(at: str, affinity: Json) -> Iterator[Fault]:
+    if _REQUIRED in affinity:
+        yield from node_selector_faults(f"{at}.{_REQUIRED}", affinity[_REQUIRED])
+    for index, each in enumerate(affinity.get(_PREFERRED) or ()):
+        where = f"{at}.{_PREFERRED}[{index}]"
+        yield from _weight_faults(where, each)
+        yield from node_term_faults(f"{where}.preference", part(each, "preference"))
+
+
+def _pod_faults(at: str, affinity: Json) -> Iterator[Fault]:
+    for index, each in enumerate(affinity.get(_REQUIRED) or ()):
+        yield from _term_faults(f"{at}.{_REQUIRED}[{index}]", each)
+    for index, each in enumerate(affinity.get(_PREFERRED) or ()):
+        where = f"{at}.{_PREFERRED}[{index}]"
+        yield from _weight_faults(where, each)
+        yield from _term_faults(f"{where}.podAffinityTerm", part(each, "podAffinityTerm"))
+
+
+def _weight_faults(at: str, weighted: Json) -> Iterator[Fault]:
+    weight = weighted.get("weight", 0)
+    if not 1 <= weight <= 100:
+        yield invalid_value(f"{at}.weight", weight, "must be in the range 1-100")
+
+
+def _term_faults(at: str, term: Json) -> Iterator[Fault]:
+    yield from label_selector_faults(f"{at}.labelSelector", term.get("labelSelector"))
+    yield from label_selector_faults(f"{at}.namespaceSelector", term.get("namespaceSelector"))
+    for name in term.get("namespaces") or ():
+        yield from label_name_faults(f"{at}.namespaces", name)
+    key = term.get("topologyKey", "")
+    if not key:
+        yield required(f"{at}.topologyKey", "can not be empty")
+    else:
+        yield from label_key_faults(f"{at}.topologyKey", key)
+
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_TOLERATION_OPERATORS = ("Equal", "Exists", "Gt", "Lt")
+_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
+_POLICIES = ("Honor", "Ignore")
+
+
+def toleration_faults(at: str, tolerations: list[Json]) -> Iterator[Fault]:
+    for index, each in enumerate(tolerations):
+        yield from _toleration_faults(f"{at}[{index}]", each)
+
+
+def _toleration_faults(at: str, toleration: Json) -> Iterator[Fault]:
+    key, operator = toleration.get("key", ""), toleration.get("operator", "")
+    effect, value = toleration.get("effect", ""), toleration.get("value", "")
+    if key:
+        yield from label_key_faults(f"{at}.key", key)
+    elif operator != "Exists":
+        detail = (
+            "operator must be Exists when `key` is empty, which means "
+            '"match all values and all keys"'
+        )
+        yield invalid_value(f"{at}.operator", operator, detail)
+    if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+        detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        yield invalid_value(f"{at}.effect", effect, detail)
+    if operator in ("", "Equal"):
+        yield from label_value_faults(f"{at}.value", value)
+    elif operator == "Exists" and value:
+        yield invalid_value(
+            f"{at}.operator", value, "value must be empty when `operator` is 'Exists'"
+        )
+    elif operator not in _TOLERATION_OPERATORS:
+        yield unsupported(f"{at}.operator", operator, _TOLERATION_OPERATORS)
+    if effect and effect not in _EFFECTS:
+        yield unsupported(f"{at}.effect", effect, _EFFECTS)
+
+
+def taint_faults(at: str, taints: list[Json]) -> Iterator[Fault]:
+    seen = set()
+    for index, each in enumerate(taints):
+        where, key, effect = f"{at}[{index}]", each.get("key", ""), each.get("effect", "")
+        yield from label_key_faults(f"{where}.key", key)
+        yield from label_value_faults(f"{where}.value", each.get("value", ""))
+        if not effect:
+            yield required(f"{where}.effect")
+        elif effect not in _EFFECTS:
+            yield unsupported(f"{where}.effect", effect, _EFFECTS)
+        if (key, effect) in seen:
+            detail = "taints must be unique by key and effect pair"
+            yield Fault(where, "FieldValueDuplicate", f"Duplicate value: {each}: {detail}")
+        seen.add((key, effect))
+
+
+def spread_faults(at: str, constraints: list[Json]) -> Iterator[Fault]:
+    seen = set()
+    for index, each in enumerate(constraints):
+        where = f"{at}[{index}]"
+        yield from _constraint_faults(where, each)
+        pair = (each.get("topologyKey"), each.get("whenUnsatisfiable"))
+        if pair in seen:
+            text = f"{{{pair[0]}, {pair[1]}}}"
+            yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", text)
+        seen.add(pair)
+
+
+def _constraint_faults(at: str, constraint: Json) -> Iterator[Fault]:
+    skew, key = constraint.get("maxSkew", 0), constraint.get("topologyKey", "")
+    otherwise, least = constraint.get("whenUnsatisfiable", ""), constraint.get("minDomains")
+    if skew <= 0:
+        yield invalid_value(f"{at}.maxSkew", skew, "must be greater than zero")
+    if not key:
+        yield required(f"{at}.topologyKey", "can not be empty")
+    else:
+        yield from label_key_faults(f"{at}.topologyKey", key)
+    if otherwise not in _UNSATISFIABLE:
+        yield unsupported(f"{at}.whenUnsatisfiable", otherwise, _UNSATISFIABLE)
+    if least is not None and least <= 0:
+        yield invalid_value(f"{at}.minDomains", least, "must be greater than 0")
+    if least is not None and otherwise != "DoNotSchedule":
+        detail = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
+        yield invalid_value(f"{at}.minDomains", least, detail)
+    for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+        if constraint.get(name) is not None and constraint[name] not in _POLICIES:
+            yield unsupported(f"{at}.{name}", constraint[name], _POLICIES)
+    yield from label_selector_faults(f"{at}.labelSelector", constraint.get("labelSelector"))
+
+
+def gate_faults(at: str, gates: list[Json]) -> Iterator[Fault]:
+    seen = set()
+    for index, each in enumerate(gates):
+        name = each.get("name", "")
+        yield from label_key_faults(f"{at}[{index}].name", name)
+        if name in seen:
+            yield duplicate(f"{at}[{index}]", name)
+        seen.add(name)

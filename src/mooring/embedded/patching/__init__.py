@@ -1,1 +1,0 @@
-"""Patches: from an object and a description of changes to another object."""

@@ -1,0 +1,123 @@
+"""The API server: its settings, how it starts and how it stops."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from mooring.embedded.api.kind import ServedKinds
+from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.http.listener import Certificate, HttpServer, sign_own
+from mooring.embedded.http.router import Router
+from mooring.embedded.kinds.catalogue import catalogue
+from mooring.embedded.kinds.cluster_kinds import SYSTEM_PRIORITIES
+from mooring.embedded.kinds.custom_resources import serve_custom_resources
+from mooring.embedded.store.journal import SqliteJournal
+from mooring.embedded.store.object_store import ObjectStore
+from mooring.embedded.store.table import HISTORY_LIMIT
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """Where to listen, whom to let in, where to keep objects."""
+
+    host: str = LOOPBACK
+    #: 0 takes a free one.
+    port: int = 0
+    #: Whoever knows it may do everything; nobody else may do anything.
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    #: kubectl sends its token over TLS only.
+    tls: bool = True
+    #: Keeps objects across restarts; without it they live in memory.
+    data_dir: Path | None = None
+    #: The gate of `spec.coexistPolicy`.
+    coexist: bool = True
+    history_limit: int = HISTORY_LIMIT
+    #: How often a quiet watch tells how far it has come.
+    bookmark_seconds: float = 60.0
+
+
+# What is there before anybody has made anything.
+_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that listens."""
+
+    api: ObjectApi
+    settings: ServerSettings
+    port: int
+    certificate: Certificate | None
+    _runner: web.ServerRunner
+    _journal: SqliteJournal | None
+
+    @property
+    def url(self) -> str:
+        host = self.settings.host
+        shown = f"[{host}]" if ":" in host else host
+        return f"{'https' if self.certificate else 'http'}://{shown}:{self.port}"
+
+    @property
+    def kubeconfig(self) -> dict[str, Any]:
+        """What kubectl needs to get here."""
+        cluster: dict[str, Any] = {"server": self.url}
+        if self.certificate:
+            pem = base64.b64encode(self.certificate.pem).decode()
+            cluster["certificate-authority-data"] = pem
+        context = {"cluster": "mooring", "user": "mooring", "namespace": "default"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "mooring", "cluster": cluster}],
+            "users": [{"name": "mooring", "user": {"token": self.settings.token}}],
+            "contexts": [{"name": "mooring", "context": context}],
+            "current-context": "mooring",
+        }
+
+    async def stop(self) -> None:
+        """Stops listening; watches end."""
+        await self._runner.cleanup()
+        if self._journal is not None:
+            await self._journal.close()
+
+
+async def serve(settings: ServerSettings) -> Server:
+    """Starts a server and returns once it listens."""
+    journal = SqliteJournal(settings.data_dir) if settings.data_dir else None
+    limit = settings.history_limit
+    store = journal.restore(limit) if journal else ObjectStore(history_limit=limit)
+    if journal:
+        journal.attach(store)
+    api = ObjectApi(store, ServedKinds(catalogue(coexist=settings.coexist)))
+    serve_custom_resources(api)
+    furnish(api)
+    await store.until_settled(store.version)
+    certificate = sign_own(settings.host) if settings.tls else None
+    runner = web.ServerRunner(
+        HttpServer(Router(api, settings.token, settings.bookmark_seconds)), shutdown_timeout=1.0
+    )
+    await runner.setup()
+    context = certificate.context if certificate else None
+    site = web.TCPSite(runner, settings.host, settings.port, ssl_context=context)
+    await site.start()
+    port = runner.addresses[0][1]
+    return Server(api, settings, port, certificate, runner, journal)
+
+
+def furnish(api: ObjectApi) -> None:
+    """Makes what every cluster has, where it is missing."""
+    namespaces, classes = api.kinds["namespaces"], api.kinds["priorityclasses.scheduling.k8s.io"]
+    for name in _NAMESPACES:
+        if api.find(namespaces, "", name) is None:
+            api.create(namespaces, "", {"metadata": {"name": name}})
+    for name, value in SYSTEM_PRIORITIES.items():
+        if api.find(classes, "", name) is None:
+            api.create(classes, "", {"metadata": {"name": name}, "value": value})

@@ -1,0 +1,275 @@
+"""Keeps objects across restarts, in SQLite: safe before anybody is told about them.
+
+Writes are collected while a transaction is under way and then committed together, by a thread of
+their own, so that many writers share one wait for the disk. The store shows nothing before it is
+committed; so whatever was seen before a crash is still there after it, and versions never go back.
+
+A commit that fails, such as on a full disk, is tried again until it succeeds. Until then the store
+refuses writes, so that no more than one batch waits.
+
+The folder holds Secrets, so its owner alone may read it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import stat
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .object_store import ObjectStore
+from .table import StoredObject, decode
+
+FILE_NAME = "objects.sqlite"
+
+#: The first format had no checksums, and no number.
+_FORMAT = 2
+
+# Bounds the time that one transaction takes, and so how long the first of its writers waits.
+_MOST_PER_COMMIT = 2000
+
+_OWNER_ONLY_FOLDER = 0o700
+_OWNER_ONLY_FILE = 0o600
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS objects (
+    kind TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, body BLOB NOT NULL,
+    checksum INTEGER, PRIMARY KEY (kind, key)
+);
+CREATE TABLE IF NOT EXISTS latest (version INTEGER NOT NULL);
+"""
+_PUT = "INSERT OR REPLACE INTO objects (kind, key, version, body, checksum) VALUES (?, ?, ?, ?, ?)"
+_REMOVE = "DELETE FROM objects WHERE kind = ? AND key = ?"
+_READ = "SELECT rowid, kind, key, version, body, checksum FROM objects ORDER BY kind, key"
+
+#: One write: kind, key, version, and the object, or None if it was removed.
+_Write = tuple[str, str, int, bytes | None]
+
+_log = logging.getLogger(__name__)
+
+
+class DataDirError(Exception):
+    """A data directory that cannot be used; the text says why."""
+
+
+class SqliteJournal:
+    """Writes what it is given to a database, in order."""
+
+    #: A full disk is looked at so often: soon enough for people, too seldom to be a load.
+    retry_seconds = 1.0
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE_NAME
+        _make_private(folder)
+        self._connection = _open(self.path)
+        self._writes: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def restore(self, history_limit: int) -> ObjectStore:
+        """A store with everything that was kept."""
+        try:
+            latest = self._connection.execute("SELECT version FROM latest").fetchone()
+            store = ObjectStore(latest[0] if latest else 1, history_limit)
+            for kind, key, version, body in self._records():
+                store.restore(kind, key, version, body)
+        except sqlite3.Error as error:
+            raise DataDirError(f"{self.path}: {error}") from error
+        return store
+
+    def attach(self, store: ObjectStore) -> None:
+        """Starts to keep what is written to a store, from the running event loop."""
+        loop = asyncio.get_running_loop()
+
+        def settle(version: int) -> None:
+            loop.call_soon_threadsafe(store.settle, version)
+
+        def fail(reason: str) -> None:
+            loop.call_soon_threadsafe(store.fail, reason)
+
+        store.journal = self
+        self._thread = threading.Thread(
+            target=self._run, args=(settle, fail), name="mooring-journal", daemon=True
+        )
+        self._thread.start()
+
+    def append(self, table: str, entry: StoredObject, *, gone: bool) -> None:
+        self._writes.put((table, entry.key, entry.version, None if gone else entry.body))
+
+    async def close(self) -> None:
+        """Writes what is left, and lets go of the database."""
+        self._closing.set()
+        self._writes.put(None)
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+        self._connection.close()
+
+    def _records(self) -> Iterator[tuple[str, str, int, bytes]]:
+        """What was kept, each record as it was written."""
+        for row, kind, key, version, body, checksum in self._connection.execute(_READ):
+            if not isinstance(body, bytes) or checksum != _checksum(kind, key, version, body):
+                raise _damaged(self.path, row, kind, key, "its checksum does not match")
+            yield kind, key, version, body
+
+    def _run(self, settle: Callable[[int], None], fail: Callable[[str], None]) -> None:
+        while True:
+            batch, last = self._collect()
+            if batch:
+                if not self._keep(batch, fail):
+                    return
+                settle(batch[-1][2])
+            if last:
+                return
+
+    def _keep(self, batch: list[_Write], fail: Callable[[str], None]) -> bool:
+        """Commits a batch, as often as it takes; False if the server stops before that."""
+        failed = False
+        while True:
+            try:
+                self._commit(batch)
+            except sqlite3.Error as error:
+                if not failed:
+                    _log.error(
+                        "%s: objects cannot be kept: %s; writes are refused until they can",
+                        self.path,
+                        error,
+                    )
+                    fail(f"{self.path}: {error}")
+                failed = True
+            else:
+                if failed:
+                    _log.warning("%s: objects can be kept again", self.path)
+                return True
+            if self._closing.wait(self.retry_seconds):
+                _log.error("%s: %d writes that nobody was told of are lost", self.path, len(batch))
+                return False
+
+    def _collect(self) -> tuple[list[_Write], bool]:
+        """What waits to be written, at least one write, and whether nothing follows."""
+        batch: list[_Write] = []
+        write = self._writes.get()
+        while write is not None:
+            batch.append(write)
+            if len(batch) >= _MOST_PER_COMMIT:
+                return batch, False
+            try:
+                write = self._writes.get_nowait()
+            except queue.Empty:
+                return batch, False
+        return batch, True
+
+    def _commit(self, batch: list[_Write]) -> None:
+        with self._connection as connection:
+            for kind, key, version, body in batch:
+                if body is None:
+                    connection.execute(_REMOVE, (kind, key))
+                else:
+                    checksum = _checksum(kind, key, version, body)
+                    connection.execute(_PUT, (kind, key, version, body, checksum))
+            connection.execute("UPDATE latest SET version = ?", (batch[-1][2],))
+
+
+def _checksum(kind: str, key: str, version: int, body: bytes) -> int:
+    """Covers all of a record, so that no part of it can change unnoticed."""
+    return zlib.crc32(body, zlib.crc32(f"{kind}\0{key}\0{version}\0".encode()))
+
+
+def _damaged(path: Path, row: int, kind: str, key: str, why: str) -> DataDirError:
+    return DataDirError(f"{path}: the record in row {row} ({kind} {key}) is damaged: {why}")
+
+
+def _make_private(folder: Path) -> None:
+    """Makes the folder, or sees to it that its owner alone may read what is in it."""
+    try:
+        folder.mkdir(mode=_OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
+        known = {path for path in folder.iterdir() if path.name.startswith(FILE_NAME)}
+        if folder.stat().st_mode & _OTHERS:
+            strange = sorted(path.name for path in set(folder.iterdir()) - known)
+            if strange:
+                raise DataDirError(
+                    f"{folder}: other users may read this folder, which is to hold Secrets, and it "
+                    f"has other files ({strange[0]}); run chmod 700 on it or name another folder"
+                )
+            _close(folder, _OWNER_ONLY_FOLDER)
+        for path in sorted(known):
+            if path.stat().st_mode & _OTHERS:
+                _close(path, _OWNER_ONLY_FILE)
+        # SQLite gives the files that it makes beside this one the same permissions.
+        (folder / FILE_NAME).touch(_OWNER_ONLY_FILE)
+    except OSError as error:
+        raise DataDirError(f"{error.filename}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _close(path: Path, mode: int) -> None:
+    path.chmod(mode)
+    _log.warning("%s: other users could read this; now its owner alone can", path)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    try:
+        # The thread that opens it only reads, before the one that writes is started.
+        connection = sqlite3.connect(path, timeout=0, check_same_thread=False)
+        # What is not UTF-8 is found by its checksum, and told with its position.
+        connection.text_factory = lambda data: data.decode(errors="replace")
+        # Nobody else may write here while we do: their versions would be ours.
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        _expect_intact(connection, path)
+        _upgrade(connection, path)
+        connection.executescript(_SCHEMA)
+        if connection.execute("SELECT count(*) FROM latest").fetchone()[0] == 0:
+            connection.execute("INSERT INTO latest (version) VALUES (1)")
+            connection.commit()
+    except (OSError, sqlite3.Error) as error:
+        raise DataDirError(f"{path}: {error}") from error
+    return connection
+
+
+def _expect_intact(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuses a database whose pages are damaged; the text says which."""
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise DataDirError(f"{path}: the database is damaged: {' '.join(found.split())}")
+
+
+def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
+    """Brings a database of an older format to the present one."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > _FORMAT:
+        raise DataDirError(
+            f"{path}: a newer Mooring made this (format {version}, known up to {_FORMAT})"
+        )
+    if version == _FORMAT:
+        return
+    with connection:
+        connection.execute("BEGIN")
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'objects'").fetchone():
+            connection.execute("ALTER TABLE objects ADD COLUMN checksum INTEGER")
+            for row, kind, key, number, body, _ in connection.execute(_READ).fetchall():
+                _expect_object(path, row, kind, key, body)
+                checksum = _checksum(kind, key, number, body)
+                connection.execute(
+                    "UPDATE objects SET checksum = ? WHERE rowid = ?", (checksum, row)
+                )
+        connection.execute(f"PRAGMA user_version = {_FORMAT}")
+
+
+def _expect_object(path: Path, row: int, kind: str, key: str, body: Any) -> None:
+    """Refuses a record without a checksum that is not even an object."""
+    try:
+        if isinstance(body, bytes) and isinstance(decode(body)["metadata"], dict):
+            return
+        why = "it is no Kubernetes object"
+    except (msgspec.DecodeError, TypeError, KeyError, ValueError, RecursionError) as error:
+        why = f"it is no Kubernetes object: {error}"
+    raise _damaged(path, row, kind, key, why)

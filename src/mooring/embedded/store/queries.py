@@ -1,0 +1,193 @@
+"""Lists and watches: what is in a table, page by page, and what happens to it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+import msgspec
+
+from mooring.embedded.refusals import RequestRefused, bad_request, expired
+
+from .object_store import ObjectStore
+from .selection import Selection
+from .table import StoredObject, TableChange
+
+
+@dataclass(frozen=True, slots=True)
+class ListRequest:
+    """What a list request asks for."""
+
+    limit: int = 0
+    token: str = ""
+    #: The version that the list must have, or must not be older than.
+    version: str = ""
+    match: str = ""
+
+
+#: Everything at once.
+WHOLE = ListRequest()
+
+
+@dataclass(frozen=True, slots=True)
+class ListResult:
+    """A list, or one page of it."""
+
+    entries: list[StoredObject]
+    version: int
+    token: str = ""
+    #: How many more there are, where that is known.
+    remaining: int | None = None
+
+
+class _Token(msgspec.Struct, rename={"version": "rv", "after": "start"}):
+    version: int
+    after: str
+
+
+def list_entries(
+    store: ObjectStore, name: str, selection: Selection, page: ListRequest = WHOLE
+) -> ListResult:
+    """The objects that are selected."""
+    version, after = _start(store, page)
+    table, namespace = store.table(name), selection.namespace
+    if selection.namespace_only:
+        entries, remaining = table.page(version, namespace, after, page.limit)
+        return _page_result(entries, version, remaining, known=True)
+    candidates, _ = table.page(version, namespace, after)
+    matching = (entry for entry in candidates if selection.matches(entry))
+    if not page.limit:
+        return ListResult(list(matching), version)
+    entries = list(islice(matching, page.limit))
+    return _page_result(entries, version, int(next(matching, None) is not None), known=False)
+
+
+def _page_result(
+    entries: list[StoredObject], version: int, remaining: int, *, known: bool
+) -> ListResult:
+    """A page, and where the next one begins if there is one."""
+    if not remaining:
+        return ListResult(entries, version)
+    token = msgspec.json.encode(_Token(version, entries[-1].key))
+    text = base64.urlsafe_b64encode(token).decode()
+    return ListResult(entries, version, text, remaining if known else None)
+
+
+def _start(store: ObjectStore, page: ListRequest) -> tuple[int, str]:
+    if page.token:
+        token = _read_token(page.token)
+        if token.version > store.version:
+            raise bad_request("continue key is not valid: its version is not known")
+        return token.version, token.after
+    version = read_version(page.version)
+    _not_in_the_future(store, version)
+    return version if page.match == "Exact" else store.visible, ""
+
+
+def read_version(text: str) -> int:
+    """A version that a request names; none is 0."""
+    if not text:
+        return 0
+    # More than twenty digits is more than 64 bits.
+    if not text.isascii() or not text.isdigit() or len(text) > 20:
+        raise bad_request(f"invalid resource version {text!r}")
+    return int(text)
+
+
+def _not_in_the_future(store: ObjectStore, version: int) -> None:
+    if version > store.version:
+        message = f"Too large resource version: {version}, current: {store.version}"
+        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+        details = {"causes": [cause], "retryAfterSeconds": 1}
+        raise RequestRefused(504, "Timeout", f"Timeout: {message}", details)
+
+
+def _read_token(text: str) -> _Token:
+    try:
+        return msgspec.json.decode(base64.urlsafe_b64decode(text), type=_Token)
+    except (msgspec.MsgspecError, binascii.Error, ValueError) as error:
+        raise bad_request("continue key is not valid") from error
+
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One thing that a watch tells. A deleted object is told as it last was."""
+
+    type: EventType
+    entry: StoredObject
+    version: int
+
+
+class TableWatch:
+    """A place in the history of a table, which moves on as it is read."""
+
+    def __init__(self, store: ObjectStore, name: str, selection: Selection, version: int) -> None:
+        if version > store.version:
+            raise expired(f"too large resource version: {version}")
+        self.version = version
+        self._store = store
+        self._name = name
+        self._selection = selection
+        # A version that is forgotten already is refused now rather than in the stream.
+        store.table(name).changes(version, version)
+
+    def ready(self) -> list[WatchEvent]:
+        """What has happened and was not told yet."""
+        store = self._store
+        changes = store.table(self._name).changes(self.version, store.settled)
+        # Nothing of this kind happened up to here, so resuming from here is as good and is
+        # remembered for longer.
+        self.version = max(self.version, store.settled)
+        return list(self._told(changes))
+
+    async def events(self) -> AsyncIterator[list[WatchEvent]]:
+        """What happens, as it happens, many at a time when there is much."""
+        while True:
+            told = self.ready()
+            if told:
+                yield told
+            await self._store.until_changed(self._name, self.version)
+
+    async def wait(self) -> None:
+        """Waits until something happens, be it selected or not."""
+        await self._store.until_changed(self._name, self.version)
+
+    def _told(self, changes: list[TableChange]) -> Iterator[WatchEvent]:
+        if self._selection.everything:
+            for change in changes:
+                yield WatchEvent(_type(change), change.after, change.version)
+            return
+        for change in changes:
+            event = self._selected(change)
+            if event is not None:
+                yield event
+
+    def _selected(self, change: TableChange) -> WatchEvent | None:
+        before = self._selection.matches(change.before)
+        after = not change.gone and self._selection.matches(change.after)
+        if after:
+            return WatchEvent("MODIFIED" if before else "ADDED", change.after, change.version)
+        if not before or change.before is None:
+            return None
+        # To this watch an object that is not selected any more is gone.
+        last = change.after if change.gone else _as_of(change.before, change.version)
+        return WatchEvent("DELETED", last, change.version)
+
+
+def _type(change: TableChange) -> EventType:
+    if change.gone:
+        return "DELETED"
+    return "ADDED" if change.before is None else "MODIFIED"
+
+
+def _as_of(entry: StoredObject, version: int) -> StoredObject:
+    item = entry.object
+    item["metadata"]["resourceVersion"] = str(version)
+    return entry.rewritten(version, item)
