@@ -14,7 +14,7 @@ from mooring.config import (
     KnownPlugin,
     default,
 )
-from mooring.config.merge import PluginSet, expand, merge
+from mooring.config.plugin_sets import PluginSet, expand, merge
 from tests.config.fakes import KNOWN, loaded, names, off, on, only, weights
 
 PRE_FILTER = [

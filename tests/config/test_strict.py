@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.config.configuration import ConfigurationDocument, PluginsDocument
 from mooring.config.duration import Duration
 from mooring.config.problems import Problem, Problems
 from mooring.config.strict import check, convert
-from mooring.config.written import WrittenConfiguration, WrittenPlugins
 from mooring.objects.meta import Wire
 from mooring.objects.quantity import Quantity
 from tests.config.fakes import FitArgs, NodeAffinityArgs, SpreadArgs, converted
@@ -179,7 +179,7 @@ def test_paths_that_merely_begin_alike_are_different_places() -> None:
 FIELDS = sorted(
     {
         field.encode_name
-        for wanted in (Tree, Leaf, FitArgs, WrittenConfiguration, WrittenPlugins)
+        for wanted in (Tree, Leaf, FitArgs, ConfigurationDocument, PluginsDocument)
         for field in msgspec.structs.fields(wanted)
     }
 )
@@ -198,7 +198,7 @@ JSON_LIKE = st.recursive(
 
 @given(
     st.sampled_from(
-        [Tree, Leaf, Picky, FitArgs, SpreadArgs, NodeAffinityArgs, WrittenConfiguration]
+        [Tree, Leaf, Picky, FitArgs, SpreadArgs, NodeAffinityArgs, ConfigurationDocument]
     ),
     JSON_LIKE,
 )

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from mooring.config import Configuration, ProfileConfiguration
-from mooring.config.configuration import Settings
-from mooring.config.written import API_VERSION, KIND
+from mooring.config.configuration import API_VERSION, KIND, Settings
 
 
 def configz(configuration: Configuration) -> bytes:

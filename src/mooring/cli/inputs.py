@@ -18,9 +18,9 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from mooring.config import ConfigError, Configuration, FeatureGates, default, load
+from mooring.config.configuration import API_VERSION, KIND
 from mooring.config.duration import Duration
 from mooring.config.problems import Problem
-from mooring.config.written import API_VERSION, KIND
 from mooring.engine import Engine
 from mooring.engine.engine import reuse_settings
 from mooring.engine.explain import Explanation

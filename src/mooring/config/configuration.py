@@ -1,10 +1,10 @@
-"""The configuration in force: everything defaulted, merged and checked."""
+"""KubeSchedulerConfiguration: the settings in force, and the document as files contain it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -12,7 +12,7 @@ from mooring.objects.meta import Wire
 
 from .duration import Duration
 from .gates import FeatureGates
-from .merge import EnabledPlugin
+from .plugin_sets import EnabledPlugin
 from .problems import child, shown
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -94,8 +94,8 @@ class Settings(Wire, frozen=True):
             wanted = f"must not be less than podInitialBackoffSeconds ({shown(initial)})"
             yield "podMaxBackoffSeconds", f"{wanted}, got {shown(longest)}"
         for name, section in (
-            ("leaderElection", filled(self.leader_election)),
-            ("clientConnection", filled(self.client_connection)),
+            ("leaderElection", apply_defaults(self.leader_election)),
+            ("clientConnection", apply_defaults(self.client_connection)),
         ):
             yield from ((child(name, where), message) for where, message in section.problems())
 
@@ -119,7 +119,7 @@ class Configuration(Settings, frozen=True, kw_only=True):
     gates: FeatureGates
 
 
-def filled(section: _Section) -> _Section:
+def apply_defaults(section: _Section) -> _Section:
     """A section in which, as in Kubernetes, an empty string or zero means the default."""
     return msgspec.structs.replace(
         section,
@@ -135,3 +135,91 @@ def percentage_problems(percentage: int | None) -> Iterator[tuple[str, str]]:
     """What is wrong with a percentageOfNodesToScore."""
     if percentage is not None and not 0 <= percentage <= 100:
         yield "percentageOfNodesToScore", f"must be between 0 and 100, got {percentage}"
+
+
+API_VERSION = "kubescheduler.config.k8s.io/v1"
+KIND = "KubeSchedulerConfiguration"
+
+
+class PluginDocument(Wire, frozen=True):
+    """A plugin by name; the weight counts at score only."""
+
+    name: str = ""
+    weight: Int32 = 0
+
+
+class PluginSetDocument(Wire, frozen=True):
+    """Plugins switched on and off at a point."""
+
+    enabled: tuple[PluginDocument, ...] = ()
+    disabled: tuple[PluginDocument, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.enabled or self.disabled)
+
+
+class PluginsDocument(Wire, frozen=True):
+    """The plugins of a profile, point by point."""
+
+    pre_enqueue: PluginSetDocument = PluginSetDocument()
+    queue_sort: PluginSetDocument = PluginSetDocument()
+    pre_filter: PluginSetDocument = PluginSetDocument()
+    filter: PluginSetDocument = PluginSetDocument()
+    post_filter: PluginSetDocument = PluginSetDocument()
+    pre_score: PluginSetDocument = PluginSetDocument()
+    score: PluginSetDocument = PluginSetDocument()
+    reserve: PluginSetDocument = PluginSetDocument()
+    permit: PluginSetDocument = PluginSetDocument()
+    pre_bind: PluginSetDocument = PluginSetDocument()
+    bind: PluginSetDocument = PluginSetDocument()
+    post_bind: PluginSetDocument = PluginSetDocument()
+    multi_point: PluginSetDocument = PluginSetDocument()
+    placement_generate: PluginSetDocument = PluginSetDocument()
+    placement_score: PluginSetDocument = PluginSetDocument()
+
+    def by_point(self) -> dict[str, PluginSetDocument]:
+        """The sets by the name that the file uses."""
+        fields = msgspec.structs.fields(self)
+        return {field.encode_name: getattr(self, field.name) for field in fields}
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if self.placement_generate:
+            yield "placementGenerate", "not supported by Mooring yet"
+        if self.placement_score:
+            yield "placementScore", "not supported by Mooring yet"
+
+
+class PluginConfigDocument(Wire, frozen=True):
+    """The args of a plugin, to be read once it is known what type they have."""
+
+    name: str = ""
+    args: dict[str, Any] | None = None
+
+
+class ProfileDocument(Wire, frozen=True):
+    """A profile, before it is merged with the default one."""
+
+    scheduler_name: str | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
+    plugins: PluginsDocument = PluginsDocument()
+    plugin_config: tuple[PluginConfigDocument, ...] = ()
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if not self.scheduler_name:
+            yield "schedulerName", "is required"
+        yield from percentage_problems(self.percentage_of_nodes_to_score)
+        yield from ((f"plugins.{where}", message) for where, message in self.plugins.problems())
+
+
+class ConfigurationDocument(Settings, frozen=True):
+    """A whole file."""
+
+    api_version: str = API_VERSION
+    kind: str = KIND
+    profiles: tuple[ProfileDocument, ...] = ()
+    extenders: tuple[Any, ...] = ()
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        yield from super().problems()
+        if self.extenders:
+            yield "extenders", "not supported by Mooring yet"

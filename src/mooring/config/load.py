@@ -8,13 +8,20 @@ from typing import Any
 import msgspec
 
 from . import document, strict
-from .configuration import Configuration, ProfileConfiguration, Settings, filled
-from .defaults import GATED, default_plugins
+from .configuration import (
+    API_VERSION,
+    KIND,
+    Configuration,
+    ConfigurationDocument,
+    ProfileConfiguration,
+    ProfileDocument,
+    Settings,
+    apply_defaults,
+)
 from .gates import FeatureGates
-from .known import KnownPlugin
+from .plugin_sets import GATED, KnownPlugin, default_plugins
 from .problems import ConfigError, Problem, Problems, item, shown
-from .profiles import ProfileReader, compare
-from .written import API_VERSION, KIND, WrittenConfiguration, WrittenProfile
+from .profiles import ProfileReader, compare_profiles
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
@@ -61,13 +68,13 @@ def _load(
     if header:
         # What another kind or version would have meant is not worth guessing.
         raise ConfigError((*problems, *header), source)
-    written: WrittenConfiguration = strict.convert(WrittenConfiguration, raw, "", problems)
+    written: ConfigurationDocument = strict.convert(ConfigurationDocument, raw, "", problems)
     strict.check(written, "", problems)
     profiles = _profiles(written, known, gates, problems)
     problems.raise_any(source)
     settings = {name: getattr(written, name) for name in Settings.__struct_fields__}
-    settings["leader_election"] = filled(written.leader_election)
-    settings["client_connection"] = filled(written.client_connection)
+    settings["leader_election"] = apply_defaults(written.leader_election)
+    settings["client_connection"] = apply_defaults(written.client_connection)
     return Configuration(**settings, profiles=profiles, gates=gates)
 
 
@@ -82,7 +89,7 @@ def _header_problems(raw: Any) -> list[Problem]:
 
 
 def _profiles(
-    written: WrittenConfiguration,
+    written: ConfigurationDocument,
     known: Mapping[str, KnownPlugin],
     gates: FeatureGates,
     problems: Problems,
@@ -95,20 +102,20 @@ def _profiles(
     )
     profiles = tuple(
         reader.read(profile, item("profiles", index))
-        for index, profile in enumerate(_named(written.profiles))
+        for index, profile in enumerate(_add_name(written.profiles))
     )
-    compare(profiles, "profiles", problems)
+    compare_profiles(profiles, "profiles", problems)
     for index, profile in enumerate(profiles):
         for name in profile.args.keys() & GATED:
             if not gates.enabled(name):
-                told = f"plugin {shown(name)} is enabled, but the feature gate of that name is off"
-                problems.add(f"{item('profiles', index)}.plugins", told)
+                text = f"plugin {shown(name)} is enabled, but the feature gate of that name is off"
+                problems.add(f"{item('profiles', index)}.plugins", text)
     return profiles
 
 
-def _named(profiles: tuple[WrittenProfile, ...]) -> tuple[WrittenProfile, ...]:
-    """The profiles, at least one; a single one need not say its name."""
-    profiles = profiles or (WrittenProfile(),)
+def _add_name(profiles: tuple[ProfileDocument, ...]) -> tuple[ProfileDocument, ...]:
+    """Returns at least one profile; a single one without a name gets the default name."""
+    profiles = profiles or (ProfileDocument(),)
     if len(profiles) > 1 or profiles[0].scheduler_name is not None:
         return profiles
     return (msgspec.structs.replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)

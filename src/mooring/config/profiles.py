@@ -1,20 +1,96 @@
-"""From a profile as written to the profile in force."""
+"""From a profile in a file to the profile in force: its plugins and their args."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
-from . import strict
-from .args import decode_args, read_args, unusable
-from .configuration import ProfileConfiguration
-from .defaults import IN_TREE, REMOVED
-from .known import MULTI_POINT, POINTS, KnownPlugin
-from .merge import ALL, EnabledPlugin, PluginSet, expand, merge
+from mooring.config import strict
+
+from .configuration import (
+    API_VERSION,
+    PluginConfigDocument,
+    PluginsDocument,
+    PluginSetDocument,
+    ProfileConfiguration,
+    ProfileDocument,
+)
+from .plugin_sets import (
+    ALL,
+    IN_TREE,
+    MULTI_POINT,
+    POINTS,
+    REMOVED,
+    EnabledPlugin,
+    KnownPlugin,
+    PluginSet,
+    expand,
+    merge,
+)
 from .problems import Problem, Problems, child, item, shown
-from .written import WrittenPlugins, WrittenPluginSet, WrittenProfile
+
+
+def why_unusable(name: str, known: Mapping[str, KnownPlugin]) -> str | None:
+    """Says why a file cannot name a plugin; None if it can."""
+    if not name:
+        return "is required"
+    if name in known:
+        return None
+    if name in REMOVED:
+        return f"plugin {shown(name)} was removed, NodeVolumeLimits does its work"
+    if name in IN_TREE:
+        return f"plugin {shown(name)} is not supported by Mooring yet"
+    return f"unknown plugin {shown(name)}"
+
+
+def read_args(
+    written: Sequence[PluginConfigDocument],
+    path: str,
+    known: Mapping[str, KnownPlugin],
+    problems: Problems,
+) -> dict[str, msgspec.Struct | None]:
+    """Reads the args of every plugin that has some in the file."""
+    read: dict[str, msgspec.Struct | None] = {}
+    for index, entry in enumerate(written):
+        at = item(path, index)
+        wrong = why_unusable(entry.name, known)
+        if wrong is None and entry.name in read:
+            wrong = f"args of plugin {shown(entry.name)} are given twice"
+        if wrong is None:
+            read[entry.name] = _decode_entry(
+                entry, known[entry.name].args, child(at, "args"), problems
+            )
+        else:
+            problems.add(child(at, "name"), wrong)
+    return read
+
+
+def decode_args(
+    wanted: type[msgspec.Struct], raw: Mapping[str, Any], path: str, problems: Problems
+) -> msgspec.Struct | None:
+    """Decodes and checks args of a type."""
+    args: msgspec.Struct | None = strict.convert(wanted, raw, path, problems)
+    strict.check(args, path, problems)
+    return args
+
+
+def _decode_entry(
+    entry: PluginConfigDocument, wanted: type[msgspec.Struct] | None, path: str, problems: Problems
+) -> msgspec.Struct | None:
+    raw = dict(entry.args or {})
+    for field, expected in (("apiVersion", API_VERSION), ("kind", f"{entry.name}Args")):
+        found = raw.pop(field, None)
+        if found not in (None, "", expected):
+            problems.add(child(path, field), f"must be {shown(expected)}, got {shown(found)}")
+    if wanted is not None:
+        return decode_args(wanted, raw, path, problems)
+    if raw:
+        problems.add(path, f"plugin {shown(entry.name)} takes no args")
+    return None
+
 
 Points = Mapping[str, tuple[EnabledPlugin, ...]]
 
@@ -28,7 +104,7 @@ class ProfileReader:
     percentage: int
     problems: Problems
 
-    def read(self, written: WrittenProfile, path: str) -> ProfileConfiguration:
+    def read(self, written: ProfileDocument, path: str) -> ProfileConfiguration:
         strict.check(written, path, self.problems)
         points = self._points(written.plugins, child(path, "plugins"))
         own = written.percentage_of_nodes_to_score
@@ -39,9 +115,9 @@ class ProfileReader:
             args=self._args(written, points, child(path, "pluginConfig")),
         )
 
-    def _points(self, written: WrittenPlugins, path: str) -> Points:
+    def _points(self, written: PluginsDocument, path: str) -> Points:
         custom = {
-            point: self._usable(point, plugins, child(path, point))
+            point: self._usable_plugins(point, plugins, child(path, point))
             for point, plugins in written.by_point().items()
             if point in (MULTI_POINT, *POINTS)
         }
@@ -50,18 +126,18 @@ class ProfileReader:
             point: expand(point, custom[point], multi_point, self._extending(point))
             for point in POINTS
         }
-        self.problems.add_found(_unworkable(points, path))
+        self.problems.add_found(_find_conflicts(points, path))
         return points
 
     def _extending(self, point: str) -> frozenset[str]:
         return frozenset(name for name, plugin in self.known.items() if point in plugin.points)
 
-    def _usable(self, point: str, written: WrittenPluginSet, path: str) -> PluginSet:
+    def _usable_plugins(self, point: str, written: PluginSetDocument, path: str) -> PluginSet:
         """What a file says about a point, without the plugins that cannot be there."""
         found: list[Problem] = []
         enabled: dict[str, EnabledPlugin] = {}
         for index, plugin in enumerate(written.enabled):
-            wrong = self._misplaced(plugin.name, point)
+            wrong = self._why_misplaced(plugin.name, point)
             if wrong is None and plugin.name in enabled:
                 wrong = f"plugin {shown(plugin.name)} is enabled twice"
             if wrong is None:
@@ -70,21 +146,21 @@ class ProfileReader:
                 found.append(Problem(f"{path}.enabled[{index}].name", wrong))
         for index, plugin in enumerate(written.disabled):
             # To disable what is not there is harmless, as long as the name is right.
-            wrong = unusable(plugin.name, self.known)
+            wrong = why_unusable(plugin.name, self.known)
             if wrong is not None and plugin.name not in IN_TREE | REMOVED | {ALL}:
                 found.append(Problem(f"{path}.disabled[{index}].name", wrong))
         self.problems.add_found(found)
         disabled = frozenset(plugin.name for plugin in written.disabled)
         return PluginSet(tuple(enabled.values()), disabled)
 
-    def _misplaced(self, name: str, point: str) -> str | None:
-        wrong = unusable(name, self.known)
+    def _why_misplaced(self, name: str, point: str) -> str | None:
+        wrong = why_unusable(name, self.known)
         if wrong is None and point != MULTI_POINT and point not in self.known[name].points:
             return f"plugin {shown(name)} does not extend {point}"
         return wrong
 
     def _args(
-        self, written: WrittenProfile, points: Points, path: str
+        self, written: ProfileDocument, points: Points, path: str
     ) -> dict[str, msgspec.Struct | None]:
         """The args of the enabled plugins, those given and the default ones of the others."""
         given = read_args(written.plugin_config, path, self.known, self.problems)
@@ -98,7 +174,9 @@ class ProfileReader:
         return args
 
 
-def compare(profiles: Sequence[ProfileConfiguration], path: str, problems: Problems) -> None:
+def compare_profiles(
+    profiles: Sequence[ProfileConfiguration], path: str, problems: Problems
+) -> None:
     """Checks what profiles must share, their queue order, and what they may not, their names."""
     seen: set[str] = set()
     for index, profile in enumerate(profiles):
@@ -119,7 +197,7 @@ def _order(profile: ProfileConfiguration) -> list[msgspec.Struct | None]:
     return [profile.args[plugin.name] for plugin in profile.points["queueSort"]]
 
 
-def _unworkable(points: Points, path: str) -> list[Problem]:
+def _find_conflicts(points: Points, path: str) -> list[Problem]:
     sorts = [plugin.name for plugin in points["queueSort"]]
     found = []
     if len(sorts) != 1:
