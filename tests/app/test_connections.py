@@ -81,19 +81,82 @@ async def until_closed(stream: Stream) -> None:
     [ConnectionLimits(most=3), ConnectionLimits(most_per_address=3)],
     ids=["in all", "per address"],
 )
-async def test_there_are_so_many_connections_at_once(
+async def test_the_one_without_a_request_for_longest_makes_way(
     limits: ConnectionLimits, opened: Open
 ) -> None:
     async with serving(limits) as port:
-        held = [await opened(port) for _ in range(3)]
-        assert all([await asked(stream) for stream in held])
-        assert not await asked(await opened(port))
+        first, second, third = [await opened(port) for _ in range(3)]
+        assert await asked(first)
+        assert await asked(third)
 
-        held[0][1].close()
-        await held[0][1].wait_closed()
+        assert await asked(await opened(port))
+        await until_closed(second)
+        assert await asked(first)
+        assert await asked(await opened(port))
+        await until_closed(third)
+        assert await asked(first)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [ConnectionLimits(most=3), ConnectionLimits(most_per_address=3)],
+    ids=["in all", "per address"],
+)
+async def test_no_answer_makes_way(limits: ConnectionLimits, opened: Open) -> None:
+    may_answer, coming = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def answer_late(_: web.Request) -> web.Response:
+        coming.release()
+        await may_answer.wait()
+        return web.Response(text="here")
+
+    app = web.Application()
+    app.router.add_get("/", answer_late)
+    async with accepting(app, ("127.0.0.1", 0), limits) as port:
+        asking = [asyncio.create_task(asked(await opened(port))) for _ in range(3)]
+        for _ in asking:
+            await coming.acquire()
+        await until_closed(await opened(port))
+        may_answer.set()
+
+        assert all(await asyncio.gather(*asking))
+        assert await asked(await opened(port))
+
+
+async def test_bodies_have_their_time_and_are_no_answers_yet(opened: Open) -> None:
+    limits = ConnectionLimits(most=1, body_seconds=0.05)
+    async with serving(limits) as port:
+        stream = await opened(port)
+        stream[1].write(b"GET / HTTP/1.1\r\nHost: it\r\nContent-Length: 9\r\n\r\nhalf")
+        await until_closed(stream)
+        assert await asked(await opened(port))
+
+
+@pytest.mark.parametrize(
+    "request_head",
+    [
+        pytest.param(b"GET / HTTP/1.1\r\nHost: it\r\nX: \xff\r\n\r\n", id="header"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: it\r\nX\xe9: 1\r\n\r\n", id="name"),
+        pytest.param(b"GET /\xff HTTP/1.1\r\nHost: it\r\n\r\n", id="path"),
+        pytest.param(b"GET /?a=\xff HTTP/1.1\r\nHost: it\r\n\r\n", id="query"),
+        pytest.param(b"GET /%ff HTTP/1.1\r\nHost: it\r\n\r\n", id="escaped path"),
+        pytest.param(b"ODD / HTTP/1.1\r\nHost: it\r\n\r\n", id="method"),
+        pytest.param(b"HEAD /none HTTP/1.1\r\nHost: it\r\n\r\n", id="head of nothing"),
+        pytest.param(b"GET / HTTP/9.9\r\nHost: it\r\n\r\n", id="version"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: it\r\nCookie: \xff=\xff\r\n\r\n", id="cookie"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: it\r\nContent-Length: x\r\n\r\n", id="length"),
+    ],
+)
+async def test_odd_requests_are_the_fault_of_who_sends_them(
+    request_head: bytes, opened: Open
+) -> None:
+    async with serving(ConnectionLimits()) as port:
+        reader, writer = await opened(port)
+        writer.write(request_head)
         async with asyncio.timeout(PATIENCE):
-            while not await asked(await opened(port)):
-                pass
+            status = (await reader.readline()).split()[1]
+
+    assert status.startswith(b"4")
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: it\r\n"])

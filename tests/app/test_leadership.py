@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.app import leadership
 from mooring.app.leadership import Leadership
 from mooring.client import Api
 from mooring.config import LeaderElection
@@ -451,3 +452,100 @@ async def live(one: Leadership, plan: list[tuple[int, bool]]) -> None:
     while True:
         await one.campaign()
         await one.hold()
+
+
+@virtually
+async def test_a_suspended_machine_does_not_lead_when_it_wakes_up() -> None:
+    """A monotonic clock stands still while a machine is suspended; the lease does not."""
+    suspended = 0.0
+    loop = asyncio.get_running_loop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leadership, "time", Clocks(loop.time, lambda: loop.time() + suspended))
+        a = Leadership(cast(Api, LeaseApi(Leases())), SETTINGS, "a")
+        term = await a.campaign()
+        assert term.holds()
+
+        suspended = LEASE_SECONDS
+
+        assert not term.holds()
+        assert not a.may_act()
+
+
+class Clocks:
+    """The module `time`, with clocks of our own."""
+
+    CLOCK_BOOTTIME = 7
+
+    def __init__(self, monotonic: Callable[[], float], boot: Callable[[], float]) -> None:
+        self.monotonic = monotonic
+        self._boot = boot
+
+    def clock_gettime(self, clock: int) -> float:
+        assert clock == self.CLOCK_BOOTTIME
+        return self._boot()
+
+
+@virtually
+async def test_a_term_that_is_over_is_over_for_good() -> None:
+    """Another may have led since: what was decided in the old term must not be written."""
+    leases = Leases()
+    a = candidate(leases, "a")
+    old = await a.campaign()
+    await asyncio.sleep(DEADLINE)
+    assert not old.holds()
+
+    new = await a.campaign()
+
+    assert new.holds()
+    assert not old.holds()
+
+
+@virtually
+async def test_an_exchange_longer_than_the_lease_wins_nothing() -> None:
+    """By the time the answer is there, another may hold the lease."""
+    leases = Leases()
+    back = DEADLINE + 1
+    a = candidate(leases, "a", trouble=lambda: Trouble(back=back))
+    campaign = asyncio.create_task(a.campaign())
+    await asyncio.sleep(5 * back)
+    assert not campaign.done()
+
+    back = 0.0
+    term = await campaign
+
+    assert term.holds()
+
+
+@virtually
+async def test_who_is_not_well_lets_the_lease_run_out() -> None:
+    leases = Leases()
+    well = True
+    a = candidate(leases, "a", is_well=lambda: well)
+    b = candidate(leases, "b")
+    await a.campaign()
+    holding = asyncio.create_task(a.hold())
+    campaign = asyncio.create_task(b.campaign())
+    await asyncio.sleep(LEASE_SECONDS * 2)
+    assert not campaign.done()
+
+    well, began = False, time()
+    await holding
+    assert time() - began <= DEADLINE + RETRY
+    assert "no decision ends" in a.problem
+    await campaign
+    assert leases.holder == "b"
+    assert time() - began <= LEASE_SECONDS + LONGEST_RETRY + RETRY
+
+
+@virtually
+async def test_who_is_not_well_is_no_candidate() -> None:
+    leases = Leases()
+    well = False
+    a = candidate(leases, "a", is_well=lambda: well)
+    campaign = asyncio.create_task(a.campaign())
+    await asyncio.sleep(60)
+    assert leases.lease is None
+
+    well = True
+    await campaign
+    assert leases.holder == "a"

@@ -225,3 +225,18 @@ async def test_why_a_pod_waits_is_in_the_log(caplog: pytest.LogCaptureFixture) -
     told = vars(record)["mooring_fields"]
     assert told["pod"] == "default/mpi"
     assert "failed CoexistPolicy" in told["note"]
+
+
+async def test_what_was_decided_is_dropped_once_leadership_is_lost() -> None:
+    """The decision ends after the term has: nothing of it reaches the API server."""
+    async with stage() as it:
+        it.apply(node("n1"), pod("a"), pod("big", cpu=100))
+        it.leads = False
+        await settle()
+        it.leads = True
+        it.apply(pod("b"))
+        await settle()
+
+    assert it.bindings() == {"b": "n1"}
+    assert it.reasons() == ["Scheduled"]
+    assert it.paths("patch") == []

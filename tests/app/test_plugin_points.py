@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from mooring.app.binding import Binder
+from mooring.app.binding import NOT_LEADING, Binder
 from mooring.app.observations import Observations
 from mooring.app.plugin_points import PluginPoints
 from mooring.client.api import Api
@@ -78,7 +78,8 @@ class Stage:
         engine.cluster.put_node(node("n1"))
         engine.cluster.assume(pod("p"), "n1")
         self.api = FakeApi()
-        self.points = PluginPoints(engine, Binder(cast(Api, self.api), lambda: True))
+        self.leads = True
+        self.points = PluginPoints(engine, Binder(cast(Api, self.api), lambda: self.leads))
 
     async def bind(self) -> Bound | BindingFailed:
         return await self.points.bind(ACTION)
@@ -184,3 +185,19 @@ async def test_a_pod_that_is_gone_is_not_bound_by_plugins() -> None:
     stage.points._cluster.remove_pod("default/p")
 
     assert await stage.bind() == BindingFailed("default/p", "the pod is gone")
+
+
+@pytest.mark.parametrize(
+    "points", [{"preBind": ["Ready"]}, {"bind": ["Other", "DefaultBinder"]}], ids=["pre", "bind"]
+)
+async def test_plugins_that_write_are_not_called_once_leadership_is_lost(
+    points: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = RuntimeError("it was called")
+    monkeypatch.setattr(Ready, "answer", called)
+    monkeypatch.setattr(Other, "answer", called)
+    stage = Stage(**points)
+    stage.leads = False
+
+    assert await stage.bind() == BindingFailed("default/p", NOT_LEADING)
+    assert stage.api.requests == []

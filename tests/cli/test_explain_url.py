@@ -28,7 +28,9 @@ class Door(Authorizer):
     def __init__(self) -> None:
         pass
 
-    async def check(self, path: str, verb: str, authorization: str | None) -> None:
+    async def check(
+        self, path: str, verb: str, authorization: str | None, address: str = ""
+    ) -> None:
         if authorization != "Bearer good":
             raise Denied(401, "Unauthorized: the token is not valid")
 

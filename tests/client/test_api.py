@@ -9,6 +9,7 @@ from aiohttp import web
 
 from mooring.client import (
     JSON_PATCH,
+    MERGE_PATCH,
     Api,
     ApiError,
     Connection,
@@ -16,7 +17,7 @@ from mooring.client import (
     Unreachable,
 )
 from mooring.client.connection import Endpoint
-from mooring.client.errors import TooLarge
+from mooring.client.errors import TooLarge, Withheld
 from tests.client.serving import Naps, answers, asking, hang_up, serving, status, stream
 
 OK = b'{"kind":"Pod"}'
@@ -386,3 +387,60 @@ async def test_it_must_be_opened() -> None:
     api = Api(Connection(Endpoint("http://127.0.0.1:1")))
     with pytest.raises(RuntimeError, match="async with"):
         await api.get("/x")
+
+
+@pytest.mark.parametrize("verb", ["post", "put", "patch", "delete"])
+async def test_who_may_not_write_any_more_only_reads(verb: str) -> None:
+    handler, seen = answers(ok())
+    given = {"patch": (b"{}", MERGE_PATCH), "delete": ()}.get(verb, (b"{}",))
+
+    async with asking(handler, may_write=lambda: False) as api:
+        with pytest.raises(Withheld):
+            await getattr(api, verb)("/x", *given)
+        await api.get("/x")
+
+    assert [each.method for each in seen] == ["GET"]
+
+
+async def test_a_write_is_not_repeated_by_who_may_not_write_any_more() -> None:
+    """It was refused for the time being, and the lead was lost before it was sent again."""
+    leads = True
+    handler, seen = answers(status(429, Retry_After="7"), ok())
+
+    async def lose(seconds: float) -> None:
+        nonlocal leads
+        leads = False
+
+    async with asking(handler, sleep=lose, may_write=lambda: leads) as api:
+        with pytest.raises(Withheld):
+            await api.post("/x", b"{}")
+
+    assert len(seen) == 1
+
+
+async def test_what_aiohttp_repeats_by_itself_is_asked_about_too() -> None:
+    asked = 0
+    handler, seen = answers(ok(), OSError("gone"), ok())
+
+    def may_write() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked < 3
+
+    async with asking(handler, may_write=may_write) as api:
+        await api.delete("/x")
+        with pytest.raises(Withheld):
+            await api.delete("/x")
+
+    assert len(seen) == 2
+
+
+async def test_writes_have_a_time_of_their_own() -> None:
+    async def wait(request: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.sleep(0.2)
+        return ok()
+
+    async with asking(wait, write_timeout=0.05) as api:
+        with pytest.raises(OutcomeUnknown):
+            await api.post("/x", b"{}")
+        assert await api.get("/x") == OK

@@ -83,10 +83,14 @@ class MooringProcess:
         return await asyncio.wait_for(self._process.wait(), 60)
 
 
-async def start(log: Path, kubeconfig: Path, *options: str) -> MooringProcess:
+async def start(
+    log: Path, kubeconfig: Path, *options: str, most_descriptors: int | None = None
+) -> MooringProcess:
     """Starts `mooring run`."""
+    limited = () if most_descriptors is None else ("prlimit", f"--nofile={most_descriptors}")
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
+            *limited,
             sys.executable,
             "-m",
             "mooring",
@@ -102,9 +106,11 @@ async def start(log: Path, kubeconfig: Path, *options: str) -> MooringProcess:
 
 
 @asynccontextmanager
-async def mooring(log: Path, kubeconfig: Path, *options: str) -> AsyncIterator[MooringProcess]:
+async def mooring(
+    log: Path, kubeconfig: Path, *options: str, most_descriptors: int | None = None
+) -> AsyncIterator[MooringProcess]:
     """A scheduler for the length of a test."""
-    process = await start(log, kubeconfig, *options)
+    process = await start(log, kubeconfig, *options, most_descriptors=most_descriptors)
     try:
         yield process
     finally:

@@ -155,8 +155,9 @@ async def test_the_scheduler_is_killed_at_random_points(
 
 
 _QUICK = (
-    "--leader-elect-lease-duration=3s",
-    "--leader-elect-renew-deadline=2s",
+    # Long enough for a busy machine, on which a renewal may take seconds.
+    "--leader-elect-lease-duration=9s",
+    "--leader-elect-renew-deadline=7s",
     "--leader-elect-retry-period=500ms",
     "--leader-elect-resource-name=mooring",
     "--leader-elect-resource-namespace=mooring-system",

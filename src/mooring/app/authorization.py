@@ -1,16 +1,18 @@
 """Who may read the endpoints: the API server is asked, by TokenReview and SubjectAccessReview.
 
 Whatever goes wrong on the way closes the door. Answers, good or bad, are kept for ten seconds, as
-Kubernetes' components keep them.
+Kubernetes' components keep them. Anybody can make up tokens: so a no to a token takes no place from
+a yes, and few reviews wait at once, fewer of one address.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -30,10 +32,12 @@ _AUTHENTICATED = "system:authenticated"
 
 _SCHEME = "bearer "
 
-# Answers that are kept; the oldest is forgotten first. Anybody can make up tokens.
+# Answers that are kept; the oldest is forgotten first.
 _MOST_KEPT = 1_024
-# Reviews under way at once: anybody can make us ask, but not more often than this.
-_MOST_AT_ONCE = 8
+#: Reviews under way at once; the connection to the API server needs no more places than these.
+MOST_AT_ONCE = 8
+# Requests that wait for a review, of all addresses and of one: each of them keeps a connection.
+_MOST_WAITING, _MOST_WAITING_PER_ADDRESS = 128, 32
 # How long one request waits for its reviews.
 _PATIENCE_SECONDS = 10.0
 
@@ -103,9 +107,12 @@ class Authorizer:
         self._settings = settings or AuthorizationSettings()
         self._users: _Kept[User | None] = _Kept(self._settings.cache_seconds, clock)
         self._answers: _Kept[bool] = _Kept(self._settings.cache_seconds, clock)
-        self._at_once = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._at_once = asyncio.Semaphore(MOST_AT_ONCE)
+        self._waiting: Counter[str] = Counter()
 
-    async def check(self, path: str, verb: str, authorization: str | None) -> None:
+    async def check(
+        self, path: str, verb: str, authorization: str | None, address: str = ""
+    ) -> None:
         """Whether the bearer of an Authorization header may do that; Denied if not."""
         if self._is_open(path):
             return
@@ -114,8 +121,10 @@ class Authorizer:
             raise Denied(401, "Unauthorized: a bearer token is required")
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                user = await self._user(token)
+                user = await self._user(token, address)
                 allowed = user is not None and await self._may(user, path, verb)
+        except Denied:
+            raise
         except Exception as error:  # noqa: BLE001 - nobody gets in because we cannot ask
             LOG.warning("Access cannot be reviewed", path=path, error=error or type(error))
             text = "access cannot be reviewed: the API server does not answer, or not as it should"
@@ -131,10 +140,25 @@ class Authorizer:
                 return True
         return False
 
-    async def _user(self, token: str) -> User | None:
+    async def _user(self, token: str, address: str) -> User | None:
         # A digest, so that no token lies around in memory for longer than it is needed.
         key = hashlib.sha256(token.encode()).hexdigest()
-        return await self._users.get(key, lambda: self._review_token(token))
+        known = self._users.is_known(key)
+        with nullcontext() if known else self._waiting_for_review(address):
+            return await self._users.get(key, lambda: self._review_token(token))
+
+    @contextmanager
+    def _waiting_for_review(self, address: str) -> Iterator[None]:
+        here = self._waiting[address]
+        if here >= _MOST_WAITING_PER_ADDRESS or self._waiting.total() >= _MOST_WAITING:
+            raise Denied(429, "too many tokens are being reviewed: try again")
+        self._waiting[address] += 1
+        try:
+            yield
+        finally:
+            self._waiting[address] -= 1
+            if not self._waiting[address]:
+                del self._waiting[address]
 
     async def _review_token(self, token: str) -> User | None:
         body = _review("authentication.k8s.io/v1", "TokenReview", {"token": token})
@@ -171,19 +195,21 @@ def _review(version: str, kind: str, spec: dict[str, Any]) -> bytes:
     return msgspec.json.encode({"apiVersion": version, "kind": kind, "spec": spec})
 
 
-@dataclass(slots=True)
 class _Kept(Generic[V]):
     """Answers by key, each for some seconds. Who asks while another does gets the same answer."""
 
-    seconds: float
-    clock: Callable[[], float]
-    _answers: OrderedDict[str, tuple[float, V]] = field(default_factory=OrderedDict)
-    _asking: dict[str, asyncio.Future[V]] = field(default_factory=dict)
+    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        #: Apart, so that those who make up tokens push out no token that is good.
+        self._yes: OrderedDict[str, tuple[float, V]] = OrderedDict()
+        self._no: OrderedDict[str, tuple[float, V]] = OrderedDict()
+        self._asking: dict[str, asyncio.Future[V]] = {}
 
     async def get(self, key: str, ask: Callable[[], Awaitable[V]]) -> V:
-        """The answer that is kept, or a new one. An error is nobody's answer but who asked."""
-        known = self._answers.get(key)
-        if known is not None and self.clock() < known[0]:
+        """The answer that is kept, or a new one. Errors are raised to those who wait, not kept."""
+        known = self._find(key)
+        if known is not None:
             return known[1]
         asking = self._asking.get(key)
         if asking is None:
@@ -192,11 +218,20 @@ class _Kept(Generic[V]):
         # Who goes away does not take the others' answer along.
         return await asyncio.shield(asking)
 
+    def is_known(self, key: str) -> bool:
+        return self._find(key) is not None
+
+    def _find(self, key: str) -> tuple[float, V] | None:
+        known = self._yes.get(key) or self._no.get(key)
+        return known if known is not None and self._clock() < known[0] else None
+
     def _keep(self, key: str, done: asyncio.Future[V]) -> None:
         del self._asking[key]
         if done.cancelled() or done.exception() is not None:
             return
-        self._answers[key] = self.clock() + self.seconds, done.result()
-        self._answers.move_to_end(key)
-        if len(self._answers) > _MOST_KEPT:
-            self._answers.popitem(last=False)
+        self._yes.pop(key, None)
+        self._no.pop(key, None)
+        kept = self._yes if done.result() else self._no
+        kept[key] = self._clock() + self._seconds, done.result()
+        if len(kept) > _MOST_KEPT:
+            kept.popitem(last=False)

@@ -16,6 +16,8 @@ from . import bodies
 # How often a binding is asked for when the pod turns out not to be bound after all.
 _MOST_TRIES = 3
 
+NOT_LEADING = "this scheduler does not lead any more"
+
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 
@@ -28,14 +30,14 @@ class Binder:
 
     def __init__(self, api: Requests, may_act: Callable[[], bool]) -> None:
         self._api = api
-        self._may_act = may_act
+        self.may_act = may_act
 
     async def bind(self, action: BindPod) -> Bound | BindingFailed:
         pod, node = action.pod, action.node
         problem = ""
         for _ in range(_MOST_TRIES):
-            if not self._may_act():
-                return BindingFailed(pod.uid, "this scheduler does not lead any more")
+            if not self.may_act():
+                return BindingFailed(pod.uid, NOT_LEADING)
             try:
                 await self._api.post(bodies.pod_path(pod, "binding"), bodies.binding(pod, node))
                 return Bound(pod.uid)

@@ -1,8 +1,10 @@
 """Connections that a server accepts: so many, so many per address, and none that only waits.
 
 A server that anybody in the cluster can reach has to stay open for those it is for. Connections are
-counted from the moment they are accepted, before their TLS handshake, and each has to begin a
-request in time: the first one, and the next one after each answer.
+counted from the moment they are accepted, before their TLS handshake, and each has to send a whole
+request in time: the first one, and the next one after each answer. Where there are too many, the
+one that has been without a request for longest makes way: so half requests, however many, keep out
+nobody who knows what to ask.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ import resource
 import socket
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from ipaddress import IPv6Address, ip_address
+from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -26,7 +30,9 @@ LOG = named("mooring.connections")
 
 # While there are no descriptors left to accept with.
 _PAUSE_SECONDS = 0.1
-_BACKLOG = 128
+_BACKLOG = 1_024
+# How long answers under way may take when the server stops.
+_SHUTDOWN_SECONDS = 2.0
 # Of the bits of an IPv6 address: one machine commonly has all addresses below these.
 _NETWORK_BITS = 64
 
@@ -40,55 +46,75 @@ class ConnectionLimits:
     handshake_seconds: float = 10.0
     #: For the whole head of a request, after the connection or the answer before.
     request_seconds: float = 30.0
+    body_seconds: float = 10.0
 
 
 class _Connection(asyncio.Protocol):
     """Passes everything on to the protocol that answers, and ends what takes too long."""
 
-    def __init__(self, answering: web.RequestHandler, seconds: float, lost: Callable[[], None]):
-        self._answering = answering
+    def __init__(self, answering: web.RequestHandler, place: str, seconds: float) -> None:
+        self.answering = answering
+        self.place = place
+        #: Whether a request is being answered.
+        self.is_busy = False
+        self.on_lost: Callable[[], None] = lambda: None
         self._seconds = seconds
-        self._lost = lost
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.BaseTransport | None = None
+        self._opening: asyncio.Task[None] | None = None
+
+    def open(self, opening: Coroutine[Any, Any, None]) -> None:
+        """Has the handshake done."""
+        self._opening = asyncio.create_task(opening)
 
     def expect_request(self) -> None:
         """A request has to begin in time from now on."""
-        self.busy()
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._seconds, self.abort)
+        self.is_busy = False
+        self.allow(self._seconds)
 
-    def busy(self) -> None:
-        """A request has begun, and takes as long as its answer does."""
+    def allow(self, seconds: float) -> None:
+        """Hangs up after some time, unless told otherwise before."""
+        self._stop_timer()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.abort)
+
+    def begin_answer(self) -> None:
+        """A request has come as a whole, and takes as long as its answer does."""
+        self.is_busy = True
+        self._stop_timer()
+
+    def abort(self) -> None:
+        """Hangs up without a goodbye, which the other side may never fetch."""
+        if isinstance(self._transport, asyncio.Transport):
+            self._transport.abort()
+        elif self._opening is not None:
+            self._opening.cancel()
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def abort(self) -> None:
-        if isinstance(self._transport, asyncio.Transport):
-            self._transport.abort()
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
         self.expect_request()
-        self._answering.connection_made(transport)
+        self.answering.connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self.busy()
-        self._answering.connection_lost(exc)
-        self._lost()
+        self._stop_timer()
+        self.on_lost()
+        self.answering.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._answering.data_received(data)
+        self.answering.data_received(data)
 
     def eof_received(self) -> None:
-        self._answering.eof_received()
+        self.answering.eof_received()
 
     def pause_writing(self) -> None:
-        self._answering.pause_writing()
+        self.answering.pause_writing()
 
     def resume_writing(self) -> None:
-        self._answering.resume_writing()
+        self.answering.resume_writing()
 
 
 class Connections:
@@ -98,27 +124,34 @@ class Connections:
         self._limits = limits
         self._context = context
         self._by_address: Counter[str] = Counter()
+        #: By what aiohttp knows them by, the oldest first, those in their handshake among them.
         self._open: dict[object, _Connection] = {}
-        self._handshakes: set[asyncio.Task[None]] = set()
 
     @property
     def count(self) -> int:
-        """How many there are, those in their handshake among them."""
-        return self._by_address.total()
+        return len(self._open)
 
     def middleware(self) -> Middleware:
         """Tells connections when a request begins and ends; goes before all others."""
 
         @web.middleware
         async def follow(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if not _is_text(request):
+                return web.Response(status=HTTPStatus.BAD_REQUEST, text="not UTF-8\n")
             connection = self._open.get(request.protocol)
             if connection is None:
-                return await handler(request)
-            connection.busy()
+                # It was ended before we came to it.
+                return web.Response(status=HTTPStatus.SERVICE_UNAVAILABLE)
+            if request.can_read_body:
+                connection.allow(self._limits.body_seconds)
+                await request.read()
+            connection.begin_answer()
             try:
                 return await handler(request)
             finally:
-                if request.protocol in self._open:
+                if self._open.pop(connection.answering, None) is not None:
+                    # To the end: it has been without a request for the shortest time now.
+                    self._open[connection.answering] = connection
                     connection.expect_request()
 
         return follow
@@ -126,57 +159,68 @@ class Connections:
     async def accept(self, listener: socket.socket, server: web.Server) -> None:
         """Accepts for as long as the task lives."""
         loop = asyncio.get_running_loop()
-        try:
-            while True:
-                try:
-                    accepted, address = await loop.sock_accept(listener)
-                except OSError as error:
-                    LOG.warning("Cannot accept a connection", error=error)
-                    await asyncio.sleep(_PAUSE_SECONDS)
-                    continue
-                self._take(accepted, _place(address[0]), server)
-        finally:
-            for handshake in self._handshakes:
-                handshake.cancel()
+        while True:
+            try:
+                accepted, address = await loop.sock_accept(listener)
+            except OSError as error:
+                LOG.warning("Cannot accept a connection", error=error)
+                await asyncio.sleep(_PAUSE_SECONDS)
+                continue
+            self._take(accepted, _place(address[0]), server)
+
+    def close(self) -> None:
+        """Ends all that are left."""
+        for each in list(self._open.values()):
+            each.abort()
 
     def _take(self, accepted: socket.socket, place: str, server: web.Server) -> None:
-        limits = self._limits
-        if self.count >= limits.most or self._by_address[place] >= limits.most_per_address:
+        if not self._has_room(place):
             LOG.warning("Refused a connection: there are too many", address=place)
             accepted.close()
             return
+        connection = _Connection(server(), place, self._limits.request_seconds)
+        connection.on_lost = lambda: self._forget(connection)
+        self._open[connection.answering] = connection
         self._by_address[place] += 1
-        handshake = asyncio.create_task(self._greet(accepted, place, server))
-        self._handshakes.add(handshake)
-        handshake.add_done_callback(self._handshakes.discard)
+        connection.open(self._greet(accepted, connection))
 
-    async def _greet(self, accepted: socket.socket, place: str, server: web.Server) -> None:
-        answering = server()
+    def _has_room(self, place: str) -> bool:
+        """Whether there is room for one more from there, or was made."""
+        if self._by_address[place] >= self._limits.most_per_address:
+            return self._make_room(each for each in self._open.values() if each.place == place)
+        return self.count < self._limits.most or self._make_room(self._open.values())
 
-        def lost() -> None:
-            if self._open.pop(answering, None) is not None:
-                self._release(place)
+    def _make_room(self, among: Iterable[_Connection]) -> bool:
+        """Ends the one that has been without a request for longest, if there is any."""
+        found = next((each for each in among if not each.is_busy), None)
+        if found is None:
+            return False
+        LOG.warning("Ended a connection without a request: too many", address=found.place)
+        found.abort()
+        self._forget(found)
+        return True
 
-        connection = _Connection(answering, self._limits.request_seconds, lost)
-        self._open[answering] = connection
-        seconds = self._limits.handshake_seconds
+    async def _greet(self, accepted: socket.socket, connection: _Connection) -> None:
+        seconds = self._limits.handshake_seconds if self._context else None
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: connection,
                 accepted,
                 ssl=self._context,
-                ssl_handshake_timeout=seconds if self._context else None,
-                ssl_shutdown_timeout=seconds if self._context else None,
+                ssl_handshake_timeout=seconds,
+                ssl_shutdown_timeout=seconds,
             )
         except (OSError, asyncio.CancelledError):
             # Nobody is told: those who scan ports would fill the log.
             accepted.close()
-            lost()
+            self._forget(connection)
 
-    def _release(self, place: str) -> None:
-        self._by_address[place] -= 1
-        if not self._by_address[place]:
-            del self._by_address[place]
+    def _forget(self, connection: _Connection) -> None:
+        if self._open.pop(connection.answering, None) is None:
+            return
+        self._by_address[connection.place] -= 1
+        if not self._by_address[connection.place]:
+            del self._by_address[connection.place]
 
 
 @asynccontextmanager
@@ -190,7 +234,12 @@ async def accepting(
     raise_descriptors()
     connections = Connections(limits, context)
     app.middlewares.insert(0, connections.middleware())
-    runner = web.AppRunner(app, access_log=None, keepalive_timeout=limits.request_seconds)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        keepalive_timeout=limits.request_seconds,
+        shutdown_timeout=_SHUTDOWN_SECONDS,
+    )
     await runner.setup()
     listeners = await _listeners(*address)
     server = runner.server
@@ -205,6 +254,17 @@ async def accepting(
         for each in listeners:
             each.close()
         await runner.cleanup()
+        connections.close()
+
+
+def _is_text(request: web.Request) -> bool:
+    """Whether names and values can be told as text, so that nobody stumbles over them."""
+    try:
+        request.path.encode()
+        b"".join(part for header in request.raw_headers for part in header).decode()
+    except UnicodeError:
+        return False
+    return True
 
 
 async def _listeners(host: str, port: int) -> list[socket.socket]:

@@ -17,6 +17,9 @@ from .metrics import CONTENT_TYPE
 from .tls_site import ServingSettings, tls_site
 
 _PLAIN = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+# Nothing that is asked here has a body.
+_MOST_BYTES = 2**16
+_STALLED = "a decision takes too long: nothing can be read meanwhile\n"
 _METRICS = {"Content-Type": CONTENT_TYPE}
 
 
@@ -50,7 +53,7 @@ def application(content: Content, authorizer: Authorizer) -> web.Application:
 
 def guarded(content: Content, guard: Middleware) -> web.Application:
     """The routes, behind whoever lets in."""
-    app = web.Application(middlewares=[guard])
+    app = web.Application(middlewares=[guard], client_max_size=_MOST_BYTES)
     if content.page is not None:
         content.page.mount(app)
     app.router.add_get("/metrics", _metrics(content))
@@ -75,7 +78,10 @@ def _guard(authorizer: Authorizer, page: Page | None) -> Middleware:
         try:
             if page is None or not page.is_open(request.path):
                 await authorizer.check(
-                    request.path, request.method.lower(), request.headers.get("Authorization")
+                    request.path,
+                    request.method.lower(),
+                    request.headers.get("Authorization"),
+                    request.remote or "",
                 )
         except Denied as denied:
             return web.Response(status=denied.status, text=f"{denied.text}\n", headers=_PLAIN)
@@ -83,6 +89,8 @@ def _guard(authorizer: Authorizer, page: Page | None) -> Middleware:
             return await handler(request)
         except web.HTTPNotFound:
             return web.Response(status=404, text="404 page not found\n", headers=_PLAIN)
+        except TimeoutError:
+            return web.Response(status=503, text=_STALLED, headers=_PLAIN)
 
     return guard
 

@@ -28,6 +28,46 @@ _LEASE = RESOURCES["Lease"]
 OnChange = Callable[[bool, str], None]
 
 
+def boot_time() -> float:
+    """Seconds since the machine started, those included in which it was suspended.
+
+    A monotonic clock stands still meanwhile on Linux: a leader that wakes up would believe that
+    its lease has just been renewed.
+    """
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+class Term:
+    """A stretch of time in which this candidate leads; once over, it is over for good.
+
+    All threads may ask whether it holds. Only its `Leadership` prolongs and ends it.
+    """
+
+    def __init__(self, clock: Callable[[], float], until: float) -> None:
+        self._clock = clock
+        self._until = until
+        self._is_over = False
+
+    @property
+    def seconds_left(self) -> float:
+        return max(0.0, self._until - self._clock()) if self.holds() else 0.0
+
+    def holds(self) -> bool:
+        """Whether nobody else can lead yet. To be asked before every write."""
+        if self._clock() >= self._until:
+            # What was decided in it stays dropped, even if a late answer prolongs it.
+            self._is_over = True
+        return not self._is_over
+
+    def prolong(self, until: float) -> None:
+        self._until = max(self._until, until)
+
+    def end(self) -> None:
+        self._is_over = True
+
+
 class _Spec(Wire, frozen=True):
     """Who holds a lease. Its times are for people: clocks of different machines do not agree."""
 
@@ -45,6 +85,8 @@ class Leadership:
     from when we saw it change. The holder stops acting before that, `renew_deadline` after it last
     *began* a renewal that succeeded. So two never act at once, whatever their wall clocks say.
 
+    A candidate that is not well neither takes nor renews the lease, so that another can.
+
     Give it an `Api` of its own: a renewal must not wait behind other requests.
     """
 
@@ -54,11 +96,12 @@ class Leadership:
         settings: LeaderElection,
         identity: str,
         *,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = boot_time,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
         on_change: OnChange = lambda leading, leader: None,
+        is_well: Callable[[], bool] = lambda: True,
     ) -> None:
         self._api = api
         self._settings = settings
@@ -68,11 +111,12 @@ class Leadership:
         self._sleep = sleep
         self._chance = chance
         self._on_change = on_change
+        self._is_well = is_well
         self._path = _LEASE.path(settings.resource_namespace, settings.resource_name)
         self._lease: dict[str, Any] = {}
         self._seen = _Spec()
         self._seen_at = clock()
-        self._renewed_at: float | None = None
+        self._term: Term | None = None
         self._told = (False, "")
         #: Why the last try failed; empty if it did not.
         self.problem = ""
@@ -88,21 +132,28 @@ class Leadership:
         return self._seen.lease_transitions or 0
 
     def may_act(self) -> bool:
-        """Whether nobody else can hold the lease yet. To be asked before every write."""
-        if self._renewed_at is None:
-            return False
-        return self._clock() < self._renewed_at + self._settings.renew_deadline.seconds
+        """Whether nobody else can hold the lease yet."""
+        return self._term is not None and self._term.holds()
 
-    async def campaign(self) -> None:
+    async def campaign(self) -> Term:
         """Returns once elected."""
-        while not await self._try():
+        while True:
+            if self._is_well() and await self._try():
+                # An exchange that took too long has won a lease that may be another's by now.
+                if self._term is not None and self._term.holds():
+                    return self._term
+                self._step_down()
             await self._sleep(self._settings.retry_period.seconds * (1 + _JITTER * self._chance()))
 
     async def hold(self) -> None:
         """Renews the lease; returns when it is lost."""
-        while self.may_act():
+        term = self._term
+        while term is not None and term.holds():
             await self._sleep(self._settings.retry_period.seconds)
-            await self._try_before_deadline()
+            if self._is_well():
+                await self._try_for(term.seconds_left)
+            else:
+                self.problem = "the lease is not renewed: no decision ends"
         self._step_down()
 
     async def release(self) -> None:
@@ -132,12 +183,9 @@ class Leadership:
                 }
             )
 
-    async def _try_before_deadline(self) -> None:
-        if self._renewed_at is None:
-            return
-        left = self._renewed_at + self._settings.renew_deadline.seconds - self._clock()
+    async def _try_for(self, seconds: float) -> None:
         try:
-            async with asyncio.timeout(max(left, 0)):
+            async with asyncio.timeout(seconds):
                 await self._try()
         except TimeoutError:
             self.problem = "the lease could not be renewed in time"
@@ -207,7 +255,7 @@ class Leadership:
                 return False
             raise
         self._observe(text)
-        self._renewed_at = began
+        self._renewed(began)
         return True
 
     async def _take(self) -> None:
@@ -216,8 +264,15 @@ class Leadership:
         spec = self._spec(acquired=not ours, transitions=self.transitions + (not ours))
         began = self._clock()
         await self._write({**(self._lease.get("spec") or {}), **spec})
+        self._renewed(began)
+
+    def _renewed(self, began: float) -> None:
         # From before the request was sent: others saw the renewal later than that.
-        self._renewed_at = began
+        until = began + self._settings.renew_deadline.seconds
+        if self._term is not None and self._term.holds():
+            self._term.prolong(until)
+        else:
+            self._term = Term(self._clock, until)
 
     async def _write(self, spec: dict[str, Any]) -> None:
         body = msgspec.json.encode({**self._lease, "spec": spec})
@@ -256,7 +311,9 @@ class Leadership:
         return self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def _step_down(self) -> None:
-        self._renewed_at = None
+        if self._term is not None:
+            self._term.end()
+            self._term = None
         self._tell()
 
     def _tell(self) -> None:

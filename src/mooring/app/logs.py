@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -191,11 +192,17 @@ class RepeatFilter(logging.Filter):
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         super().__init__()
         self._clock = clock
+        # Handlers lock only what they write.
+        self._lock = threading.Lock()
         self._seen: OrderedDict[tuple[str, ...], tuple[float, int]] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
             return True
+        with self._lock:
+            return self._is_new(record)
+
+    def _is_new(self, record: logging.LogRecord) -> bool:
         fields = _fields(record)
         what = (record.name, record.getMessage(), *(f"{k}={v}" for k, v in fields.items()))
         now = self._clock()

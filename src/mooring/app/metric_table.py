@@ -267,6 +267,11 @@ CAUGHT_ERRORS = _counter(
     "Exceptions that left out an object, ignored an outcome or failed an attempt.",
     "source",
 )
+STOOD_STILL = _gauge(
+    "mooring_deciding_stood_still_seconds",
+    Level.OURS,
+    "Seconds for which the thread that decides has not turned to anything else.",
+)
 BUILD_INFO = _gauge("mooring_build_info", Level.OURS, "Always 1.", "version", "python_version")
 
 METRICS: tuple[Metric, ...] = (
@@ -300,6 +305,7 @@ METRICS: tuple[Metric, ...] = (
     LEFT_OUT,
     ABSENT_KIND,
     CAUGHT_ERRORS,
+    STOOD_STILL,
     BUILD_INFO,
 )
 

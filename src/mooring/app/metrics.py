@@ -1,7 +1,8 @@
 """What /metrics tells: kube-scheduler's metrics, read from the observations and the engine.
 
-Gauges are computed when somebody asks, on the thread that schedules, so nothing is locked and
-nothing is counted on the way of a decision. What may be long is done in slices.
+Gauges are computed when somebody asks, on the thread that decides, so nothing is locked and nothing
+is counted on the way of a decision. What may be long is done in slices. The text is written on the
+thread that serves.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain, islice
 from typing import Protocol
 
@@ -27,6 +29,7 @@ from prometheus_client.registry import Collector
 import mooring
 from mooring.engine import Engine
 from mooring.queue import QueuedPod
+from mooring.web.turns import Read, in_slices
 
 from . import metric_table as table
 from .observations import Observations
@@ -52,7 +55,18 @@ class Watches(Protocol):
 class Metrics:
     """All metrics of a process. `registry` is for plugins that bring metrics of their own."""
 
-    def __init__(self, engine: Engine, observations: Observations) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        observations: Observations,
+        read: Read = in_slices,
+        stood_still: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """`stood_still` tells for how many seconds no decision has ended."""
+        self._read = read
+        self._stood_still = stood_still
+        #: As they were read last, for when a decision takes so long that they cannot be read.
+        self._latest: list[Metric] = []
         self._engine = engine
         self._observations = observations
         self._leading = Counts(table.LEADER)
@@ -80,16 +94,28 @@ class Metrics:
     # Reading
 
     async def text(self) -> bytes:
-        """Everything, in Prometheus' text format."""
-        return b"".join([part async for part in self._parts()])
-
-    async def _parts(self) -> AsyncIterator[bytes]:
-        rejections = await self._rejections()
-        for family in chain(self._counts(rejections), self._histograms()):
-            yield generate_latest(_Only(family))
+        """Everything, in Prometheus' text format; as of the last time if a decision takes long."""
+        with suppress(TimeoutError):
+            self._latest = await self._read(self._families())
+        parts = []
+        for family in (*self._latest, *map(_family, self._of_now())):
+            parts.append(generate_latest(_Only(family)))
             # Some histograms have thousands of lines.
             await asyncio.sleep(0)
-        yield generate_latest(self.registry)
+        return b"".join((*parts, generate_latest(self.registry)))
+
+    def _of_now(self) -> Iterator[Counts]:
+        """What is known without asking the thread that decides."""
+        yield self._leading
+        yield Counts(table.STOOD_STILL, [((), self._stood_still())])
+
+    def _families(self) -> Generator[None, None, list[Metric]]:
+        rejections = yield from self._rejections()
+        found = []
+        for family in chain(self._counts(rejections), self._histograms()):
+            found.append(family)
+            yield
+        return found
 
     def _histograms(self) -> Iterator[Metric]:
         for histogram in (*self._observations.histograms(), self._request_durations):
@@ -103,16 +129,17 @@ class Metrics:
             *self._of_watches(),
             *self._of_process(),
             Counts(table.UNSCHEDULABLE_PODS, rejections.items()),
-            self._leading,
             self._requests,
         )
         return (_family(counts) for counts in counted)
 
-    async def _rejections(self) -> Counter[tuple[str, str]]:
+    def _rejections(self) -> Generator[None, None, Counter[tuple[str, str]]]:
         """How many waiting pods each plugin of each profile rejected."""
         found: Counter[tuple[str, str]] = Counter()
-        async for waiting in in_slices(list(self._engine.queue)):
-            found.update(_blames(waiting))
+        left = iter(list(self._engine.queue))
+        while some := list(islice(left, _SLICE)):
+            found.update(_blames(some))
+            yield
         return found
 
     def _of_queue(self) -> Iterator[Counts]:
@@ -159,14 +186,6 @@ class _Only(Collector):
 
     def collect(self) -> Iterable[Metric]:
         return (self._family,)
-
-
-async def in_slices(pods: list[QueuedPod]) -> AsyncIterator[list[QueuedPod]]:
-    """Some pods at a time; in between, others get their turn."""
-    left = iter(pods)
-    while some := list(islice(left, _SLICE)):
-        yield some
-        await asyncio.sleep(0)
 
 
 def _blames(waiting: Iterable[QueuedPod]) -> Iterator[tuple[str, str]]:

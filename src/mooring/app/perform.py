@@ -50,6 +50,7 @@ class Performer:
         engine = scheduler.engine
         self._nodes = engine.cluster.nodes
         self._tell = scheduler.tell
+        self._may_act = may_act
         self._binding = PluginPoints(engine, Binder(api, may_act))
         self._writer = Writer(api, today)
         self._events = ClusterEvents(api, instance, clock=scheduler.clock, today=today)
@@ -70,7 +71,16 @@ class Performer:
         return self._event_lane.dropped
 
     def perform(self, action: Action) -> None:
-        """Starts an action; its outcome is told when it is known."""
+        """Starts an action; its outcome is told when it is known.
+
+        What was decided too late, after leadership was lost, is dropped: others decide by now.
+        """
+        if self._may_act():
+            self._start(action)
+        else:
+            _log.warning("Dropped what was decided: this scheduler does not lead any more")
+
+    def _start(self, action: Action) -> None:
         match action:
             case BindPod():
                 # What was to be written of it waiting is out of date now.

@@ -18,7 +18,7 @@ from mooring.objects.pod import Pod
 from mooring.plugins.default_binder import DefaultBinder
 
 from . import logs
-from .binding import Binder
+from .binding import NOT_LEADING, Binder
 
 _log = logs.named(__name__)
 
@@ -62,7 +62,10 @@ class ActingFence(PluginFence):
 
 
 class PluginPoints:
-    """Binds pods the way their profiles say, and tells the observer how long it took."""
+    """Binds pods the way their profiles say, and tells the observer how long it took.
+
+    A plugin may write whatever it likes, so each is called only while this scheduler leads.
+    """
 
     def __init__(self, engine: Engine, binder: Binder) -> None:
         self._cluster = engine.cluster
@@ -79,7 +82,7 @@ class PluginPoints:
         if pod is None:
             return BindingFailed(action.pod.uid, "the pod is gone")
         with self._running(PRE_BIND, action) as run:
-            problem = await _prepare(acting.pre_bind, pod, action)
+            problem = await _prepare(acting.pre_bind, self._binder, pod, action)
             run.status = ERROR if problem else SUCCESS
         if problem:
             return BindingFailed(pod.uid, problem)
@@ -100,8 +103,10 @@ def _noted(run: Running, outcome: Bound | BindingFailed) -> Bound | BindingFaile
     return outcome
 
 
-async def _prepare(plugins: tuple[PreBind, ...], pod: Pod, action: BindPod) -> str:
+async def _prepare(plugins: tuple[PreBind, ...], binder: Binder, pod: Pod, action: BindPod) -> str:
     for plugin in plugins:
+        if not binder.may_act():
+            return NOT_LEADING
         try:
             with ActingFence('running PreBind plugin "{}"', plugin):
                 refused = check_rejection(await plugin.pre_bind(pod, action.node))
@@ -118,6 +123,8 @@ async def _bind(
     for plugin in plugins:
         if isinstance(plugin, DefaultBinder):
             break
+        if not binder.may_act():
+            return BindingFailed(pod.uid, NOT_LEADING)
         try:
             with ActingFence('running Bind plugin "{}"', plugin):
                 answer = await plugin.bind(pod, action.node)

@@ -10,6 +10,7 @@ from mooring.engine import Engine
 from mooring.objects.pod import Pod, PodSpec
 from mooring.objects.quantity import NANOS_PER_UNIT
 from mooring.objects.resources import spec_limits, spec_requests
+from mooring.web.turns import Read, at_once, in_slices
 
 from .series import as_go
 
@@ -24,7 +25,7 @@ _HELP = {
 }
 _BYTES = ("memory", "storage", "ephemeral-storage")
 
-# Pods that are told about before decisions get their turn again: some milliseconds.
+# Pods that are told about before others get their turn: some milliseconds.
 _SLICE = 500
 
 #: A pod's resources as text: its name, unit and amount.
@@ -32,12 +33,9 @@ _Told = tuple[tuple[str, str, str], ...]
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
 
 
-async def pod_resources(engine: Engine) -> AsyncIterator[bytes]:
+async def pod_resources(engine: Engine, read: Read = in_slices) -> AsyncIterator[bytes]:
     """All requests and limits of pods that have not ended, in Prometheus' text format."""
-    pending = engine.pending_pods
-    placed = (pod for uid, pod in engine.cluster.pods.items() if uid not in pending)
-    # As the API server knows them: a pod that is only assumed on a node has none there.
-    pods = (*pending.values(), *placed)
+    pods = await read(at_once(lambda: _pods(engine)))
     for name in (LIMIT, REQUEST):
         # By the identity of the template: its pods have the same resources.
         known: dict[int, _Told] = {}
@@ -46,6 +44,13 @@ async def pod_resources(engine: Engine) -> AsyncIterator[bytes]:
         while some := list(islice(left, _SLICE)):
             yield "".join(_lines(name, some, known)).encode()
             await asyncio.sleep(0)
+
+
+def _pods(engine: Engine) -> tuple[Pod, ...]:
+    # As the API server knows them: a pod that is only assumed on a node has none there.
+    pending = engine.pending_pods
+    placed = (pod for uid, pod in engine.cluster.pods.items() if uid not in pending)
+    return (*pending.values(), *placed)
 
 
 def _lines(name: str, pods: Iterable[Pod], known: dict[int, _Told]) -> Iterator[str]:

@@ -1,64 +1,61 @@
-"""The whole of a running scheduler: connection, watches, loop, leadership, signals."""
+"""A running scheduler: two threads, and who does what.
+
+The thread that decides (`worker`) follows the cluster, decides and writes. The main thread does
+what must go on whatever a decision takes: it renews the lease, answers at the endpoints and hears
+signals. They share the engine, which the main thread reads in steps that it has run on the other
+thread, and the term of leadership, which every write asks about.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+
+import uvloop
 
 from mooring.client.api import Api
 from mooring.client.connection import Connection
-from mooring.client.reflector import Reflector
 from mooring.client.requests import Requests
-from mooring.client.resources import RESOURCES, Resource
+from mooring.config import LeaderElection
 from mooring.engine import Engine
-from mooring.objects.decode import KINDS, Reader, reader
 from mooring.web import Page
+from mooring.web.turns import Read
 
 from . import logs
-from .authorization import AuthorizationSettings, Authorizer
-from .compare import compare
+from .authorization import MOST_AT_ONCE, AuthorizationSettings, Authorizer
 from .configz import configz
 from .endpoints import Content, serving
-from .feed import Feed
-from .health import ping
+from .health import Check, ping
 from .leadership import Leadership
+from .loop_thread import HUNG_SECONDS, LoopThread, exit_now, on_signals, wait_at_most
 from .metrics import Metrics
 from .observations import Observations
-from .perform import Performer
 from .pod_resources import pod_resources
 from .recorded import Setup
 from .recording import Recorder
-from .scheduler import Scheduler
 from .segments import RecordSettings
 from .tls_site import ServingSettings
+from .worker import DRAIN_SECONDS, MayWrite, Worker
 
 _log = logs.named(__name__)
 
-# How long what was decided may take to be carried out after we are asked to stop.
-_DRAIN_SECONDS = 10.0
-
-#: The kinds without which a pod could be placed or evicted where it must not be. All others, custom
-#: ones among them, count as empty while the API server does not have or refuses them: then pods
-#: that need them wait, or are spread less well.
-ESSENTIAL = frozenset(
-    (
-        "Pod",
-        "Node",
-        "Namespace",
-        "PodDisruptionBudget",
-        "CSIDriver",
-        "CSINode",
-        "VolumeAttachment",
-    )
-)
+# How long the thread that decides may take to end, beyond what it may take to write.
+_GRACE_SECONDS = 5.0
+# Made-up tokens are reviewed at this pace at most, however many come.
+_REVIEWS_PER_SECOND, _REVIEWS_AT_ONCE = 20, 40
+# A write that has not been answered by then is looked into.
+_LONGEST_WRITE_SECONDS, _LONGEST_CONNECT_SECONDS = 30.0, 10.0
 
 # Exit codes.
 _STOPPED, _LOST = 0, 1
+
+#: Opens the API server: once for each thread, because a connection belongs to one loop.
+Connect = Callable[[], Awaitable[Connection]]
 
 
 @dataclass(frozen=True)
@@ -86,206 +83,214 @@ class Settings:
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
     #: None records nothing.
     record: Record | None = None
+    #: A decision that takes longer counts as hung: liveness fails, and the lease runs out.
+    hung_seconds: float = HUNG_SECONDS
 
 
-async def schedule(
-    connection: Connection, engine: Engine, observations: Observations, settings: Settings
+def schedule(
+    connect: Connect, engine: Engine, observations: Observations, settings: Settings
 ) -> int:
     """Runs an engine, which is observed, until told to stop or until its lead is lost.
 
-    Returns the exit code.
+    Returns the exit code, if all threads have ended; else ends the process with it.
     """
-    metrics = Metrics(engine, observations)
-    async with AsyncExitStack() as stack:
-        api = await stack.enter_async_context(
-            Api(connection, qps=settings.qps, burst=settings.burst, observe=metrics.requested)
-        )
-        leadership = None
-        election = engine.configuration.leader_election
-        if election.leader_elect:
-            # Renewals must not wait behind other requests.
-            own = Api(connection, timeout=election.renew_deadline.seconds)
-            leadership = Leadership(
-                await stack.enter_async_context(own),
-                election,
-                settings.identity,
-                on_change=lambda leads, _: metrics.leads(election.resource_name, leads),
-            )
-        recorder = None
-        if settings.record is not None:
-            recorder = settings.record.begin()
-            stack.callback(recorder.close)
-        running = Running(api, engine, settings.identity, leadership, recorder)
-        if settings.serving is not None:
-            authorizer = Authorizer(api, settings.authorization)
-            told = content(engine, metrics, running)
-            await stack.enter_async_context(serving(settings.serving, told, authorizer))
-        _on_signals(running)
-        return await running.run()
+    running = _Running(connect, engine, observations, settings)
+    code = uvloop.run(running.run())
+    if running.is_deciding:
+        exit_now(code)
+    return code
 
 
-def content(engine: Engine, metrics: Metrics, running: Running) -> Content:
-    """What the endpoints of a running scheduler tell."""
-    metrics.follow(running)
-    return Content(
-        metrics=metrics.text,
-        resources=lambda: pod_resources(engine),
-        configuration=lambda: configz(engine.configuration),
-        readyz={
-            "ping": ping,
-            "informer-sync": lambda: running.unsynced,
-            "shutdown": lambda: "it is shutting down" if running.is_stopping else None,
-        },
-        page=Page(engine),
-    )
-
-
-def _on_signals(running: Running) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, running.stop)
-    loop.add_signal_handler(signal.SIGUSR2, running.compare)
-
-
-class Running:
-    """A scheduler at work."""
+class _Running:
+    """What the main thread does."""
 
     def __init__(
-        self,
-        api: Requests,
-        engine: Engine,
-        identity: str,
-        leadership: Leadership | None = None,
-        recorder: Recorder | None = None,
+        self, connect: Connect, engine: Engine, observations: Observations, settings: Settings
     ) -> None:
-        self._api = api
+        self._connect = connect
         self._engine = engine
-        self._identity = identity
-        self._leadership = leadership
-        self.scheduler = Scheduler(engine, recorder=recorder)
-        self._feed = Feed(self.scheduler.tell, recorder)
-        self._reflectors = _reflectors(api, engine, self._feed, recorder)
+        self._settings = settings
+        self._election = engine.configuration.leader_election
+        self._recorder = None if settings.record is None else settings.record.begin()
+        self._worker = Worker(self._open_api, engine, settings.identity, self._recorder)
+        self._thread = LoopThread("deciding", self._decide)
+        self._metrics = Metrics(engine, observations, self._thread.read, self._thread.stood_still)
         self._stopping = asyncio.Event()
-        #: Set once it schedules.
-        self.leads = asyncio.Event()
-        self._performer: Performer | None = None
-        self._comparison: asyncio.Task[None] | None = None
 
     @property
-    def unsynced(self) -> str | None:
-        """What has not been listed yet."""
-        missing = [each.kind for each in self._reflectors if not each.synced.is_set()]
-        return f"not listed yet: {', '.join(missing)}" if missing else None
-
-    @property
-    def absent(self) -> list[str]:
-        """The kinds that count as empty because the API server does not have or refuses them."""
-        return [each.kind for each in self._reflectors if each.absence]
-
-    @property
-    def left_out(self) -> Mapping[str, int]:
-        """How often an object could not be read, by kind."""
-        return self._feed.left_out
-
-    @property
-    def is_stopping(self) -> bool:
-        return self._stopping.is_set()
-
-    def stop(self) -> None:
-        """Asks for an orderly end."""
-        self._stopping.set()
-
-    def compare(self) -> None:
-        """Has the picture of the cluster compared with the API server's."""
-        if self._comparison is None or self._comparison.done():
-            self._comparison = asyncio.create_task(compare(self._api, self._engine.cluster))
+    def is_deciding(self) -> bool:
+        return self._thread.is_running
 
     async def run(self) -> int:
-        """Runs until stopped, or until leadership is lost; returns the exit code."""
-        tasks = [asyncio.create_task(each.run()) for each in self._reflectors]
-        tasks.append(asyncio.create_task(self.scheduler.run()))
-        leading = asyncio.create_task(self._serve())
-        tasks.append(leading)
-        stopping = asyncio.create_task(self._stopping.wait())
-        try:
-            done, _ = await asyncio.wait([*tasks, stopping], return_when=asyncio.FIRST_COMPLETED)
-            for task in done - {stopping}:
-                # Nothing but leadership ends by itself: what else ends has failed, and says why.
-                task.result()
-                return _LOST
-            # Nobody renews the lease while it is given up.
-            leading.cancel()
-            await self._leave()
-            return _STOPPED
-        finally:
-            for task in [*tasks, stopping]:
-                task.cancel()
-            await asyncio.gather(*tasks, stopping, return_exceptions=True)
+        """Runs until the end; returns the exit code."""
+        on_signals(signal.SIGTERM, signal.SIGINT, call=self._stopping.set)
+        on_signals(signal.SIGUSR2, call=partial(self._thread.call, self._worker.compare))
+        async with AsyncExitStack() as stack:
+            connection = await self._connect()
+            leadership = None
+            if self._election.leader_elect:
+                leadership = self._leadership(
+                    await stack.enter_async_context(self._own(connection))
+                )
+            if self._settings.serving is not None:
+                # Before the other thread starts, since it reads the engine.
+                told = content(
+                    self._engine, self._metrics, self._worker, self._thread.read, self._checks()
+                )
+                reviewing = self._own(
+                    connection, _REVIEWS_PER_SECOND, _REVIEWS_AT_ONCE, MOST_AT_ONCE
+                )
+                api = await stack.enter_async_context(reviewing)
+                authorizer = Authorizer(api, self._settings.authorization)
+                await stack.enter_async_context(serving(self._settings.serving, told, authorizer))
+            self._thread.start()
+            return await self._attend(leadership)
 
-    async def _serve(self) -> None:
-        """Waits until the cluster is known, then leads; returns when leadership is lost."""
-        for reflector in self._reflectors:
-            await reflector.synced.wait()
-        await self.scheduler.caught_up()
-        # What is known by now stays: looking for garbage among it only takes time.
-        gc.collect()
-        gc.freeze()
-        cluster = self._engine.cluster
-        _log.info("The cluster is known", nodes=len(cluster.nodes), pods=len(cluster.pods))
-        if self._leadership is None:
-            self._lead(lambda: True)
+    async def _decide(self) -> None:
+        """What the other thread does."""
+        try:
+            await self._worker.run()
+        finally:
+            if self._recorder is not None:
+                self._recorder.close()
+
+    @asynccontextmanager
+    async def _open_api(self, may_write: MayWrite) -> AsyncIterator[Requests]:
+        settings, seconds = self._settings, _write_seconds(self._election)
+        async with Api(
+            await self._connect(),
+            qps=settings.qps,
+            burst=settings.burst,
+            write_timeout=seconds.answer,
+            connect_timeout=seconds.connect,
+            observe=self._metrics.requested,
+            may_write=may_write,
+        ) as api:
+            yield api
+
+    def _own(
+        self, connection: Connection, qps: float = 0, burst: int = 0, most: int = 4
+    ) -> AbstractAsyncContextManager[Api]:
+        """A client of the main thread: neither pace nor connections are shared with bindings."""
+
+        def observe(*request: object) -> None:
+            self._thread.call(self._metrics.requested, *request)
+
+        return Api(
+            connection,
+            qps=qps,
+            burst=burst,
+            most_connections=most,
+            timeout=self._election.renew_deadline.seconds,
+            observe=observe,
+        )
+
+    def _leadership(self, api: Api) -> Leadership:
+        name = self._election.resource_name
+        return Leadership(
+            api,
+            self._election,
+            self._settings.identity,
+            on_change=lambda leads, _: self._metrics.leads(name, leads),
+            is_well=lambda: self._hung() is None,
+        )
+
+    def _hung(self) -> str | None:
+        seconds = self._thread.stood_still()
+        if seconds < self._settings.hung_seconds:
+            return None
+        return f"a decision has not ended for {seconds:.0f} s"
+
+    def _checks(self) -> Checks:
+        return Checks(
+            live={"ping": ping, "deciding": self._hung},
+            ready={"shutdown": lambda: "it is shutting down" if self._stopping.is_set() else None},
+        )
+
+    async def _attend(self, leadership: Leadership | None) -> int:
+        """Leads, until told to stop or until the lead is lost."""
+        ended = asyncio.create_task(self._thread.ended())
+        leading = asyncio.create_task(self._lead(leadership))
+        stopping = asyncio.create_task(self._stopping.wait())
+        tasks = (ended, leading, stopping)
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done - {stopping}:
+                # Only a lost lead ends one of these by itself: what else ends has failed.
+                task.result()
+            lost = stopping not in done
+            await self._end_deciding(lost=lost)
+        finally:
+            for each in tasks:
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        # Nobody renews the lease any more.
+        if leadership is not None:
+            await leadership.release()
+        return _LOST if lost else _STOPPED
+
+    async def _lead(self, leadership: Leadership | None) -> None:
+        """Waits until the cluster is known, then leads; returns when the lead is lost."""
+        await asyncio.shield(asyncio.wrap_future(self._worker.known))
+        if leadership is None:
+            self._thread.call(self._worker.lead, lambda: True)
             await asyncio.Event().wait()
             return
-        await self._leadership.campaign()
-        self._lead(self._leadership.may_act)
-        await self._leadership.hold()
-        _log.error("Leadership is lost", leader=self._leadership.leader)
-        self.scheduler.rest()
-        await self._stop_performing()
+        term = await leadership.campaign()
+        self._thread.call(self._worker.lead, term.holds)
+        await leadership.hold()
+        _log.error("Leadership is lost", leader=leadership.leader, problem=leadership.problem)
 
-    def _lead(self, may_act: Callable[[], bool]) -> None:
-        _log.info("This scheduler leads", identity=self._identity)
-        self._performer = Performer(
-            self._api, self.scheduler, may_act=may_act, instance=self._identity
-        )
-        self.scheduler.lead(self._performer)
-        self.leads.set()
-
-    async def _leave(self) -> None:
-        """Finishes what was decided, then makes way for another."""
+    async def _end_deciding(self, *, lost: bool) -> None:
+        """Has the other thread end. What was decided is carried out, unless the lead is lost."""
         _log.info("Stopping")
-        self.scheduler.rest()
-        if self._performer is not None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_DRAIN_SECONDS):
-                    await self._performer.drain()
-        await self._stop_performing()
-        if self._leadership is not None:
-            await self._leadership.release()
-
-    async def _stop_performing(self) -> None:
-        if self._performer is not None:
-            await self._performer.stop()
+        self._thread.call(self._worker.quit if lost else self._worker.stop)
+        seconds = _GRACE_SECONDS if lost else DRAIN_SECONDS + _GRACE_SECONDS
+        if not await wait_at_most(self._thread, seconds):
+            _log.error(
+                "A decision does not end: the process exits without it",
+                seconds=round(self._thread.stood_still()),
+            )
 
 
-def _reflectors(
-    api: Requests, engine: Engine, feed: Feed, recorder: Recorder | None
-) -> list[Reflector]:
-    """One for each kind that scheduling reads, and for each that a plugin asked for."""
-    wanted: dict[Resource, Reader] = {RESOURCES[kind]: reader(kind) for kind in sorted(KINDS)}
-    for kind in engine.handles.kinds:
-        resource = Resource(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced)
-        wanted[resource] = reader(kind)
-    keep_raw = recorder is not None
-    return [
-        Reflector(
-            api,
-            resource,
-            feed,
-            decode=each,
-            keep_raw=keep_raw,
-            # A custom kind may have the name of one of Kubernetes' own.
-            essential=RESOURCES.get(resource.kind) == resource and resource.kind in ESSENTIAL,
-        )
-        for resource, each in wanted.items()
-    ]
+@dataclass(frozen=True, slots=True)
+class _Seconds:
+    connect: float
+    answer: float
+
+
+def _write_seconds(election: LeaderElection) -> _Seconds:
+    """How long a write may take until it is sent, and until it is answered.
+
+    A leader asks before a write, and acts until `renew_deadline` after its last renewal. So what is
+    sent within the rest of the lease is sent before another can lead.
+    """
+    if not election.leader_elect:
+        return _Seconds(_LONGEST_CONNECT_SECONDS, _LONGEST_WRITE_SECONDS)
+    deadline = election.renew_deadline.seconds
+    rest = election.lease_duration.seconds - deadline
+    return _Seconds(min(rest, _LONGEST_CONNECT_SECONDS), min(deadline, _LONGEST_WRITE_SECONDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Health checks of the process, by name."""
+
+    live: dict[str, Check] = field(default_factory=dict)
+    ready: dict[str, Check] = field(default_factory=dict)
+
+
+def content(
+    engine: Engine, metrics: Metrics, worker: Worker, read: Read, checks: Checks
+) -> Content:
+    """What the endpoints of a running scheduler tell."""
+    metrics.follow(worker)
+    return Content(
+        metrics=metrics.text,
+        resources=lambda: pod_resources(engine, read),
+        configuration=lambda: configz(engine.configuration),
+        healthz=checks.live,
+        livez=checks.live,
+        readyz={"ping": ping, "informer-sync": lambda: worker.unsynced, **checks.ready},
+        page=Page(engine, read=read),
+    )

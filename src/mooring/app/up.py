@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -21,13 +21,15 @@ from mooring.embedded.server import Server, ServerSettings, serve
 from mooring.engine import Engine
 from mooring.web import Entry
 from mooring.web.page import PREFIX
+from mooring.web.turns import in_slices
 
 from .direct import DirectApi
 from .kubeconfigs import written
 from .loopback import loopback_site
 from .metrics import Metrics
 from .observations import Observations
-from .run import Running, content
+from .run import Checks, content
+from .worker import Worker
 
 _IDENTITY = "mooring-up"
 
@@ -88,8 +90,10 @@ async def up(
         scheduling, endpoints, page = None, "", ""
         if settings.reach is not Reach.NONE:
             api = await stack.enter_async_context(_requests(server, settings.reach, path))
-            scheduling = Running(api, engine, _IDENTITY)
-            told = content(engine, Metrics(engine, observations), scheduling)
+            scheduling = Worker(lambda _: nullcontext(api), engine, _IDENTITY)
+            told = content(
+                engine, Metrics(engine, observations), scheduling, in_slices, _checks(stopping)
+            )
             # Whoever may use the cluster may see its scheduler, by the same token.
             entry = Entry(settings.server.token)
             endpoints = await stack.enter_async_context(loopback_site(told, entry))
@@ -98,14 +102,19 @@ async def up(
         async def tell() -> None:
             await hollow.known.wait()
             if scheduling is not None:
-                await scheduling.leads.wait()
+                await asyncio.shield(asyncio.wrap_future(scheduling.known))
+                scheduling.lead(lambda: True)
             await ready(Ready(server.url, path, len(hollow.kubelets.hosts), endpoints, page))
 
         await _live([hollow.run(), run_controllers(server.api), tell()], scheduling, stopping)
 
 
+def _checks(stopping: asyncio.Event) -> Checks:
+    return Checks(ready={"shutdown": lambda: "it is shutting down" if stopping.is_set() else None})
+
+
 async def _live(
-    parts: list[Coroutine[Any, Any, None]], scheduling: Running | None, stopping: asyncio.Event
+    parts: list[Coroutine[Any, Any, None]], scheduling: Worker | None, stopping: asyncio.Event
 ) -> None:
     """Runs all parts until they are to stop; the failure of one is that of all."""
     try:
@@ -121,15 +130,14 @@ async def _live(
         raise failures.exceptions[0] from failures
 
 
-async def _schedule(running: Running, stopping: asyncio.Event) -> None:
+async def _schedule(worker: Worker, stopping: asyncio.Event) -> None:
     """Schedules until it is to stop; what was decided by then is finished."""
-    deciding = asyncio.create_task(running.run())
+    deciding = asyncio.create_task(worker.run())
     stop = asyncio.create_task(stopping.wait())
     try:
         await asyncio.wait((deciding, stop), return_when=asyncio.FIRST_COMPLETED)
-        running.stop()
-        if await deciding or not stopping.is_set():
-            raise RuntimeError("the scheduler has ended")
+        worker.stop()
+        await deciding
     finally:
         for task in (deciding, stop):
             task.cancel()

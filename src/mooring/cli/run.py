@@ -104,6 +104,14 @@ def run(  # noqa: PLR0913 - one for each flag
         str | None,
         typer.Option(metavar="NAMESPACE", help="Namespace of the lease.", rich_help_panel=_LEADER),
     ] = None,
+    hung_after: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="Treat a decision that takes longer as hung: /livez fails and the lease expires.",
+            rich_help_panel=_LEADER,
+        ),
+    ] = "30s",
     secure_port: SecurePortOption = 10259,
     bind_address: BindAddressOption = "0.0.0.0",
     tls_cert_file: TlsCertFileOption = "",
@@ -183,6 +191,7 @@ def run(  # noqa: PLR0913 - one for each flag
         serving=ServingSettings(bind_address, secure_port, certificate) if secure_port else None,
         authorization=AuthorizationSettings(tuple(authorization_always_allow_paths.split(","))),
         record=record_settings(record, record_max_size, options),
+        hung_seconds=_seconds("--hung-after", hung_after),
     )
     raise typer.Exit(_schedule(ConnectionOptions(kubeconfig, context, master), options, settings))
 
@@ -220,15 +229,23 @@ def record_settings(file: Path | None, size: str, options: EngineOptions) -> Rec
 
 def _schedule(connection: ConnectionOptions, options: EngineOptions, settings: Settings) -> int:
     """Schedules until stopped and returns the exit code."""
-    import uvloop
-
     from mooring.app.observations import Observations
     from mooring.app.run import schedule
 
     observations = Observations()
     engine = options.engine(observations)
+    return schedule(connection.connect, engine, observations, settings)
 
-    async def main() -> int:
-        return await schedule(await connection.connect(), engine, observations, settings)
 
-    return uvloop.run(main())
+def _seconds(flag: str, text: str) -> float:
+    """Reads a duration; raises InputError unless it is positive."""
+    from mooring.config.duration import Duration
+    from mooring.simulate.problems import InputError
+
+    try:
+        found = Duration.parse(text).seconds
+    except ValueError as error:
+        raise InputError(flag, str(error)) from error
+    if found <= 0:
+        raise InputError(flag, f"must be positive, got {text!r}")
+    return found

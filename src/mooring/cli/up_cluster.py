@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import uvloop
-
+from mooring.app.loop_thread import LoopThread, run_until_signalled
 from mooring.app.observations import Observations
 from mooring.app.up import Ready, UpSettings, up
 from mooring.embedded.hollow.node_shapes import ShapeError, ShapeFile, plain_nodes, read_shape_file
@@ -88,19 +86,19 @@ class WhenReady(Protocol):
 
 
 def run_cluster(plan: Plan, when_ready: WhenReady) -> None:
-    """Runs a cluster until a signal or `when_ready` stops it."""
+    """Runs a cluster until a signal or `when_ready` stops it.
+
+    All of it runs on a thread of its own, so that signals are heard whatever a decision takes.
+    """
+    stopping = asyncio.Event()
+
+    async def ready(cluster: Ready) -> None:
+        await when_ready(cluster, stopping)
 
     async def main() -> None:
-        stopping, loop = asyncio.Event(), asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stopping.set)
-
-        async def ready(cluster: Ready) -> None:
-            await when_ready(cluster, stopping)
-
         await up(plan.settings, plan.engine, plan.observations, ready, stopping)
 
-    uvloop.run(main())
+    run_until_signalled(LoopThread("cluster", main), stopping.set)
 
 
 class WelcomeText:

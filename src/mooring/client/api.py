@@ -16,7 +16,7 @@ from yarl import URL
 from mooring import __version__
 
 from .connection import Connection
-from .errors import ApiError, OutcomeUnknown, TooLarge, Unreachable, refusal
+from .errors import ApiError, OutcomeUnknown, TooLarge, Unreachable, Withheld, refusal
 from .lines import lines
 from .pacing import Bucket, Pace
 
@@ -56,6 +56,9 @@ class Api:
 
     Refusals that say when to come back are retried here and slow down all requests of this client;
     what must not wait behind the others, such as renewing a lease, gets a client of its own.
+
+    `may_write` is asked before every write and every repetition of one, at the last moment before a
+    connection is taken for it. While it says no, writes raise `Withheld`.
     """
 
     def __init__(  # noqa: PLR0913  # each is one independent setting with a default
@@ -66,9 +69,12 @@ class Api:
         burst: int = 0,
         user_agent: str = _USER_AGENT,
         timeout: float = 30.0,
+        write_timeout: float | None = None,
+        connect_timeout: float = _CONNECT_SECONDS,
         silence: float = SILENCE_SECONDS,
         most_connections: int = 100,
         observe: OnAnswer | None = None,
+        may_write: Callable[[], bool] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -77,7 +83,9 @@ class Api:
         self._clock = clock
         self._user_agent = user_agent
         self._sleep = sleep
-        self._timeout = aiohttp.ClientTimeout(total=timeout, connect=min(timeout, _CONNECT_SECONDS))
+        self._may_write = may_write
+        self._timeout = _timeout(timeout, connect_timeout)
+        self._write_timeout = _timeout(write_timeout or timeout, connect_timeout)
         self._watch_timeout = aiohttp.ClientTimeout(connect=_CONNECT_SECONDS, sock_read=silence)
         self._bucket = Bucket(qps, burst, clock, sleep) if qps > 0 else None
         self.pace = Pace(most_connections)
@@ -110,6 +118,7 @@ class Api:
             response_class=_Answer,
             timeout=self._timeout,
             proxy=endpoint.proxy,
+            middlewares=() if self._may_write is None else (_withhold_unless(self._may_write),),
         )
         return self
 
@@ -219,6 +228,7 @@ class Api:
                 url,
                 data=body,
                 headers=headers,
+                timeout=self._timeout if method == "GET" else self._write_timeout,
                 allow_redirects=False,
                 server_hostname=self._connection.endpoint.server_hostname,
             )
@@ -287,6 +297,23 @@ async def _read(answer: aiohttp.ClientResponse, largest: int | None) -> bytes:
             answer.close()
             raise TooLarge(f"GET {answer.url.raw_path}: the answer is larger than {largest} bytes")
     return b"".join(parts)
+
+
+def _timeout(total: float, connect: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total, connect=min(total, connect))
+
+
+def _withhold_unless(may_write: Callable[[], bool]) -> aiohttp.ClientMiddlewareType:
+    # A middleware, because aiohttp repeats some requests by itself, and those are writes too.
+    async def ask(
+        request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        if request.method != "GET" and not may_write():
+            what = f"{request.method} {request.url.raw_path}"
+            raise Withheld(f"{what}: not sent, because this client may not write any more")
+        return await send(request)
+
+    return ask
 
 
 def _retry_after(answer: aiohttp.ClientResponse) -> float | None:

@@ -3,6 +3,7 @@
 ClientError
 ├── ApiError         the server answered, and refused
 ├── Unreachable      nothing was sent, so trying again is safe
+│   └── Withheld     nothing was sent, because this client may not write any more
 ├── TooLarge         the answer is larger than we are willing to keep
 └── OutcomeUnknown   sent, but not answered: a write may have happened
 """
@@ -27,6 +28,10 @@ class Unreachable(ClientError):
 
 class TooLarge(ClientError):
     """The answer was given up before its end: asking for less may help."""
+
+
+class Withheld(Unreachable):
+    """A write that was not sent, because this client may not write any more."""
 
 
 class OutcomeUnknown(ClientError):

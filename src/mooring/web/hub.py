@@ -13,6 +13,7 @@ from mooring.engine import Engine
 
 from .arrivals import Arrivals
 from .picture import Picture, figures
+from .turns import Read, in_slices
 from .wire import Figures, Sample, line
 
 # Between two messages. A quarter of a second is live to the eye and cheap.
@@ -38,10 +39,15 @@ class Crowded(Exception):
 
 
 class Hub:
-    """One picture of an engine for all viewers. While nobody looks, only figures are taken."""
+    """One picture of an engine for all viewers. While nobody looks, only figures are taken.
 
-    def __init__(self, engine: Engine) -> None:
+    The engine and the picture are touched in steps given to `read` alone, the rest on the loop of
+    the viewers.
+    """
+
+    def __init__(self, engine: Engine, read: Read = in_slices) -> None:
         self._engine = engine
+        self._read = read
         self._arrivals = Arrivals(engine)
         self._placed = 0
         self._picture: Picture | None = None
@@ -59,7 +65,11 @@ class Hub:
         """Goes on until cancelled."""
         while True:
             self._spent = 0.0
-            await self._step()
+            try:
+                await self._step()
+            except TimeoutError:
+                # The picture may have been changed by half a step: all begin anew.
+                self.close()
             if self._viewers:
                 await asyncio.sleep(max(_PAUSE_SECONDS, self._spent / _SHARE))
             else:
@@ -74,10 +84,7 @@ class Hub:
         self._viewers.add(lines)
         try:
             async with self._changing:
-                if self._picture is None:
-                    # It begins empty, and the next step fills it.
-                    self._picture = Picture(self._engine)
-                for part in await self._everything(self._picture):
+                for part in await self._read(self._shared()):
                     lines.put_nowait(part)
                 self._following.add(lines)
                 self._looked_at.set()
@@ -87,9 +94,7 @@ class Hub:
 
     async def snapshot(self) -> list[bytes]:
         """The whole picture as it is now, in lines."""
-        picture = Picture(self._engine, limited=False)
-        await in_slices(picture.advance(self._figures(), []))
-        return await self._everything(picture)
+        return await self._read(self._whole())
 
     def close(self) -> None:
         """Lets all viewers go."""
@@ -97,11 +102,22 @@ class Hub:
             self._leave(lines)
             lines.put_nowait(None)
 
-    async def _everything(self, picture: Picture) -> list[bytes]:
+    def _whole(self) -> Generator[None, None, list[bytes]]:
+        picture = Picture(self._engine, limited=False)
+        yield from picture.advance(self._figures(), [])
+        return (yield from self._everything(picture))
+
+    def _shared(self) -> Generator[None, None, list[bytes]]:
+        if self._picture is None:
+            # It begins empty, and the next step fills it.
+            self._picture = Picture(self._engine)
+        return (yield from self._everything(self._picture))
+
+    def _everything(self, picture: Picture) -> Generator[None, None, list[bytes]]:
         told = []
         for part in picture.everything(self._figures(), list(self._history)):
             told.append(line(part))
-            await asyncio.sleep(0)
+            yield
         return told
 
     async def _rest(self) -> None:
@@ -113,14 +129,20 @@ class Hub:
 
     async def _step(self) -> None:
         async with self._changing:
-            arrived = self._arrivals.take()
-            self._placed += len(arrived)
-            now = self._figures()
-            if not self._history or now.sample[0] - self._history[-1][0] >= _SAMPLE_SECONDS:
-                self._history.append(now.sample)
-            if self._picture is not None:
-                message = await in_slices(self._timed(self._picture.advance(now, arrived)))
-                self._tell(line(message))
+            text = await self._read(self._timed(self._advance(self._picture)))
+            if text is not None:
+                self._tell(text)
+
+    def _advance(self, picture: Picture | None) -> Generator[None, None, bytes | None]:
+        """Takes figures, and brings the picture up to date; returns what has changed."""
+        arrived = self._arrivals.take()
+        self._placed += len(arrived)
+        now = self._figures()
+        if not self._history or now.sample[0] - self._history[-1][0] >= _SAMPLE_SECONDS:
+            self._history.append(now.sample)
+        if picture is None:
+            return None
+        return line((yield from picture.advance(now, arrived)))
 
     def _timed(self, steps: Generator[None, None, T]) -> Generator[None, None, T]:
         while True:
@@ -149,13 +171,3 @@ class Hub:
         self._following.discard(lines)
         if not self._viewers:
             self._picture = None
-
-
-async def in_slices(steps: Generator[None, None, T]) -> T:
-    """Runs to the end; between two steps others get their turn."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return cast(T, end.value)
-        await asyncio.sleep(0)

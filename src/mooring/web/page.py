@@ -19,8 +19,8 @@ from mooring.engine.explain import UnknownNode
 from .details import find, node_detail, pod_detail
 from .explaining import explanation, find_pod
 from .files import INDEX, File, page_files
-from .hub import Crowded, Hub, in_slices
-from .turns import Busy, Turns
+from .hub import Crowded, Hub
+from .turns import Busy, Read, Turns, at_once, in_slices
 
 T = TypeVar("T")
 
@@ -62,13 +62,15 @@ class Page:
         engine: Engine,
         explain: Explain | None = None,
         clock: Callable[[], float] = monotonic,
+        read: Read = in_slices,
     ) -> None:
         """The clock is the one by which the engine is told the time."""
         self._engine = engine
         self._clock = clock
-        self._turns = Turns()
+        self._read = read
+        self._turns = Turns(read=read)
         self._explain = explain or partial(pod_detail, engine)
-        self._hub = Hub(engine)
+        self._hub = Hub(engine, read)
         self._files = page_files()
         self._open = frozenset({"", *(f"static/{name}" for name in self._files)})
 
@@ -136,10 +138,11 @@ class Page:
 
     async def _find(self, request: web.Request) -> web.StreamResponse:
         text = request.query.get("text", "").strip()[:_LONGEST_SEARCH]
-        return _json(await in_slices(find(self._engine, text)))
+        return _json(await self._read(find(self._engine, text)))
 
     async def _node(self, request: web.Request) -> web.StreamResponse:
-        return _json(node_detail(self._engine, request.match_info["name"]))
+        work = partial(node_detail, self._engine, request.match_info["name"])
+        return _json(await self._read(at_once(work)))
 
     async def _pod(self, request: web.Request) -> web.StreamResponse:
         named = request.match_info
@@ -149,7 +152,7 @@ class Page:
     async def _told(self, request: web.Request) -> web.StreamResponse:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         node = request.query.get("node", "")
-        pod = await in_slices(find_pod(self._engine, namespace, name))
+        pod = await self._read(find_pod(self._engine, namespace, name))
         if pod is None:
             return _missing(f"pod {namespace}/{name}: this scheduler knows no such pod")
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import nullcontext
 from typing import Any, cast
 
 import pytest
 
-from mooring.app.run import ESSENTIAL, Running
+from mooring.app.worker import ESSENTIAL, Worker
 from mooring.client.errors import ApiError
 from mooring.client.requests import Params, Requests
 from mooring.client.resources import RESOURCES
@@ -42,7 +43,7 @@ class Cluster(FakeApi):
         yield b""
 
 
-def running_on(cluster: Cluster) -> Running:
+def worker_on(cluster: Cluster) -> Worker:
     """A scheduler with a plugin that asks for a custom kind."""
     raw: dict[str, Any] = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -50,36 +51,37 @@ def running_on(cluster: Cluster) -> Running:
         "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "DiskIO"}]}}}],
     }
     engine = Engine(load_mapping(raw, known=known_plugins(REGISTRY)), REGISTRY)
-    return Running(cast(Requests, cluster), engine, "me")
+    return Worker(lambda _: nullcontext(cast(Requests, cluster)), engine, "me")
 
 
-async def test_it_leads_without_the_kinds_that_are_not_essential() -> None:
+async def test_the_cluster_is_known_without_the_kinds_that_are_not_essential() -> None:
     refused = set(KINDS - ESSENTIAL)
-    running = running_on(Cluster(refused))
-    task = asyncio.create_task(running.run())
+    worker = worker_on(Cluster(refused))
+    task = asyncio.create_task(worker.run())
     try:
         async with asyncio.timeout(30):
-            await running.leads.wait()
+            await asyncio.shield(asyncio.wrap_future(worker.known))
 
-        assert set(running.absent) == {*refused, KIND.kind}
-        assert running.unsynced is None
+        assert set(worker.absent) == {*refused, KIND.kind}
+        assert worker.unsynced is None
     finally:
-        running.stop()
+        worker.stop()
         await task
 
 
 @pytest.mark.parametrize("kind", sorted(ESSENTIAL))
 async def test_it_waits_for_the_kinds_that_are_essential(kind: str) -> None:
-    running = running_on(Cluster({kind}))
-    task = asyncio.create_task(running.run())
+    worker = worker_on(Cluster({kind}))
+    task = asyncio.create_task(worker.run())
     try:
         async with asyncio.timeout(30):
-            for reflector in running._reflectors:
+            await asyncio.sleep(0)
+            for reflector in worker._reflectors or ():
                 if reflector.kind != kind:
                     await reflector.synced.wait()
 
-        assert running.unsynced == f"not listed yet: {kind}"
-        assert not running.leads.is_set()
+        assert worker.unsynced == f"not listed yet: {kind}"
+        assert not worker.known.done()
     finally:
-        running.stop()
+        worker.stop()
         await task

@@ -1,0 +1,198 @@
+"""The half of a scheduler that decides: it follows the cluster, decides, and writes.
+
+All of it runs on one loop. `stop`, `quit` and `lead` may be called on that loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, suppress
+
+from mooring.client.reflector import Reflector
+from mooring.client.requests import Requests
+from mooring.client.resources import RESOURCES, Resource
+from mooring.engine import Engine
+from mooring.objects.decode import KINDS, Reader, reader
+
+from . import logs
+from .compare import compare
+from .feed import Feed
+from .perform import Performer
+from .recording import Recorder
+from .scheduler import Scheduler
+
+_log = logs.named(__name__)
+
+#: How long what was decided may take to be carried out after we are asked to stop.
+DRAIN_SECONDS = 10.0
+
+#: The kinds without which a pod could be placed or evicted where it must not be. All others, custom
+#: ones among them, count as empty while the API server does not have or refuses them: then pods
+#: that need them wait, or are spread less well.
+ESSENTIAL = frozenset(
+    (
+        "Pod",
+        "Node",
+        "Namespace",
+        "PodDisruptionBudget",
+        "CSIDriver",
+        "CSINode",
+        "VolumeAttachment",
+    )
+)
+
+#: Whether writes are allowed: we lead, and nobody else can yet.
+MayWrite = Callable[[], bool]
+
+
+class Worker:
+    """Follows a cluster, and schedules it from when it is told to lead."""
+
+    def __init__(
+        self,
+        connect: Callable[[MayWrite], AbstractAsyncContextManager[Requests]],
+        engine: Engine,
+        identity: str,
+        recorder: Recorder | None = None,
+    ) -> None:
+        """`connect` opens the API server; whoever writes there asks what it is given."""
+        self._connect = connect
+        self._engine = engine
+        self._identity = identity
+        self._recorder = recorder
+        self._scheduler = Scheduler(engine, recorder=recorder)
+        self._feed = Feed(self._scheduler.tell, recorder)
+        self._api: Requests | None = None
+        self._reflectors: list[Reflector] | None = None
+        self._leads: MayWrite | None = None
+        self._performer: Performer | None = None
+        self._comparison: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+        self._is_to_drain = True
+        #: Done once the cluster is known; for all threads.
+        self.known: Future[None] = Future()
+
+    @property
+    def unsynced(self) -> str | None:
+        """What has not been listed yet. All threads may ask."""
+        if self._reflectors is None:
+            return "not connected yet"
+        missing = [each.kind for each in self._reflectors if not each.synced.is_set()]
+        return f"not listed yet: {', '.join(missing)}" if missing else None
+
+    @property
+    def absent(self) -> list[str]:
+        """The kinds that count as empty because the API server does not have or refuses them."""
+        return [each.kind for each in self._reflectors or () if each.absence]
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """How often an object could not be read, by kind."""
+        return self._feed.left_out
+
+    def may_write(self) -> bool:
+        return self._leads is not None and self._leads()
+
+    def lead(self, leads: MayWrite) -> None:
+        """Begins to decide; what is decided is dropped once `leads` says no."""
+        if self._api is None or self._stopping.is_set():
+            return
+        _log.info("This scheduler leads", identity=self._identity)
+        self._leads = leads
+        self._performer = Performer(
+            self._api, self._scheduler, may_act=leads, instance=self._identity
+        )
+        self._scheduler.lead(self._performer)
+
+    def stop(self) -> None:
+        """Asks for an orderly end: what was decided is carried out."""
+        self._stopping.set()
+
+    def quit(self) -> None:
+        """Asks for an end at once: nothing more is written."""
+        self._is_to_drain = False
+        self._stopping.set()
+
+    def compare(self) -> None:
+        """Has the picture of the cluster compared with the API server's."""
+        if self._api is not None and (self._comparison is None or self._comparison.done()):
+            self._comparison = asyncio.create_task(compare(self._api, self._engine.cluster))
+
+    async def run(self) -> None:
+        """Runs until stopped; raises what breaks it."""
+        async with self._connect(self.may_write) as api:
+            self._api = api
+            keep_raw = self._recorder is not None
+            reflectors = _reflectors(api, self._engine, self._feed, keep_raw=keep_raw)
+            self._reflectors = reflectors
+            tasks = [
+                asyncio.create_task(each)
+                for each in (
+                    *(reflector.run() for reflector in reflectors),
+                    self._scheduler.run(),
+                    self._learn(reflectors),
+                    self._wait_to_stop(),
+                )
+            ]
+            try:
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+                await self._leave()
+            finally:
+                if self._comparison is not None:
+                    tasks.append(self._comparison)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _learn(self, reflectors: list[Reflector]) -> None:
+        """Says when the cluster is known."""
+        for reflector in reflectors:
+            await reflector.synced.wait()
+        await self._scheduler.caught_up()
+        # What is known by now stays: looking for garbage among it only takes time.
+        gc.collect()
+        gc.freeze()
+        cluster = self._engine.cluster
+        _log.info("The cluster is known", nodes=len(cluster.nodes), pods=len(cluster.pods))
+        self.known.set_result(None)
+        # No task ends by itself.
+        await self._wait_to_stop()
+
+    async def _wait_to_stop(self) -> None:
+        await self._stopping.wait()
+
+    async def _leave(self) -> None:
+        """Makes no further decision, and ends what was decided."""
+        self._scheduler.rest()
+        if self._performer is None:
+            return
+        if self._is_to_drain:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(DRAIN_SECONDS):
+                    await self._performer.drain()
+        await self._performer.stop()
+
+
+def _reflectors(api: Requests, engine: Engine, feed: Feed, *, keep_raw: bool) -> list[Reflector]:
+    """One for each kind that scheduling reads, and for each that a plugin asked for."""
+    wanted: dict[Resource, Reader] = {RESOURCES[kind]: reader(kind) for kind in sorted(KINDS)}
+    for kind in engine.handles.kinds:
+        resource = Resource(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced)
+        wanted[resource] = reader(kind)
+    return [
+        Reflector(
+            api,
+            resource,
+            feed,
+            decode=each,
+            keep_raw=keep_raw,
+            # A custom kind may have the name of one of Kubernetes' own.
+            essential=RESOURCES.get(resource.kind) == resource and resource.kind in ESSENTIAL,
+        )
+        for resource, each in wanted.items()
+    ]

@@ -1,0 +1,189 @@
+"""What must go on while a decision hangs, or while strangers hold the port: lease, health, signals.
+
+`mooring run` as its own process. Its decisions hang in a plugin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from .arena import Arena, node, pod
+from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane, binaries, free_port
+from .mooring_process import MooringProcess, kubeconfig, mooring
+
+pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
+
+_QUICK = (
+    "--leader-elect-lease-duration=6s",
+    "--leader-elect-renew-deadline=4s",
+    "--leader-elect-retry-period=500ms",
+    "--leader-elect-resource-name=mooring",
+    "--leader-elect-resource-namespace=mooring-system",
+)
+_LEASE = "/apis/coordination.k8s.io/v1/namespaces/mooring-system/leases/mooring"
+_LEADS = "This scheduler leads"
+# Only a hang takes that long.
+_PATIENCE = 60.0
+
+_HANGING = """
+from pathlib import Path
+
+from mooring.framework.plugin import Permit
+
+class Hanging(Permit):
+    name = "Hanging"
+
+    def permit(self, pod, node_name):
+        if pod.name.startswith("hang"):
+            Path({begun!r}).touch()
+            while True:
+                pass
+"""
+
+
+class Hanging:
+    """A plugin that hangs for ever."""
+
+    def __init__(self, folder: Path) -> None:
+        self._begun = folder / "begun"
+        file = folder / "hanging.py"
+        file.write_text(_HANGING.format(begun=str(self._begun)))
+        self.option = f"--plugins={file}"
+
+    async def has_begun(self) -> bool:
+        return self._begun.exists()
+
+
+class Endpoints:
+    """The endpoints of a process; `get` opens a connection each time."""
+
+    def __init__(self, session: aiohttp.ClientSession, port: int) -> None:
+        self._session = session
+        self.port = port
+        self.options = (f"--secure-port={port}", "--bind-address=127.0.0.1")
+
+    async def get(self, path: str, token: str = "") -> tuple[int, str]:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        url = f"https://127.0.0.1:{self.port}{path}"
+        async with self._session.get(url, headers=headers, ssl=False) as answer:
+            return answer.status, await answer.text()
+
+
+@pytest.fixture
+async def endpoints() -> AsyncIterator[Endpoints]:
+    connector = aiohttp.TCPConnector(force_close=True)
+    timeout = aiohttp.ClientTimeout(total=_PATIENCE)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        yield Endpoints(session, free_port())
+
+
+@pytest.fixture
+def access(plane: ControlPlane, tmp_path: Path) -> Path:
+    return kubeconfig(tmp_path / "kubeconfig", plane.server, MOORING_TOKEN)
+
+
+async def lease(admin: Arena) -> dict[str, Any]:
+    spec: dict[str, Any] = (await admin.request("GET", _LEASE))["spec"]
+    return spec
+
+
+@asynccontextmanager
+async def hung(
+    admin: Arena, access: Path, folder: Path, *options: str
+) -> AsyncIterator[MooringProcess]:
+    """A leader that is in a decision which does not end."""
+    hanging = Hanging(folder)
+    await admin.create([node("n1")])
+    async with mooring(folder / "hung", access, *_QUICK, hanging.option, *options) as process:
+        await process.logged(_LEADS)
+        await admin.create([pod("hang")])
+        await process.settled(hanging.has_begun)
+        yield process
+
+
+async def test_a_leader_keeps_its_lease_answers_and_stops_while_a_decision_hangs(
+    admin: Arena, access: Path, tmp_path: Path, endpoints: Endpoints
+) -> None:
+    async with hung(admin, access, tmp_path, "--hung-after=10m", *endpoints.options) as process:
+        seen: set[str] = set()
+        async with asyncio.timeout(_PATIENCE):
+            # Together they take longer than the lease lasts.
+            while len(seen) < 14:
+                seen.add((await lease(admin))["renewTime"])
+                assert await endpoints.get("/livez") == (200, "ok")
+                assert await endpoints.get("/readyz") == (200, "ok")
+                await asyncio.sleep(0.1)
+        if binaries() is not None:
+            status, text = await endpoints.get("/metrics", ADMIN_TOKEN)
+            assert status == 200
+            assert "mooring_deciding_stood_still_seconds" in text
+            assert (await endpoints.get("/ui/api/snapshot", ADMIN_TOKEN))[0] == 503
+
+        assert await process.stop() == 0
+
+        assert (await lease(admin))["holderIdentity"] == ""
+        assert "the process exits without it" in process.log
+        assert (await admin.verdict()).pending == ["hang"]
+
+
+async def test_a_leader_that_hangs_for_too_long_is_replaced(
+    admin: Arena, access: Path, tmp_path: Path, endpoints: Endpoints
+) -> None:
+    async with (
+        hung(admin, access, tmp_path, "--hung-after=2s", *endpoints.options) as process,
+        mooring(tmp_path / "standby", access, *_QUICK) as standby,
+    ):
+
+        async def is_dead() -> bool:
+            return (await endpoints.get("/livez"))[0] == 500
+
+        await process.settled(is_dead, _PATIENCE)
+        await standby.logged(_LEADS, _PATIENCE)
+        assert await process.wait() == 1
+        assert await admin.all_bound(1)
+
+
+@contextmanager
+def half_requests(port: int, count: int) -> Iterator[None]:
+    """Connections that never send a whole request: some without a handshake, some with one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    with ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for number in range(count):
+            half = stack.enter_context(socket.create_connection(("127.0.0.1", port), _PATIENCE))
+            if number % 4:
+                half.sendall(b"\x16\x03\x01")
+            else:
+                half = stack.enter_context(trusting.wrap_socket(half))
+                half.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
+        yield
+
+
+async def test_half_requests_harm_neither_bindings_nor_probes(
+    admin: Arena, access: Path, tmp_path: Path, endpoints: Endpoints
+) -> None:
+    await admin.create(node(f"n{number}") for number in range(3))
+    alone = ("--leader-elect=false", *endpoints.options)
+    async with mooring(tmp_path / "log", access, *alone, most_descriptors=1_024) as process:
+        await process.logged(_LEADS)
+        with half_requests(endpoints.port, 992):
+            await admin.create(pod(f"p{number}") for number in range(20))
+            await admin.all_bound(20)
+            for path in ("/livez", "/readyz", "/healthz"):
+                assert await endpoints.get(path) == (200, "ok")
+            assert len(await admin.events("Scheduled")) == 20
+        assert await process.stop() == 0
+        assert "Too many open files" not in process.log
