@@ -50,9 +50,10 @@ def test_what_is_gone_can_be_made_again() -> None:
     kept = store()
     pod, node = raw("Pod", "p", "ns", spec={}), raw("Node", "n")
     for _ in range(2):
-        kept.add(pod)
+        added = kept.add(pod)
+        assert isinstance(added, Pod)
         kept.add(node)
-        kept.remove_pod("p")
+        kept.remove_pod(added)
         kept.remove(node)
     assert (kept.find(pod), kept.find(node), kept.pods) == (None, None, {})
 

@@ -13,7 +13,6 @@ from mooring.bench.engine_target import EngineTarget
 from mooring.bench.harness import Result, run
 from mooring.bench.measurement import Stopwatch
 from mooring.bench.workload import Job, read_jobs
-from mooring.cli.bench_targets import InMemory
 from mooring.config import FeatureGates, default
 from mooring.engine import Engine
 from mooring.framework.profile import known_plugins
@@ -78,5 +77,5 @@ class Runs:
         gates = FeatureGates.parse(job.gates)
         engine = Engine(default(known_plugins(REGISTRY), gates), REGISTRY)
         watch = Stopwatch(ticking(self._tick), ticking(self._tick))
-        self.target = EngineTarget(engine, InMemory(), watch)
+        self.target = EngineTarget(engine, watch)
         return self.target

@@ -17,12 +17,13 @@ from mooring.engine.actions import (
     PodScheduledCondition,
     RecordEvent,
 )
-from mooring.engine.events import Applied, BindingFailed, Bound, Event, Evicted, Removed
+from mooring.engine.events import BindingFailed, Bound, Event
 from mooring.framework.plugin import Plugin
 from mooring.framework.profile import known_plugins
 from mooring.objects.decode import Object
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
+from mooring.world import World
 from tests import builders
 
 A = TypeVar("A")
@@ -56,20 +57,23 @@ class Driver:
 
     engine: Engine
     now: float = 1000.0
-    pods: dict[str, Pod] = field(default_factory=dict)
     story: list[Action] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.world = World(self.engine)
+
+    @property
+    def pods(self) -> dict[str, Pod]:
+        """The pods that there are, by uid."""
+        return self.world.pods
 
     def apply(self, *objects: Object) -> None:
         for item in objects:
-            if isinstance(item, Pod):
-                self.pods[item.uid] = item
-            self.engine.handle(Applied(item), self.now)
+            self.world.apply(item, self.now)
 
     def remove(self, *objects: Object) -> None:
         for item in objects:
-            if isinstance(item, Pod):
-                self.pods.pop(item.uid, None)
-            self.engine.handle(Removed(item), self.now)
+            self.world.remove(item, self.now)
 
     def tell(self, event: Event) -> None:
         self.engine.handle(event, self.now)
@@ -86,17 +90,13 @@ class Driver:
         """Every binding succeeds."""
         for action in actions:
             if isinstance(action, BindPod):
-                self.apply(self.pods[action.pod.uid].on(action.node))
-                self.tell(Bound(action.pod.uid))
+                self.world.bind(action, self.now)
 
     def evict(self, actions: Iterable[Action]) -> None:
         """Every eviction succeeds, and the victims are gone at once."""
         for action in actions:
             if isinstance(action, EvictPod):
-                self.tell(Evicted(action.pod.uid, action.preemptor.uid))
-                # Two pods may ask for the same victim before it is gone.
-                if action.pod.uid in self.pods:
-                    self.remove(self.pods[action.pod.uid])
+                self.world.evict(action, self.now)
 
     def tell_bound(self, name: str) -> None:
         self.tell(Bound(self.uid(name)))

@@ -11,12 +11,13 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from mooring.engine.actions import BindPod, EvictPod, encode
-from mooring.engine.events import Applied, BindingFailed, Bound, Event, Evicted, Removed
+from mooring.engine.actions import BindPod, encode
+from mooring.engine.events import Applied, BindingFailed, Event, Removed
 from mooring.objects.node import ZONE
 from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
 from mooring.objects.workload import Service
+from mooring.world import World
 from tests.builders import node, pod
 from tests.engine.driver import engine
 
@@ -27,25 +28,20 @@ Moment = tuple[float, Event | None]
 def actions_of(moments: Iterable[Moment]) -> bytes:
     """Replays a stream. Bindings and evictions succeed, and the outcome is told at once."""
     made = engine()
-    pods: dict[str, Pod] = {}
+    world = World(made)
     told = bytearray()
     for now, event in moments:
         if event is not None:
             if isinstance(event, Applied) and isinstance(event.object, Pod):
-                pods[event.object.uid] = event.object
+                world.pods[event.object.uid] = event.object
             made.handle(event, now)
             continue
         for action in made.step(now, 3):
             told += encode(action) + b"\n"
-            if isinstance(action, BindPod):
-                if len(action.pod.name) % 5 == 0:
-                    made.handle(BindingFailed(action.pod.uid, "busy"), now)
-                else:
-                    made.handle(Applied(pods[action.pod.uid].on(action.node)), now)
-                    made.handle(Bound(action.pod.uid), now)
-            if isinstance(action, EvictPod):
-                made.handle(Evicted(action.pod.uid, action.preemptor.uid), now)
-                made.handle(Removed(pods[action.pod.uid]), now)
+            if isinstance(action, BindPod) and len(action.pod.name) % 5 == 0:
+                made.handle(BindingFailed(action.pod.uid, "busy"), now)
+            else:
+                world.perform([action], now)
     return bytes(told)
 
 

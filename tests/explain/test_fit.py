@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.engine import Engine
-from mooring.engine.fit import KindShare, Question, RunsOut, Scene, UnknownNode, compare, fit
 from mooring.objects.decode import Object
 from mooring.objects.pod import Pod
+from mooring.simulate.fit import KindShare, Question, RunsOut, compare, fit
+from mooring.world import DrainError, Scene
 from tests.builders import node, pod
 from tests.coexisting import daemon
 from tests.explain.building import configuration, engine
@@ -38,7 +39,7 @@ def test_copies_fill_what_there_is() -> None:
 def test_a_drain_of_an_empty_node_places_nobody() -> None:
     scene = Scene.of([node("a"), node("b"), pod("waits", cpu=1)])
 
-    assert fit(engine(), scene.drained(["a"]), Question()).asked == 0
+    assert fit(engine(), scene.drain(["a"]), Question()).asked == 0
 
 
 def test_nodes_are_also_told_by_kind() -> None:
@@ -82,7 +83,7 @@ def test_a_drain_moves_what_is_no_daemon() -> None:
     ]
     asked = engine()
 
-    outcome = fit(asked, Scene.of(objects).drained(["a"]), Question())
+    outcome = fit(asked, Scene.of(objects).drain(["a"]), Question())
 
     assert [(each.pod, each.before, each.after) for each in outcome.moves] == [
         ("default/web", "a", "b")
@@ -98,7 +99,7 @@ def test_the_important_ones_of_a_drain_go_first() -> None:
         pod("vital", node="a", cpu=1, spec={"priority": 9}),
     ]
 
-    outcome = fit(engine(), Scene.of(objects).drained(["a"]), Question())
+    outcome = fit(engine(), Scene.of(objects).drain(["a"]), Question())
 
     assert [(each.pod, each.after) for each in outcome.moves] == [
         ("default/vital", "b"),
@@ -107,12 +108,12 @@ def test_the_important_ones_of_a_drain_go_first() -> None:
 
 
 def test_a_node_that_is_not_there_cannot_be_drained() -> None:
-    with pytest.raises(UnknownNode, match="ghost"):
-        Scene.of([node("a")]).drained(["a", "ghost"])
+    with pytest.raises(DrainError, match="ghost"):
+        Scene.of([node("a")]).drain(["a", "ghost"])
 
 
 def test_added_nodes_have_names_of_their_own() -> None:
-    scene = Scene.of([node("big-1")]).extended(node("big"), 2)
+    scene = Scene.of([node("big-1")]).extend(node("big"), 2)
 
     assert [each.name for each in scene.nodes] == ["big-1", "big-2", "big-3"]
     assert [each.labels["kubernetes.io/hostname"] for each in scene.nodes] == [
@@ -126,7 +127,7 @@ def test_more_nodes_take_more() -> None:
     scene, question = Scene.of([node("a", cpu=1)]), Question(pod("copy", cpu=1), 3)
     before = fit(engine(), scene, question)
 
-    compared = compare(engine(), before, scene.extended(node("a", cpu=1), 1), question)
+    compared = compare(engine(), before, scene.extend(node("a", cpu=1), 1), question)
 
     assert (compared.before.placed, compared.after.placed) == (1, 2)
 

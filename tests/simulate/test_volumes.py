@@ -14,7 +14,7 @@ from mooring.objects.in_tree import Attachable
 from mooring.objects.node import ZONE
 from mooring.objects.storage import NO_PROVISIONER, PersistentVolume, PersistentVolumeClaim
 from mooring.simulate.run import simulate
-from mooring.simulate.storage_defaults import default_class
+from mooring.world.defaults import find_default_class
 from tests.builders import node, node_manifest, pod
 from tests.simulate.inputs import engine, loaded, placements
 from tests.storage_builders import (
@@ -405,4 +405,4 @@ def test_the_newest_default_class_counts(
         for name, marked, created in classes
     ]
 
-    assert default_class(written) == chosen
+    assert find_default_class(written) == chosen

@@ -15,11 +15,11 @@ import msgspec
 
 from mooring.config import default
 from mooring.engine import Engine
-from mooring.engine.actions import Action, BindPod
-from mooring.engine.events import Applied, Bound, Removed
+from mooring.engine.actions import BindPod
 from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
+from mooring.world import World
 from tests.builders import node, pod
 from tests.web.serving import serving
 
@@ -39,9 +39,15 @@ class Show:
     engine: Engine = field(
         default_factory=lambda: Engine(default(known_plugins(REGISTRY)), REGISTRY)
     )
-    pods: dict[str, Pod] = field(default_factory=dict)
     running: deque[str] = field(default_factory=deque)
     made: int = 0
+
+    def __post_init__(self) -> None:
+        self.world = World(self.engine)
+
+    @property
+    def pods(self) -> dict[str, Pod]:
+        return self.world.pods
 
     def add_nodes(self, count: int) -> None:
         for at in range(count):
@@ -53,7 +59,7 @@ class Show:
                 labels={"topology.kubernetes.io/zone": f"zone-{at % 3}"},
                 spec={"unschedulable": at % 97 == 5},
             )
-            self.engine.handle(Applied(item), monotonic())
+            self.world.apply(item, monotonic())
 
     def add_pods(self, count: int, template: int | None = None) -> None:
         for _ in range(count):
@@ -61,27 +67,18 @@ class Show:
             kind = TEMPLATES[self.made // 50 % 3 if template is None else template]
             name = f"{kind.name}-{self.made}"
             item = msgspec.structs.replace(kind, name=name, uid=f"default/{name}")
-            self.pods[item.uid] = item
-            self.engine.handle(Applied(item), monotonic())
+            self.world.apply(item, monotonic())
 
     def remove_oldest(self, count: int) -> None:
         for _ in range(min(count, len(self.running))):
-            self.engine.handle(Removed(self.pods.pop(self.running.popleft())), monotonic())
+            self.world.remove(self.pods[self.running.popleft()], monotonic())
 
     def step(self, budget: int = 64) -> bool:
         """Makes some decisions; False if there was nothing to decide."""
         actions = self.engine.step(monotonic(), budget)
-        for action in actions:
-            self._perform(action)
+        self.world.perform(actions, monotonic())
+        self.running += [each.pod.uid for each in actions if isinstance(each, BindPod)]
         return bool(actions)
-
-    def _perform(self, action: Action) -> None:
-        if isinstance(action, BindPod):
-            uid = action.pod.uid
-            placed = self.pods[uid] = self.pods[uid].on(action.node)
-            self.running.append(uid)
-            self.engine.handle(Bound(uid), monotonic())
-            self.engine.handle(Applied(placed), monotonic())
 
     async def churn(self, per_second: int, pods: int) -> None:
         """Pods come; once there are enough, the oldest go."""

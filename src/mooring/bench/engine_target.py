@@ -8,11 +8,11 @@ of a backoff, or what the workload does next. So waiting costs nothing, and is n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from mooring.cluster import Nodes, check
+from mooring.cluster import check
 from mooring.engine import Engine
 from mooring.engine.actions import (
     Action,
@@ -22,9 +22,11 @@ from mooring.engine.actions import (
     RecordEvent,
     WriteVolumes,
 )
-from mooring.engine.events import Applied, Bound, Evicted, Removed
+from mooring.engine.events import Applied, Removed
 from mooring.objects.decode import Object
 from mooring.objects.pod import Pod
+from mooring.world import World
+from mooring.world.defaults import Defaults
 
 from .measurement import (
     SCHEDULED,
@@ -45,25 +47,12 @@ _DECISIONS_AT_ONCE = 64
 _FAILED = "FailedScheduling"
 
 
-class Surroundings(Protocol):
-    """What an API server and the controllers beside it do."""
-
-    def fill(self, kind: str, raw: Manifest) -> Manifest:
-        """An object as an API server would keep it."""
-        ...
-
-    def write_volumes(self, action: WriteVolumes, nodes: Nodes) -> Iterable[Object]:
-        """The volumes and claims as they are once a choice is written."""
-        ...
-
-
 class EngineTarget:
     """Runs an engine on objects in memory."""
 
     def __init__(
         self,
         engine: Engine,
-        surroundings: Surroundings,
         stopwatch: Stopwatch | None = None,
         progress: Callable[[int], None] = lambda placed: None,
     ) -> None:
@@ -71,11 +60,11 @@ class EngineTarget:
         self.stopwatch = stopwatch or Stopwatch()
         self.ledger = Ledger()
         self.collector: Collector | None = None
-        self._surroundings = surroundings
         self._progress = progress
         self._skipped = 0.0
-        self._store = Store(surroundings.fill)
+        self._store = Store(Defaults.of(()).fill)
         self._pods = self._store.pods
+        self._world = World(engine, self._pods)
         #: Who was bound when, and is not noted yet.
         self._bound: list[tuple[str, float]] = []
         self._performers: dict[type[Action], Callable[[Any, float], None]] = {
@@ -145,7 +134,8 @@ class EngineTarget:
         self._forget(uid)
 
     def _forget(self, uid: str) -> None:
-        pod = self._store.remove_pod(uid)
+        pod = self._pods[uid]
+        self._store.remove_pod(pod)
         self.ledger.remove(uid)
         self.engine.handle(Removed(pod), self.now)
 
@@ -187,12 +177,8 @@ class EngineTarget:
         self._skipped += max(0.0, min(moments) - self.now)
 
     def _bind(self, action: BindPod, now: float) -> None:
-        uid = action.pod.uid
-        pod = self._pods[uid] = self._pods[uid].on(action.node)
-        engine = self.engine
-        engine.handle(Bound(uid), now)
-        engine.handle(Applied(pod), now)
-        self._bound.append((uid, self.stopwatch.seconds))
+        self._world.bind(action, now)
+        self._bound.append((action.pod.uid, self.stopwatch.seconds))
 
     def _book(self) -> None:
         """Notes who was placed meanwhile, which is no part of scheduling."""
@@ -204,15 +190,15 @@ class EngineTarget:
         self._progress(self.ledger.placed_count)
 
     def _evict(self, action: EvictPod, now: float) -> None:
-        self.engine.handle(Evicted(action.pod.uid, action.preemptor.uid), now)
         # A pod may be placed and evicted in one go.
         self._book()
-        if action.pod.uid in self._pods:
-            self._forget(action.pod.uid)
+        victim = self._world.evict(action, now)
+        if victim is not None:
+            self._store.remove_pod(victim)
+            self.ledger.remove(victim.uid)
 
     def _write_volumes(self, action: WriteVolumes, now: float) -> None:
-        for item in self._surroundings.write_volumes(action, self.engine.cluster.nodes):
-            self.engine.handle(Applied(item), now)
+        self._world.write_volumes(action, now)
 
     def _patch(self, action: PatchPodStatus, now: float) -> None:
         if action.condition is not None:

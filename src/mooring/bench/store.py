@@ -74,11 +74,10 @@ class Store:
         """Forgets an object that is not a pod."""
         del self._objects[_key(raw)]
 
-    def remove_pod(self, uid: str) -> Pod:
+    def remove_pod(self, pod: Pod) -> None:
         """Forgets a pod."""
-        pod = self.pods.pop(uid)
+        self.pods.pop(pod.uid, None)
         self._objects.pop(("Pod", pod.namespace, pod.name), None)
-        return pod
 
     def _keep(self, key: _Key, item: Object) -> None:
         self._objects[key] = item

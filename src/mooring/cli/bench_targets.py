@@ -25,16 +25,11 @@ from mooring.bench.live.server_target import ServerTarget
 from mooring.bench.operations import CreatePods
 from mooring.bench.templates import Templates
 from mooring.bench.workload import Job, WorkloadError, load_yaml, read_jobs, resolve, select
-from mooring.cluster import Nodes
 from mooring.config import Configuration, FeatureGates, default, load
 from mooring.config.gates import OWN, changes
 from mooring.engine import Engine
-from mooring.engine.actions import WriteVolumes
 from mooring.engine.registry import registry
 from mooring.framework.profile import known_plugins
-from mooring.objects.decode import Object
-from mooring.simulate.defaulting import Defaults
-from mooring.simulate.volumes import written
 
 from .bench import EMBEDDED, ENGINE, Batching
 from .inputs import read_bytes
@@ -113,21 +108,6 @@ def _run(job: Job, make_target: MakeTarget, by: str, folder: Path | None) -> Res
     return result
 
 
-class InMemory:
-    """Does at once what the API server and the volume controllers do in time."""
-
-    def __init__(self) -> None:
-        self._defaults = Defaults.given(())
-
-    def fill(self, kind: str, raw: Mapping[str, Any]) -> Mapping[str, Any]:
-        return self._defaults.fill(kind, raw)
-
-    def write_volumes(self, action: WriteVolumes, nodes: Nodes) -> Iterator[Object]:
-        for each in written(action, nodes):
-            yield each.volume
-            yield each.claim
-
-
 def engine_targets(
     feature_gates: str, progress: Progress, batching: Batching = Batching.DEFAULT
 ) -> MakeTarget:
@@ -138,7 +118,7 @@ def engine_targets(
 
     def make(job: Job) -> EngineTarget:
         configuration = _configuration(job, _gates(job, given, batching))
-        return EngineTarget(Engine(configuration, plugins), InMemory(), progress=progress)
+        return EngineTarget(Engine(configuration, plugins), progress=progress)
 
     return make
 

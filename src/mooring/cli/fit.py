@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from mooring.engine.explain import Explanation
-    from mooring.engine.fit import Comparison, Fit, Move, Scene
     from mooring.objects.node import Node
     from mooring.objects.pod import Pod
+    from mooring.simulate.fit import Comparison, Fit, Move
+    from mooring.world import Scene
 
 T = TypeVar("T")
 
@@ -81,8 +82,9 @@ def fit(  # noqa: PLR0913 - one for each flag
     1 if one does not, 2 if the input cannot be used.
     """
     # Here, so that the other commands start without NumPy.
-    from mooring.engine.fit import Question, Scene, compare
-    from mooring.engine.fit import fit as place
+    from mooring.simulate.fit import Question, compare
+    from mooring.simulate.fit import fit as place
+    from mooring.world import Scene
 
     from .inputs import ConnectionOptions, EngineOptions, read_cluster
 
@@ -110,15 +112,15 @@ def fit(  # noqa: PLR0913 - one for each flag
 
 
 def _imagine(scene: Scene, drain: Sequence[str], shapes: Sequence[tuple[Node, int]]) -> Scene:
-    from mooring.engine.fit import UnknownNode
     from mooring.simulate.problems import InputError
+    from mooring.world import DrainError
 
     for shape, count in shapes:
-        scene = scene.extended(shape, count)
+        scene = scene.extend(shape, count)
     names = [name for each in drain for name in each.split(",")]
     try:
-        return scene.drained(names) if names else scene
-    except UnknownNode as error:
+        return scene.drain(names) if names else scene
+    except DrainError as error:
         raise InputError("--drain", f"there is no node {error}") from None
 
 
@@ -150,7 +152,7 @@ def _read_one(file: str, kind: type[T]) -> T:
 
 
 def _write(result: Fit | Comparison, output: AnswerFormat) -> None:
-    from mooring.engine.fit import Comparison
+    from mooring.simulate.fit import Comparison
 
     if output is AnswerFormat.JSON:
         print_json(result)

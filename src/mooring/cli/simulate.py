@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from mooring.simulate.transcript import Claimed, Pending, Placed, Preempted, Transcript, Use
+    from mooring.simulate.transcript import Pending, Placed, Preempted, Transcript, Use
+    from mooring.world import Claimed
 
 # Exit code when a pod stays pending.
 _PENDING = 1

@@ -11,8 +11,8 @@ from mooring.objects.pod import Pod, Resources
 from mooring.objects.quantity import Quantity
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import PodDisruptionBudget
+from mooring.world.defaults import PriorityClass
 
-from .defaulting import PriorityClass
 from .fields import path_of
 from .storage_checks import Fault, storage_faults
 

@@ -16,6 +16,7 @@ from mooring.framework.profile import known_plugins
 from mooring.objects.decode import KINDS, DecodeError, Object, from_builtins
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
+from mooring.world import place_pod
 
 from .findings import Candidate, Finding, Refused, find
 from .golden import RecordedRefusal, Recording, Scenario, Step
@@ -203,11 +204,7 @@ def _apply(engine: Engine, pod: Pod, step: Step) -> None:
     node_name = step.chosen or step.nominated
     if node_name is not None:
         cluster.nominate(pod, "")
-        placed = cluster.assume(pod, node_name)
-        row = cluster.nodes.row(node_name)
-        assert row is not None, "a pod was assumed there"
-        for plugin in engine.profiles[pod.spec.scheduler_name].reserve:
-            plugin.reserve(placed, cluster.nodes, row)
+        place_pod(engine, engine.profiles[pod.spec.scheduler_name], pod, node_name)
 
 
 def _outrank(engine: Engine, pod: Pod, node_name: str) -> None:

@@ -14,13 +14,18 @@ from mooring.objects.custom import CustomKind
 from mooring.objects.decode import DecodeError, Object, from_builtins
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.world.defaults import (
+    Defaults,
+    PriorityClass,
+    UnknownPriorityClass,
+    drop_nulls,
+    find_default_class,
+)
 
 from .checks import faults
-from .defaulting import Defaults, PriorityClass, UnknownPriorityClass, without_nulls
 from .fields import Decode, explain
 from .manifests import PRIORITY_CLASS, STORAGE_CLASS, Manifest, read
 from .problems import InputError, Place
-from .storage_defaults import default_class
 
 T = TypeVar("T", bound=Object | PriorityClass)
 
@@ -60,10 +65,10 @@ def _objects(manifests: list[Manifest]) -> Iterator[Object]:
     }
     for manifest, defined in classes.items():
         register.add(manifest, "", defined.metadata.name)
-    storage_class = default_class(
+    storage_class = find_default_class(
         each.raw for each in manifests if each.known_kind == STORAGE_CLASS
     )
-    defaults = Defaults.given(classes.values(), storage_class)
+    defaults = Defaults.of(classes.values(), storage_class)
     decoded = [(each, _decoded(each, defaults)) for each in manifests if each not in classes]
     for manifest, item in decoded:
         register.add(manifest, getattr(item, "namespace", ""), item.name)
@@ -116,7 +121,7 @@ def _decoded_with_nulls(
         return decode(fill(manifest.raw))
     except DecodeError:
         # Fields that are null are rare, so that nobody else pays for looking for them.
-        raw = without_nulls(manifest.raw)
+        raw = drop_nulls(manifest.raw)
     try:
         return decode(fill(raw))
     except DecodeError as error:

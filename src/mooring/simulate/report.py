@@ -18,8 +18,9 @@ from typing import Any
 
 from mooring.engine.statistics import Statistics
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from mooring.world import Claimed
 
-from .transcript import Claimed, Pending, Placed, Preempted, Transcript
+from .transcript import Pending, Placed, Preempted, Transcript
 
 
 def structure(transcript: Transcript) -> dict[str, Any]:

@@ -14,19 +14,16 @@ from mooring.engine.actions import (
     BindPod,
     EvictPod,
     PatchPodStatus,
-    PodRef,
     RecordEvent,
     WriteVolumes,
 )
-from mooring.engine.events import Applied, Bound, Evicted, Removed
 from mooring.engine.failures import UNSCHEDULABLE
 from mooring.objects.decode import Object
-from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.queue.queued_pod import Place, QueuedPod
+from mooring.world import Claimed, Scene, World
 
-from .transcript import Claimed, Pending, Placed, Preempted, Transcript, Use
-from .volumes import written
+from .transcript import Pending, Placed, Preempted, Transcript, Use
 
 GATED, TERMINATING, OTHER_SCHEDULER = "SchedulingGated", "Terminating", "OtherScheduler"
 PREEMPTED = "Preempted"
@@ -39,22 +36,22 @@ def simulate(
     engine: Engine, objects: Iterable[Object], watch: Watch = lambda placed: None
 ) -> Transcript:
     """Schedules what is pending among the objects. All that is asked for succeeds at once."""
-    given = _Given.sorted(objects)
-    for item in (*given.around, *given.nodes, *given.running):
-        engine.handle(Applied(item), 0.0)
-    before = _requested(engine.cluster.nodes)
-    for pod in given.waiting:
-        engine.handle(Applied(pod), 0.0)
-    run = _Run(engine, {pod.uid: pod for pod in given.waiting})
+    scene, world = Scene.of(objects), World(engine)
+    for item in (*scene.around, *scene.nodes, *scene.running):
+        world.apply(item, 0.0)
+    before = _sum_requests(engine.cluster.nodes)
+    for pod in scene.waiting:
+        world.apply(_forget_attempts(pod), 0.0)
+    run = _Run(engine, world)
     while run.goes_on():
         run.advance()
         watch(len(run.placed))
     return Transcript(
         placed=tuple(run.placed.values()),
-        pending=tuple(run.why(pod) for pod in given.waiting if pod.uid not in run.placed),
+        pending=tuple(run.why(pod) for pod in scene.waiting if pod.uid not in run.placed),
         preempted=tuple(run.preempted),
         volumes=tuple(run.volumes),
-        use=_use(engine.cluster.nodes, before),
+        use=_sum_use(engine.cluster.nodes, before),
         nodes=len(engine.cluster.nodes),
         reuse={name: reuse.statistics for name, reuse in engine.reuse.items()},
         story=tuple(run.story),
@@ -63,35 +60,7 @@ def simulate(
 
 def pending(objects: Iterable[Object]) -> int:
     """How many pods wait for a node."""
-    return len(_Given.sorted(objects).waiting)
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """The objects in the order in which the engine hears of them."""
-
-    #: Namespaces, volumes, budgets and the like: what pods and nodes are seen in the light of.
-    around: list[Object] = field(default_factory=list)
-    nodes: list[Object] = field(default_factory=list)
-    running: list[Pod] = field(default_factory=list)
-    waiting: list[Pod] = field(default_factory=list)
-
-    @classmethod
-    def sorted(cls, objects: Iterable[Object]) -> _Given:
-        given = cls()
-        for item in objects:
-            match item:
-                case Pod() if item.is_finished:
-                    pass
-                case Pod() if item.node_name:
-                    given.running.append(item)
-                case Pod():
-                    given.waiting.append(_untried(item))
-                case Node():
-                    given.nodes.append(item)
-                case _:
-                    given.around.append(item)
-        return given
+    return len(Scene.of(objects).waiting)
 
 
 @dataclass(slots=True)
@@ -104,7 +73,7 @@ class _Run:
     """
 
     engine: Engine
-    waiting: dict[str, Pod]
+    world: World
     now: float = 0.0
     placed: dict[str, Placed] = field(default_factory=dict)
     preempted: list[Preempted] = field(default_factory=list)
@@ -154,12 +123,13 @@ class _Run:
         for action in actions:
             self.story.append((self.now, action))
             match action:
-                case BindPod(pod, node, profile):
-                    self._bind(self.waiting[pod.uid], node, profile)
-                case EvictPod(pod, preemptor):
-                    self._evict(pod, preemptor)
+                case BindPod():
+                    self._bind(action)
+                case EvictPod():
+                    self._evict(action)
                 case WriteVolumes():
-                    self._write(action)
+                    self._preparing.add(action.pod.uid)
+                    self.volumes += self.world.write_volumes(action, self.now)
                 case PatchPodStatus(pod, condition) if condition is not None:
                     self._messages[pod.uid] = condition.reason, condition.message
                 case RecordEvent(pod, reason="FailedScheduling", note=note):
@@ -167,35 +137,22 @@ class _Run:
         if any(isinstance(action, BindPod | EvictPod) for action in actions):
             self._failed.clear()
 
-    def _bind(self, pod: Pod, node: str, profile: str) -> None:
-        self._preparing.discard(pod.uid)
-        attempts = self._attempts.pop(pod.uid, 0) + 1
-        self.placed[pod.uid] = Placed(pod, node, profile, attempts)
-        self.engine.handle(Applied(pod.on(node)), self.now)
-        self.engine.handle(Bound(pod.uid), self.now)
+    def _bind(self, action: BindPod) -> None:
+        uid = action.pod.uid
+        self._preparing.discard(uid)
+        attempts = self._attempts.pop(uid, 0) + 1
+        pod = self.world.pods[uid]
+        self.placed[uid] = Placed(pod, action.node, action.profile, attempts)
+        self.world.bind(action, self.now)
 
-    def _evict(self, ref: PodRef, preemptor: PodRef) -> None:
-        self.engine.handle(Evicted(ref.uid, preemptor.uid), self.now)
-        victim = self.engine.cluster.pod(ref.uid)
+    def _evict(self, action: EvictPod) -> None:
+        victim = self.world.evict(action, self.now)
         if victim is None:
             return
-        by = f"{preemptor.namespace}/{preemptor.name}"
+        by = f"{action.preemptor.namespace}/{action.preemptor.name}"
         self.preempted.append(Preempted(victim, victim.node_name, by))
-        self.placed.pop(ref.uid, None)
-        self._messages[ref.uid] = PREEMPTED, f"placed on {victim.node_name}, preempted by {by}"
-        self.engine.handle(Removed(victim), self.now)
-        for budget in list(self.engine.cluster.nodes.workloads.budgets):
-            if budget.covers(victim):
-                left = max(0, budget.disruptions_allowed - 1)
-                changed = msgspec.structs.replace(budget, disruptions_allowed=left)
-                self.engine.handle(Applied(changed), self.now)
-
-    def _write(self, action: WriteVolumes) -> None:
-        self._preparing.add(action.pod.uid)
-        for each in written(action, self.engine.cluster.nodes):
-            self.engine.handle(Applied(each.volume), self.now)
-            self.engine.handle(Applied(each.claim), self.now)
-            self.volumes.append(each)
+        self.placed.pop(victim.uid, None)
+        self._messages[victim.uid] = PREEMPTED, f"placed on {victim.node_name}, preempted by {by}"
 
     def _fail(self, uid: str, note: str) -> None:
         self._preparing.discard(uid)
@@ -215,22 +172,22 @@ def _gate(queued: QueuedPod) -> str:
     return queued.refusal.message if queued.refusal is not None else f"held by {queued.gated_by}"
 
 
-def _untried(pod: Pod) -> Pod:
+def _forget_attempts(pod: Pod) -> Pod:
     """The pod without what another run, or a real scheduler, has said about it."""
     kept = tuple(each for each in pod.status.conditions or () if each.type != "PodScheduled")
     status = msgspec.structs.replace(pod.status, conditions=kept or None)
     return msgspec.structs.replace(pod, status=status)
 
 
-def _requested(nodes: Nodes) -> dict[str, int]:
+def _sum_requests(nodes: Nodes) -> dict[str, int]:
     # Summed as Python integers, which do not overflow.
     return {
         name: sum(nodes.requested[at, nodes.rows].tolist()) for name, at in nodes.resources.items()
     }
 
 
-def _use(nodes: Nodes, before: dict[str, int]) -> dict[str, Use]:
-    after = _requested(nodes)
+def _sum_use(nodes: Nodes, before: dict[str, int]) -> dict[str, Use]:
+    after = _sum_requests(nodes)
     use = {
         name: Use(sum(nodes.allocatable[at, nodes.rows].tolist()), before.get(name, 0), after[name])
         for name, at in nodes.resources.items()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mooring.engine.actions import Action
 from mooring.engine.statistics import Statistics
 from mooring.objects.pod import Pod
-from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.world import Claimed
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,6 @@ class Preempted:
     pod: Pod
     node: str
     by: str
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A claim and the volume that it got, there before or made for it, when its pod was placed."""
-
-    volume: PersistentVolume
-    claim: PersistentVolumeClaim
-    provisioned: bool
-    pod: str
 
 
 @dataclass(frozen=True, slots=True)

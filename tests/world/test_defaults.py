@@ -11,11 +11,11 @@ import pytest
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.simulate.defaulting import Defaults, PriorityClass, UnknownPriorityClass
+from mooring.world.defaults import Defaults, PriorityClass, UnknownPriorityClass
 from tests.builders import node_manifest, pod_manifest
 from tests.simulate.inputs import loaded
 
-NONE = Defaults.given(())
+NONE = Defaults.of(())
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -92,7 +92,7 @@ def test_ports_on_the_host_network(
 def test_priority_comes_from_the_class(
     spec: dict[str, Any], priority: int, policy: str | None
 ) -> None:
-    defaults = Defaults.given(
+    defaults = Defaults.of(
         [
             priority_class("high", 100, preemption_policy="Never"),
             priority_class("usual", 5, global_default=True),

@@ -9,8 +9,7 @@ from typing import Any
 from mooring.objects.meta import ObjectMeta, Wire
 from mooring.objects.nesting import DEEPEST
 from mooring.objects.pod_defaults import filled_spec, mapping, with_part
-
-from .storage_defaults import filled_claim, filled_class, filled_volume
+from mooring.objects.storage import BIND_COMPLETED
 
 Raw = Mapping[str, Any]
 
@@ -33,6 +32,11 @@ _SYSTEM = (
     PriorityClass(metadata=ObjectMeta(name="system-node-critical"), value=2_000_001_000),
 )
 
+_IS_DEFAULT = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+
 # Where users choose the keys; a null there is a mistake, not a field that was left out.
 _FREE_KEYS = frozenset(("annotations", "labels", "matchLabels", "nodeSelector"))
 
@@ -46,7 +50,7 @@ class Defaults:
     storage_class: str = ""
 
     @classmethod
-    def given(cls, classes: Iterable[PriorityClass], storage_class: str = "") -> Defaults:
+    def of(cls, classes: Iterable[PriorityClass], storage_class: str = "") -> Defaults:
         return cls({each.metadata.name: each for each in (*_SYSTEM, *classes)}, storage_class)
 
     def fill(self, kind: str, raw: Raw) -> Raw:
@@ -57,11 +61,11 @@ class Defaults:
             case "Node":
                 return with_part(raw, "status", _allocatable)
             case "PersistentVolume":
-                return filled_volume(raw)
+                return _fill_volume(raw)
             case "PersistentVolumeClaim":
-                return filled_claim(raw, self.storage_class)
+                return _fill_claim(raw, self.storage_class)
             case "StorageClass":
-                return filled_class(raw)
+                return _fill_class(raw)
             case _:
                 return raw
 
@@ -94,7 +98,7 @@ class Defaults:
         return min(marked, key=lambda each: (each.value, each.metadata.name), default=None)
 
 
-def without_nulls(raw: Any, levels: int = DEEPEST) -> Any:
+def drop_nulls(raw: Any, levels: int = DEEPEST) -> Any:
     """The object without the fields that are null, which is to leave them out.
 
     What is nested deeper than those levels is nothing that anybody reads, and stays as it is.
@@ -102,11 +106,11 @@ def without_nulls(raw: Any, levels: int = DEEPEST) -> Any:
     if not levels:
         return raw
     if isinstance(raw, list):
-        return [without_nulls(each, levels - 1) for each in raw]
+        return [drop_nulls(each, levels - 1) for each in raw]
     if not isinstance(raw, Mapping):
         return raw
     return {
-        key: value if key in _FREE_KEYS else without_nulls(value, levels - 1)
+        key: value if key in _FREE_KEYS else drop_nulls(value, levels - 1)
         for key, value in raw.items()
         if value is not None
     }
@@ -116,3 +120,66 @@ def _allocatable(status: Raw) -> Raw:
     if status.get("allocatable") is not None or status.get("capacity") is None:
         return status
     return {**status, "allocatable": status["capacity"]}
+
+
+def find_default_class(classes: Iterable[Raw]) -> str:
+    """The class of claims that name none: the newest that is marked as such; empty without any."""
+    # Stable, and names are in order, so that of several the first by name is taken.
+    marked = sorted((_metadata(each) for each in classes if _is_default(each)), key=_name)
+    newest = max(marked, key=lambda each: str(each.get("creationTimestamp") or ""), default={})
+    return _name(newest)
+
+
+def _fill_class(raw: Raw) -> Raw:
+    if raw.get("volumeBindingMode") is not None:
+        return raw
+    return {**raw, "volumeBindingMode": "Immediate"}
+
+
+def _fill_volume(raw: Raw) -> Raw:
+    """A volume that does not say so is taken or free, as the volume controller would find it."""
+    spec, status = _part(raw, "spec"), _part(raw, "status")
+    if spec is None or status is None or status.get("phase") is not None:
+        return raw
+    phase = "Available" if spec.get("claimRef") is None else "Bound"
+    return {**raw, "status": {**status, "phase": phase}}
+
+
+def _fill_claim(raw: Raw, default: str) -> Raw:
+    """A claim that names its volume is bound to it, unless its status tells otherwise."""
+    metadata, spec, status = (_part(raw, name) for name in ("metadata", "spec", "status"))
+    if metadata is None or spec is None or status is None:
+        return raw
+    if not spec.get("volumeName"):
+        named = spec.get("storageClassName") is not None or not default
+        return raw if named else {**raw, "spec": {**spec, "storageClassName": default}}
+    notes = _part(metadata, "annotations")
+    if notes is None or status.get("phase") is not None:
+        return raw
+    return {
+        **raw,
+        "metadata": {**metadata, "annotations": {BIND_COMPLETED: "yes", **notes}},
+        "status": {**status, "phase": "Bound"},
+    }
+
+
+def _part(raw: Raw, name: str) -> Raw | None:
+    """A mapping in a mapping; None if something else is there, which decoding will refuse."""
+    value = raw.get(name)
+    if value is None:
+        return {}
+    return value if isinstance(value, Mapping) else None
+
+
+def _metadata(raw: Raw) -> Raw:
+    return _part(raw, "metadata") or {}
+
+
+def _name(metadata: Raw) -> str:
+    name = metadata.get("name")
+    return name if isinstance(name, str) else ""
+
+
+def _is_default(raw: Raw) -> bool:
+    notes = _part(_metadata(raw), "annotations") or {}
+    return any(notes.get(key) == "true" for key in _IS_DEFAULT)

@@ -1,9 +1,12 @@
-"""Placing pods in an imagined cluster, and comparing what comes of it with how things are."""
+"""What if: how many pods would fit, where, and what runs out first.
+
+Asked of an engine of its own, which is made for the question and thrown away after it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -12,21 +15,87 @@ from mooring.cluster import Nodes
 from mooring.engine import diagnosis
 from mooring.engine.cycle import Found, conclude, find_feasible
 from mooring.engine.engine import Engine
-from mooring.engine.events import Applied
 from mooring.engine.explain import explain
+from mooring.engine.explain.data import Explanation, Names, Told
 from mooring.engine.explain.rejecting import merged, rejections
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import ask_pre_enqueue
+from mooring.framework.edits.amounts import shown
 from mooring.framework.profile import Profile
 from mooring.framework.run import pre_filter
 from mooring.framework.status import PluginError
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.resources import CPU, MEMORY
+from mooring.world import Scene, World, place_pod
 
-from .data import Comparison, Fit, Left, Move, NodeShare, RunsOut
-from .kinds import by_kind
-from .scene import Scene, UnknownNode
+_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
-__all__ = ["Question", "UnknownNode", "compare", "fit"]
+
+class NodeShare(Told, frozen=True):
+    """How many of the pods a node takes."""
+
+    node: str
+    count: int
+
+
+class KindShare(Told, frozen=True):
+    """How many of the pods like nodes take: by their instance type, else by what they have."""
+
+    kind: str
+    node_count: int
+    #: How many of the nodes take some.
+    used: int
+    count: int
+
+
+class Left(Told, frozen=True):
+    """Pods that find no node, all for the same reason."""
+
+    message: str
+    count: int
+    pods: Names
+
+
+class Move(Told, frozen=True):
+    """A pod that is there already: where it was and where it goes; empty is nowhere."""
+
+    pod: str
+    before: str
+    after: str
+
+
+class RunsOut(Told, frozen=True):
+    """Why nodes that took such pods at first take no more."""
+
+    reasons: Names
+    count: int
+    nodes: Names
+
+
+class Fit(Told, frozen=True):
+    """The outcome of placing some pods, one after the other, without evicting any."""
+
+    node_count: int
+    asked: int
+    placed: int
+    nodes: tuple[NodeShare, ...] = ()
+    kinds: tuple[KindShare, ...] = ()
+    left: tuple[Left, ...] = ()
+    #: Only for copies of one pod: they all want the same.
+    runs_out: tuple[RunsOut, ...] = ()
+    #: Only for pods that are there already.
+    moves: tuple[Move, ...] = ()
+    #: About the first that finds no node.
+    why: Explanation | None = None
+
+
+class Comparison(Told, frozen=True):
+    """The outcome as things are and as they would be, and whom that makes a difference to."""
+
+    before: Fit
+    after: Fit
+    changed: tuple[Move, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +116,14 @@ class Question:
 
 def fit(engine: Engine, scene: Scene, question: Question) -> Fit:
     """Places pods one after the other in an engine that is new and used for nothing else."""
+    world = World(engine)
     for item in (*scene.around, *scene.nodes, *scene.running):
-        engine.handle(Applied(item), 0.0)
+        world.apply(item, 0.0)
     run = _Run(engine)
-    first = _start(engine, question.template)
+    first = _find_feasible(engine, question.template)
     for pod in question.pods(scene):
         run.place(pod)
-    return run.told(scene, question, first)
+    return run.summarize(scene, question, first)
 
 
 def compare(engine: Engine, before: Fit, scene: Scene, question: Question) -> Comparison:
@@ -83,7 +153,7 @@ class _Run:
     def place(self, pod: Pod) -> None:
         like = id(pod.spec)
         known = self.hopeless.get(like) if pod.uid.startswith(_COPIES) else None
-        message = self._tried(pod) if known is None else known
+        message = self._try(pod) if known is None else known
         if message is None:
             return
         if pod.uid.startswith(_COPIES):
@@ -92,7 +162,7 @@ class _Run:
         self.places[pod.key] = ""
         self.messages.setdefault(message, []).append(pod.key)
 
-    def _tried(self, pod: Pod) -> str | None:
+    def _try(self, pod: Pod) -> str | None:
         """Places a pod; why it could not, if so."""
         profile = self.engine.profiles.get(pod.spec.scheduler_name)
         if profile is None:
@@ -106,24 +176,17 @@ class _Run:
         except PluginError as error:
             return str(error)
         if isinstance(outcome, Found):
-            return self._settle(profile, pod, outcome.row)
+            return self._place(profile, pod, outcome.row)
         return diagnosis.NO_NODES if outcome is None else diagnosis.message(outcome)
 
-    def _settle(self, profile: Profile, pod: Pod, row: int) -> str | None:
-        cluster = self.engine.cluster
-        name = cluster.nodes.name(row)
-        placed = cluster.assume(pod, name)
-        for plugin in profile.reserve:
-            refused = plugin.reserve(placed, cluster.nodes, row)
-            if refused is not None:
-                for each in profile.reserve:
-                    each.unreserve(placed, cluster.nodes, name)
-                cluster.forget(pod.uid)
-                return refused.message
-        self.places[pod.key] = name
-        return None
+    def _place(self, profile: Profile, pod: Pod, row: int) -> str | None:
+        name = self.engine.cluster.nodes.name(row)
+        refusal = place_pod(self.engine, profile, pod, name)
+        if refusal is None:
+            self.places[pod.key] = name
+        return refusal
 
-    def told(self, scene: Scene, question: Question, first: set[str]) -> Fit:
+    def summarize(self, scene: Scene, question: Question, first: set[str]) -> Fit:
         counts = Counter(name for name in self.places.values() if name)
         there = {pod.key: node for pod, node in scene.leaving}
         there |= {pod.key: "" for pod in scene.waiting}
@@ -133,7 +196,7 @@ class _Run:
             asked=len(self.places),
             placed=sum(counts.values()),
             nodes=tuple(NodeShare(name, count) for name, count in counts.most_common()),
-            kinds=by_kind(self.engine.cluster.nodes, counts),
+            kinds=_share_kinds(self.engine.cluster.nodes, counts),
             left=tuple(sorted(left, key=lambda each: -each.count)),
             runs_out=self._runs_out(question.template, first),
             moves=tuple(
@@ -148,18 +211,18 @@ class _Run:
         if template is None or not profile or self.refused is None:
             return ()
         nodes = self.engine.cluster.nodes
-        failed = _looked(profile, template, nodes)
+        failed = _find_failure(profile, template, nodes)
         if failed is None or failed.filtered is None:
             return ()
-        told = []
+        found = []
         for each in merged(rejections(failed.filtered, nodes)):
             names = tuple(name for name in each.nodes if name in first)
             if names:
-                told.append(RunsOut(each.reasons, len(names), names))
-        return tuple(sorted(told, key=lambda each: -each.count))
+                found.append(RunsOut(each.reasons, len(names), names))
+        return tuple(sorted(found, key=lambda each: -each.count))
 
 
-def _start(engine: Engine, template: Pod | None) -> set[str]:
+def _find_feasible(engine: Engine, template: Pod | None) -> set[str]:
     """The nodes that take a copy before any is placed."""
     profile = template and engine.profiles.get(template.spec.scheduler_name)
     if template is None or not profile:
@@ -175,7 +238,7 @@ def _start(engine: Engine, template: Pod | None) -> set[str]:
     return set(nodes.names(filtered.feasible_rows.tolist()))
 
 
-def _looked(profile: Profile, template: Pod, nodes: Nodes) -> Failed | None:
+def _find_failure(profile: Profile, template: Pod, nodes: Nodes) -> Failed | None:
     try:
         outcome = conclude(profile, template, pre_filter(profile, template, nodes), nodes)
     except PluginError:
@@ -191,3 +254,28 @@ def _copy(template: Pod, number: int) -> Pod:
     name = f"{template.name}-{number}"
     uid = f"{_COPIES}{template.namespace}/{name}"
     return msgspec.structs.replace(template, name=name, uid=uid, node_name="")
+
+
+def _share_kinds(nodes: Nodes, counts: Mapping[str, int]) -> tuple[KindShare, ...]:
+    """The kinds of nodes that take pods, those that take most first."""
+    there: Counter[str] = Counter()
+    used: Counter[str] = Counter()
+    placed: Counter[str] = Counter()
+    for row in nodes.rows.tolist():
+        kind = _kind_of(nodes.node(row))
+        there[kind] += 1
+        count = counts.get(nodes.name(row), 0)
+        if count:
+            used[kind] += 1
+            placed[kind] += count
+    return tuple(
+        KindShare(kind, there[kind], used[kind], count) for kind, count in placed.most_common()
+    )
+
+
+def _kind_of(node: Node) -> str:
+    named = node.labels.get(_INSTANCE_TYPE)
+    if named is not None:
+        return named
+    has = dict(node.allocatable)
+    return f"{shown(CPU, has.get(CPU, 0))} cpu, {shown(MEMORY, has.get(MEMORY, 0))} memory"

@@ -1,4 +1,4 @@
-"""A cluster as it would be: nodes added, nodes drained."""
+"""The objects of a cluster, and what they would be with nodes added or drained."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mooring.objects.pod import Pod
 from mooring.plugins.node_unschedulable import CORDONED
 
 
-class UnknownNode(LookupError):
-    """A node is to be drained that is not there."""
+class DrainError(LookupError):
+    """A node is to be drained that is not there; the text is its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,15 @@ class Scene:
             tuple(pod for pod in pods if not pod.node_name),
         )
 
-    def drained(self, names: Iterable[str]) -> Scene:
+    def drain(self, names: Iterable[str]) -> Scene:
         """The same with nodes cordoned, and what a drain evicts on its way elsewhere.
 
-        Whoever waited before is not part of the question any more.
+        Pods that waited before are left out: the question is about those that leave.
         """
         gone = set(names)
         missing = gone - {node.name for node in self.nodes}
         if missing:
-            raise UnknownNode(min(missing))
+            raise DrainError(min(missing))
         away = [pod for pod in self.running if pod.node_name in gone and is_ordinary(pod)]
         # The most important first, as the queue would have it.
         away.sort(key=lambda pod: (-pod.priority, pod.key))
@@ -64,7 +64,7 @@ class Scene:
             ),
         )
 
-    def extended(self, shape: Node, count: int) -> Scene:
+    def extend(self, shape: Node, count: int) -> Scene:
         """The same with so many more nodes of a shape."""
         taken = {node.name for node in self.nodes}
         return replace(self, nodes=(*self.nodes, *_copies(shape, count, taken)))

@@ -1,0 +1,193 @@
+"""Doing what an engine asks for, at once: bindings, evictions and volumes always succeed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from mooring.cluster import Nodes
+from mooring.engine import Engine
+from mooring.engine.actions import Action, BindPod, EvictPod, WriteVolumes
+from mooring.engine.events import Applied, Bound, Evicted, Removed
+from mooring.framework.calls import PluginFence, ask_reserve
+from mooring.framework.plugin import ClaimWrite, VolumeWrite
+from mooring.framework.profile import Profile
+from mooring.framework.status import PluginError
+from mooring.objects.decode import Object
+from mooring.objects.in_tree import Attachable, Terms
+from mooring.objects.node import Node
+from mooring.objects.node_selector import NodeRequirement, NodeTerm
+from mooring.objects.pod import Pod
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+
+_BOUND = "Bound"
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim and the volume that it got, there before or made for it, when its pod was placed."""
+
+    volume: PersistentVolume
+    claim: PersistentVolumeClaim
+    provisioned: bool
+    pod: str
+
+
+class World:
+    """The pods that an engine schedules, as an API server would keep them."""
+
+    def __init__(self, engine: Engine, pods: dict[str, Pod] | None = None) -> None:
+        """Keeps pods by their uid, in a mapping of the caller's if one is given."""
+        self.engine = engine
+        self.pods = {} if pods is None else pods
+
+    def apply(self, item: Object, now: float) -> None:
+        """An object comes to exist, or changes."""
+        if isinstance(item, Pod):
+            self.pods[item.uid] = item
+        self.engine.handle(Applied(item), now)
+
+    def remove(self, item: Object, now: float) -> None:
+        """An object is gone."""
+        if isinstance(item, Pod):
+            self.pods.pop(item.uid, None)
+        self.engine.handle(Removed(item), now)
+
+    def perform(self, actions: Iterable[Action], now: float) -> None:
+        """Does what changes pods and volumes; events and conditions are for readers."""
+        for action in actions:
+            match action:
+                case BindPod():
+                    self.bind(action, now)
+                case EvictPod():
+                    self.evict(action, now)
+                case WriteVolumes():
+                    self.write_volumes(action, now)
+
+    def bind(self, action: BindPod, now: float) -> Pod:
+        """Gives a pod its node; returns the pod as it is then."""
+        uid = action.pod.uid
+        pod = self.pods[uid] = self.pods[uid].on(action.node)
+        self.engine.handle(Bound(uid), now)
+        self.engine.handle(Applied(pod), now)
+        return pod
+
+    def evict(self, action: EvictPod, now: float) -> Pod | None:
+        """Removes a victim and uses up its budgets; returns it, or None if it is gone already."""
+        uid = action.pod.uid
+        self.engine.handle(Evicted(uid, action.preemptor.uid), now)
+        # Two pods may ask for the same victim before it is gone.
+        victim = self.pods.get(uid)
+        if victim is None:
+            return None
+        self.remove(victim, now)
+        for budget in list(self.engine.cluster.nodes.workloads.budgets):
+            if budget.covers(victim):
+                left = max(0, budget.disruptions_allowed - 1)
+                self.engine.handle(Applied(replace(budget, disruptions_allowed=left)), now)
+        return victim
+
+    def write_volumes(self, action: WriteVolumes, now: float) -> list[Claimed]:
+        """Binds and makes volumes, as the volume controller and the provisioner do."""
+        claimed = []
+        # One after the other: a claim that is bound may be asked for twice.
+        for each in _write(action, self.engine.cluster.nodes):
+            self.engine.handle(Applied(each.volume), now)
+            self.engine.handle(Applied(each.claim), now)
+            claimed.append(each)
+        return claimed
+
+
+def place_pod(engine: Engine, profile: Profile, pod: Pod, node_name: str) -> str | None:
+    """Counts a pod on a node and has the plugins reserve; takes all back if one refuses.
+
+    For what-if questions, which bind nothing. Returns why a plugin refused.
+    """
+    cluster = engine.cluster
+    placed = cluster.assume(pod, node_name)
+    row = cluster.nodes.row(node_name)
+    assert row is not None, "a pod was assumed there"
+    refusal = _reserve(profile, placed, cluster.nodes, row)
+    if refusal is not None:
+        for plugin in reversed(profile.reserve):
+            with PluginFence('running Unreserve plugin "{}"', plugin):
+                plugin.unreserve(placed, cluster.nodes, node_name)
+        cluster.forget(pod.uid)
+    return refusal
+
+
+def _reserve(profile: Profile, pod: Pod, nodes: Nodes, row: int) -> str | None:
+    try:
+        for plugin in profile.reserve:
+            refused = ask_reserve(plugin, None, pod, nodes, row)
+            if refused is not None:
+                return refused.message
+    except PluginError as error:
+        return str(error)
+    return None
+
+
+def _write(action: WriteVolumes, nodes: Nodes) -> Iterator[Claimed]:
+    for volume in action.volumes:
+        yield Claimed(*_bind_volume(volume, nodes), provisioned=False, pod=action.pod.name)
+    for claim in action.claims:
+        made = _provision(claim, nodes)
+        if made is not None:
+            yield Claimed(*made, provisioned=True, pod=action.pod.name)
+
+
+_Pair = tuple[PersistentVolume, PersistentVolumeClaim]
+
+
+def _bind_volume(write: VolumeWrite, nodes: Nodes) -> _Pair:
+    volume = nodes.storage.known_volume(write.name)
+    claim = nodes.storage.known_claim(f"{write.claim_namespace}/{write.claim_name}")
+    assert volume is not None, f"volume {write.name} is not known"
+    assert claim is not None, f"the claim of volume {write.name} is not known"
+    return replace(volume, claim_ref=claim.ref, phase=_BOUND), _bind_claim(claim, volume.name)
+
+
+def _provision(write: ClaimWrite, nodes: Nodes) -> _Pair | None:
+    """A new volume for a claim; None if another pod's decision has brought it one already."""
+    claim = nodes.storage.known_claim(f"{write.namespace}/{write.name}")
+    row = nodes.row(write.node_name)
+    assert claim is not None, f"claim {write.name} is not known"
+    assert row is not None, f"node {write.node_name} is not known"
+    if claim.volume_name:
+        return None
+    # The provisioner names it so, too. What is written by hand has no uid.
+    name = f"pvc-{claim.uid or claim.key}"
+    driver = nodes.storage.attachable(claim)
+    volume = PersistentVolume(
+        name=name,
+        capacity=claim.request or 0,
+        access_modes=claim.access_modes,
+        claim_ref=claim.ref,
+        class_name=claim.class_name,
+        volume_mode=claim.volume_mode,
+        attributes_class=claim.attributes_class,
+        node_terms=_topology(nodes.storage.storage_class(claim.class_name), nodes.node(row)),
+        source=None if driver is None else Attachable(driver.driver, name),
+        phase=_BOUND,
+    )
+    return volume, replace(_bind_claim(claim, name), selected_node=write.node_name)
+
+
+def _bind_claim(claim: PersistentVolumeClaim, volume_name: str) -> PersistentVolumeClaim:
+    return replace(claim, volume_name=volume_name, bind_completed=True, phase=_BOUND)
+
+
+def _topology(by_class: StorageClass | None, node: Node) -> Terms | None:
+    """Where a volume made for a node can be used: in the node's part of what its class allows.
+
+    A class that names no topology says nothing about it, so then it is everywhere.
+    """
+    for term in by_class.allowed_topologies if by_class is not None else ():
+        if isinstance(term, NodeTerm) and term.matches(node.labels, node.name):
+            here = (each.key for each in term.requirements)
+            return (
+                NodeTerm(tuple(NodeRequirement(key, "In", (node.labels[key],)) for key in here)),
+            )
+    return None

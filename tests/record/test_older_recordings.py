@@ -1,0 +1,23 @@
+"""Recordings that earlier versions made are decided again as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mooring.simulate.replay_run import replay
+
+RECORDINGS = Path(__file__).parent / "recordings"
+
+
+def test_a_recording_of_an_earlier_version_is_decided_alike() -> None:
+    done = replay([RECORDINGS / "run"])
+
+    assert (done.decisions, len(done.segments)) == (256, 4)
+    assert done.outcome.difference_count == 0
+
+
+def test_it_can_be_read_from_the_middle() -> None:
+    done = replay(sorted(RECORDINGS.glob("run.*"))[1:])
+
+    assert done.placements_only
+    assert done.decisions > 100
