@@ -17,7 +17,7 @@ from mooring.objects.node import ZONE, Node
 from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
 from mooring.objects.storage import StorageObject
-from mooring.objects.workload import Namespace, ReplicaSet, Selecting, Service
+from mooring.objects.workload import Namespace, ReplicaSet, SelectingObject, Service
 from mooring.plugins.disk_io_resource import (
     BLOCK_SIZE,
     BLOCK_SIZES,
@@ -352,14 +352,14 @@ namespaces = st.sampled_from(
         Namespace(name="default", labels={"team": "a"}),
     ]
 )
-services: st.SearchStrategy[Selecting] = st.sampled_from(
+services: st.SearchStrategy[SelectingObject] = st.sampled_from(
     [
         Service(namespace="default", name="web", selector=equality({"app": "web"})),
         Service(namespace="shop", name="db", selector=equality({"app": "db"})),
         ReplicaSet(namespace="default", name="set", selector=equality({"tier": "x"})),
     ]
 )
-workloads: st.SearchStrategy[Namespace | Selecting] = st.one_of(namespaces, services)
+workloads: st.SearchStrategy[Namespace | SelectingObject] = st.one_of(namespaces, services)
 storage: st.SearchStrategy[StorageObject] = st.sampled_from(
     [
         storage_class("late"),

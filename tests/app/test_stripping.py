@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 
 from mooring.app.stripping import LAST_APPLIED, stripped
-from mooring.objects.decode import KINDS, from_json
+from mooring.objects.decode import from_json
+from mooring.objects.kinds import READ_KINDS
 from mooring.objects.pod import Pod
 from mooring.objects.quantity import MAX_NANOS, Quantity
 from tests.builders import node_manifest, pod_manifest
@@ -166,7 +167,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS - {"Pod", "Node"}))
+@pytest.mark.parametrize("kind", sorted(READ_KINDS - {"Pod", "Node"}))
 def test_other_kinds_are_decoded_to_the_same_value(kind: str) -> None:
     notes = {LAST_APPLIED: SECRET, "pv.kubernetes.io/bind-completed": "yes"}
     manifest = {"kind": kind, "metadata": {**META, "annotations": notes}, **OTHERS[kind]}

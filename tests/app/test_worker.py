@@ -9,17 +9,18 @@ from typing import Any, cast
 
 import pytest
 
-from mooring.app.worker import ESSENTIAL, Worker
+from mooring.app.worker import Worker
 from mooring.client.errors import ApiError
 from mooring.client.requests import Params, Requests
-from mooring.client.resources import RESOURCES
 from mooring.config import load_mapping
 from mooring.engine import Engine
 from mooring.framework.profile import known_plugins
-from mooring.objects.decode import KINDS
+from mooring.objects.kinds import KINDS, READ_KINDS
 from mooring.plugins import REGISTRY
 from mooring.plugins.disk_io_resource import KIND
 from tests.app.fake_api import FakeApi
+
+ESSENTIAL = {kind.kind for kind in KINDS.values() if kind.essential}
 
 _FORBIDDEN = ApiError(403, "Forbidden", "you may not")
 _LIST = {"metadata": {"resourceVersion": "1"}, "items": []}
@@ -30,7 +31,7 @@ class Cluster(FakeApi):
 
     def __init__(self, refused: set[str]) -> None:
         super().__init__()
-        self._refused = {RESOURCES[kind].path() for kind in refused}
+        self._refused = {KINDS[kind].path() for kind in refused}
 
     async def get(self, path: str, params: Mapping[str, str | int] | None = None) -> bytes:
         if path in self._refused or path.endswith(KIND.plural):
@@ -55,7 +56,7 @@ def worker_on(cluster: Cluster) -> Worker:
 
 
 async def test_the_cluster_is_known_without_the_kinds_that_are_not_essential() -> None:
-    refused = set(KINDS - ESSENTIAL)
+    refused = set(READ_KINDS - ESSENTIAL)
     worker = worker_on(Cluster(refused))
     task = asyncio.create_task(worker.run())
     try:

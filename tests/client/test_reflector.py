@@ -9,16 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from mooring.client import (
-    RESOURCES,
-    Api,
-    ApiError,
-    CredentialsError,
-    OutcomeUnknown,
-    Reflector,
-    Unreachable,
-)
+from mooring.client import Api, ApiError, CredentialsError, OutcomeUnknown, Reflector, Unreachable
 from mooring.client.errors import TooLarge
+from mooring.objects.kinds import KINDS
 from tests.client.serving import Naps
 from tests.client.sinks import Told, line, page, pod
 
@@ -84,7 +77,7 @@ class Played:
         self.naps = Naps()
         self.reflector = Reflector(
             cast(Api, self.script),
-            RESOURCES["Pod"],
+            KINDS["Pod"],
             self.sink,
             params={"fieldSelector": "status.phase!=Failed"},
             essential=essential,

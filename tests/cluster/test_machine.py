@@ -16,7 +16,7 @@ from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.node import ZONE, Node
 from mooring.objects.pod import Pod
 from mooring.objects.selector import EVERYTHING, equality
-from mooring.objects.workload import Namespace, Selecting
+from mooring.objects.workload import Namespace, SelectingObject
 from tests.strategies import NAMES, node_labels, nodes, pod_labels, pods, taints, workloads
 
 UIDS = st.sampled_from([f"p{at}" for at in range(8)])
@@ -153,7 +153,7 @@ class ClusterMachine(RuleBasedStateMachine):
     # What surrounds them
 
     @rule(item=workloads, stays=st.booleans())
-    def put_workload(self, item: Namespace | Selecting, stays: bool) -> None:
+    def put_workload(self, item: Namespace | SelectingObject, stays: bool) -> None:
         if stays:
             self.cluster.put_workload(item)
             assert self.cluster.nodes.workloads.find(item) == item

@@ -15,11 +15,10 @@ from typer.main import get_group
 
 from mooring.app import metric_table
 from mooring.cli import app
-from mooring.client.resources import RESOURCES
 from mooring.config import load
 from mooring.engine.registry import registry
 from mooring.framework.profile import known_plugins
-from mooring.objects.decode import KINDS
+from mooring.objects.kinds import KINDS, READ_KINDS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -36,8 +35,8 @@ def test_everything_that_is_watched_may_be_listed_and_watched() -> None:
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     }
-    for kind in KINDS:
-        resource = RESOURCES[kind]
+    for kind in READ_KINDS:
+        resource = KINDS[kind]
         assert granted[resource.group, resource.plural] >= {"list", "watch"}, kind
 
 

@@ -20,7 +20,7 @@ from mooring.engine.actions import (
 from mooring.engine.events import BindingFailed, Bound, Event
 from mooring.framework.plugin import Plugin
 from mooring.framework.profile import known_plugins
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
 from mooring.world import World

@@ -9,7 +9,7 @@ import pytest
 from mooring.config import ConfigError
 from mooring.engine.statistics import Way
 from mooring.objects.coexist import admit
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from tests.builders import node, pod
 from tests.coexisting import annotated, daemon, exclusive, exclusive_daemon, static
 from tests.engine.driver import Driver, conditions, driver, evictions, nominations, notes

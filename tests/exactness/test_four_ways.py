@@ -22,7 +22,7 @@ from mooring.engine.actions import BindPod, EvictPod, PodRef
 from mooring.engine.statistics import Way
 from mooring.framework.profile import known_plugins
 from mooring.objects.coexist import is_exclusive
-from mooring.objects.decode import KINDS
+from mooring.objects.kinds import READ_KINDS
 from mooring.objects.node import HOSTNAME, ZONE
 from mooring.plugins import REGISTRY
 from mooring.simulate.golden import Scenario, read
@@ -256,7 +256,7 @@ def replay(scenario: Scenario) -> None:
     ways = FourWays(_configuration(scenario))
     world = World(0, Shape())
     for raw in (*scenario.objects, *scenario.pending):
-        if raw["kind"] in KINDS:
+        if raw["kind"] in READ_KINDS:
             ways.handle(world.apply(raw["kind"], _with_uid(raw)), world.now)
     for _ in range(3 * len(scenario.pending)):
         world.now += 1.0

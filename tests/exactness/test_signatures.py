@@ -22,7 +22,8 @@ from mooring.framework.nominated import filter_with_nominated
 from mooring.framework.profile import Profile, known_plugins
 from mooring.framework.run import pre_filter, score_rows
 from mooring.framework.status import PluginError
-from mooring.objects.decode import KINDS, from_builtins
+from mooring.objects.decode import from_builtins
+from mooring.objects.kinds import READ_KINDS
 from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
 from mooring.objects.workload import ReplicaSet, Service
@@ -237,7 +238,7 @@ def load(recording: Recording) -> tuple[Engine, dict[str, Pod]]:
         using = load_mapping(scenario.config, known=known, gates=gates)
     engine = Engine(using, REGISTRY)
     for raw in scenario.objects:
-        if raw["kind"] in KINDS:
+        if raw["kind"] in READ_KINDS:
             engine.handle(Applied(from_builtins(raw["kind"], raw)), 0.0)
     pods = [each for raw in scenario.pending if isinstance(each := from_builtins("Pod", raw), Pod)]
     return engine, {each.key: each for each in pods}

@@ -10,7 +10,7 @@ import pytest
 from mooring.config import Configuration
 from mooring.engine.actions import Action, BindPod, PatchPodStatus
 from mooring.engine.events import Applied, Removed
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from mooring.objects.node import HOSTNAME, ZONE
 from mooring.objects.pod import Pod
 from mooring.objects.selector import equality

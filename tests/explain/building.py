@@ -10,7 +10,7 @@ from mooring.engine import Engine
 from mooring.engine.events import Applied
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from mooring.plugins import REGISTRY
 from tests import builders
 

@@ -14,7 +14,7 @@ from time import process_time
 from mooring.engine import Engine
 from mooring.engine.events import Applied
 from mooring.engine.explain import explain
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from tests.builders import node, pod
 from tests.explain.building import engine

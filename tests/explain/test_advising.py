@@ -15,7 +15,7 @@ from mooring.engine.explain import Explanation, explain
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.edits import EvictPods, LowerRequest, PodAt, SetLabel
 from mooring.framework.plugin import NodeFilter
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
 from tests.builders import node, pod

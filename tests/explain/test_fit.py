@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.engine import Engine
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from mooring.simulate.fit import KindShare, Question, RunsOut, compare, fit
 from mooring.world import DrainError, Scene

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.engine.explain import explain
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from tests.builders import node, pod
 from tests.explain.building import engine

@@ -10,7 +10,7 @@ import pytest
 from mooring.engine import Engine
 from mooring.engine.explain import Suggestion, explain
 from mooring.framework.edits import AnyEdit, SetScheduler
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from mooring.plugins.disk_io_resource import KIND
 from tests.builders import node, pod

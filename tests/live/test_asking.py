@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.client import RESOURCES
-from mooring.objects.decode import KINDS
+from mooring.objects.kinds import KINDS, READ_KINDS
 from tests.live.arena import Arena, node, pod
 from tests.live.control_plane import ControlPlane
 
@@ -49,7 +48,7 @@ class Asking:
 async def asking(plane: ControlPlane, admin: Arena) -> AsyncIterator[Asking]:
     rules = [
         {"apiGroups": [each.group], "resources": [each.plural], "verbs": ["list"]}
-        for each in (RESOURCES[kind] for kind in sorted(KINDS))
+        for each in (KINDS[kind] for kind in sorted(READ_KINDS))
     ]
     group = "rbac.authorization.k8s.io"
     role = {"metadata": {"name": _NAME}, "rules": rules}

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from mooring.client import RESOURCES, Api, Reflector, connect
+from mooring.client import Api, Reflector, connect
+from mooring.objects.kinds import KINDS
 from mooring.objects.nesting import decode_at_any_depth
 from tests.client.sinks import Told
 
@@ -136,7 +137,7 @@ async def test_a_deep_object_of_every_kind_is_read(plane: ControlPlane, admin: A
     connection = await connect(str(plane.kubeconfig), context="admin")
     async with Api(connection) as api:
         for kind, folder, rest in made:
-            resource = RESOURCES[kind]
+            resource = KINDS[kind]
             meta = {"name": "deep", "namespace": "default"}
             item = {"apiVersion": resource.api_version, "kind": kind, "metadata": meta, **rest}
             await ask(admin, "POST", folder, deep(item))

@@ -8,9 +8,10 @@ import json
 import pytest
 
 from mooring.app.leadership import Leadership
-from mooring.client import RESOURCES, Api, connect
+from mooring.client import Api, connect
 from mooring.config import LeaderElection
 from mooring.config.duration import Duration
+from mooring.objects.kinds import KINDS
 from tests.live.control_plane import ControlPlane
 
 pytestmark = pytest.mark.live
@@ -48,5 +49,5 @@ async def test_a_standby_takes_over_from_one_who_lets_go_and_from_one_who_vanish
         await a.campaign()
         assert not b.may_act()
         assert (a.leader, a.transitions) == ("a", 2)
-        path = RESOURCES["Lease"].path("kube-system", "kube-scheduler")
+        path = KINDS["Lease"].path("kube-system", "kube-scheduler")
         assert json.loads(await api.get(path))["spec"]["holderIdentity"] == "a"

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.objects.decode import KINDS, DecodeError, from_builtins, from_json
+from mooring.objects.decode import DecodeError, from_builtins, from_json
+from mooring.objects.kinds import READ_KINDS
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.workload import Namespace, PodDisruptionBudget, ReplicaSet, Service
@@ -120,7 +121,7 @@ def test_broken_json_is_a_decode_error() -> None:
 
 
 def test_what_scheduling_reads() -> None:
-    assert {"Pod", "Node", "Namespace", "Service", "PodDisruptionBudget"} <= KINDS
+    assert {"Pod", "Node", "Namespace", "Service", "PodDisruptionBudget"} <= READ_KINDS
 
 
 def test_a_node() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 from mooring.config import FeatureGates, default
 from mooring.engine import Engine
 from mooring.framework.profile import known_plugins
-from mooring.objects.decode import Object, from_builtins
+from mooring.objects.decode import from_builtins
+from mooring.objects.kinds import Object
 from mooring.plugins import REGISTRY
 from mooring.simulate.loading import Input, load
 from mooring.simulate.transcript import Transcript

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.objects.decode import KINDS
+from mooring.objects.kinds import READ_KINDS
 from mooring.objects.pod import Pod
 from mooring.simulate import yaml_text
 from mooring.simulate.loading import load
@@ -131,7 +131,7 @@ def test_every_kind_can_be_read(tmp_path: Path, kind: str) -> None:
 
 
 def test_every_kind_that_scheduling_knows_is_read() -> None:
-    assert set(VERSIONS) == KINDS | {PRIORITY_CLASS}
+    assert set(VERSIONS) == READ_KINDS | {PRIORITY_CLASS}
 
 
 def test_null_is_the_same_as_nothing(tmp_path: Path) -> None:

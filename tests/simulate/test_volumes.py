@@ -9,8 +9,9 @@ import pytest
 
 from mooring.engine import Engine
 from mooring.engine.actions import BindPod, WriteVolumes
-from mooring.objects.decode import Object, from_builtins
+from mooring.objects.decode import from_builtins
 from mooring.objects.in_tree import Attachable
+from mooring.objects.kinds import Object
 from mooring.objects.node import ZONE
 from mooring.objects.storage import NO_PROVISIONER, PersistentVolume, PersistentVolumeClaim
 from mooring.simulate.run import simulate

@@ -7,18 +7,18 @@ from typing import Any
 
 import msgspec
 
-from mooring.client.resources import RESOURCES
 from mooring.engine.actions import PatchPodStatus, PodRef
 from mooring.framework.plugin import ClaimWrite, VolumeWrite
+from mooring.objects.kinds import KINDS
 from mooring.objects.meta import Wire
 from mooring.objects.nesting import decode_at_any_depth
 
 _encode = msgspec.json.Encoder().encode
 
-POD = RESOURCES["Pod"]
-VOLUME = RESOURCES["PersistentVolume"]
-CLAIM = RESOURCES["PersistentVolumeClaim"]
-EVENTS = RESOURCES["Event"]
+POD = KINDS["Pod"]
+VOLUME = KINDS["PersistentVolume"]
+CLAIM = KINDS["PersistentVolumeClaim"]
+EVENTS = KINDS["Event"]
 
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"

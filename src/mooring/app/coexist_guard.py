@@ -17,7 +17,7 @@ from time import monotonic
 import msgspec
 
 from mooring.objects.coexist import Refusal, admit
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 
 from . import logs

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from mooring.engine.events import Applied, Event, Removed
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 
 from . import logs
 from .recording import Recorder

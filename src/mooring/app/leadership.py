@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
-from mooring.client import RESOURCES, Api, ApiError, ClientError, CredentialsError
+from mooring.client import Api, ApiError, ClientError, CredentialsError
 from mooring.config import LeaderElection
+from mooring.objects.kinds import KINDS
 from mooring.objects.meta import Wire
 
 _LOG = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 # Candidates ask at different times, so that they do not all write at once when a lease ends.
 _JITTER = 1.2
 
-_LEASE = RESOURCES["Lease"]
+_LEASE = KINDS["Lease"]
 
 #: Told whether we lead now, and who does.
 OnChange = Callable[[bool, str], None]

@@ -14,7 +14,7 @@ from mooring import __version__
 from mooring.engine import Engine
 from mooring.engine.actions import Action, encode
 from mooring.engine.events import Applied, Event, Removed
-from mooring.objects.decode import KINDS, Object
+from mooring.objects.kinds import READ_KINDS, Object
 
 from . import logs
 from .recorded import (
@@ -176,6 +176,6 @@ def _key(item: Any) -> _Key:
     """Kind, apiVersion (of a kind that is not Kubernetes' own) and name."""
     kind = type(item).__name__
     name: str = getattr(item, "key", None) or item.name
-    if kind in KINDS:
+    if kind in READ_KINDS:
         return kind, "", name
     return item.kind, item.api_version, name

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from mooring.objects.decode import KINDS, reader
+from mooring.objects.decode import reader
+from mooring.objects.kinds import READ_KINDS
 from mooring.objects.nesting import decode_at_any_depth, empty_below
 from mooring.objects.quantity import NANOS_PER_MILLI, NANOS_PER_UNIT, Quantity
 
@@ -21,7 +22,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 def stripped(kind: str, raw: bytes | msgspec.Raw) -> bytes:
     """The JSON of an object with what scheduling reads of it."""
-    return _known(kind, raw) if kind in KINDS else _unknown(raw)
+    return _known(kind, raw) if kind in READ_KINDS else _unknown(raw)
 
 
 def _known(kind: str, raw: bytes | msgspec.Raw) -> bytes:

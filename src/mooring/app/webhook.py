@@ -29,9 +29,9 @@ from mooring.client.api import Api
 from mooring.client.connection import Connection
 from mooring.client.errors import ApiError, ClientError
 from mooring.client.reflector import Reflector
-from mooring.client.resources import RESOURCES
 from mooring.objects.coexist import Refusal, is_exclusive
 from mooring.objects.decode import UNREADABLE, from_json
+from mooring.objects.kinds import KINDS
 from mooring.objects.meta import Wire
 from mooring.objects.nesting import decode_at_any_depth
 from mooring.objects.pod import Pod
@@ -215,7 +215,7 @@ class Webhook:
         """Reads a pod that the watch has not delivered yet."""
         try:
             async with asyncio.timeout(_LOOKUP_SECONDS), self._lookups:
-                body = await self._api.get(RESOURCES["Pod"].path(namespace, name))
+                body = await self._api.get(KINDS["Pod"].path(namespace, name))
         except ApiError as error:
             if error.is_not_found:
                 return None  # The API server will say so itself.
@@ -279,7 +279,7 @@ async def serving_reviews(api: Api, settings: WebhookSettings) -> AsyncIterator[
     """Serves for as long as the context lasts; gives the port."""
     asks_for_certificates = bool(settings.serving.certificate.client_ca_file)
     guard = CoexistGuard(enabled=settings.enabled)
-    reflector = Reflector(api, RESOURCES["Pod"], guard)
+    reflector = Reflector(api, KINDS["Pod"], guard)
     webhook = Webhook(
         api, guard, reflector.synced, settings.on_error, trusts_callers=asks_for_certificates
     )

@@ -13,9 +13,9 @@ from contextlib import AbstractAsyncContextManager, suppress
 
 from mooring.client.reflector import Reflector
 from mooring.client.requests import Requests
-from mooring.client.resources import RESOURCES, Resource
 from mooring.engine import Engine
-from mooring.objects.decode import KINDS, Reader, reader
+from mooring.objects.kinds import KINDS, READ_KINDS, KnownKind
+from mooring.objects.meta import ObjectKind
 
 from . import logs
 from .compare import compare
@@ -28,21 +28,6 @@ _log = logs.named(__name__)
 
 #: How long what was decided may take to be carried out after we are asked to stop.
 DRAIN_SECONDS = 10.0
-
-#: The kinds without which a pod could be placed or evicted where it must not be. All others, custom
-#: ones among them, count as empty while the API server does not have or refuses them: then pods
-#: that need them wait, or are spread less well.
-ESSENTIAL = frozenset(
-    (
-        "Pod",
-        "Node",
-        "Namespace",
-        "PodDisruptionBudget",
-        "CSIDriver",
-        "CSINode",
-        "VolumeAttachment",
-    )
-)
 
 #: Whether writes are allowed: we lead, and nobody else can yet.
 MayWrite = Callable[[], bool]
@@ -180,19 +165,14 @@ class Worker:
 
 def _reflectors(api: Requests, engine: Engine, feed: Feed, *, keep_raw: bool) -> list[Reflector]:
     """One for each kind that scheduling reads, and for each that a plugin asked for."""
-    wanted: dict[Resource, Reader] = {RESOURCES[kind]: reader(kind) for kind in sorted(KINDS)}
-    for kind in engine.handles.kinds:
-        resource = Resource(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced)
-        wanted[resource] = reader(kind)
+    kinds: list[ObjectKind] = [KINDS[kind] for kind in sorted(READ_KINDS)]
     return [
         Reflector(
             api,
-            resource,
+            kind,
             feed,
-            decode=each,
             keep_raw=keep_raw,
-            # A custom kind may have the name of one of Kubernetes' own.
-            essential=RESOURCES.get(resource.kind) == resource and resource.kind in ESSENTIAL,
+            essential=isinstance(kind, KnownKind) and kind.essential,
         )
-        for resource, each in wanted.items()
+        for kind in (*kinds, *engine.handles.kinds)
     ]

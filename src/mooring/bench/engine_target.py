@@ -23,7 +23,7 @@ from mooring.engine.actions import (
     WriteVolumes,
 )
 from mooring.engine.events import Applied, Removed
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from mooring.world import World
 from mooring.world.defaults import Defaults

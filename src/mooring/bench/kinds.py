@@ -8,8 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from mooring.objects.custom import CustomKind
-from mooring.objects.decode import KINDS
-from mooring.objects.meta import ObjectMeta, Wire
+from mooring.objects.kinds import KINDS, READ_KINDS
+from mooring.objects.meta import ObjectKind, ObjectMeta, Wire
 
 from .operations import DYNAMIC_RESOURCES, NEEDS, POD_GROUPS, CreateAny, CreatePods, Operation
 from .templates import Manifest, Templates
@@ -20,23 +20,7 @@ DEFINITION = CustomKind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"
 )
 
-# Of Kubernetes' own, those that have no namespace.
-_CLUSTER_KINDS = frozenset(
-    (
-        "CSIDriver",
-        "CSINode",
-        DEFINITION.kind,
-        "DeviceClass",
-        "DeviceTaintRule",
-        "Namespace",
-        "Node",
-        "PersistentVolume",
-        "PriorityClass",
-        "ResourceSlice",
-        "StorageClass",
-        "VolumeAttachment",
-    )
-)
+_KNOWN: Mapping[str, ObjectKind] = {**KINDS, DEFINITION.kind: DEFINITION}
 
 #: What a workload defines, by the name of the kind.
 CustomKinds = Mapping[str, CustomKind]
@@ -94,7 +78,9 @@ def custom_kinds(operations: Iterable[Operation], templates: Templates) -> Custo
 
 def is_namespaced(kind: str, custom: CustomKinds) -> bool:
     """Whether objects of a kind are in a namespace."""
-    return custom[kind].namespaced if kind in custom else kind not in _CLUSTER_KINDS
+    known = custom.get(kind) or _KNOWN.get(kind)
+    # Most kinds that nobody here knows have one.
+    return known is None or known.namespaced
 
 
 def _title(definition: Mapping[str, Any]) -> str:
@@ -121,7 +107,7 @@ def check_support(
     default_pod: str | None,
 ) -> None:
     """Raises NotSupported that names everything which is missing."""
-    known = {*KINDS, DEFINITION.kind, *custom}
+    known = {*READ_KINDS, DEFINITION.kind, *custom}
     needs = sorted(set(_needs(operations, templates, known, default_pod)))
     if needs:
         raise NotSupported(", ".join(needs))

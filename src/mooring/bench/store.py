@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from mooring.objects.custom import CustomKind
-from mooring.objects.decode import KINDS, DecodeError, Object, from_builtins
+from mooring.objects.decode import DecodeError, from_builtins
+from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod
 
@@ -32,7 +33,7 @@ class Store:
         self.pods: dict[str, Pod] = {}
         self._objects: dict[_Key, Object] = {}
         #: What can be read: Kubernetes' own kinds, and those that were defined since.
-        self._kinds: dict[str, str | CustomKind] = {kind: kind for kind in KINDS}
+        self._kinds: dict[str, str | CustomKind] = {kind: kind for kind in READ_KINDS}
         self._kinds[DEFINITION.kind] = DEFINITION
         #: A pod of each spec, so that the next one like it is not read anew.
         self._alike: dict[int, tuple[Any, Pod]] = {}

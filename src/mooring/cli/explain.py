@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         Rejection,
         Suggestion,
     )
-    from mooring.objects.decode import Object
+    from mooring.objects.kinds import Object
     from mooring.objects.pod import Pod
 
 # Exit code when the pod fits no node.

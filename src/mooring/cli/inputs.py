@@ -29,7 +29,7 @@ from mooring.framework.observe import UNOBSERVED, Observer
 from mooring.framework.plugin import Plugin
 from mooring.framework.profile import known_plugins
 from mooring.objects.custom import CustomKind
-from mooring.objects.decode import KINDS, Object
+from mooring.objects.kinds import READ_KINDS, Object
 from mooring.simulate.loading import load as load_manifests
 from mooring.simulate.problems import InputError
 
@@ -207,7 +207,7 @@ def _list_cluster(connection: ConnectionOptions, kinds: Iterable[CustomKind]) ->
 
     async def main() -> list[Object]:
         async with Api(await connection.connect()) as api:
-            return await list_kinds(api, (*sorted(KINDS), *kinds), _note_unreadable)
+            return await list_kinds(api, (*sorted(READ_KINDS), *kinds), _note_unreadable)
 
     return tuple(asyncio.run(main()))
 

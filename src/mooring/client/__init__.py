@@ -9,12 +9,10 @@ from .connection import Connection
 from .credentials import CredentialsError, connect
 from .errors import ApiError, ClientError, OutcomeUnknown, Unreachable
 from .reflector import Reflector, Sink
-from .resources import RESOURCES, Resource
 
 __all__ = [
     "JSON_PATCH",
     "MERGE_PATCH",
-    "RESOURCES",
     "STRATEGIC_MERGE_PATCH",
     "Api",
     "ApiError",
@@ -23,7 +21,6 @@ __all__ = [
     "CredentialsError",
     "OutcomeUnknown",
     "Reflector",
-    "Resource",
     "Sink",
     "Unreachable",
     "connect",

@@ -6,11 +6,19 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mooring.objects.custom import CustomKind
-from mooring.objects.decode import UNREADABLE, ListMeta, Reader, read_identity, reader, split_page
+from mooring.objects.decode import (
+    UNREADABLE,
+    ListMeta,
+    Reader,
+    key_of,
+    read_identity,
+    reader,
+    split_page,
+)
+from mooring.objects.kinds import KINDS
 
 from .errors import ApiError, OutcomeUnknown, TooLarge
 from .requests import Params, Requests
-from .resources import RESOURCES, Resource
 
 PAGE_SIZE = 500
 
@@ -59,19 +67,38 @@ def _take(take: Callable[[bytes], ListMeta], text: bytes, path: str) -> ListMeta
         raise OutcomeUnknown(f"GET {path}: not a list: {error}") from error
 
 
-async def list_objects(
-    api: Requests, resource: Resource, decode: Reader, on_unreadable: OnUnreadable
+async def list_kind(
+    api: Requests, kind: str | CustomKind, on_unreadable: OnUnreadable
 ) -> list[Any]:
-    """All objects of a resource that can be read. Raises ClientError."""
+    """All objects of a kind that can be read. Raises ClientError.
+
+    A custom kind that the server does not have or refuses has none.
+    """
+    known = kind if isinstance(kind, CustomKind) else KINDS[kind]
+    decode = reader(kind)
     items: list[Any] = []
 
     def take(text: bytes) -> ListMeta:
-        meta, read = _read_page(text, decode, lambda *why: on_unreadable(resource.kind, *why))
+        meta, read = _read_page(text, decode, lambda *why: on_unreadable(known.kind, *why))
         items.extend(read)
         return meta
 
-    await read_list(api, resource.path(), {}, items.clear, take)
+    try:
+        await read_list(api, known.path(), {}, items.clear, take)
+    except ApiError as error:
+        if not (isinstance(kind, CustomKind) and (error.is_forbidden or error.is_not_found)):
+            raise
+        if error.is_forbidden:
+            on_unreadable(known.kind, "", str(error))
+        return []
     return items
+
+
+async def list_kinds(
+    api: Requests, kinds: Iterable[str | CustomKind], on_unreadable: OnUnreadable
+) -> list[Any]:
+    """All objects of some kinds, one kind after the other."""
+    return [item for kind in kinds for item in await list_kind(api, kind, on_unreadable)]
 
 
 def _read_page(
@@ -87,32 +114,8 @@ def _read_page(
     for raw in raws:
         key = ""
         try:
-            key = read_identity(raw).key
+            key = key_of(read_identity(raw))
             items.append(decode.build(decode.read_one(raw)))
         except UNREADABLE as error:
             report(key, str(error))
     return meta, items
-
-
-async def list_kind(
-    api: Requests, kind: str | CustomKind, on_unreadable: OnUnreadable
-) -> list[Any]:
-    """All objects of a kind; none of a custom kind that the server does not know or refuses."""
-    if isinstance(kind, CustomKind):
-        resource = Resource(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced)
-        try:
-            return await list_objects(api, resource, reader(kind), on_unreadable)
-        except ApiError as error:
-            if error.is_forbidden:
-                on_unreadable(kind.kind, "", str(error))
-            elif not error.is_not_found:
-                raise
-            return []
-    return await list_objects(api, RESOURCES[kind], reader(kind), on_unreadable)
-
-
-async def list_kinds(
-    api: Requests, kinds: Iterable[str | CustomKind], on_unreadable: OnUnreadable
-) -> list[Any]:
-    """All objects of some kinds, one kind after the other."""
-    return [item for kind in kinds for item in await list_kind(api, kind, on_unreadable)]

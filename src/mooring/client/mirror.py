@@ -12,6 +12,7 @@ from mooring.objects.decode import (
     ListMeta,
     Reader,
     WatchLine,
+    key_of,
     read_identity,
     split_page,
 )
@@ -74,7 +75,7 @@ class Mirror:
                 pass  # One item of it, most likely: taken one by one, the others can be read.
             else:
                 for wire in page.items or ():
-                    self._listed.add(wire.metadata.key)
+                    self._listed.add(key_of(wire.metadata))
                     self._apply(wire, b"")
                 return page.metadata
         return self._take_raw_page(text)
@@ -112,7 +113,7 @@ class Mirror:
             except UNREADABLE as error:
                 self._sink.unreadable(self._kind, "", str(error))
                 continue
-            self._listed.add(meta.key)
+            self._listed.add(key_of(meta))
             self._read("ADDED", raw, meta)
         return page
 
@@ -145,7 +146,7 @@ class Mirror:
 
     def _apply(self, wire: Any, raw: Raw) -> None:
         meta = wire.metadata
-        key, version = meta.key, meta.resource_version
+        key, version = key_of(meta), meta.resource_version
         held = self._held.get(key)
         if held is not None and held.version == version:
             return
@@ -161,7 +162,7 @@ class Mirror:
         self._sink.applied(item, raw)
 
     def _remove(self, meta: Any) -> None:
-        key = meta.key
+        key = key_of(meta)
         self._malformed.pop(key, None)
         held = self._held.pop(key, None)
         if held is not None:
@@ -169,7 +170,7 @@ class Mirror:
             self._sink.removed(held.item)
 
     def _tell_unreadable(self, meta: Any, error: Exception) -> None:
-        key, version = meta.key, meta.resource_version
+        key, version = key_of(meta), meta.resource_version
         if self._malformed.get(key) != version:
             self._malformed[key] = version
             self._sink.unreadable(self._kind, key, str(error))

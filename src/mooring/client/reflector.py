@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from mooring.objects.decode import UNREADABLE, Reader, reader
+from mooring.objects.meta import ObjectKind
 
 from .connection import CredentialsError
 from .errors import ApiError, ClientError, OutcomeUnknown, TooLarge
 from .listing import read_list
 from .mirror import Mirror, Sink
 from .requests import Params, Requests
-from .resources import Resource
 
 __all__ = ["Reflector", "Sink"]
 
@@ -50,7 +50,7 @@ class Reflector:
     def __init__(  # noqa: PLR0913  # each is one independent setting with a default
         self,
         api: Requests,
-        resource: Resource,
+        kind: ObjectKind,
         sink: Sink,
         *,
         decode: Reader | None = None,
@@ -62,14 +62,12 @@ class Reflector:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._api = api
-        self.kind = resource.kind
-        self._resource = resource
+        self.kind = kind.kind
+        self._kind = kind
         self._essential = essential
-        self._path = resource.path()
+        self._path = kind.path()
         self._params = dict(params or {})
-        self._mirror = Mirror(
-            resource.kind, decode or reader(resource.kind), sink, keep_raw=keep_raw
-        )
+        self._mirror = Mirror(kind.kind, decode or reader(kind), sink, keep_raw=keep_raw)
         self._sink = sink
         self._clock = clock
         self._sleep = sleep
@@ -203,7 +201,7 @@ class Reflector:
         await self._sleep(max(_ABSENCE_SECONDS * (1 + self._chance()), error.retry_after or 0))
 
     def _advice(self, error: ApiError) -> str:
-        name = f"{self._resource.plural}.{self._resource.group}".rstrip(".")
+        name = f"{self._kind.plural}.{self._kind.group}".rstrip(".")
         goes_on = f"scheduling goes on without them, and asks again every {_ABSENCE_SECONDS:g} s"
         if error.is_not_found:
             return f"create the CustomResourceDefinition {name}; until then {goes_on}"

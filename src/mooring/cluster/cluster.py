@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.storage import StorageObject
-from mooring.objects.workload import Namespace, Selecting
+from mooring.objects.workload import Namespace, SelectingObject
 
 from .changes import EVERYWHERE, Change, ChangeLog
 from .coexistence import count_coexistence, nomination_change
@@ -286,14 +286,14 @@ class Cluster:
 
     # Namespaces, services and controllers
 
-    def put_workload(self, item: Namespace | Selecting) -> Namespace | Selecting | None:
+    def put_workload(self, item: Namespace | SelectingObject) -> Namespace | SelectingObject | None:
         before = self._state.workloads.find(item)
         if before != item:
             self._state.workloads.put(item)
             self._note(EVERYWHERE, _workload_change(item))
         return before
 
-    def remove_workload(self, item: Namespace | Selecting) -> None:
+    def remove_workload(self, item: Namespace | SelectingObject) -> None:
         self._state.workloads.drop(item)
         self._note(EVERYWHERE, _workload_change(item))
 
@@ -463,7 +463,7 @@ class Cluster:
             self._note(row, nomination_change(pod))
 
 
-def _workload_change(item: Namespace | Selecting) -> Change:
+def _workload_change(item: Namespace | SelectingObject) -> Change:
     return Change.NAMESPACES if isinstance(item, Namespace) else Change.SERVICES
 
 

@@ -11,7 +11,7 @@ from mooring.objects.workload import (
     PodDisruptionBudget,
     ReplicaSet,
     ReplicationController,
-    Selecting,
+    SelectingObject,
     Service,
     StatefulSet,
     owned_kind,
@@ -34,7 +34,7 @@ class Workloads:
         self._services: dict[str, dict[str, Service]] = {}
         self._serving: dict[str, SelectorIndex[Service]] = {}
         self._matching: dict[Selector, frozenset[str]] = {}
-        self._selecting: dict[type[Selecting], dict[str, Selecting]] = {
+        self._selecting: dict[type[SelectingObject], dict[str, SelectingObject]] = {
             ReplicationController: {},
             ReplicaSet: {},
             StatefulSet: {},
@@ -77,7 +77,7 @@ class Workloads:
         budgets = self._selecting[PodDisruptionBudget].values()
         return (each for each in budgets if isinstance(each, PodDisruptionBudget))
 
-    def put(self, item: Namespace | Selecting) -> None:
+    def put(self, item: Namespace | SelectingObject) -> None:
         if isinstance(item, Namespace):
             self._namespaces[item.name] = item
             self._matching.clear()
@@ -94,7 +94,7 @@ class Workloads:
             if not isinstance(item, PodDisruptionBudget):
                 self._label_keys.add(item.selector)
 
-    def drop(self, item: Namespace | Selecting) -> None:
+    def drop(self, item: Namespace | SelectingObject) -> None:
         if isinstance(item, Namespace):
             self._namespaces.pop(item.name, None)
             self._matching.clear()
@@ -103,7 +103,7 @@ class Workloads:
         else:
             self._drop_selecting(item)
 
-    def find(self, item: Namespace | Selecting) -> Namespace | Selecting | None:
+    def find(self, item: Namespace | SelectingObject) -> Namespace | SelectingObject | None:
         """What is known under the same name as the given object."""
         if isinstance(item, Namespace):
             return self._namespaces.get(item.name)
@@ -111,7 +111,7 @@ class Workloads:
             return self._services.get(item.namespace, {}).get(item.name)
         return self._selecting[type(item)].get(item.key)
 
-    def __iter__(self) -> Iterator[Namespace | Selecting]:
+    def __iter__(self) -> Iterator[Namespace | SelectingObject]:
         yield from self._namespaces.values()
         for services in self._services.values():
             yield from services.values()
@@ -129,14 +129,14 @@ class Workloads:
             self._serving[known.namespace].discard(known.selector, known)
             self._label_keys.discard(known.selector)
 
-    def _drop_selecting(self, item: Selecting) -> None:
+    def _drop_selecting(self, item: SelectingObject) -> None:
         known = self._selecting[type(item)].pop(item.key, None)
         # What a budget selects matters only to who must go.
         if not isinstance(item, PodDisruptionBudget):
             self.version += 1
             self._label_keys.discard(None if known is None else known.selector)
 
-    def _controller(self, pod: Pod) -> Selecting | None:
+    def _controller(self, pod: Pod) -> SelectingObject | None:
         kind = None if pod.owner is None else owned_kind(pod.owner)
         if pod.owner is None or kind is None:
             return None

@@ -9,26 +9,19 @@ from typing import Any
 
 import msgspec
 
-from mooring.client import MERGE_PATCH, RESOURCES, Api, Resource, connect
+from mooring.client import MERGE_PATCH, Api, connect
 from mooring.client.requests import Requests
+from mooring.objects.kinds import KINDS
+from mooring.objects.meta import ObjectKind
+from mooring.plugins.disk_io_resource import KIND as DISKS
 
 from .cast import objects
 
 Json = dict[str, Any]
 
 _NAMESPACE = "default"
-_KINDS = (
-    RESOURCES["Pod"],
-    Resource("apps", "v1", "deployments", "Deployment"),
-    Resource("apps", "v1", "daemonsets", "DaemonSet"),
-    Resource("batch", "v1", "jobs", "Job"),
-    Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False),
-)
-_RESOURCES = {each.kind: each for each in _KINDS}
-_DISKS = Resource(
-    "diskio.mooring.dev", "v1alpha1", "nodediskiostatuses", "NodeDiskIOStatus", namespaced=False
-)
-_EVENTS = Resource("", "v1", "events", "Event")
+# Not those of the group events.k8s.io: kubectl shows these.
+_EVENTS = ObjectKind("", "v1", "Event", "events")
 # Dependents go after their owner.
 _BACKGROUND = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
 
@@ -45,21 +38,21 @@ class Client:
             await self.create(item)
 
     async def create(self, item: Json) -> None:
-        path = _RESOURCES[item["kind"]].path(_NAMESPACE)
+        path = KINDS[item["kind"]].path(_NAMESPACE)
         await self.api.post(path, msgspec.json.encode(item))
 
     async def delete(self, kind: str, name: str) -> None:
-        path = _RESOURCES[kind].path(_NAMESPACE, name)
+        path = KINDS[kind].path(_NAMESPACE, name)
         await self.api.delete(path, msgspec.json.encode(_BACKGROUND))
 
     async def report_disk(self, node: str, status: Json) -> None:
         """Writes what the disks of a node were measured to have."""
         body = msgspec.json.encode({"status": status})
-        await self.api.patch(_DISKS.path(name=node, subresource="status"), body, MERGE_PATCH)
+        await self.api.patch(DISKS.path(name=node, subresource="status"), body, MERGE_PATCH)
 
     async def zones(self) -> dict[str, str]:
         """The zone of every node."""
-        answer = msgspec.json.decode(await self.api.get(RESOURCES["Node"].path()))
+        answer = msgspec.json.decode(await self.api.get(KINDS["Node"].path()))
         key = "topology.kubernetes.io/zone"
         nodes = [each["metadata"] for each in answer["items"]]
         return {each["name"]: each["labels"][key] for each in nodes}

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from mooring.client import RESOURCES, Reflector
+from mooring.client import Reflector
 from mooring.client.requests import Requests
 from mooring.objects.condition import Condition, refusal
 from mooring.objects.decode import Reader
+from mooring.objects.kinds import KINDS
 from mooring.objects.meta import ObjectMeta, Wire
 
 
@@ -60,7 +61,7 @@ class Pods:
 
     def __init__(self, api: Requests) -> None:
         decode = Reader(SeenPod, lambda seen: seen)
-        self._reflector = Reflector(api, RESOURCES["Pod"], self, decode=decode)
+        self._reflector = Reflector(api, KINDS["Pod"], self, decode=decode)
         self._known: dict[tuple[str, str], SeenPod] = {}
         self._changed = asyncio.Event()
 

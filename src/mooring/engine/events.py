@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 
 
 class Applied(msgspec.Struct, frozen=True, gc=False):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container
 from mooring.cluster import Cluster
 from mooring.framework.events import Action, ClusterEvent
 from mooring.objects.custom import CustomObject
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.storage import StorageObject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import ClassVar
 
 import msgspec
 
@@ -37,6 +37,8 @@ class _WireCSINode(Wire, frozen=True):
 class CSINode(msgspec.Struct, frozen=True, kw_only=True):
     """The CSI drivers of a node: how many volumes each can attach, and the plugins they replace."""
 
+    wire: ClassVar = _WireCSINode
+
     name: str
     limits: Mapping[str, int] = {}
     migrated_plugins: frozenset[str] = frozenset()
@@ -67,6 +69,8 @@ class _WireCSIDriver(Wire, frozen=True):
 class CSIDriver(msgspec.Struct, frozen=True, kw_only=True):
     """A CSI driver, and whether it tells how much storage is left."""
 
+    wire: ClassVar = _WireCSIDriver
+
     name: str
     storage_capacity: bool = False
 
@@ -85,6 +89,8 @@ class _WireCapacity(Wire, frozen=True):
 
 class CSIStorageCapacity(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """How much storage of a class the nodes of a topology can reach; a term of None is none."""
+
+    wire: ClassVar = _WireCapacity
 
     namespace: str
     name: str
@@ -135,6 +141,8 @@ class _WireAttachment(Wire, frozen=True):
 class VolumeAttachment(msgspec.Struct, frozen=True, kw_only=True):
     """A volume that a driver attaches to a node."""
 
+    wire: ClassVar = _WireAttachment
+
     name: str
     attacher: str = ""
     node_name: str = ""
@@ -148,15 +156,6 @@ class VolumeAttachment(msgspec.Struct, frozen=True, kw_only=True):
             node_name=wire.spec.node_name,
             volume_name=wire.spec.source.persistent_volume_name or "",
         )
-
-
-#: By kind: what the API writes, and what becomes of it.
-CSI_KINDS: Mapping[str, tuple[type[Any], Any]] = {
-    "CSINode": (_WireCSINode, CSINode.of),
-    "CSIDriver": (_WireCSIDriver, CSIDriver.of),
-    "CSIStorageCapacity": (_WireCapacity, CSIStorageCapacity.of),
-    "VolumeAttachment": (_WireAttachment, VolumeAttachment.of),
-}
 
 
 def _node_term(selector: Selector) -> NodeTerm:

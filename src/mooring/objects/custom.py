@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from .meta import ObjectMeta
+from .meta import ObjectKind, ObjectMeta
 from .nesting import empty_below
 
 # They have a value of their own.
@@ -16,18 +16,10 @@ _ELSEWHERE = frozenset(("apiVersion", "kind", "metadata"))
 Fields = Mapping[str, Any]
 
 
-class CustomKind(msgspec.Struct, frozen=True):
-    """What a custom resource is called: enough to list, watch and decode its objects."""
+class CustomKind(ObjectKind, frozen=True):
+    """A kind that only some plugin knows."""
 
-    group: str
-    version: str
-    kind: str
-    plural: str
     namespaced: bool = False
-
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}"
 
     @property
     def resource(self) -> str:

@@ -8,37 +8,10 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from .custom import CustomKind, CustomObject, Whole, custom_object
-from .meta import Wire, decode_hook
+from .custom import CustomKind, Whole, custom_object
+from .kinds import KINDS, Object
+from .meta import ObjectKind, Wire, decode_hook
 from .nesting import cut, decode_at_any_depth, split_list
-from .node import Node, _WireNode
-from .pod import Pod, _WirePod
-from .storage import STORAGE_KINDS, StorageObject
-from .workload import (
-    Namespace,
-    PodDisruptionBudget,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-    _WireBudget,
-    _WireLabelSelecting,
-    _WireMapSelecting,
-    _WireNamespace,
-)
-
-Object = (
-    Pod
-    | Node
-    | Namespace
-    | Service
-    | ReplicationController
-    | ReplicaSet
-    | StatefulSet
-    | PodDisruptionBudget
-    | StorageObject
-    | CustomObject
-)
 
 
 class DecodeError(ValueError):
@@ -48,21 +21,6 @@ class DecodeError(ValueError):
 #: What reading raises: bad JSON, a bad value, or nesting without end.
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
-
-_KINDS: Mapping[str, tuple[type[Any], Callable[[Any], Object]]] = {
-    "Pod": (_WirePod, Pod.of),
-    "Node": (_WireNode, Node.of),
-    "Namespace": (_WireNamespace, Namespace.of),
-    "Service": (_WireMapSelecting, Service.of_map),
-    "ReplicationController": (_WireMapSelecting, ReplicationController.of_map),
-    "ReplicaSet": (_WireLabelSelecting, ReplicaSet.of_selector),
-    "StatefulSet": (_WireLabelSelecting, StatefulSet.of_selector),
-    "PodDisruptionBudget": (_WireBudget, PodDisruptionBudget.of_budget),
-    **STORAGE_KINDS,
-}
-
-#: The kinds that scheduling reads; plugins may ask for custom ones.
-KINDS = frozenset(_KINDS)
 
 _W = TypeVar("_W")
 
@@ -96,9 +54,10 @@ class Identity(Wire, frozen=True):
     uid: str = ""
     resource_version: str = ""
 
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+def key_of(meta: Any) -> str:
+    """The name in some metadata, with the namespace if there is one."""
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
 class _Identified(Wire, frozen=True):
@@ -163,11 +122,12 @@ class Reader:
 
 
 @cache
-def reader(kind: str | CustomKind) -> Reader:
+def reader(kind: str | ObjectKind) -> Reader:
     """The reader of a kind that scheduling reads, or that a plugin asked for."""
     if isinstance(kind, CustomKind):
         return Reader(Whole, lambda whole: custom_object(kind, whole.fields), Whole.hook)
-    return Reader(*_KINDS[kind])
+    item = _item(kind if isinstance(kind, str) else kind.kind)
+    return Reader(item.wire, item.of)
 
 
 def from_json(kind: str | CustomKind, text: bytes | str) -> Object:
@@ -181,8 +141,15 @@ def from_builtins(kind: str | CustomKind, raw: Mapping[str, Any]) -> Object:
     """Reads an object of a kind from the mappings and lists that YAML gives. Raises DecodeError."""
     if isinstance(kind, CustomKind):
         return _reading(lambda: custom_object(kind, raw))
-    wire, build = _KINDS[kind]
-    return _reading(lambda: build(msgspec.convert(raw, wire, dec_hook=decode_hook)))
+    item = _item(kind)
+    return _reading(lambda: item.of(msgspec.convert(raw, item.wire, dec_hook=decode_hook)))
+
+
+def _item(kind: str) -> Any:
+    item = KINDS[kind].item
+    if item is None:
+        raise KeyError(kind)
+    return item
 
 
 def _reading(read: Callable[[], Object]) -> Object:

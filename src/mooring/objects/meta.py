@@ -1,7 +1,8 @@
-"""The metadata that every Kubernetes object carries."""
+"""What every Kubernetes object has: a kind, a place in the API and metadata."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +11,50 @@ import msgspec
 
 class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     """A value as the API writes it: camelCase names, unknown fields skipped."""
+
+
+class ObjectKind(msgspec.Struct, frozen=True):
+    """A kind of objects and where the API keeps them. The core group is the empty one."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """As objects of this kind write it."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(
+        self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
+    ) -> str:
+        """Where an object is, or all of them; without a namespace, those of every namespace."""
+        parts = ["/apis" if self.group else "/api", self.api_version]
+        if namespace is not None and self.namespaced:
+            parts += "namespaces", _segment(namespace)
+        parts.append(self.plural)
+        if name is not None:
+            parts.append(_segment(name))
+        if subresource is not None:
+            parts.append(subresource)
+        return "/".join(parts)
+
+
+def _segment(name: str) -> str:
+    # A name from the cluster must not lead elsewhere: what is special in a path is escaped, and
+    # Kubernetes forbids the two names that this would leave.
+    if name in (".", "..", ""):
+        raise ValueError(f"{name!r} is not a name")
+    return _SPECIAL.sub(_escape, name)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode())
+
+
+_SPECIAL = re.compile(r"[^A-Za-z0-9_.~:-]")
 
 
 class OwnerReference(Wire, frozen=True):
@@ -35,11 +80,6 @@ class ObjectMeta(Wire, frozen=True):
     deletion_timestamp: datetime | None = None
     resource_version: str = ""
     generation: int = 0
-
-    @property
-    def key(self) -> str:
-        """The name, with the namespace if there is one."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
     def controller(self) -> OwnerReference | None:

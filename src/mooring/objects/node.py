@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import msgspec
 
@@ -46,6 +47,8 @@ class _WireNode(Wire, frozen=True):
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A node. `allocatable` holds the counted resources and `pods`, in native units."""
+
+    wire: ClassVar = _WireNode
 
     name: str
     uid: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -294,6 +294,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     There are very many of them, and nothing that a pod holds leads back to it: so the garbage
     collector need not look at them.
     """
+
+    wire: ClassVar = _WirePod
 
     namespace: str
     name: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import ClassVar
 
 import msgspec
 
-from .csi import CSI_KINDS, CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
+from .csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
 from .in_tree import Attachable, Sources, Terms, migrated_terms
 from .meta import ObjectMeta, OwnerReference, Wire
 from .node import BETA_ZONE, ZONE
@@ -92,6 +92,8 @@ class _WireVolume(Wire, frozen=True):
 class PersistentVolume(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A volume. Node terms of None are met everywhere; `capacity` is exact, in nano-units."""
 
+    wire: ClassVar = _WireVolume
+
     name: str
     labels: Mapping[str, str] = {}
     capacity: int = 0
@@ -165,6 +167,8 @@ class _WireClaim(Wire, frozen=True):
 
 class PersistentVolumeClaim(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A claim. `request` is exact, in nano-units; None when no size is asked for."""
+
+    wire: ClassVar = _WireClaim
 
     namespace: str
     name: str
@@ -244,6 +248,8 @@ class _WireClass(Wire, frozen=True):
 class StorageClass(msgspec.Struct, frozen=True, kw_only=True):
     """A class of volumes. Without allowed topologies it is available everywhere."""
 
+    wire: ClassVar = _WireClass
+
     name: str
     provisioner: str = ""
     volume_binding_mode: str | None = None
@@ -277,14 +283,6 @@ StorageObject = (
     | CSIStorageCapacity
     | VolumeAttachment
 )
-
-#: By kind: what the API writes, and what becomes of it.
-STORAGE_KINDS: Mapping[str, tuple[type[Any], Any]] = {
-    "PersistentVolume": (_WireVolume, PersistentVolume.of),
-    "PersistentVolumeClaim": (_WireClaim, PersistentVolumeClaim.of),
-    "StorageClass": (_WireClass, StorageClass.of),
-    **CSI_KINDS,
-}
 
 
 def _volume_terms(rule: NodeSelector) -> Terms:

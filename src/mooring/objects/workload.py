@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import msgspec
 
@@ -19,6 +19,8 @@ class _WireNamespace(Wire, frozen=True):
 
 class Namespace(msgspec.Struct, frozen=True, kw_only=True):
     """A namespace and its labels."""
+
+    wire: ClassVar = _WireNamespace
 
     name: str
     labels: Mapping[str, str] = {}
@@ -46,7 +48,7 @@ class _WireLabelSelecting(Wire, frozen=True):
     spec: _LabelSelectorSpec = _LabelSelectorSpec()
 
 
-class Selecting(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class SelectingObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """An object that selects pods of its namespace. A selector of None selects none."""
 
     namespace: str
@@ -54,8 +56,18 @@ class Selecting(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     uid: str = ""
     selector: Selector | None = None
 
+    @cached_property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class _LabelMapObject(SelectingObject, frozen=True):
+    """One that selects by labels and their values."""
+
+    wire: ClassVar = _WireMapSelecting
+
     @classmethod
-    def of_map(cls, wire: _WireMapSelecting) -> Self:
+    def of(cls, wire: _WireMapSelecting) -> Self:
         chosen = wire.spec.selector
         return cls(
             namespace=wire.metadata.namespace or "default",
@@ -64,8 +76,14 @@ class Selecting(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             selector=equality(chosen) if chosen else None,
         )
 
+
+class _LabelSelectorObject(SelectingObject, frozen=True):
+    """One that selects by a label selector with expressions."""
+
+    wire: ClassVar = _WireLabelSelecting
+
     @classmethod
-    def of_selector(cls, wire: _WireLabelSelecting) -> Self:
+    def of(cls, wire: _WireLabelSelecting) -> Self:
         return cls(
             namespace=wire.metadata.namespace or "default",
             name=wire.metadata.name,
@@ -73,24 +91,20 @@ class Selecting(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             selector=compile_selector(wire.spec.selector),
         )
 
-    @cached_property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
-
-class Service(Selecting, frozen=True):
+class Service(_LabelMapObject, frozen=True):
     """A service; its selector says which pods belong together."""
 
 
-class ReplicationController(Selecting, frozen=True):
+class ReplicationController(_LabelMapObject, frozen=True):
     """A replication controller."""
 
 
-class ReplicaSet(Selecting, frozen=True):
+class ReplicaSet(_LabelSelectorObject, frozen=True):
     """A replica set."""
 
 
-class StatefulSet(Selecting, frozen=True):
+class StatefulSet(_LabelSelectorObject, frozen=True):
     """A stateful set."""
 
 
@@ -105,15 +119,17 @@ class _WireBudget(Wire, frozen=True):
     status: _BudgetStatus = _BudgetStatus()
 
 
-class PodDisruptionBudget(Selecting, frozen=True):
+class PodDisruptionBudget(SelectingObject, frozen=True):
     """How many of the pods that it selects may be disrupted now."""
+
+    wire: ClassVar = _WireBudget
 
     disruptions_allowed: int = 0
     #: Names of pods whose disruption is under way and counted already.
     disrupted: frozenset[str] = frozenset()
 
     @classmethod
-    def of_budget(cls, wire: _WireBudget) -> PodDisruptionBudget:
+    def of(cls, wire: _WireBudget) -> PodDisruptionBudget:
         return cls(
             namespace=wire.metadata.namespace or "default",
             name=wire.metadata.name,

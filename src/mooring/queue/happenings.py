@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any, get_args
 
 from mooring.framework.events import Action, ClusterEvent, Resource
-from mooring.objects.csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
 from mooring.objects.custom import CustomKind
+from mooring.objects.kinds import KINDS
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.objects.storage import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    StorageObject,
-)
+from mooring.objects.storage import StorageObject
 
 _LABELS = {
     Action.ADD: "Add",
@@ -70,14 +66,10 @@ POP_FROM_BACKOFF = "PopFromBackoffQ"
 POD_POPPED = "PodPopped"
 
 
-_STORAGE: dict[type[StorageObject], Resource] = {
-    PersistentVolume: Resource.PERSISTENT_VOLUME,
-    PersistentVolumeClaim: Resource.PERSISTENT_VOLUME_CLAIM,
-    StorageClass: Resource.STORAGE_CLASS,
-    CSINode: Resource.CSI_NODE,
-    CSIDriver: Resource.CSI_DRIVER,
-    CSIStorageCapacity: Resource.CSI_STORAGE_CAPACITY,
-    VolumeAttachment: Resource.VOLUME_ATTACHMENT,
+_STORAGE: dict[Any, Resource] = {
+    kind.item: Resource(kind.event_resource)
+    for kind in KINDS.values()
+    if kind.item in get_args(StorageObject)
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, Resources
 from mooring.objects.quantity import Quantity

@@ -13,7 +13,8 @@ from mooring.engine import Engine
 from mooring.engine.events import Applied
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
-from mooring.objects.decode import KINDS, DecodeError, Object, from_builtins
+from mooring.objects.decode import DecodeError, from_builtins
+from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from mooring.world import place_pod
@@ -110,7 +111,7 @@ def _thorough(configuration: Configuration) -> Configuration:
 
 def _load(engine: Engine, scenario: Scenario) -> list[Pod]:
     for raw in scenario.objects:
-        if raw.get("kind") in KINDS:
+        if raw.get("kind") in READ_KINDS:
             engine.handle(Applied(_decoded(scenario, raw["kind"], raw)), now=0.0)
     decoded = (_decoded(scenario, "Pod", raw) for raw in scenario.pending)
     pods = [pod for pod in decoded if isinstance(pod, Pod)]

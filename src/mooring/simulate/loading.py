@@ -11,7 +11,8 @@ import msgspec
 
 from mooring.config.problems import shown
 from mooring.objects.custom import CustomKind
-from mooring.objects.decode import DecodeError, Object, from_builtins
+from mooring.objects.decode import DecodeError, from_builtins
+from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.world.defaults import (

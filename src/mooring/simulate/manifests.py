@@ -8,6 +8,7 @@ from typing import Any
 
 from mooring.config.problems import shown
 from mooring.objects.custom import CustomKind
+from mooring.objects.kinds import KINDS, READ_KINDS
 
 from . import json_text, yaml_text
 from .problems import InputError, Place
@@ -18,22 +19,7 @@ STORAGE_CLASS = "StorageClass"
 
 #: The kinds that are read, with the one API version in which they are.
 VERSIONS: Mapping[str, str] = {
-    "CSIDriver": "storage.k8s.io/v1",
-    "CSINode": "storage.k8s.io/v1",
-    "CSIStorageCapacity": "storage.k8s.io/v1",
-    "Namespace": "v1",
-    "Node": "v1",
-    "PersistentVolume": "v1",
-    "PersistentVolumeClaim": "v1",
-    "Pod": "v1",
-    "PodDisruptionBudget": "policy/v1",
-    PRIORITY_CLASS: "scheduling.k8s.io/v1",
-    "ReplicaSet": "apps/v1",
-    "ReplicationController": "v1",
-    "Service": "v1",
-    "StatefulSet": "apps/v1",
-    STORAGE_CLASS: "storage.k8s.io/v1",
-    "VolumeAttachment": "storage.k8s.io/v1",
+    kind: KINDS[kind].api_version for kind in sorted((*READ_KINDS, PRIORITY_CLASS))
 }
 
 _CREATORS = "only pods are scheduled, and nothing here creates them"

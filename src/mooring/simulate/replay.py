@@ -19,7 +19,8 @@ from mooring.engine.events import (
     Removed,
 )
 from mooring.objects.custom import CustomKind
-from mooring.objects.decode import KINDS, DecodeError, Object, from_json
+from mooring.objects.decode import DecodeError, from_json
+from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.pod import Pod
 
 from .problems import InputError
@@ -254,7 +255,7 @@ def _kind(where: str, kind: str, line: Line) -> str | CustomKind:
     if line.api_version is not None:
         group, _, version = line.api_version.rpartition("/")
         return CustomKind(group, version, kind, plural="")
-    if kind not in KINDS:
+    if kind not in READ_KINDS:
         raise InputError(where, f"apply: kind {kind!r} is not known")
     return kind
 

@@ -18,7 +18,7 @@ from mooring.engine.actions import (
     WriteVolumes,
 )
 from mooring.engine.failures import UNSCHEDULABLE
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from mooring.queue.queued_pod import Place, QueuedPod
 from mooring.world import Claimed, Scene, World

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from mooring.objects.coexist import is_ordinary
-from mooring.objects.decode import Object
+from mooring.objects.kinds import Object
 from mooring.objects.node import HOSTNAME, Node
 from mooring.objects.pod import Pod
 from mooring.plugins.node_unschedulable import CORDONED

@@ -15,8 +15,8 @@ from mooring.framework.calls import PluginFence, ask_reserve
 from mooring.framework.plugin import ClaimWrite, VolumeWrite
 from mooring.framework.profile import Profile
 from mooring.framework.status import PluginError
-from mooring.objects.decode import Object
 from mooring.objects.in_tree import Attachable, Terms
+from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.node_selector import NodeRequirement, NodeTerm
 from mooring.objects.pod import Pod

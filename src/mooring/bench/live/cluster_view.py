@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from mooring.bench.measurement import Entry, Ledger
-from mooring.client import MERGE_PATCH, RESOURCES, Api, ApiError
+from mooring.client import MERGE_PATCH, Api, ApiError
 from mooring.objects.condition import Condition, refusal
 from mooring.objects.decode import Page, Reader
+from mooring.objects.kinds import KINDS
 from mooring.objects.meta import ObjectMeta, Wire
 from mooring.objects.quantity import Quantity
 
@@ -223,7 +224,7 @@ async def _all(api: Api, kind: str, wire: type[Any]) -> AsyncIterator[Any]:
     decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Page[wire])  # type: ignore[valid-type]
     params: dict[str, str | int] = {"limit": _PAGE_SIZE}
     while True:
-        page = decoder.decode(await api.get(RESOURCES[kind].path(), params))
+        page = decoder.decode(await api.get(KINDS[kind].path(), params))
         for item in page.items or ():
             yield item
         if not page.metadata.go_on:

@@ -13,9 +13,10 @@ import msgspec
 from mooring.bench.kinds import DEFINITION, custom_kind
 from mooring.bench.templates import Manifest
 from mooring.bench.workload import RunFailed, WorkloadError
-from mooring.client import RESOURCES, Api, ApiError, ClientError, Resource, connect
+from mooring.client import Api, ApiError, ClientError, connect
 from mooring.objects.custom import CustomKind
-from mooring.objects.meta import Wire
+from mooring.objects.kinds import KINDS
+from mooring.objects.meta import ObjectKind, Wire
 
 from .writer import has_any
 
@@ -24,19 +25,11 @@ _LOOKS = 400
 _LOOK_SECONDS = 0.05
 
 
-def resource(kind: CustomKind) -> Resource:
-    """Where objects of a custom kind are kept."""
-    return Resource(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced)
-
-
-DEFINITIONS = resource(DEFINITION)
-
-
-async def define(api: Api, definition: Manifest, serves: Resource) -> bool:
+async def define(api: Api, definition: Manifest, serves: CustomKind) -> bool:
     """Makes a kind known and waits until it is served; False if it was known already."""
     is_new = True
     try:
-        await api.post(DEFINITIONS.path(), msgspec.json.encode(definition))
+        await api.post(DEFINITION.path(), msgspec.json.encode(definition))
     except ApiError as error:
         if not error.is_already_exists:
             raise
@@ -54,7 +47,7 @@ async def define(api: Api, definition: Manifest, serves: Resource) -> bool:
 
 async def undefine(api: Api, name: str) -> None:
     """Takes a kind away, and its objects with it."""
-    await api.delete(DEFINITIONS.path(name=name))
+    await api.delete(DEFINITION.path(name=name))
 
 
 _T = TypeVar("_T")
@@ -75,7 +68,7 @@ class Plane:
         self.api = api
         self._loop = loop
         #: Where objects are kept whose kinds were defined here, by kind.
-        self.custom: dict[str, Resource] = {DEFINITION.kind: DEFINITIONS}
+        self.custom: dict[str, ObjectKind] = {DEFINITION.kind: DEFINITION}
         self._defined: list[str] = []
 
     def version(self) -> str:
@@ -91,9 +84,9 @@ class Plane:
         for manifest in definitions:
             kind = custom_kind(manifest)
             if kind.kind not in self.custom:
-                if self.run(define(self.api, manifest, resource(kind))):
+                if self.run(define(self.api, manifest, kind)):
                     self._defined.append(manifest["metadata"]["name"])
-                self.custom[kind.kind] = resource(kind)
+                self.custom[kind.kind] = kind
 
     def undefine(self) -> None:
         """Takes away the kinds that were not there before."""
@@ -140,7 +133,7 @@ def open_plane(kubeconfig: Path) -> Iterator[Plane]:
 
 async def _check_empty(api: Api, kubeconfig: Path) -> None:
     for kind in ("Node", "Pod"):
-        resource = RESOURCES[kind]
+        resource = KINDS[kind]
         try:
             is_used = await has_any(api, resource.path())
         except ClientError as error:

@@ -9,7 +9,8 @@ from typing import Any
 from mooring.bench.measurement import Collector, Entry, Ledger, Stopwatch
 from mooring.bench.templates import Manifest
 from mooring.bench.workload import RunFailed
-from mooring.client import RESOURCES, Reflector
+from mooring.client import Reflector
+from mooring.objects.kinds import KINDS
 
 from .cluster_view import (
     SEEN_POD,
@@ -55,13 +56,13 @@ class ServerTarget:
         self._reflectors = [
             Reflector(
                 plane.api,
-                RESOURCES["Pod"],
+                KINDS["Pod"],
                 PodNotes(self.ledger, self._add_placement, self._finish_deletion),
                 decode=SEEN_POD,
             ),
             Reflector(
                 plane.api,
-                RESOURCES["PersistentVolume"],
+                KINDS["PersistentVolume"],
                 VolumeNotes(self._bind_claim),
                 decode=SEEN_VOLUME,
             ),

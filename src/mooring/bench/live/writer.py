@@ -12,7 +12,9 @@ import msgspec
 from mooring.bench.kinds import DEFINITION
 from mooring.bench.templates import Manifest
 from mooring.bench.workload import NotSupported, RunFailed
-from mooring.client import MERGE_PATCH, RESOURCES, Api, ApiError, ClientError, Resource
+from mooring.client import MERGE_PATCH, Api, ApiError, ClientError
+from mooring.objects.kinds import KINDS
+from mooring.objects.meta import ObjectKind
 
 # As scheduler_perf does when it makes pods.
 _WIDTH = 30
@@ -41,11 +43,11 @@ class Key(NamedTuple):
     namespace: str
     name: str
     #: Where it is kept, unless Kubernetes itself knows the kind.
-    custom: Resource | None = None
+    custom: ObjectKind | None = None
 
     @property
-    def resource(self) -> Resource:
-        resource = self.custom or RESOURCES.get(self.kind)
+    def resource(self) -> ObjectKind:
+        resource = self.custom or KINDS.get(self.kind)
         if resource is None:
             raise NotSupported(f"objects of kind {self.kind}")
         return resource
@@ -72,7 +74,7 @@ _ANSWER = msgspec.json.Decoder(Answer)
 class Writer:
     """Creates, replaces and deletes objects; an error names the object."""
 
-    def __init__(self, api: Api, custom: Mapping[str, Resource]) -> None:
+    def __init__(self, api: Api, custom: Mapping[str, ObjectKind]) -> None:
         self._api = api
         self._custom = custom
         #: What was made and not deleted since, in that order.

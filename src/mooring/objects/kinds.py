@@ -1,0 +1,107 @@
+"""The table of kinds: what each is called, where the API keeps it, and what reads it.
+
+A new kind is one entry here and its struct, which has `wire`, the form in which the API writes it,
+and `of`, which makes the object from that. The client, manifests, the benchmark, recordings and the
+events of the queue all read this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
+from .custom import CustomObject
+from .meta import ObjectKind
+from .node import Node
+from .pod import Pod
+from .storage import PersistentVolume, PersistentVolumeClaim, StorageClass, StorageObject
+from .workload import (
+    Namespace,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+
+Object = (
+    Pod
+    | Node
+    | Namespace
+    | Service
+    | ReplicationController
+    | ReplicaSet
+    | StatefulSet
+    | PodDisruptionBudget
+    | StorageObject
+    | CustomObject
+)
+
+
+class KnownKind(ObjectKind, frozen=True, kw_only=True):
+    """One of Kubernetes' own kinds."""
+
+    #: The class of its objects; None if scheduling reads none of them.
+    item: type[Any] | None = None
+    #: Whether a pod could be placed or evicted where it must not be if its objects were not known.
+    #: Others count as empty while an API server does not have them or refuses them: then pods that
+    #: need them wait, or are spread less well.
+    essential: bool = False
+
+    @property
+    def event_resource(self) -> str:
+        """The name under which plugins listen to its events, as kube-scheduler has it."""
+        return f"{self.group}/{self.kind}" if self.group else self.kind
+
+
+def _read(  # one column of the table each
+    group: str,
+    version: str,
+    plural: str,
+    item: type[Any],
+    *,
+    namespaced: bool = True,
+    essential: bool = False,
+) -> KnownKind:
+    """A kind whose objects scheduling reads."""
+    kind = item.__name__
+    return KnownKind(group, version, kind, plural, namespaced, item=item, essential=essential)
+
+
+_STORAGE, _DEVICES = "storage.k8s.io", "resource.k8s.io"
+
+_TABLE = (
+    _read("", "v1", "pods", Pod, essential=True),
+    _read("", "v1", "nodes", Node, namespaced=False, essential=True),
+    _read("", "v1", "namespaces", Namespace, namespaced=False, essential=True),
+    _read("", "v1", "services", Service),
+    _read("", "v1", "replicationcontrollers", ReplicationController),
+    _read("", "v1", "persistentvolumes", PersistentVolume, namespaced=False),
+    _read("", "v1", "persistentvolumeclaims", PersistentVolumeClaim),
+    _read("apps", "v1", "replicasets", ReplicaSet),
+    _read("apps", "v1", "statefulsets", StatefulSet),
+    _read("policy", "v1", "poddisruptionbudgets", PodDisruptionBudget, essential=True),
+    _read(_STORAGE, "v1", "storageclasses", StorageClass, namespaced=False),
+    _read(_STORAGE, "v1", "csinodes", CSINode, namespaced=False, essential=True),
+    _read(_STORAGE, "v1", "csidrivers", CSIDriver, namespaced=False, essential=True),
+    _read(_STORAGE, "v1", "csistoragecapacities", CSIStorageCapacity),
+    _read(_STORAGE, "v1", "volumeattachments", VolumeAttachment, namespaced=False, essential=True),
+    # What is written, and what manifests and workloads name.
+    KnownKind("", "v1", "Binding", "bindings"),
+    KnownKind("events.k8s.io", "v1", "Event", "events"),
+    KnownKind("coordination.k8s.io", "v1", "Lease", "leases"),
+    KnownKind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False),
+    KnownKind("apps", "v1", "Deployment", "deployments"),
+    KnownKind("apps", "v1", "DaemonSet", "daemonsets"),
+    KnownKind("batch", "v1", "Job", "jobs"),
+    KnownKind(_DEVICES, "v1", "DeviceClass", "deviceclasses", namespaced=False),
+    KnownKind(_DEVICES, "v1", "ResourceSlice", "resourceslices", namespaced=False),
+    KnownKind(_DEVICES, "v1alpha3", "DeviceTaintRule", "devicetaintrules", namespaced=False),
+)
+
+#: Kubernetes' own kinds by name.
+KINDS: Mapping[str, KnownKind] = {each.kind: each for each in _TABLE}
+
+#: The names of those that scheduling reads; plugins may ask for custom ones.
+READ_KINDS = frozenset(each.kind for each in _TABLE if each.item is not None)
