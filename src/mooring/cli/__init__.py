@@ -15,7 +15,7 @@ import typer
 
 from mooring import __version__
 
-from . import bench, conform, explain, fit, replay, run, simulate, study, up, webhook
+from . import bench, conform, explain, fit, replay, run, simulate, up, webhook
 from .errors import report
 
 app = typer.Typer(
@@ -34,7 +34,6 @@ app.command("webhook")(webhook.webhook)
 app.command("conform")(conform.conform)
 app.command("replay")(replay.replay)
 app.add_typer(bench.app, name="bench")
-app.add_typer(study.app, name="study")
 
 
 def _show_version(wanted: bool) -> None:

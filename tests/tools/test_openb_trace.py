@@ -9,8 +9,8 @@ import pytest
 
 from mooring.objects.node import HOSTNAME
 from mooring.objects.pod import Pod
-from mooring.simulate.openb import GPU, MODEL, NODES, PODS, Trace, read
 from mooring.simulate.problems import InputError
+from tools.openb.trace import GPU, MODEL, NODES, PODS, Trace, read
 
 NODE_HEADER = "sn,cpu_milli,memory_mib,gpu,model"
 POD_HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time"

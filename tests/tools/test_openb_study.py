@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from mooring.plugins import REGISTRY
-from mooring.simulate.gpu_study import SETTINGS, Outcome, starved, study
-from mooring.simulate.openb import GPU, MODEL, Trace, read
 from tests.builders import cluster, node, pod
-from tests.simulate.test_openb import write
+from tests.tools.test_openb_trace import write
+from tools.openb.study import SETTINGS, Outcome, starved, study
+from tools.openb.trace import GPU, MODEL, Trace, read
 
 # A node of each kind: eight cores of CPU, and twelve with two GPUs. Two CPU pods come first.
 NODES = ("cpu,8000,32768,0,", "gpu,12000,32768,2,G2")

@@ -1,19 +1,20 @@
-"""`mooring study openb`."""
+"""`python -m tools.openb`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cli.invoking import Mooring
-from tests.simulate.test_gpu_study import NODES, PODS
-from tests.simulate.test_openb import write
+import pytest
+
+from tests.tools.test_openb_study import NODES, PODS
+from tests.tools.test_openb_trace import write
+from tools.openb.__main__ import main
 
 
-def test_the_table(mooring: Mooring, tmp_path: Path) -> None:
-    result = mooring("study", "openb", str(write(tmp_path, NODES, PODS)))
+def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(write(tmp_path, NODES, PODS))]) == 0
 
-    assert (result.code, result.err) == (0, "")
-    assert result.out == (
+    assert capsys.readouterr().out == (
         "2 nodes, 4 pods\n"
         "\n"
         "GPUAware                                             off  Filter   Score\n"
@@ -27,16 +28,18 @@ def test_the_table(mooring: Mooring, tmp_path: Path) -> None:
     )
 
 
-def test_another_list_of_pods(mooring: Mooring, tmp_path: Path) -> None:
+def test_another_list_of_pods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     default = write(tmp_path, NODES, PODS) / "openb_pod_list_default.csv"
     (tmp_path / "few.csv").write_text("\n".join(default.read_text().splitlines()[:2]))
 
-    assert "2 nodes, 1 pods" in mooring("study", "openb", str(tmp_path), "--pods", "few.csv").out
+    main([str(tmp_path), "--pods", "few.csv"])
+
+    assert "2 nodes, 1 pods" in capsys.readouterr().out
 
 
-def test_bad_input(mooring: Mooring, tmp_path: Path) -> None:
-    result = mooring("study", "openb", str(write(tmp_path, pods=["p,1,1,\x1b[2J,0,,LS,0"])))
+def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main([str(write(tmp_path, pods=["p,1,1,\x1b[2J,0,,LS,0"]))])
 
     file = tmp_path / "openb_pod_list_default.csv"
     told = "line 2: num_gpu: not a whole number of at most 12 digits: '\\x1b[2J'"
-    assert (result.code, result.out, result.err) == (2, "", f"{file}: {told}\n")
+    assert (code, *capsys.readouterr()) == (2, "", f"{file}: {told}\n")

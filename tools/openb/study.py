@@ -16,10 +16,10 @@ from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, MEMORY
+from mooring.simulate.run import Watch, simulate
+from mooring.simulate.transcript import Transcript
 
-from .openb import GPU, Trace
-from .run import Watch, simulate
-from .transcript import Transcript
+from .trace import GPU, Trace
 
 #: The plugin is off, or on in a mode.
 SETTINGS = ("off", "Filter", "Score")
