@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from mooring.engine.actions import BindPod, RecordEvent
+from mooring.engine.events import Applied, Bound, Event, PodEnded, Removed, Unbound
 from mooring.objects.workload import Namespace
 from tests.builders import node, pod
 from tests.engine.driver import bindings, driver, notes, only
@@ -68,6 +70,78 @@ def test_a_deleted_pod_leaves_the_queue() -> None:
 
     assert run.place("p") == "nowhere"
     assert run.step() == []
+
+
+def gone() -> tuple[Event, ...]:
+    """As a list tells it after a gap: the pod was last told of without a node."""
+    return (Removed(pod("short", cpu=4)),)
+
+
+def finished() -> tuple[Event, ...]:
+    return (Applied(pod("short", cpu=4, node="one", status={"phase": "Succeeded"})),)
+
+
+def replaced() -> tuple[Event, ...]:
+    another = {"uid": "another"}
+    return Removed(pod("short", cpu=4)), Applied(pod("short", cpu=4, node="one", metadata=another))
+
+
+def asked_for() -> tuple[Event, ...]:
+    return (PodEnded("default/short"),)
+
+
+@pytest.mark.parametrize("told", [gone, finished, asked_for])
+@pytest.mark.parametrize("is_bound", [True, False], ids=["bound", "on its way"])
+def test_a_pod_that_ends_before_its_node_was_told_gives_its_room_back(
+    told: Callable[[], tuple[Event, ...]], is_bound: bool
+) -> None:
+    run = driver(node("one"), pod("short", cpu=4), pod("next", cpu=4))
+    assert bindings(run.step(8)) == {"short": "one"}
+    if is_bound:
+        run.tell(Bound("default/short"))
+
+    for event in told():
+        run.tell(event)
+
+    if told is asked_for and not is_bound:
+        # Its binding is under way and will tell.
+        assert run.node_of("short") == "one"
+        return
+    assert run.node_of("short") == ""
+    run.now += 60
+    assert bindings(run.step(8)) == {"next": "one"}
+
+
+def test_a_pod_that_is_replaced_by_another_of_its_name() -> None:
+    run = driver(node("one"), pod("short", cpu=4))
+    run.step()
+    run.tell(Bound("default/short"))
+
+    for event in replaced():
+        run.tell(event)
+
+    assert [*run.engine.cluster.pods] == ["another"]
+
+
+def test_a_bound_pod_without_a_node_is_tried_again() -> None:
+    run = driver(node("one"), pod("lost", cpu=4))
+    run.step()
+    run.tell(Bound("default/lost"))
+
+    run.tell(Unbound("default/lost"))
+
+    assert (run.node_of("lost"), run.place("lost")) == ("", "active")
+    assert bindings(run.step(8)) == {"lost": "one"}
+
+
+def test_nothing_ends_that_is_known_to_run() -> None:
+    run = driver(node("one"), pod("runs", node="one", cpu=4))
+
+    run.tell(PodEnded("default/runs"))
+    run.tell(Unbound("default/runs"))
+    run.tell(PodEnded("nobody"))
+
+    assert run.node_of("runs") == "one"
 
 
 def test_an_unchanged_version_is_no_news() -> None:

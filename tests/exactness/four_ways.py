@@ -21,7 +21,7 @@ from mooring.framework.plugin import Registry
 from mooring.framework.profile import Profile, known_plugins
 from mooring.framework.status import PluginError
 from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from mooring.objects.pod import FINISHED, Pod
 from mooring.plugins import REGISTRY
 from tests.builders import Manifest
 from tests.exactness.streams import Shape, World
@@ -110,6 +110,17 @@ class FourWays:
             check(engine.cluster)
             engine.queue.check()
             assert not engine.caught, f"exceptions were caught: {engine.caught}"
+
+    def check_room(self, world: World) -> None:
+        """Raises AssertionError if a pod takes room that has ended or is gone."""
+        there = {
+            uid
+            for uid, manifest in world.all("Pod").items()
+            if manifest["status"].get("phase") not in FINISHED
+        }
+        for engine in self.engines.values():
+            leaked = engine.cluster.pods.keys() - there
+            assert not leaked, f"pods that are gone take room: {leaked}"
 
     @property
     def ways(self) -> Counter[Way]:
@@ -225,6 +236,7 @@ def run(
             actions = ways.step(world.now, world.random.choice([1, 1, 3, 10]))
             ways.handle(world.perform(actions), world.now)
         ways.check()
+        ways.check_room(world)
     except Exception as error:
         error.add_note(f"in turn {turns} of the stream with seed {seed}")
         raise

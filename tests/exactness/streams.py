@@ -199,10 +199,23 @@ class World:
             yield BindingFailed(uid, "the pod is bound already")
             return
         manifest["spec"]["nodeName"] = node
+        before = self._change("Pod", uid)
         applied = list(self.apply("Pod", manifest))
+        if self.random.random() < 0.1:
+            # It ends while nobody listens: a list tells later that it is gone, or what is left.
+            applied = list(self._end_unseen(uid, before))
         events = [Bound(uid), *applied]
         self.random.shuffle(events)
         yield from events
+
+    def _end_unseen(self, uid: str, before: Manifest) -> Events:
+        if self.random.random() < 0.5:
+            del self.objects["Pod"][uid]
+            yield Removed(from_builtins("Pod", before))
+        else:
+            manifest = self._change("Pod", uid)
+            manifest["status"]["phase"] = "Succeeded"
+            yield from self.apply("Pod", manifest)
 
     def _evict(self, uid: str, preemptor: str) -> Events:
         if uid not in self.all("Pod") or self.random.random() < 0.1:

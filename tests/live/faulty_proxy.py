@@ -32,6 +32,9 @@ class Faults:
     binding_seconds: float = 0.0
     #: Called before a binding is passed on.
     before_binding: Callable[[str], Awaitable[None]] | None = None
+    #: Called with the pod's path after a binding was made. Until it returns, watches and lists
+    #: tell nothing, and a watch that had something to tell must begin with a list.
+    after_binding: Callable[[str], Awaitable[None]] | None = None
     #: Changes what the API server tells.
     rewrite: Callable[[bytes], bytes] = bytes
     #: How often each kind of fault struck.
@@ -50,6 +53,10 @@ class FaultyProxy:
         self._random = Random(seed)
         self._session: aiohttp.ClientSession | None = None
         self.url = ""
+        self._deaf = 0
+        self._quiet = asyncio.Condition()
+        #: The paths of watches that had something to tell while nobody heard.
+        self._missed: set[str] = set()
         #: Every binding that was passed on: the pod's path and the answer's status.
         self.bindings: list[tuple[str, int]] = []
 
@@ -86,8 +93,15 @@ class FaultyProxy:
             return _refusal(429, "TooManyRequests", {"Retry-After": "1"})
         if request.path.endswith("/binding"):
             return await self._bind(request)
+        if request.method == "GET":
+            await self._hearing()
         status, headers, body = await self._pass_on(request)
         return web.Response(status=status, headers=headers, body=self._faults.rewrite(body))
+
+    async def _hearing(self) -> None:
+        """Waits until there is something to be told again."""
+        async with self._quiet:
+            await self._quiet.wait_for(lambda: not self._deaf)
 
     async def _bind(self, request: web.Request) -> web.StreamResponse:
         faults = self._faults
@@ -96,14 +110,24 @@ class FaultyProxy:
         await asyncio.sleep(faults.binding_seconds)
         if faults.before_binding is not None:
             await faults.before_binding(request.path)
+        self._deaf += faults.after_binding is not None
         status, headers, body = await self._pass_on(request)
-        self.bindings.append((request.path.removesuffix("/binding"), status))
+        bound = request.path.removesuffix("/binding")
+        if status < 300 and faults.after_binding is not None:
+            await faults.after_binding(bound)
+            async with self._quiet:
+                self._deaf -= 1
+                self._quiet.notify_all()
+        self.bindings.append((bound, status))
         if self._strikes("lost binding", faults.lost_bindings):
             _cut(request)
         return web.Response(status=status, headers=headers, body=body)
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
-        if self._strikes("gone", self._faults.gone):
+        await self._hearing()
+        missed = request.path in self._missed
+        self._missed.discard(request.path)
+        if self._strikes("gone", 1.0 if missed else self._faults.gone):
             return _refusal(410, "Expired")
         assert self._session is not None
         answer = web.StreamResponse()
@@ -116,6 +140,9 @@ class FaultyProxy:
                 await answer.prepare(request)
                 async with asyncio.timeout(self._faults.watch_seconds):
                     async for chunk in upstream.content.iter_any():
+                        if self._deaf:
+                            self._missed.add(request.path)
+                            raise ConnectionError("nobody hears this")
                         await answer.write(self._faults.rewrite(chunk))
         except TimeoutError:
             self._faults.note("watch cut")

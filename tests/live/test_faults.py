@@ -7,6 +7,7 @@ makes things go wrong.
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -224,3 +225,43 @@ async def test_a_leader_that_is_asked_to_stop_makes_way_at_once(
             await standby.logged("The cluster is known")
             assert await leader.stop() == 0
             await standby.logged(_LEADS)
+
+
+@pytest.mark.parametrize("ending", ["deleted", "finished"])
+async def test_the_room_of_pods_that_end_unseen_comes_back(
+    ending: str, plane: ControlPlane, admin: Arena, tmp_path: Path
+) -> None:
+    """Short jobs end as soon as they are bound; the next thing that is told is a list."""
+    await admin.create([node("n0", cpu=8)])
+    jobs = [pod(f"job{number}", cpu="4") for number in range(10)]
+    ended, all_ended = set[str](), asyncio.Event()
+
+    async def end(path: str) -> None:
+        if ending == "deleted":
+            await admin.delete(path)
+        else:
+            headers = {"Content-Type": "application/merge-patch+json"}
+            done = {"status": {"phase": "Succeeded"}}
+            await admin.request("PATCH", f"{path}/status", done, headers=headers)
+        ended.add(path)
+        if len(ended) == len(jobs):
+            all_ended.set()
+
+    faults = Faults(after_binding=end)
+    async with (
+        proxied(plane, faults, tmp_path),
+        mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE) as process,
+    ):
+        await process.logged(_LEADS)
+        # Two of them fill the node: where room does not come back, no third is bound.
+        await admin.create(jobs)
+        async with asyncio.timeout(60):
+            await all_ended.wait()
+        faults.after_binding = None
+        await admin.create([pod("last", cpu="8")])
+        await admin.bound(1 if ending == "deleted" else len(jobs) + 1)
+        process.signal(signal.SIGUSR2)
+        await process.logged("Compared the cache with the API server")
+
+    assert faults.struck["gone"] > 1
+    assert "differences=0" in process.log

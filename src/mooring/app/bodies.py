@@ -37,11 +37,18 @@ class Spec(Wire, frozen=True):
     node_name: str = ""
 
 
+class Status(Wire, frozen=True):
+    """What is read of a pod's status."""
+
+    phase: str = ""
+
+
 class Standing(Wire, frozen=True):
-    """Where a pod stands: which one it is, and on which node."""
+    """Where a pod stands: which one it is, on which node, and how far it has run."""
 
     metadata: Meta = Meta()
     spec: Spec = Spec()
+    status: Status = Status()
 
 
 _STANDING = msgspec.json.Decoder(Standing)

@@ -1,24 +1,38 @@
-"""Whether the scheduler's picture of the cluster is the API server's, asked for by a signal."""
+"""Whether the scheduler's picture of the cluster is the API server's.
+
+A signal asks for a full comparison. Pods that are assumed for long are asked for one by one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from mooring.client.errors import ClientError
+from mooring.client.errors import ApiError, ClientError
 from mooring.client.listing import list_kind
 from mooring.client.requests import Requests
 from mooring.cluster import Cluster
 from mooring.cluster.check import check
 from mooring.cluster.extended_figures import extended_lines
+from mooring.engine import Engine
+from mooring.engine.actions import PodRef
+from mooring.engine.events import Event, PodEnded, Unbound
 from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from mooring.objects.pod import FINISHED, Pod
 
 from . import logs
+from .bodies import pod_path, standing
 
 _log = logs.named(__name__)
 
 # More would hide what matters.
 _MOST_TOLD = 50
+
+# How often pods that are assumed for long are asked for: one that was bound is mostly told of
+# within a second.
+_PERIOD_SECONDS = 30.0
+# So many are asked for at a time, so that an outage of watches is no flood of requests.
+_MOST_ASKED = 100
 
 
 async def compare(api: Requests, cluster: Cluster) -> None:
@@ -53,12 +67,15 @@ def differences(cluster: Cluster, nodes: Iterable[Node], pods: Iterable[Pod]) ->
     """
     listed_nodes = {node.name: node.name for node in nodes}
     known_nodes = {name: name for name in cluster.nodes.names(cluster.nodes.rows.tolist())}
-    placed = {pod.uid: pod for pod in pods if pod.node_name and not pod.is_finished}
+    listed_pods = list(pods)
+    running = {pod.uid: pod for pod in listed_pods if pod.node_name and not pod.is_finished}
+    placed = {uid: pod for uid, pod in running.items() if not cluster.is_assumed(uid)}
     known = {uid: pod for uid, pod in cluster.pods.items() if not cluster.is_assumed(uid)}
     found = [
         *_membership("node", listed_nodes, known_nodes),
         *_membership("pod", _titles(placed), _titles(known)),
         *_elsewhere(placed, known),
+        *_assumed(cluster, {pod.uid: pod for pod in listed_pods}),
     ]
     try:
         check(cluster)
@@ -83,3 +100,79 @@ def _elsewhere(placed: Mapping[str, Pod], known: Mapping[str, Pod]) -> Iterator[
         there, here = placed[uid].node_name, known[uid].node_name
         if there != here:
             yield f"pod {placed[uid].key} is on node {there}, not on {here}"
+
+
+def _assumed(cluster: Cluster, listed: Mapping[str, Pod]) -> Iterator[str]:
+    """Pods that take room on a node, but not according to the API server."""
+    for uid in sorted(cluster.assumed):
+        pod, seen = cluster.pods[uid], listed.get(uid)
+        what = f"pod {pod.key} (uid {uid}) is assumed on node {pod.node_name}"
+        if seen is None:
+            yield f"{what} but does not exist"
+        elif seen.is_finished:
+            yield f"{what} but has ended"
+        elif seen.node_name not in ("", pod.node_name):
+            yield f"{what} but is on node {seen.node_name}"
+
+
+class AssumedPods:
+    """Asks the API server about pods that were bound and that no watch has told of since.
+
+    Without that, the room of a pod that neither a list nor a watch tells of would never come back.
+    """
+
+    def __init__(
+        self,
+        api: Requests,
+        engine: Engine,
+        tell: Callable[[Event], None],
+        period_seconds: float = _PERIOD_SECONDS,
+    ) -> None:
+        self._api = api
+        self._engine = engine
+        self._tell = tell
+        self._period_seconds = period_seconds
+        #: Who was assumed already when it was last looked.
+        self._known: set[str] = set()
+
+    async def run(self) -> None:
+        """Looks again and again until cancelled."""
+        while True:
+            await asyncio.sleep(self._period_seconds)
+            await self.look()
+
+    async def look(self) -> None:
+        """Asks for the pods that were bound before the last look, and settles what became of them.
+
+        A pod that is still on its way to its node is left to those who bring it there.
+        """
+        cluster, placement = self._engine.cluster, self._engine.placement
+        bound = {uid for uid in cluster.assumed if placement(uid) is None}
+        overdue = [cluster.pods[uid] for uid in sorted(bound & self._known)[:_MOST_ASKED]]
+        self._known = bound
+        for pod in overdue:
+            try:
+                event = await self._ask(pod)
+            except Exception as error:  # noqa: BLE001 - it is asked for again
+                _log.warning("Could not ask for an assumed pod", pod=pod.key, error=str(error))
+                return
+            if event is not None:
+                _log.warning(
+                    "A pod that was bound is not on its node",
+                    pod=pod.key,
+                    node=pod.node_name,
+                    found=type(event).__name__,
+                )
+                self._tell(event)
+
+    async def _ask(self, pod: Pod) -> Event | None:
+        """What became of a pod; None if it is on its node."""
+        try:
+            seen = standing(await self._api.get(pod_path(PodRef.to(pod))))
+        except ApiError as error:
+            if error.is_not_found:
+                return PodEnded(pod.uid)
+            raise
+        if seen.metadata.uid != pod.uid or seen.status.phase in FINISHED:
+            return PodEnded(pod.uid)
+        return None if seen.spec.node_name else Unbound(pod.uid)

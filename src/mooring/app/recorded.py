@@ -19,6 +19,8 @@ from mooring.engine.events import (
     EvictionFailed,
     PermitRefused,
     Permitted,
+    PodEnded,
+    Unbound,
 )
 from mooring.engine.reuse import ReuseSettings
 from mooring.objects.meta import Wire
@@ -36,7 +38,16 @@ Budget = Annotated[int, msgspec.Meta(ge=0, le=4096)]
 #: The outcomes of actions, by the word that stands for them.
 OUTCOMES: dict[str, type[Any]] = {
     kind.__name__: kind
-    for kind in (Bound, BindingFailed, Permitted, PermitRefused, Evicted, EvictionFailed)
+    for kind in (
+        Bound,
+        BindingFailed,
+        PodEnded,
+        Unbound,
+        Permitted,
+        PermitRefused,
+        Evicted,
+        EvictionFailed,
+    )
 }
 
 

@@ -18,7 +18,7 @@ from mooring.objects.kinds import KINDS, READ_KINDS, KnownKind
 from mooring.objects.meta import ObjectKind
 
 from . import logs
-from .compare import compare
+from .compare import AssumedPods, compare
 from .feed import Feed
 from .perform import Performer
 from .recording import Recorder
@@ -118,6 +118,7 @@ class Worker:
                 for each in (
                     *(reflector.run() for reflector in reflectors),
                     self._scheduler.run(),
+                    AssumedPods(api, self._engine, self._scheduler.tell).run(),
                     self._learn(reflectors),
                     self._wait_to_stop(),
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 import numpy as np
@@ -218,6 +219,11 @@ class Cluster:
 
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed
+
+    @property
+    def assumed(self) -> AbstractSet[str]:
+        """The uids of the pods that are assumed on their nodes: no object says so yet."""
+        return self._assumed
 
     @property
     def assumed_count(self) -> int:

@@ -30,7 +30,9 @@ from .events import (
     EvictionFailed,
     PermitRefused,
     Permitted,
+    PodEnded,
     Removed,
+    Unbound,
 )
 from .evictions import IN_PROGRESS, Evictions
 from .failures import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, patch
@@ -144,6 +146,8 @@ class Engine:
         match event:
             case BindingFailed(uid, message):
                 self._placements.binding_failed(uid, message, now)
+            case PodEnded(uid) | Unbound(uid):
+                self._undo_binding(uid, now, is_waiting=isinstance(event, Unbound))
             case Permitted(uid, plugin):
                 self._placements.permitted(uid, plugin, now)
             case PermitRefused(uid, plugin, message):
@@ -152,6 +156,11 @@ class Engine:
                 self._evictions.evicted(uid, preemptor, now)
             case EvictionFailed(uid, preemptor):
                 self._evictions.failed(uid, preemptor, now)
+
+    def _undo_binding(self, uid: str, now: float, is_waiting: bool) -> None:
+        # A pod that is on its way again will tell by itself what becomes of it.
+        if self._placements.get(uid) is None:
+            self._intake.take_back(uid, now, is_waiting)
 
     def step(self, now: float, budget: int = 1) -> list[Action]:
         """Makes up to `budget` decisions; returns what is to be done since the last step."""

@@ -32,6 +32,18 @@ class BindingFailed(msgspec.Struct, frozen=True, gc=False):
     message: str
 
 
+class PodEnded(msgspec.Struct, frozen=True, gc=False):
+    """A pod that was bound has run to its end or is gone, of which no watch has told."""
+
+    uid: str
+
+
+class Unbound(msgspec.Struct, frozen=True, gc=False):
+    """A pod that was bound has no node after all; it will be tried again."""
+
+    uid: str
+
+
 class Permitted(msgspec.Struct, frozen=True, gc=False):
     """A plugin that let a pod wait now lets it go on."""
 
@@ -63,5 +75,14 @@ class EvictionFailed(msgspec.Struct, frozen=True, gc=False):
 
 
 Event = (
-    Applied | Removed | Bound | BindingFailed | Permitted | PermitRefused | Evicted | EvictionFailed
+    Applied
+    | Removed
+    | Bound
+    | BindingFailed
+    | PodEnded
+    | Unbound
+    | Permitted
+    | PermitRefused
+    | Evicted
+    | EvictionFailed
 )

@@ -170,9 +170,21 @@ class Intake:
         self._cluster.nominate(waiting, "")
         if self._cluster.is_assumed(pod.uid):
             self._vanished(waiting, now)
+            # One that is bound already is on its way no more, and no watch will tell of its node.
+            self.take_back(pod.uid, now)
         elif waiting.nominated_node_name:
             self._room_for_lesser(waiting, now)
         return (UNSCHEDULED_POD_DELETE,)
+
+    def take_back(self, uid: str, now: float, is_waiting: bool = False) -> None:
+        """A pod that was bound is not on its node after all; it may wait for another one."""
+        gone = self._cluster.forget(uid)
+        if gone is None:
+            return
+        self._queue.happened(ASSIGNED_POD_DELETE, gone, None, now)
+        pod = self.pending.get(uid)
+        if is_waiting and pod is not None:
+            self._queue.add(pod, now)
 
     def _room_for_lesser(self, pod: Pod, now: float) -> None:
         """A nominated pod does not need its node any more: those it outranked may try."""

@@ -41,6 +41,9 @@ from .volume import ClaimUse, Disk, Volume
 
 ANY_ADDRESS = "0.0.0.0"
 
+#: The phases of pods that have run to their end.
+FINISHED = ("Succeeded", "Failed")
+
 #: Where a pod listens on its node: address, protocol, port.
 HostPort = tuple[str, str, int]
 
@@ -370,7 +373,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def is_finished(self) -> bool:
         """Whether it has run to its end, and so takes no room any more."""
-        return self.status.phase in ("Succeeded", "Failed")
+        return self.status.phase in FINISHED
 
     @property
     def held(self) -> Held:

@@ -25,7 +25,9 @@ from mooring.engine.events import (
     EvictionFailed,
     PermitRefused,
     Permitted,
+    PodEnded,
     Removed,
+    Unbound,
 )
 from mooring.objects.pod import Pod
 from mooring.queue import QueuedPod
@@ -169,22 +171,26 @@ def _status(action: PatchPodStatus) -> str:
     return "; ".join(parts)
 
 
+_OUTCOMES: dict[type[Event], str] = {
+    Bound: "bound",
+    PodEnded: "has ended or is gone, of which no watch has told",
+    Unbound: "has no node after all",
+    Evicted: "evicted",
+}
+
+
 def _outcome(event: Event) -> str:
     match event:
-        case Bound():
-            return "bound"
         case BindingFailed():
             return f"binding failed: {event.message}"
         case Permitted():
             return f"permitted by {event.plugin}"
         case PermitRefused():
             return f"refused by {event.plugin}: {event.message}"
-        case Evicted():
-            return "evicted"
         case EvictionFailed():
             return f"could not be evicted: {event.message}"
         case _:
-            return type(event).__name__
+            return _OUTCOMES.get(type(event), type(event).__name__)
 
 
 def _form(pod: Pod) -> str:
