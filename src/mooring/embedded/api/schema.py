@@ -1,6 +1,7 @@
 """The fields of every kind that is served: names, types and how lists are merged.
 
-The tables in `schemas` have one type per paragraph and one field per line:
+`tools/schema_tables.py` writes the tables in `schemas`. They have one type per paragraph and one
+field per line:
 
     containers: []Container = 2 | merge=name keys=name required
 
@@ -18,8 +19,10 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+_TABLES = resources.files(__package__).joinpath("schemas")
+
 #: The version of Kubernetes whose fields the tables have.
-KUBERNETES_VERSION = "1.36.4"
+KUBERNETES_VERSION = _TABLES.joinpath("VERSION").read_text("utf-8").strip()
 
 _LIST, _MAP = "[]", "map "
 
@@ -92,7 +95,7 @@ def struct(name: str) -> SchemaStruct:
 @cache
 def package_structs(package: str) -> Mapping[str, SchemaStruct]:
     """All types of a package such as core.v1."""
-    table = resources.files(__package__).joinpath("schemas", f"{package}.txt").read_text("utf-8")
+    table = _TABLES.joinpath(f"{package}.txt").read_text("utf-8")
     return {each.name: each for each in _read(package, table)}
 
 

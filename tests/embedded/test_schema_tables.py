@@ -1,0 +1,104 @@
+"""The tables of fields are what the tool makes of Kubernetes' own documents."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.embedded.api.schema import KUBERNETES_VERSION
+from tools.schema_tables import TABLES, Schemas, Source, served_roots, tables
+
+CLONE = os.environ.get("MOORING_TEST_KUBERNETES", "")
+
+META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+CORE = "io.k8s.api.core.v1"
+SCHEMAS: dict[str, Any] = {
+    f"{META}.ObjectMeta": {
+        "properties": {"labels": {"type": "object", "additionalProperties": {"type": "string"}}}
+    },
+    f"{CORE}.Thing": {
+        "x-kubernetes-group-version-kind": [{"kind": "Thing"}],
+        "required": ["parts"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"allOf": [{"$ref": f"#/components/schemas/{META}.ObjectMeta"}]},
+            "parts": {
+                "type": "array",
+                "items": {"$ref": f"#/components/schemas/{CORE}.Part"},
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+                "x-kubernetes-patch-strategy": "merge,retainKeys",
+                "x-kubernetes-patch-merge-key": "name",
+            },
+            "path": {"type": "string", "default": "/"},
+        },
+    },
+    f"{CORE}.Part": {
+        "x-kubernetes-map-type": "atomic",
+        "properties": {
+            "name": {"type": "string", "default": ""},
+            "since": {"$ref": f"#/components/schemas/{META}.Time"},
+            "size": {"type": "integer", "format": "int32"},
+        },
+    },
+    f"{META}.Time": {"type": "string"},
+}
+PROTO = """
+message Thing {
+  optional .k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta metadata = 1;
+  repeated Part parts = 2;
+  optional Source source = 3;
+}
+message Source {
+  optional string path = 7;
+}
+message Part {
+  optional string name = 1;
+  optional int32 size = 4;
+}
+message ObjectMeta {
+  map<string, string> labels = 11;
+}
+"""
+
+
+class MadeUp(Source):
+    def read(self, path: str) -> str:
+        if path.endswith(".proto"):
+            return PROTO
+        found = SCHEMAS if path.endswith("api__v1_openapi.json") else {}
+        return json.dumps({"components": {"schemas": found}})
+
+
+def test_a_table_has_types_numbers_and_how_lists_are_merged() -> None:
+    schemas = Schemas(MadeUp(Path(), ""))
+    schemas.load()
+    found = schemas.reachable(["core.v1.Thing"])
+
+    assert found == {"core.v1.Part", "core.v1.Thing", "meta.v1.ObjectMeta"}
+    assert schemas.table("core.v1", found - {"meta.v1.ObjectMeta"}) == (
+        "Part | atomic\n"
+        "  name: string = 1\n"
+        "  since: time\n"
+        "  size: int32 = 4\n"
+        "\n"
+        "Thing\n"
+        "  metadata: meta.v1.ObjectMeta = 1\n"
+        "  parts: []Part = 2 | merge=name retainKeys keys=name required\n"
+        '  path: string = 3.7 | default="/"\n'
+    )
+    assert schemas.table("meta.v1", ["meta.v1.ObjectMeta"]) == (
+        "ObjectMeta\n  labels: map string = 11\n"
+    )
+
+
+@pytest.mark.skipif(not CLONE, reason="needs MOORING_TEST_KUBERNETES, a clone of Kubernetes")
+def test_the_tables_are_what_the_tool_makes_again() -> None:
+    made = tables(Source(Path(CLONE), f"v{KUBERNETES_VERSION}"), served_roots())
+
+    assert made == {each.name: each.read_text("utf-8") for each in TABLES.iterdir()}

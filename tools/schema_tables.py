@@ -1,0 +1,307 @@
+"""Writes the tables of fields in `mooring/embedded/api/schemas` for a version of Kubernetes.
+
+    python tools/schema_tables.py /path/to/kubernetes v1.36.4
+    python tools/schema_tables.py /path/to/kubernetes v1.36.4 --check
+
+The first argument is a clone of https://github.com/kubernetes/kubernetes, bare or not. The types,
+defaults and merge keys come from its OpenAPI documents (api/openapi-spec/v3), the field numbers of
+protobuf from its generated.proto files. The tables have every type that a served kind refers to.
+With `--check` nothing is written; the exit code says whether the tables are up to date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+TABLES = Path(__file__).parents[1] / "src" / "mooring" / "embedded" / "api" / "schemas"
+VERSION_FILE = "VERSION"
+
+#: The OpenAPI document of each package.
+_DOCUMENTS = {
+    "apiextensions.v1": "apis__apiextensions.k8s.io__v1",
+    "apps.v1": "apis__apps__v1",
+    "authentication.v1": "apis__authentication.k8s.io__v1",
+    "authorization.v1": "apis__authorization.k8s.io__v1",
+    "autoscaling.v1": "apis__autoscaling__v1",
+    "batch.v1": "apis__batch__v1",
+    "coordination.v1": "apis__coordination.k8s.io__v1",
+    "core.v1": "api__v1",
+    "discovery.v1": "apis__discovery.k8s.io__v1",
+    "events.v1": "apis__events.k8s.io__v1",
+    "networking.v1": "apis__networking.k8s.io__v1",
+    "policy.v1": "apis__policy__v1",
+    "rbac.v1": "apis__rbac.authorization.k8s.io__v1",
+    "resource.v1": "apis__resource.k8s.io__v1",
+    "scheduling.v1": "apis__scheduling.k8s.io__v1",
+    "storage.v1": "apis__storage.k8s.io__v1",
+}
+
+# Types that are sent or answered without being kinds of their own address.
+_EXTRA_ROOTS = (
+    "autoscaling.v1.Scale",
+    "core.v1.Binding",
+    "meta.v1.DeleteOptions",
+    "policy.v1.Eviction",
+)
+
+_PREFIXES = {
+    "io.k8s.api.": "",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.": "meta.v1.",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.": "apiextensions.v1.",
+}
+_PROTO = {
+    "meta.v1": "staging/src/k8s.io/apimachinery/pkg/apis/meta/v1",
+}
+# Clients send definitions as JSON; their schemas would need a reader of protobuf of their own.
+_WITHOUT_NUMBERS = ("apiextensions.v1",)
+
+#: Types that are read as scalars.
+_SCALARS = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1": "object",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "microTime",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "time",
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": "object",
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "intOrString",
+    # A schema refers to itself; custom resources read it as it is.
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps": "object",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON": "any",
+}
+
+#: Fields of Mooring's own, which no document of Kubernetes has.
+_ADDED = {"core.v1.PodSpec": ("coexistPolicy: string",)}
+
+# All objects have these, and the decoder adds them.
+_LEFT_OUT = ("kind", "apiVersion")
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A clone of Kubernetes at one version."""
+
+    folder: Path
+    ref: str
+
+    def read(self, path: str) -> str:
+        command = ["git", "-C", str(self.folder), "show", f"{self.ref}:{path}"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@dataclass
+class Schemas:
+    """All types of a version, by the names that the tables have."""
+
+    source: Source
+    types: dict[str, Json] = field(default_factory=dict)
+
+    def load(self) -> None:
+        for document in _DOCUMENTS.values():
+            text = self.source.read(f"api/openapi-spec/v3/{document}_openapi.json")
+            for name, shape in json.loads(text)["components"]["schemas"].items():
+                known = table_name(name)
+                if known is not None:
+                    self.types[known] = shape
+
+    def reachable(self, roots: Iterable[str]) -> set[str]:
+        """The types that others refer to, directly or not."""
+        found: set[str] = set()
+        waiting = list(roots)
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += references(self.types[name])
+        return found
+
+    def table(self, package: str, names: Iterable[str]) -> str:
+        messages = read_messages(self.source, package)
+        paragraphs = [self._paragraph(name, messages) for name in sorted(names)]
+        return "\n\n".join(paragraphs) + "\n"
+
+    def _paragraph(self, name: str, messages: Messages) -> str:
+        package, _, short = name.rpartition(".")
+        shape = self.types[name]
+        title = f"{short} | atomic" if shape.get("x-kubernetes-map-type") == "atomic" else short
+        required, properties = set(shape.get("required") or ()), shape.get("properties") or {}
+        numbers = numbers_of(messages, short, properties)
+        lines = []
+        for each, property_ in sorted(properties.items()):
+            if each in _LEFT_OUT and is_object(shape):
+                continue
+            number = numbers.get(each, "")
+            written = f"{each}: {type_text(property_, package)}"
+            written += f" = {number}" if number else ""
+            found = " ".join(flags(property_, each in required))
+            lines.append(f"{written} | {found}" if found else written)
+        lines += _ADDED.get(name, ())
+        return "\n".join([title, *(f"  {line}" for line in sorted(lines))])
+
+
+def table_name(name: str) -> str | None:
+    """The name of a type in the tables, such as core.v1.Pod; None for one that they do not have."""
+    for prefix, short in _PREFIXES.items():
+        if name.startswith(prefix):
+            known = short + name.removeprefix(prefix)
+            return known if known.count(".") == 2 else None
+    return None
+
+
+def is_object(shape: Json) -> bool:
+    """Whether a type is a kind, whose kind and apiVersion are not fields like others."""
+    return "x-kubernetes-group-version-kind" in shape
+
+
+def reference_of(shape: Json) -> str:
+    for each in (shape, *(shape.get("allOf") or ())):
+        if "$ref" in each:
+            return str(each["$ref"]).rpartition("/")[2]
+    return ""
+
+
+def references(shape: Json) -> Iterator[str]:
+    """The types that a type refers to."""
+    for each in (shape.get("properties") or {}).values():
+        for part in (each, each.get("items") or {}, each.get("additionalProperties") or {}):
+            inner = part.get("items") or part.get("additionalProperties") or {}
+            for candidate in (part, inner):
+                name = reference_of(candidate)
+                if name and name not in _SCALARS:
+                    known = table_name(name)
+                    assert known is not None, name
+                    yield known
+
+
+def type_text(shape: Json, package: str) -> str:
+    """A type as the tables write it; one of the same package without the package."""
+    name = reference_of(shape)
+    if name in _SCALARS:
+        return _SCALARS[name]
+    if name:
+        known = table_name(name)
+        assert known is not None, name
+        return known.removeprefix(f"{package}.")
+    match shape.get("type"):
+        case "array":
+            return "[]" + type_text(shape["items"], package)
+        case "object" if "additionalProperties" in shape:
+            return "map " + type_text(shape["additionalProperties"], package)
+        case "integer":
+            return str(shape.get("format", "int64"))
+        case "string" if shape.get("format") == "byte":
+            return "bytes"
+        case None:
+            return "any"
+        case other:
+            return str(other)
+
+
+def flags(shape: Json, required: bool) -> Iterator[str]:
+    """How a field is merged, owned and required."""
+    strategy = str(shape.get("x-kubernetes-patch-strategy", "")).split(",")
+    key = shape.get("x-kubernetes-patch-merge-key", "")
+    if "merge" in strategy:
+        yield f"merge={key}" if key else "merge"
+    if "retainKeys" in strategy:
+        yield "retainKeys"
+    kind = shape.get("x-kubernetes-list-type") or shape.get("x-kubernetes-map-type")
+    if kind == "map":
+        yield "keys=" + ",".join(shape["x-kubernetes-list-map-keys"])
+    elif kind:
+        yield kind
+    if required:
+        yield "required"
+    # An empty default says no more than the type does.
+    if shape.get("default") not in (None, "", 0, False, {}):
+        yield "default=" + json.dumps(shape["default"])
+
+
+#: The fields of each message of a package: type, name and number.
+Messages = dict[str, list[tuple[str, str, str]]]
+
+_MESSAGE = re.compile(r"message (\w+) \{")
+_FIELD = re.compile(r"\s+(?:(?:optional|repeated) ([.\w]+)|map<[^>]+>) (\w+) = (\d+);")
+
+
+@cache
+def read_messages(source: Source, package: str) -> Messages:
+    """The messages of a package in protobuf."""
+    if package in _WITHOUT_NUMBERS:
+        return {}
+    name, _, version = package.partition(".")
+    folder = _PROTO.get(package, f"staging/src/k8s.io/api/{name}/{version}")
+    messages: Messages = {}
+    current: list[tuple[str, str, str]] = []
+    for line in source.read(f"{folder}/generated.proto").splitlines():
+        opened, found = _MESSAGE.match(line), _FIELD.match(line)
+        if opened:
+            current = messages.setdefault(opened[1], [])
+        elif found:
+            current.append((found[1] or "", found[2], found[3]))
+    return messages
+
+
+def numbers_of(messages: Messages, name: str, shown: Iterable[str]) -> dict[str, str]:
+    """The numbers of the fields that JSON shows; one of an inlined message has both, as in 2.4."""
+    # protobuf spells some names otherwise: aPIGroup.
+    spelled = {each.lower(): each for each in shown}
+    numbers: dict[str, str] = {}
+    for kind, each, number in messages.get(name, ()):
+        if each.lower() in spelled:
+            numbers[spelled[each.lower()]] = number
+        elif kind in messages:
+            inner = numbers_of(messages, kind, shown)
+            numbers |= {key: f"{number}.{value}" for key, value in inner.items()}
+    return numbers
+
+
+def tables(source: Source, roots: Iterable[str]) -> dict[str, str]:
+    """The text of each table, by file name."""
+    schemas = Schemas(source)
+    schemas.load()
+    by_package: dict[str, set[str]] = {}
+    for name in schemas.reachable([*roots, *_EXTRA_ROOTS]):
+        by_package.setdefault(name.rpartition(".")[0], set()).add(name)
+    found = {f"{each}.txt": schemas.table(each, names) for each, names in by_package.items()}
+    return {**found, VERSION_FILE: source.ref.removeprefix("v") + "\n"}
+
+
+def served_roots() -> list[str]:
+    """The types of all kinds that the embedded API server serves."""
+    # Here, because the tables must be there before the catalogue can be read.
+    from mooring.embedded.kinds.catalogue import catalogue
+
+    return [kind.schema for kind in catalogue() if kind.schema]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("source", type=Path, help="a clone of Kubernetes, bare or not")
+    parser.add_argument("version", help="a tag of it, such as v1.36.4")
+    parser.add_argument("--check", action="store_true", help="write nothing, only compare")
+    given = parser.parse_args()
+    found = tables(Source(given.source, given.version), served_roots())
+    stale = [
+        name
+        for name, text in sorted(found.items())
+        if not (TABLES / name).exists() or (TABLES / name).read_text("utf-8") != text
+    ]
+    for name in stale:
+        print(f"{TABLES / name}: {'differs' if given.check else 'written'}")  # noqa: T201
+        if not given.check:
+            (TABLES / name).write_text(found[name], "utf-8")
+    return 1 if given.check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
