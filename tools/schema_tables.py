@@ -297,7 +297,7 @@ def main() -> int:
         if not (TABLES / name).exists() or (TABLES / name).read_text("utf-8") != text
     ]
     for name in stale:
-        print(f"{TABLES / name}: {'differs' if given.check else 'written'}")  # noqa: T201
+        print(f"{TABLES / name}: {'differs' if given.check else 'written'}")
         if not given.check:
             (TABLES / name).write_text(found[name], "utf-8")
     return 1 if given.check and stale else 0

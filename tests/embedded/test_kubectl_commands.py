@@ -134,7 +134,7 @@ Steps = list[tuple[str, str, str]]
                 ("!debug web --image=a", "", "nothing to debug"),
                 ("!top pods", "", "Metrics API not available"),
                 ("!autoscale pod web --max=3", "", "error"),
-                ("!create quota q --hard=pods=1", "", "could not find the requested resource"),
+                ("!create quota q --hard=pods=1", "", "resourcequotas are not served here"),
                 ("!create token default", "", "could not find the requested resource"),
             ],
             id="polite refusals",
