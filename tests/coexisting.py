@@ -4,9 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS, MIRROR
+from mooring.objects.coexist import (
+    ANNOTATION,
+    DAEMONSET_AND_STATIC_PODS,
+    MIRROR,
+    NAMESPACE_LABEL,
+    TRUSTED,
+)
+from mooring.objects.decode import from_builtins
 from mooring.objects.pod import Pod
+from mooring.objects.workload import Namespace
 from tests.builders import Manifest, pod
+
+
+def namespace(name: str = "default", *, trusted: bool = True) -> Namespace:
+    """A namespace whose exclusive pods count however they were bound, or only as others do."""
+    labels = {NAMESPACE_LABEL: TRUSTED if trusted else "other"}
+    made = from_builtins("Namespace", {"metadata": {"name": name, "labels": labels}})
+    assert isinstance(made, Namespace)
+    return made
+
 
 # Metadata
 
@@ -22,13 +39,20 @@ ANNOTATED: Manifest = {"annotations": {ANNOTATION: DAEMONSET_AND_STATIC_PODS}}
 def exclusive(
     name: str = "exclusive", node: str = "", *, spec: Manifest | None = None, **given: Any
 ) -> Pod:
-    """A pod with the policy as a field."""
+    """A pod with the policy as a field; with a node, bound there by a scheduler."""
     said = {"coexistPolicy": DAEMONSET_AND_STATIC_PODS}
-    return pod(name, node=node, spec={**said, **(spec or {})}, **given)
+    made = pod(name, spec={**said, **(spec or {})}, **given)
+    return made.on(node) if node else made
 
 
 def annotated(name: str = "annotated", node: str = "", **given: Any) -> Pod:
-    """A pod with the policy as an annotation."""
+    """A pod with the policy as an annotation; with a node, bound there by a scheduler."""
+    made = pod(name, metadata=ANNOTATED, **given)
+    return made.on(node) if node else made
+
+
+def bound_around(name: str = "around", node: str = "n", **given: Any) -> Pod:
+    """An exclusive pod with its node in the manifest."""
     return pod(name, node=node, metadata=ANNOTATED, **given)
 
 

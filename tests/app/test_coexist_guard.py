@@ -8,6 +8,7 @@ from mooring.app.coexist_guard import CoexistGuard
 from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
 from mooring.objects.pod import Pod
 from tests.builders import pod
+from tests.coexisting import namespace
 
 EXCLUSIVE: dict[str, Any] = {"metadata": {"annotations": {ANNOTATION: DAEMONSET_AND_STATIC_PODS}}}
 
@@ -21,7 +22,7 @@ def guard(*pods: Pod, now: list[float] | None = None) -> CoexistGuard:
 
 
 def test_an_exclusive_pod_is_kept_off_a_node_with_others_and_others_off_its_node() -> None:
-    it = guard(pod("web", node="n1"), pod("mpi", node="n2", **EXCLUSIVE))
+    it = guard(pod("web", node="n1"), pod("mpi", **EXCLUSIVE).on("n2"))
 
     assert it.review(pod("mpi2", **EXCLUSIVE), "n1") is not None
     assert it.review(pod("web2"), "n2") is not None
@@ -71,7 +72,7 @@ def test_a_binding_that_was_not_made_gives_its_place_back() -> None:
 def test_what_the_watch_tells_takes_the_place_of_a_reservation() -> None:
     it = guard()
     it.reserve(pod("mpi", **EXCLUSIVE), "n1")
-    it.applied(pod("mpi", node="n2", **EXCLUSIVE), b"")
+    it.applied(pod("mpi", **EXCLUSIVE).on("n2"), b"")
 
     assert it.review(pod("web"), "n1") is None
     assert it.review(pod("web2"), "n2") is not None
@@ -89,9 +90,9 @@ def test_a_pod_that_ends_or_goes_gives_its_reservation_up() -> None:
 
 
 def test_pods_that_ended_or_are_gone_do_not_count() -> None:
-    it = guard(pod("mpi", node="n1", **EXCLUSIVE), pod("mpi2", node="n2", **EXCLUSIVE))
+    it = guard(pod("mpi", **EXCLUSIVE).on("n1"), pod("mpi2", **EXCLUSIVE).on("n2"))
     it.applied(pod("mpi", node="n1", status={"phase": "Succeeded"}, **EXCLUSIVE), b"")
-    it.removed(pod("mpi2", node="n2", **EXCLUSIVE))
+    it.removed(pod("mpi2", **EXCLUSIVE).on("n2"))
 
     assert it.review(pod("web"), "n1") is None
     assert it.review(pod("web2"), "n2") is None
@@ -100,6 +101,19 @@ def test_pods_that_ended_or_are_gone_do_not_count() -> None:
 
 def test_with_the_gate_off_everything_passes() -> None:
     it = CoexistGuard(enabled=False)
-    it.applied(pod("mpi", node="n1", **EXCLUSIVE), b"")
+    it.applied(pod("mpi", **EXCLUSIVE).on("n1"), b"")
 
+    assert it.review(pod("web"), "n1") is None
+
+
+def test_an_exclusive_pod_that_was_bound_around_the_scheduler_takes_no_node_away() -> None:
+    it = guard(pod("mpi", node="n1", **EXCLUSIVE))
+
+    assert it.review(pod("web"), "n1") is None
+    it.applied(namespace(trusted=True), b"")
+    assert it.review(pod("web"), "n1") is not None
+    it.applied(namespace(trusted=False), b"")
+    assert it.review(pod("web"), "n1") is None
+    it.applied(namespace(trusted=True), b"")
+    it.removed(namespace(trusted=True))
     assert it.review(pod("web"), "n1") is None

@@ -62,7 +62,7 @@ class Door:
     ) -> None:
         self.api = FakeApi()
         self.guard = CoexistGuard()
-        self.guard.applied(pod("mpi", node="n1", **EXCLUSIVE), b"")
+        self.guard.applied(pod("mpi", **EXCLUSIVE).on("n1"), b"")
         known = asyncio.Event()
         if synced:
             known.set()

@@ -7,12 +7,23 @@ from typing import Any
 import pytest
 
 from mooring.config import ConfigError
+from mooring.engine.actions import BindPod
 from mooring.engine.statistics import Way
-from mooring.objects.coexist import admit
+from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS, admit
 from mooring.objects.kinds import Object
+from mooring.objects.pod import PLACED
 from tests.builders import node, pod
-from tests.coexisting import annotated, daemon, exclusive, exclusive_daemon, static
-from tests.engine.driver import Driver, conditions, driver, evictions, nominations, notes
+from tests.coexisting import (
+    ANNOTATED,
+    annotated,
+    bound_around,
+    daemon,
+    exclusive,
+    exclusive_daemon,
+    namespace,
+    static,
+)
+from tests.engine.driver import Driver, conditions, driver, evictions, nominations, notes, only
 
 OFF = {"CoexistPolicy": False}
 HERE = {"nodeSelector": {"kubernetes.io/hostname": "n"}}
@@ -336,3 +347,76 @@ def test_ordinary_pods_stay_ranked_beside_exclusive_ones() -> None:
     alone, together = places(run, "e0", "e1", "e2"), places(run, "p0", "p1", "p2")
     assert len(set(alone)) == 3
     assert not set(alone) & {"", *together}
+
+
+# Pods bound around the scheduler
+
+
+def test_an_exclusive_pod_with_its_node_in_the_manifest_takes_no_node_away() -> None:
+    run = settled(node("n"), bound_around("squatter", "n"), pod("web"))
+
+    assert run.node_of("web") == "n"
+    assert run.engine.cluster.nodes.exclusive_pods.sum() == 0
+
+
+def test_nor_does_one_that_says_it_was_placed() -> None:
+    squatter = pod(
+        "squatter",
+        node="n",
+        metadata={
+            "annotations": {**ANNOTATED["annotations"], PLACED: "default/squatter"},
+            "uid": "7",
+        },
+    )
+    run = settled(node("n"), squatter, pod("web"))
+
+    assert run.node_of("web") == "n"
+
+
+def test_in_a_trusted_namespace_it_counts_as_exclusive() -> None:
+    run = settled(node("n"), namespace(), bound_around("db", "n"), pod("web"))
+
+    assert run.node_of("web") == ""
+
+
+def test_a_namespace_that_becomes_trusted_or_loses_it_is_heard_of() -> None:
+    run = settled(node("n"), bound_around("db", "n"))
+    run.apply(namespace())
+    run.apply(pod("web"))
+    run.settle()
+    assert run.node_of("web") == ""
+
+    run.apply(namespace(trusted=False))
+    run.now += 60.0
+    run.settle()
+    assert run.node_of("web") == "n"
+
+    run.apply(namespace())
+    run.remove(namespace())
+    assert run.engine.cluster.nodes.exclusive_pods.sum() == 0
+
+
+def test_what_the_scheduler_placed_is_exclusive_after_a_restart() -> None:
+    first = settled(node("n"), exclusive("db"))
+    (bind,) = only(first.story, BindPod)
+    assert bind.annotations == {PLACED: "default/db"}
+
+    # The objects are all that the next leader sees.
+    again = settled(node("n"), exclusive("db").on("n"), pod("web"))
+    assert again.node_of("web") == ""
+
+
+def test_what_was_placed_stays_so_though_the_api_server_drops_the_annotation() -> None:
+    run = driver(node("n"), exclusive("db"))
+    run.step()
+    run.apply(pod("db", node="n", spec={"coexistPolicy": DAEMONSET_AND_STATIC_PODS}))
+    run.apply(pod("web"))
+    run.settle()
+
+    assert run.node_of("web") == ""
+
+
+def test_bindings_of_other_pods_have_no_annotations() -> None:
+    (bind,) = only(settled(node("n"), pod("web")).story, BindPod)
+
+    assert bind.annotations == {}

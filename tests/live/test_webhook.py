@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ import aiohttp
 import pytest
 import yaml
 
+from mooring.objects.pod import PLACED
 from tests.client_certificates import ClientAuthority
 
 from .arena import Arena, arena, node, pod
@@ -25,7 +27,13 @@ pytestmark = pytest.mark.live
 
 _SHIPPED = Path(__file__).parents[2] / "deploy" / "webhook" / "webhook.yaml"
 _PODS = "/api/v1/namespaces/default/pods"
-_CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+_CONFIGURATIONS = f"{_ADMISSION}/validatingwebhookconfigurations"
+_PAGE = Path(__file__).parents[2] / "docs" / "coexist-policy.md"
+_PLURALS = {
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+}
 
 
 @pytest.fixture
@@ -64,12 +72,17 @@ async def running(
 async def _asked(admin: Arena) -> None:
     """Waits until the API server asks the webhook, which refuses a policy that there is not."""
     wrong = exclusive("probe", policy="Nonsense", nodeName="nowhere")
+    await _refused(admin, wrong, "failed CoexistPolicy")
+
+
+async def _refused(admin: Arena, wrong: Any, why: str) -> None:
+    """Waits until the API server refuses something."""
     async with asyncio.timeout(60):
         while True:
             try:
                 await admin.request("POST", f"{_PODS}?dryRun=All", wrong)
             except AssertionError as refusal:
-                if "failed CoexistPolicy" in str(refusal):
+                if why in str(refusal):
                     return
                 raise
             await asyncio.sleep(0.1)
@@ -104,10 +117,12 @@ def exclusive(name: str, policy: str = "DaemonsetAndStaticPods", **given: Any) -
 
 
 async def bind(admin: Arena, name: str, node_name: str, path: str = "") -> None:
+    """Binds a pod as a scheduler with the policy does."""
+    uid = (await admin.request("GET", f"{_PODS}/{name}"))["metadata"]["uid"]
     body = {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"name": name},
+        "metadata": {"name": name, "annotations": {PLACED: uid}},
         "target": {"kind": "Node", "name": node_name},
     }
     await admin.request("POST", path or f"{_PODS}/{name}/binding", body)
@@ -240,3 +255,25 @@ def _shown_to(port: int, certificate: Path, key: Path, folder: Path) -> str:
     given = {"apiVersion": version, "kind": "AdmissionConfiguration", "plugins": [plugin]}
     path.write_text(yaml.safe_dump(given))
     return f"--admission-control-config-file={path}"
+
+
+async def test_the_admission_policy_of_the_page_lets_only_bindings_mark_a_pod(admin: Arena) -> None:
+    policies = [
+        each
+        for each in map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", _PAGE.read_text(), re.S))
+        if each["kind"].startswith("ValidatingAdmissionPolicy")
+    ]
+    folders = {each["kind"]: f"{_ADMISSION}/{_PLURALS[each['kind']]}" for each in policies}
+    for each in policies:
+        await admin.request("POST", folders[each["kind"]], each)
+    try:
+        forged = exclusive("forged")
+        forged["metadata"]["annotations"][PLACED] = "made up"
+        await _refused(admin, forged, "the scheduler alone sets")
+        await admin.create([node("n1"), exclusive("mpi")])
+        await bind(admin, "mpi", "n1")
+        bound = await admin.request("GET", f"{_PODS}/mpi")
+        assert bound["metadata"]["annotations"][PLACED] == bound["metadata"]["uid"]
+    finally:
+        for each in policies:
+            await admin.delete(f"{folders[each['kind']]}/{each['metadata']['name']}")

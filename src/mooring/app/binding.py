@@ -39,7 +39,7 @@ class Binder:
             if not self.may_act():
                 return BindingFailed(pod.uid, NOT_LEADING)
             try:
-                await self._api.post(bodies.pod_path(pod, "binding"), bodies.binding(pod, node))
+                await self._api.post(bodies.pod_path(pod, "binding"), bodies.binding(action))
                 return Bound(pod.uid)
             except Unreachable as error:
                 return BindingFailed(pod.uid, f"binding rejected: {error}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.engine.actions import PatchPodStatus, PodRef
+from mooring.engine.actions import BindPod, PatchPodStatus, PodRef
 from mooring.framework.plugin import ClaimWrite, VolumeWrite
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import Wire
@@ -63,14 +63,19 @@ def pod_path(pod: PodRef, subresource: str | None = None) -> str:
     return POD.path(pod.namespace, pod.name, subresource)
 
 
-def binding(pod: PodRef, node: str) -> bytes:
+def binding(action: BindPod) -> bytes:
     """The uid keeps another pod that has taken the name from being bound."""
+    pod = action.pod
+    metadata: dict[str, Any] = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+    if action.annotations:
+        # The API server adds them to the pod.
+        metadata["annotations"] = action.annotations
     return _encode(
         {
             "apiVersion": "v1",
             "kind": "Binding",
-            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
-            "target": {"kind": "Node", "name": node},
+            "metadata": metadata,
+            "target": {"kind": "Node", "name": action.node},
         }
     )
 

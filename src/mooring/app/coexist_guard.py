@@ -16,9 +16,10 @@ from time import monotonic
 
 import msgspec
 
-from mooring.objects.coexist import Refusal, admit
+from mooring.objects.coexist import Refusal, admit, is_trusted
 from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
+from mooring.objects.workload import Namespace
 
 from . import logs
 
@@ -44,6 +45,7 @@ class CoexistGuard:
         self._pods: dict[str, Pod] = {}
         self._placed: dict[str, dict[str, Pod]] = {}
         self._reserved: dict[str, _Reservation] = {}
+        self._trusted: set[str] = set()
 
     def find(self, namespace: str, name: str) -> Pod | None:
         """The pod of that name, as last seen."""
@@ -51,13 +53,16 @@ class CoexistGuard:
 
     def review(self, pod: Pod, node: str) -> Refusal | None:
         """Why a pod may not go to a node; None if it may."""
-        return admit(pod, self._present(node), enabled=self._enabled)
+        return admit(pod, self._present(node), enabled=self._enabled, trusts=self._trusts)
 
     def reserve(self, pod: Pod, node: str) -> None:
         """Counts a pod that exists and has no node on this node, until the watch shows it."""
         if self._enabled:
             until = self._clock() + _RESERVED_SECONDS
             self._reserved[pod.uid] = _Reservation(pod, node, until)
+
+    def _trusts(self, namespace: str) -> bool:
+        return namespace in self._trusted
 
     def _present(self, node: str) -> Iterator[Pod]:
         yield from self._placed.get(node, {}).values()
@@ -71,6 +76,8 @@ class CoexistGuard:
     # What the watch delivers
 
     def applied(self, item: Object, raw: bytes | msgspec.Raw) -> None:
+        if isinstance(item, Namespace):
+            (self._trusted.add if is_trusted(item.labels) else self._trusted.discard)(item.name)
         if not isinstance(item, Pod):
             return
         self._forget(self._pods.get(item.key))
@@ -81,6 +88,8 @@ class CoexistGuard:
             self._placed.setdefault(item.node_name, {})[item.uid] = item
 
     def removed(self, item: Object) -> None:
+        if isinstance(item, Namespace):
+            self._trusted.discard(item.name)
         if isinstance(item, Pod):
             self._forget(self._pods.pop(item.key, None))
             self._reserved.pop(item.uid, None)

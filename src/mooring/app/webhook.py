@@ -284,7 +284,9 @@ async def serving_reviews(api: Api, settings: WebhookSettings) -> AsyncIterator[
         api, guard, reflector.synced, settings.on_error, trusts_callers=asks_for_certificates
     )
     app = application(webhook, asks_for_certificates=asks_for_certificates)
-    watching = asyncio.create_task(reflector.run())
+    # Without the right to see namespaces, none of them is trusted.
+    namespaces = Reflector(api, KINDS["Namespace"], guard)
+    watching = asyncio.gather(reflector.run(), namespaces.run())
     try:
         async with tls_site(app, settings.serving) as port:
             yield port

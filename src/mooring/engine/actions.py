@@ -30,6 +30,8 @@ class BindPod(_Action, frozen=True, tag="bindPod"):
     pod: PodRef
     node: str
     profile: str
+    #: Annotations that the pod gets together with its node.
+    annotations: dict[str, str] = {}
 
 
 class PodScheduledCondition(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -6,11 +6,13 @@ from collections.abc import Callable, Container
 
 from mooring.cluster import Cluster
 from mooring.framework.events import Action, ClusterEvent
+from mooring.objects.coexist import as_counted, is_exclusive, is_placed, is_trusted
 from mooring.objects.custom import CustomObject
 from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.storage import StorageObject
+from mooring.objects.workload import Namespace, SelectingObject
 from mooring.queue import Queue
 from mooring.queue.happenings import (
     ASSIGNED_POD_ADD,
@@ -47,6 +49,8 @@ class Intake:
         self._vanished = vanished
         #: The newest form of every pod that has no node yet and is ours to schedule, by uid.
         self.pending: dict[str, Pod] = {}
+        #: Exclusive pods by uid that were bound around us, as their objects are.
+        self._around: dict[str, Pod] = {}
 
     def apply(self, item: Object, now: float) -> Events:
         """Takes in an object as it is now; returns what that amounts to."""
@@ -61,8 +65,15 @@ class Intake:
             return (event,)
         if isinstance(item, CustomObject):
             return self._apply_custom(item, now)
-        self._cluster.put_workload(item)
+        self._put_workload(item, now)
         return ()
+
+    def _put_workload(self, item: Namespace | SelectingObject, now: float) -> None:
+        is_namespace = isinstance(item, Namespace)
+        trusted = is_namespace and self._trusts(item.name)
+        self._cluster.put_workload(item)
+        if is_namespace and trusted != self._trusts(item.name):
+            self._count_anew(item.name, now)
 
     def remove(self, item: Object, now: float) -> Events:
         """Takes note that an object is gone; returns what that amounts to."""
@@ -80,7 +91,10 @@ class Intake:
             return (event,)
         if isinstance(item, CustomObject):
             return self._remove_custom(item, now)
+        trusted = isinstance(item, Namespace) and self._trusts(item.name)
         self._cluster.remove_workload(item)
+        if trusted:
+            self._count_anew(item.name, now)
         return ()
 
     def _apply_node(self, node: Node, now: float) -> Events:
@@ -115,10 +129,32 @@ class Intake:
             # A pod that has run to its end takes no room, so it is as good as gone.
             return self._remove_pod(pod, now)
         if pod.node_name:
-            return self._apply_placed(pod, now)
+            return self._apply_placed(self._as_counted(pod), now)
         if pod.spec.scheduler_name in self._profiles:
             return self._apply_pending(pod, now)
         return ()
+
+    def _as_counted(self, pod: Pod) -> Pod:
+        """A placed pod as others must see it, by its coexist policy and what is known of it."""
+        if not is_exclusive(pod):
+            self._around.pop(pod.uid, None)
+            return pod
+        known = self._cluster.pod(pod.uid)
+        if known is not None and known.node_name == pod.node_name and is_placed(known):
+            # We bound it, whatever became of the annotation that says so.
+            return pod.on(pod.node_name)
+        if not is_placed(pod):
+            self._around[pod.uid] = pod
+        return as_counted(pod, trusted=self._trusts(pod.namespace))
+
+    def _trusts(self, namespace: str) -> bool:
+        return is_trusted(self._cluster.nodes.workloads.namespace_labels(namespace))
+
+    def _count_anew(self, namespace: str, now: float) -> None:
+        """A namespace is trusted now, or no longer: that concerns pods bound around us."""
+        for pod in list(self._around.values()):
+            if pod.namespace == namespace:
+                self._apply_placed(self._as_counted(pod), now)
 
     def _apply_placed(self, pod: Pod, now: float) -> Events:
         waiting = self.pending.pop(pod.uid, None)
@@ -160,6 +196,7 @@ class Intake:
             self._room_for_lesser(before, now)
 
     def _remove_pod(self, pod: Pod, now: float) -> Events:
+        self._around.pop(pod.uid, None)
         waiting = self.pending.pop(pod.uid, None)
         if waiting is None:
             gone = self._cluster.remove_pod(pod.uid)

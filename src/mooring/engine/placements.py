@@ -27,7 +27,7 @@ from mooring.framework.observe import (
 from mooring.framework.plugin import PreBind, Preparation, Reserve, Wait
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected
-from mooring.objects.pod import Pod
+from mooring.objects.pod import PLACED, Pod
 from mooring.queue import Queue, QueuedPod
 from mooring.queue.happenings import ASSIGNED_POD_DELETE
 
@@ -288,7 +288,10 @@ class Placements:
 
     def _bind(self, placement: Placement) -> None:
         ref = PodRef.to(placement.pod)
-        self._emit(BindPod(ref, placement.node_name, placement.profile.name))
+        bind = BindPod(ref, placement.node_name, placement.profile.name)
+        if PLACED in placement.pod.annotations:
+            bind = msgspec.structs.replace(bind, annotations={PLACED: ref.uid})
+        self._emit(bind)
 
     def _give_up(self, placement: Placement, failure: Failure, now: float) -> None:
         """Undoes a placement; those who wait hear of the room before the pod itself returns."""

@@ -7,15 +7,20 @@ up to the caller: what a pod says is kept either way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
-from .pod import Pod
+from .pod import COEXIST_POLICY, PLACED, Pod
 
 #: Says the same as `spec.coexistPolicy`, which an API server that does not know it drops.
-ANNOTATION = "scheduling.mooring.dev/coexist-policy"
+ANNOTATION = COEXIST_POLICY
+
+#: On a namespace, with the value TRUSTED: its exclusive pods count as such on whichever way they
+#: came to their node.
+NAMESPACE_LABEL = COEXIST_POLICY
+TRUSTED = "trusted"
 
 ANY = "Any"
 DAEMONSET_AND_STATIC_PODS = "DaemonsetAndStaticPods"
@@ -27,6 +32,8 @@ MIRROR = "kubernetes.io/config.mirror"
 #: Why a pod does not go with those on a node.
 EXCLUSIVE_THERE = "failed CoexistPolicy: an exclusive pod runs there"
 OTHERS_THERE = "failed CoexistPolicy: the pod is exclusive and other pods run there"
+
+replace = msgspec.structs.replace
 
 # Enough of a value to recognise it in a message.
 _MOST_SHOWN = 40
@@ -40,6 +47,34 @@ def policy_of(pod: Pod) -> str:
 def is_exclusive(pod: Pod) -> bool:
     """Whether it tolerates no pods but those of daemonsets and static ones."""
     return policy_of(pod) == DAEMONSET_AND_STATIC_PODS
+
+
+def is_trusted(namespace_labels: Mapping[str, str]) -> bool:
+    """Whether all exclusive pods of a namespace count, by its labels."""
+    return namespace_labels.get(NAMESPACE_LABEL) == TRUSTED
+
+
+def is_placed(pod: Pod) -> bool:
+    """Whether a scheduler with the policy bound the pod.
+
+    It writes the pod's uid, which nobody knows before the API server has created the pod. So a
+    manifest with a node name cannot claim it.
+    """
+    return pod.annotations.get(PLACED) == pod.uid != ""
+
+
+def as_counted(pod: Pod, *, trusted: bool) -> Pod:
+    """The pod as others on its node must see it.
+
+    An exclusive pod keeps others off its node. One that came around the scheduler, by a node name
+    in its manifest or by another scheduler, would take any node away from everybody. So it counts
+    as an ordinary pod, unless its namespace is trusted.
+    """
+    if not pod.node_name or not is_exclusive(pod) or trusted or is_placed(pod):
+        return pod
+    annotations = {key: value for key, value in pod.annotations.items() if key != ANNOTATION}
+    spec = replace(pod.spec, coexist_policy="") if pod.spec.coexist_policy else pod.spec
+    return replace(pod, annotations=annotations, spec=spec)
 
 
 def is_daemonset_pod(pod: Pod) -> bool:
@@ -81,10 +116,17 @@ class Refusal:
     message: str
 
 
-def admit(pod: Pod, present: Iterable[Pod], *, enabled: bool) -> Refusal | None:
+def admit(
+    pod: Pod,
+    present: Iterable[Pod],
+    *,
+    enabled: bool,
+    trusts: Callable[[str], bool] = lambda namespace: False,
+) -> Refusal | None:
     """What a kubelet asks of a pod bound to its node, given the pods there; None lets it in.
 
     `present` may name the pod itself, and pods that have run to their end: they do not count.
+    `trusts` says which namespaces are trusted.
     """
     if not enabled:
         return None
@@ -93,6 +135,6 @@ def admit(pod: Pod, present: Iterable[Pod], *, enabled: bool) -> Refusal | None:
         if message is not None:
             break
         if other.uid != pod.uid and not other.is_finished:
-            why = conflict(pod, other)
+            why = conflict(pod, as_counted(other, trusted=trusts(other.namespace)))
             message = why and f"{why}: {other.key}"
     return None if message is None else Refusal("CoexistPolicy", message)

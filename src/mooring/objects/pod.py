@@ -54,6 +54,12 @@ def ports_conflict(one: HostPort, other: HostPort) -> bool:
     return one[1:] == other[1:] and (len(addresses) == 1 or ANY_ADDRESS in addresses)
 
 
+#: The annotation that stands for `spec.coexistPolicy`: see `objects.coexist`.
+COEXIST_POLICY = "scheduling.mooring.dev/coexist-policy"
+#: The annotation that a scheduler puts on a pod with that policy when it binds it: the pod's uid.
+PLACED = "scheduling.mooring.dev/placed"
+
+
 class Resources(Wire, frozen=True):
     """Requests and limits of a container or a pod."""
 
@@ -382,7 +388,10 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return _held(self.spec, status) if status.sizes else self.spec.held
 
     def on(self, node_name: str) -> Pod:
-        """The same pod, running on that node."""
+        """The same pod, bound to that node by a scheduler."""
+        if self.spec.coexist_policy or COEXIST_POLICY in self.annotations:
+            annotations = {**self.annotations, PLACED: self.uid}
+            return msgspec.structs.replace(self, node_name=node_name, annotations=annotations)
         return msgspec.structs.replace(self, node_name=node_name)
 
 

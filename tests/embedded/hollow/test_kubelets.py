@@ -195,12 +195,12 @@ def test_the_coexist_gate_of_each_node(
 ) -> None:
     cluster = HollowCluster(coexist=cluster_gate)
     cluster.node(annotations={} if node_gate is None else {COEXIST_GATE: node_gate})
-    cluster.pod("exclusive", coexistPolicy=_EXCLUSIVE)
-
     cluster.pod("other")
 
-    assert cluster.phase("exclusive") == "Running"
-    assert cluster.phase("other") == phase
+    cluster.pod("exclusive", coexistPolicy=_EXCLUSIVE)
+
+    assert cluster.phase("other") == "Running"
+    assert cluster.phase("exclusive") == phase
 
 
 def test_pods_that_come_before_their_node_wait_for_it() -> None:
