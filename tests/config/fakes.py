@@ -16,8 +16,8 @@ from mooring.config import (
     load_mapping,
 )
 from mooring.config.duration import Duration
-from mooring.config.problems import Problems
 from mooring.config.strict import convert
+from mooring.documents.errors import Problems
 from mooring.objects.meta import Wire
 from mooring.objects.node_selector import NodeAffinity
 from mooring.objects.spread import TopologySpreadConstraint

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mooring.config import ConfigError, load
 from mooring.config.document import read
-from mooring.config.problems import Problems
+from mooring.documents.errors import Problems
 from tests.config.fakes import KNOWN
 
 

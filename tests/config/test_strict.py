@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mooring.config.configuration import ConfigurationDocument, PluginsDocument
 from mooring.config.duration import Duration
-from mooring.config.problems import Problem, Problems
 from mooring.config.strict import check, convert
+from mooring.documents.errors import Problem, Problems
 from mooring.objects.meta import Wire
 from mooring.objects.quantity import Quantity
 from tests.config.fakes import FitArgs, NodeAffinityArgs, SpreadArgs, converted

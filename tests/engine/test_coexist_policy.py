@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.config import ConfigError
+from mooring.documents.errors import ConfigError
 from mooring.engine.actions import BindPod
 from mooring.engine.statistics import Way
 from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS, admit

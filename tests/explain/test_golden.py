@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.config import ConfigError
+from mooring.documents.errors import ConfigError
 from mooring.engine import Engine
 from mooring.engine.explain import Explanation, explain
 from mooring.plugins import REGISTRY

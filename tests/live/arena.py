@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 
-from mooring.objects.nesting import decode_at_any_depth
+from mooring.documents.json_text import decode_at_any_depth
 
 Manifest = dict[str, Any]
 

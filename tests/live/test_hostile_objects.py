@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from mooring.client import Api, Reflector, connect
+from mooring.documents.json_text import decode_at_any_depth
 from mooring.objects.kinds import KINDS
-from mooring.objects.nesting import decode_at_any_depth
 from tests.client.sinks import Told
 
 from .arena import Arena, Manifest, node, pod

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
+from mooring.documents import yaml_text
+from mooring.documents.yaml_text import resolve_scalar
 from mooring.objects.kinds import READ_KINDS
 from mooring.objects.pod import Pod
-from mooring.simulate import yaml_text
 from mooring.simulate.loading import load
 from mooring.simulate.manifests import PRIORITY_CLASS, VERSIONS, Manifest, read
-from mooring.simulate.yaml_scalars import resolved
 from tests.builders import node_manifest, pod_manifest
 from tests.simulate.inputs import loaded
 
@@ -176,8 +176,8 @@ def test_null_is_the_same_as_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_plain_scalars(text: str, value: Any) -> None:
-    assert resolved(text, None) == value
-    assert type(resolved(text, None)) is type(value)
+    assert resolve_scalar(text, None) == value
+    assert type(resolve_scalar(text, None)) is type(value)
 
 
 def test_keys_are_text_whatever_they_look_like() -> None:

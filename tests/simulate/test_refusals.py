@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mooring.documents.errors import InputError
 from mooring.simulate.loading import load
 from mooring.simulate.manifests import VERSIONS
-from mooring.simulate.problems import InputError
 from tests.builders import node_manifest, pod_manifest
 
 HEAD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: team-a}\n"

@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from mooring.config import ConfigError
+from mooring.documents import files
+from mooring.documents.errors import ConfigError, InputError
 from mooring.engine.actions import BindPod, EvictPod
-from mooring.simulate import sources
-from mooring.simulate.problems import InputError
 from mooring.simulate.replay_run import Stop, replay, stop_at
 from tests.app.recordings import Stage, lines_of, write_lines
 from tests.builders import node_manifest, pod_manifest
@@ -308,7 +307,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_a_small_file_does_not_fill_the_memory(
     tmp_path: Path, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(files, "LONGEST_LINE", 1 << 20)
     packer = zlib.compressobj(wbits=31)
     bomb = packer.compress(json.dumps(lines[0]).encode() + b"\n" + b" " * (1 << 26))
     (tmp_path / "run").write_bytes(bomb + packer.flush())

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mooring.documents.errors import InputError
 from mooring.objects.node import HOSTNAME
 from mooring.objects.pod import Pod
-from mooring.simulate.problems import InputError
 from tools.openb.trace import GPU, MODEL, NODES, PODS, Trace, read
 
 NODE_HEADER = "sn,cpu_milli,memory_mib,gpu,model"

@@ -7,8 +7,8 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
+from mooring.documents.errors import InputError
 from mooring.engine.registry import registry
-from mooring.simulate.problems import InputError
 
 from .study import SETTINGS, Outcome, study, wants_gpu
 from .trace import GPU, PODS, Trace, read

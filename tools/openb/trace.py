@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mooring.documents.errors import InputError
+from mooring.documents.files import sources
 from mooring.objects.decode import from_builtins
 from mooring.objects.node import HOSTNAME, Node
 from mooring.objects.pod import Pod
-from mooring.simulate.problems import InputError
-from mooring.simulate.sources import sources
 
 #: The files of the trace, of which there are several lists of pods.
 NODES, PODS = "openb_node_list_all_node.csv", "openb_pod_list_default.csv"

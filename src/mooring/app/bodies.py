@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from mooring.documents.json_text import decode_at_any_depth
 from mooring.engine.actions import BindPod, PatchPodStatus, PodRef
 from mooring.framework.plugin import ClaimWrite, VolumeWrite
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import Wire
-from mooring.objects.nesting import decode_at_any_depth
 
 _encode = msgspec.json.Encoder().encode
 

@@ -16,6 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from mooring.documents.errors import InputError
+
 from .logs import named
 
 LOG = named("mooring.certificates")
@@ -29,7 +31,7 @@ _LEEWAY = timedelta(hours=1)
 _PAIR = "mooring"
 
 
-class CertificateError(Exception):
+class CertificateError(InputError):
     """A certificate that cannot be used; the text names its file."""
 
 

@@ -11,10 +11,12 @@ from typing import Any
 
 import yaml
 
+from mooring.documents.errors import InputError
+
 _NAME = "kubeconfig"
 
 
-class KubeconfigError(Exception):
+class KubeconfigError(InputError):
     """A file that must not be overwritten; the text names it."""
 
 

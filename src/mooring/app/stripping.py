@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from mooring.documents.json_text import decode_at_any_depth, empty_below
 from mooring.objects.decode import reader
 from mooring.objects.kinds import READ_KINDS
-from mooring.objects.nesting import decode_at_any_depth, empty_below
 from mooring.objects.quantity import NANOS_PER_MILLI, NANOS_PER_UNIT, Quantity
 
 #: Holds the whole object once more, as it was applied.

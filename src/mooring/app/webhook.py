@@ -29,11 +29,11 @@ from mooring.client.api import Api
 from mooring.client.connection import Connection
 from mooring.client.errors import ApiError, ClientError
 from mooring.client.reflector import Reflector
+from mooring.documents.json_text import decode_at_any_depth
 from mooring.objects.coexist import Refusal, is_exclusive
 from mooring.objects.decode import UNREADABLE, from_json
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import Wire
-from mooring.objects.nesting import decode_at_any_depth
 from mooring.objects.pod import Pod
 
 from . import logs

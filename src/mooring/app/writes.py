@@ -11,11 +11,11 @@ import msgspec
 from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from mooring.client.errors import ApiError, OutcomeUnknown, Unreachable
 from mooring.client.requests import Requests
+from mooring.documents.json_text import decode_at_any_depth
 from mooring.engine.actions import EvictPod, PatchPodStatus, WriteVolumes
 from mooring.engine.events import BindingFailed, Evicted, EvictionFailed
 from mooring.framework.plugin import VolumeWrite
 from mooring.objects.meta import Wire
-from mooring.objects.nesting import decode_at_any_depth
 
 from . import bodies
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from mooring.config import ConfigError
+from mooring.documents.errors import ConfigError
 
 from .blueprints import Blueprints
 from .executor import Executor

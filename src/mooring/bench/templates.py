@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mooring.config.problems import shown
+from mooring.documents.errors import shown
 
 from .go_expression import BadExpression, Expression, Missing, Scope, parse, to_text, tokens
 from .workload import WorkloadError, load_yaml

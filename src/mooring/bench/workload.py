@@ -10,17 +10,14 @@ from typing import Any, get_type_hints
 import msgspec
 
 from mooring.config import document
-from mooring.config.problems import Problems, shown
+from mooring.documents.errors import InputError, Problems, shown
 from mooring.objects.meta import decode_hook
 
 from .operations import CreatePods, CreatePodSets, Operation
 
 
-class WorkloadError(Exception):
-    """Input that cannot be used. The text is one line: file, workload, field, what is wrong."""
-
-    def __init__(self, *parts: object) -> None:
-        super().__init__(": ".join(filter(None, map(str, parts))))
+class WorkloadError(InputError):
+    """A workload that cannot be used; the text names file, workload and field."""
 
 
 class NotPlaced(RuntimeError):

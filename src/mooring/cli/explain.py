@@ -83,7 +83,7 @@ def explain(  # noqa: PLR0913 - one for each flag
     cannot be used.
     """
     # Here, so that the other commands start without NumPy.
-    from mooring.simulate.problems import InputError
+    from mooring.documents.errors import InputError
 
     from .inputs import ConnectionOptions, EngineOptions, RemoteScheduler, read_cluster
 
@@ -111,11 +111,11 @@ def _explain(engine: Engine, objects: tuple[Object, ...], key: str, node: str) -
     """Explains a pod in the cluster without that pod, so that its own requests do not count."""
     import msgspec
 
+    from mooring.documents.errors import InputError
     from mooring.engine.events import Applied
     from mooring.engine.explain import UnknownNode
     from mooring.engine.explain import explain as explain_pod
     from mooring.objects.pod import Pod
-    from mooring.simulate.problems import InputError
 
     pod = _find(objects, key)
     for item in objects:
@@ -130,8 +130,8 @@ def _explain(engine: Engine, objects: tuple[Object, ...], key: str, node: str) -
 
 
 def _find(objects: tuple[Object, ...], key: str) -> Pod:
+    from mooring.documents.errors import InputError
     from mooring.objects.pod import Pod
-    from mooring.simulate.problems import InputError
 
     pods = [item for item in objects if isinstance(item, Pod)]
     for pod in pods:

@@ -112,7 +112,7 @@ def fit(  # noqa: PLR0913 - one for each flag
 
 
 def _imagine(scene: Scene, drain: Sequence[str], shapes: Sequence[tuple[Node, int]]) -> Scene:
-    from mooring.simulate.problems import InputError
+    from mooring.documents.errors import InputError
     from mooring.world import DrainError
 
     for shape, count in shapes:
@@ -131,8 +131,8 @@ def _read_pod(file: str) -> Pod:
 
 
 def _read_shape(argument: str) -> tuple[Node, int]:
+    from mooring.documents.errors import InputError
     from mooring.objects.node import Node
-    from mooring.simulate.problems import InputError
 
     file, _, number = argument.rpartition("=")
     if not file or not number.isdecimal() or not int(number):
@@ -141,7 +141,7 @@ def _read_shape(argument: str) -> tuple[Node, int]:
 
 
 def _read_one(file: str, kind: type[T]) -> T:
-    from mooring.simulate.problems import InputError
+    from mooring.documents.errors import InputError
 
     from .inputs import read_manifests
 

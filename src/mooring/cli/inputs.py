@@ -20,7 +20,7 @@ import msgspec
 from mooring.config import ConfigError, Configuration, FeatureGates, default, load
 from mooring.config.configuration import API_VERSION, KIND
 from mooring.config.duration import Duration
-from mooring.config.problems import Problem
+from mooring.documents.errors import InputError, Problem
 from mooring.engine import Engine
 from mooring.engine.engine import reuse_settings
 from mooring.engine.explain import Explanation
@@ -31,7 +31,6 @@ from mooring.framework.profile import known_plugins
 from mooring.objects.custom import CustomKind
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.simulate.loading import load as load_manifests
-from mooring.simulate.problems import InputError
 
 from .rendering import note
 

@@ -210,8 +210,8 @@ def record_settings(file: Path | None, size: str, options: EngineOptions) -> Rec
     from mooring.app.run import Record
     from mooring.app.segments import RecordSettings
     from mooring.config import FeatureGates
+    from mooring.documents.errors import InputError
     from mooring.objects.quantity import Quantity
-    from mooring.simulate.problems import InputError
 
     if file is None:
         return None
@@ -240,7 +240,7 @@ def _schedule(connection: ConnectionOptions, options: EngineOptions, settings: S
 def _seconds(flag: str, text: str) -> float:
     """Reads a duration; raises InputError unless it is positive."""
     from mooring.config.duration import Duration
-    from mooring.simulate.problems import InputError
+    from mooring.documents.errors import InputError
 
     try:
         found = Duration.parse(text).seconds

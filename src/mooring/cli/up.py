@@ -224,7 +224,7 @@ def up(  # noqa: PLR0913 - one for each flag
 def _refuse_conflicts(context: typer.Context, demo: bool) -> None:
     """Refuses flags that contradict --demo, or that have a meaning with --demo only."""
     # Here, because it is loaded with the rest.
-    from mooring.simulate.problems import InputError
+    from mooring.documents.errors import InputError
 
     given = [
         (each.name, each.opts[0])

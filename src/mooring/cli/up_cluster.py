@@ -11,12 +11,12 @@ from typing import Any, Protocol
 from mooring.app.loop_thread import LoopThread, run_until_signalled
 from mooring.app.observations import Observations
 from mooring.app.up import Ready, UpSettings, up
+from mooring.documents.errors import InputError
+from mooring.documents.yaml_text import documents
 from mooring.embedded.hollow.node_shapes import ShapeError, ShapeFile, plain_nodes, read_shape_file
 from mooring.engine import Engine
 from mooring.objects.coexist import ANNOTATION
 from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
-from mooring.simulate.problems import InputError
-from mooring.simulate.yaml_text import documents
 
 from .rendering import plain
 

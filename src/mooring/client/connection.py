@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from mooring.documents.errors import InputError
+
 _LOG = logging.getLogger(__name__)
 
 # Kubernetes renews a mounted token well before it expires; its own clients look once a minute.
@@ -20,7 +22,7 @@ REFRESH_SECONDS = 60.0
 Authorize = Callable[[bool], Awaitable[str]]
 
 
-class CredentialsError(Exception):
+class CredentialsError(InputError):
     """Credentials that cannot be used; the text names the file and the field."""
 
 

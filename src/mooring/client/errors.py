@@ -1,12 +1,4 @@
-"""What can go wrong between us and an API server.
-
-ClientError
-├── ApiError         the server answered, and refused
-├── Unreachable      nothing was sent, so trying again is safe
-│   └── Withheld     nothing was sent, because this client may not write any more
-├── TooLarge         the answer is larger than we are willing to keep
-└── OutcomeUnknown   sent, but not answered: a write may have happened
-"""
+"""What can go wrong between us and an API server; `documents.errors` draws the tree."""
 
 from __future__ import annotations
 
@@ -14,11 +6,13 @@ from http import HTTPStatus
 
 import msgspec
 
+from mooring.documents.errors import MooringError
+
 # Bodies that no API server wrote, such as a proxy's error page, are told in part.
 _MOST_TOLD = 300
 
 
-class ClientError(Exception):
+class ClientError(MooringError):
     """A request that did not succeed."""
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from mooring.documents.json_text import decode_at_any_depth
 from mooring.objects.decode import (
     UNREADABLE,
     Identity,
@@ -16,7 +17,6 @@ from mooring.objects.decode import (
     read_identity,
     split_page,
 )
-from mooring.objects.nesting import decode_at_any_depth
 
 from .errors import refusal
 

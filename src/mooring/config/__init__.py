@@ -4,12 +4,13 @@ A file is read strictly and refused with every offending field, never half under
 No plugin lives here: which plugins there are, and what args they take, is told by the caller.
 """
 
+from mooring.documents.errors import ConfigError, Problem
+
 from .configuration import ClientConnection, Configuration, LeaderElection, ProfileConfiguration
 from .duration import Duration
 from .gates import FeatureGates
 from .load import default, load, load_mapping
 from .plugin_sets import POINTS, EnabledPlugin, KnownPlugin
-from .problems import ConfigError, Problem
 
 __all__ = [
     "POINTS",

@@ -8,12 +8,12 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from mooring.documents.errors import child, shown
 from mooring.objects.meta import Wire
 
 from .duration import Duration
 from .gates import FeatureGates
 from .plugin_sets import EnabledPlugin
-from .problems import child, shown
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from .problems import Problems, child, item
+from mooring.documents.errors import Problems, child, item
 
 try:
     from yaml import CSafeLoader as Loader

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 from typing import Any, Self
 
-from .problems import Problems, shown
+from mooring.documents.errors import Problems, shown
 
 
 class _Stage(Enum):

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from mooring.documents.errors import ConfigError, Problem, Problems, item, shown
+
 from . import document, strict
 from .configuration import (
     API_VERSION,
@@ -20,7 +22,6 @@ from .configuration import (
 )
 from .gates import FeatureGates
 from .plugin_sets import GATED, KnownPlugin, default_plugins
-from .problems import ConfigError, Problem, Problems, item, shown
 from .profiles import ProfileReader, compare_profiles
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from mooring.config import strict
+from mooring.documents.errors import Problem, Problems, child, item, shown
 
 from .configuration import (
     API_VERSION,
@@ -30,7 +31,6 @@ from .plugin_sets import (
     expand,
     merge,
 )
-from .problems import Problem, Problems, child, item, shown
 
 
 def why_unusable(name: str, known: Mapping[str, KnownPlugin]) -> str | None:

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
+from mooring.documents.errors import Problem, Problems, child, item, shown
 from mooring.objects.meta import decode_hook
-
-from .problems import Problem, Problems, child, item, shown
 
 _NOUNS = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
 

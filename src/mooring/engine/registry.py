@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 
+from mooring.documents.errors import InputError
 from mooring.framework.plugin import Plugin, Registry
 from mooring.plugins import BUILTIN
 
@@ -12,7 +13,7 @@ from mooring.plugins import BUILTIN
 GROUP = "mooring.plugins"
 
 
-class RegistryError(Exception):
+class RegistryError(InputError):
     """A plugin that cannot be used; the text names where it comes from."""
 
 

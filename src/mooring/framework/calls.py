@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.reports import describe
-from mooring.config import ConfigError
+from mooring.documents.errors import ConfigError
 from mooring.objects.pod import Pod
 
 from .attempt import Failed

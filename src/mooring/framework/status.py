@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isnan
 
+from mooring.documents.errors import MooringError
+
 
 class Code(StrEnum):
     """What kind of no it is."""
@@ -54,7 +56,7 @@ def unresolvable(*reasons: str) -> Rejected:
     return Rejected(Code.UNRESOLVABLE, reasons)
 
 
-class PluginError(Exception):
+class PluginError(MooringError):
     """A cycle that cannot be completed: a plugin broke or met something it must not guess about."""
 
     def __init__(self, message: str, plugin: str = "") -> None:

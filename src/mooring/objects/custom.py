@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from mooring.documents.json_text import empty_below
+
 from .meta import ObjectKind, ObjectMeta
-from .nesting import empty_below
 
 # They have a value of their own.
 _ELSEWHERE = frozenset(("apiVersion", "kind", "metadata"))
@@ -30,7 +31,7 @@ class CustomKind(ObjectKind, frozen=True):
 class CustomObject(msgspec.Struct, frozen=True, kw_only=True):
     """An object of a custom kind. `fields` is all but its metadata, as plain mappings.
 
-    What is nested more than `nesting.DEEPEST` levels deep in there is left out.
+    What is nested more than `json_text.DEEPEST` levels deep in there is left out.
     """
 
     api_version: str

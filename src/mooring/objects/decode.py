@@ -8,13 +8,15 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from mooring.documents.errors import InputError
+from mooring.documents.json_text import cut, decode_at_any_depth, split_list
+
 from .custom import CustomKind, Whole, custom_object
 from .kinds import KINDS, Object
 from .meta import ObjectKind, Wire, decode_hook
-from .nesting import cut, decode_at_any_depth, split_list
 
 
-class DecodeError(ValueError):
+class DecodeError(InputError, ValueError):
     """An object that cannot be read; the text names the field."""
 
 

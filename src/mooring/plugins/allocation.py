@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Mask, Nodes
 from mooring.cluster.columns import NONZERO
-from mooring.config.problems import child, item, shown
+from mooring.documents.errors import child, item, shown
 from mooring.framework.plugin import MAX_SCORE, Scores
 from mooring.objects.meta import Wire
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY

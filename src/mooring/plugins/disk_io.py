@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.extended_columns import ExtendedColumns
 from mooring.config import ConfigError, Problem
-from mooring.config.problems import child, item
+from mooring.documents.errors import child, item
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (

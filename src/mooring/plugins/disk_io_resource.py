@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mooring.cluster import Admission, ExtendedResource, ObjectPerNode
-from mooring.config.problems import shown
+from mooring.documents.errors import shown
 from mooring.objects.custom import CustomKind, CustomObject, Malformed
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod

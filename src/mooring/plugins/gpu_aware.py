@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.vocabulary import ABSENT
-from mooring.config.problems import child, item
+from mooring.documents.errors import child, item
 from mooring.framework.advice import Advice, Advise, on_nodes
 from mooring.framework.edits import AskForDevice
 from mooring.framework.events import Action, Resource, Wakeup, on

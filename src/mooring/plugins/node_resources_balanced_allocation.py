@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
-from mooring.config.problems import child, item, shown
+from mooring.documents.errors import child, item, shown
 from mooring.framework.plugin import (
     MAX_SCORE,
     PreScore,

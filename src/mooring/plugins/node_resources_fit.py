@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
-from mooring.config.problems import child, item
+from mooring.documents.errors import child, item
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     Filter,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
-from mooring.config.problems import shown
+from mooring.documents.errors import shown
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     UNSIGNABLE,

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from mooring.config import ConfigError, Configuration, FeatureGates, default, load_mapping
+from mooring.documents.errors import InputError
 from mooring.engine import Engine
 from mooring.engine.events import Applied
 from mooring.framework.plugin import Registry
@@ -21,7 +22,6 @@ from mooring.world import place_pod
 
 from .findings import Candidate, Finding, Refused, find
 from .golden import RecordedRefusal, Recording, Scenario, Step
-from .problems import InputError
 
 
 @dataclass(frozen=True, slots=True)

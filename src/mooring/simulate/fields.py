@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mooring.config.problems import shown
+from mooring.documents.errors import shown
 from mooring.objects.decode import DecodeError
 
 #: Reads an object, or raises DecodeError.

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from .problems import InputError
-from .sources import Lines
+from mooring.documents.errors import InputError
+from mooring.documents.files import Lines
 
 
 class RecordedRefusal(msgspec.Struct, frozen=True):

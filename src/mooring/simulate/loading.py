@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from mooring.config.problems import shown
+from mooring.documents.errors import InputError, Place, shown
 from mooring.objects.custom import CustomKind
 from mooring.objects.decode import DecodeError, from_builtins
 from mooring.objects.kinds import Object
@@ -26,7 +26,6 @@ from mooring.world.defaults import (
 from .checks import faults
 from .fields import Decode, explain
 from .manifests import PRIORITY_CLASS, STORAGE_CLASS, Manifest, read
-from .problems import InputError, Place
 
 T = TypeVar("T", bound=Object | PriorityClass)
 

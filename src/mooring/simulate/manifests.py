@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mooring.config.problems import shown
+from mooring.documents import json_text, yaml_text
+from mooring.documents.errors import InputError, Place, shown
+from mooring.documents.files import sources
 from mooring.objects.custom import CustomKind
 from mooring.objects.kinds import KINDS, READ_KINDS
-
-from . import json_text, yaml_text
-from .problems import InputError, Place
-from .sources import sources
 
 PRIORITY_CLASS = "PriorityClass"
 STORAGE_CLASS = "StorageClass"

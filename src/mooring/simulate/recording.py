@@ -10,9 +10,8 @@ import msgspec
 
 from mooring.app.recorded import FORMAT, Header, Line
 from mooring.app.segments import segments
-
-from .problems import InputError
-from .sources import Lines
+from mooring.documents.errors import InputError
+from mooring.documents.files import Lines
 
 _HEADER = msgspec.json.Decoder(Header)
 _LINE = msgspec.json.Decoder(Line)

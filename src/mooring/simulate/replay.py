@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mooring.app.recorded import OUTCOMES, Line
+from mooring.documents.errors import InputError
 from mooring.engine import Engine
 from mooring.engine.actions import Action, BindPod, EvictPod, Report, WriteVolumes
 from mooring.engine.events import (
@@ -23,7 +24,6 @@ from mooring.objects.decode import DecodeError, from_json
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.pod import Pod
 
-from .problems import InputError
 from .recording import Segment
 
 # Of so many differences the details are kept; all are counted.

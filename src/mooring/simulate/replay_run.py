@@ -11,12 +11,12 @@ from mooring import __version__
 from mooring.app.recorded import STOPPED, Line, Setup
 from mooring.config import Configuration, FeatureGates, default, load
 from mooring.config.duration import Duration
+from mooring.documents.errors import InputError
 from mooring.engine import Engine
 from mooring.engine.registry import registry
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
 
-from .problems import InputError
 from .recording import Segment, open_recording
 from .replay import Outcome, Replay
 from .replay_story import Chronicle, Moment, Waiting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mooring.config.problems import shown
+from mooring.documents.errors import shown
 from mooring.objects.csi import CSINode, CSIStorageCapacity, VolumeAttachment
 from mooring.objects.storage import (
     READ_WRITE_ONCE_POD,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mooring.documents.json_text import DEEPEST
 from mooring.objects.meta import ObjectMeta, Wire
-from mooring.objects.nesting import DEEPEST
 from mooring.objects.pod_defaults import filled_spec, mapping, with_part
 from mooring.objects.storage import BIND_COMPLETED
 

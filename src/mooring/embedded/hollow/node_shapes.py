@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from mooring.documents.errors import InputError
 from mooring.embedded.api.decoding import now_text
 from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.api.object_api import ObjectApi
@@ -39,7 +40,7 @@ _MOST_NODES = 100_000
 DEFAULT_CAPACITY: Mapping[str, str | int] = {"cpu": 8, "memory": "32Gi", "pods": 110}
 
 
-class ShapeError(Exception):
+class ShapeError(InputError):
     """A shape that cannot be used; the text names the field."""
 
 

@@ -25,6 +25,8 @@ from typing import Any
 
 import msgspec
 
+from mooring.documents.errors import InputError
+
 from .object_store import ObjectStore
 from .table import StoredObject, decode
 
@@ -57,7 +59,7 @@ _Write = tuple[str, str, int, bytes | None]
 _log = logging.getLogger(__name__)
 
 
-class DataDirError(Exception):
+class DataDirError(InputError):
     """A data directory that cannot be used; the text says why."""
 
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.documents.json_text import DEEPEST, cut, empty_below, split_list
 from mooring.objects.custom import CustomKind
 from mooring.objects.decode import Identity, from_json, read_identity, reader, split_page
 from mooring.objects.kinds import READ_KINDS
-from mooring.objects.nesting import DEEPEST, cut, empty_below, split_list
 from mooring.objects.pod import Pod
 
 # As deep as an API server accepts, and deeper.

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.simulate import golden, sources
-from mooring.simulate.problems import InputError
-from mooring.simulate.sources import Lines
+from mooring.documents import files
+from mooring.documents.errors import InputError
+from mooring.documents.files import Lines
+from mooring.simulate import golden
 
 
 def read(path: Path, content: bytes, *, keep_last: bool = False) -> tuple[list[bytes], bool]:
@@ -49,7 +50,7 @@ def test_compressed_data_that_was_cut_off(tmp_path: Path) -> None:
 def test_a_small_file_costs_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, problem: str
 ) -> None:
-    monkeypatch.setattr(sources, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(files, "LONGEST_LINE", 1 << 20)
     path = tmp_path / "bomb.jsonl.gz"
     path.write_bytes(gzip.compress(content))
 

@@ -1,4 +1,23 @@
-"""What is wrong with a configuration, and where."""
+"""What can go wrong, what is wrong with a document, and where.
+
+MooringError          what users are told in a line or two, without a traceback
+├── InputError        what was given cannot be used
+│   ├── ConfigError       a configuration, with every problem in it
+│   ├── DecodeError       an object that cannot be read
+│   ├── WorkloadError     a workload of the benchmark
+│   ├── CredentialsError  how to reach an API server
+│   ├── RegistryError     plugins that cannot be found or loaded
+│   ├── CertificateError  certificates to serve with
+│   ├── KubeconfigError   the kubeconfig that `up` writes
+│   ├── ShapeError        the nodes that `up` makes
+│   └── DataDirError      what `up` has stored
+├── PluginError       a plugin broke, or met what it must not guess about
+└── ClientError       a request to an API server did not succeed
+    ├── ApiError          the server answered, and refused
+    ├── Unreachable       nothing was sent, so trying again is safe
+    ├── TooLarge          the answer is larger than we are willing to keep
+    └── OutcomeUnknown    sent, but not answered: a write may have happened
+"""
 
 from __future__ import annotations
 
@@ -10,6 +29,34 @@ _MAX_CHARACTERS = 80
 
 # Python refuses to write out integers of many thousand digits.
 _MAX_BITS = 256
+
+
+class MooringError(Exception):
+    """What users are told in a line or two; the text says what is wrong and where."""
+
+
+class InputError(MooringError):
+    """Input that cannot be used. The text is one line: file, object, field, what is wrong."""
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(": ".join(filter(None, map(str, parts))))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something is written: documents count from 1, items of lists from 0."""
+
+    file: str
+    document: int
+    path: str = ""
+
+    def item(self, index: int) -> Place:
+        """The place of an item of the list that is here."""
+        return Place(self.file, self.document, f"{self.path}{'.' * bool(self.path)}items[{index}]")
+
+    def __str__(self) -> str:
+        place = f"{self.file}: document {self.document}"
+        return f"{place}: {self.path}" if self.path else place
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +106,11 @@ class Problems:
         return len(self._found)
 
 
-class ConfigError(Exception):
+class ConfigError(InputError):
     """A configuration that cannot be used; the text names every problem, one per line."""
 
     def __init__(self, problems: tuple[Problem, ...], source: str = "<config>") -> None:
-        super().__init__(problems, source)
+        super().__init__(source)
         self.problems = problems
         self.source = source
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from .problems import InputError
+from .errors import InputError
 
 STDIN = "-"
 
