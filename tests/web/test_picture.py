@@ -9,12 +9,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.web import arrivals as arrivals_module
-from mooring.web import waiting
-from mooring.web.arrivals import Arrivals
-from mooring.web.node_columns import ABSENT, CORDONED, OPEN
-from mooring.web.picture import Picture, figures
-from mooring.web.wire import Message, line
+from mooring.web import hub
+from mooring.web import picture as picture_module
+from mooring.web.hub import Arrivals
+from mooring.web.messages import Message, count_figures, encode_line
+from mooring.web.picture import ABSENT, CORDONED, OPEN, Picture
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver
 from tests.web.mirror import Mirror
@@ -34,14 +33,14 @@ def finished(steps: Generator[None, None, T]) -> T:
 
 
 def advanced(picture: Picture, driven: Driver) -> Message:
-    return finished(picture.advance(figures(driven.engine, 0.0, 0), []))
+    return finished(picture.advance(count_figures(driven.engine, 0.0, 0), []))
 
 
 def anew(driven: Driver) -> dict[str, Any]:
     """What somebody sees who comes to look now."""
     picture, mirror = Picture(driven.engine, limited=False), Mirror()
     advanced(picture, driven)
-    mirror.apply_all(map(line, picture.everything(figures(driven.engine, 0.0, 0), [])))
+    mirror.apply_all(map(encode_line, picture.everything(count_figures(driven.engine, 0.0, 0), [])))
     return mirror.seen()
 
 
@@ -92,13 +91,13 @@ def test_differences_add_up_to_a_fresh_picture(told: list[Any]) -> None:
     for happen, name, amount, looks in told:
         happen(driven, name, amount)
         if looks:
-            mirror.apply_all([line(advanced(picture, driven))])
+            mirror.apply_all([encode_line(advanced(picture, driven))])
             assert mirror.seen() == anew(driven)
 
     # Whoever joins now gets the same from what was told already.
-    mirror.apply_all([line(advanced(picture, driven))])
+    mirror.apply_all([encode_line(advanced(picture, driven))])
     late = Mirror()
-    late.apply_all(map(line, picture.everything(figures(driven.engine, 0.0, 0), [])))
+    late.apply_all(map(encode_line, picture.everything(count_figures(driven.engine, 0.0, 0), [])))
     assert late.seen() == mirror.seen() == anew(driven)
 
 
@@ -131,13 +130,13 @@ def test_nothing_new_is_nothing_told() -> None:
 def test_only_the_rows_that_changed_are_told() -> None:
     driven = driver(node("a", cpu=1), node("b", cpu=8), pod("p", cpu=2))
     picture, mirror = Picture(driven.engine), Mirror()
-    mirror.apply_all([line(advanced(picture, driven))])
+    mirror.apply_all([encode_line(advanced(picture, driven))])
     driven.settle()
 
     message = advanced(picture, driven)
 
     mirror.nodes.pop(0)
-    mirror.apply_all([line(message)])
+    mirror.apply_all([encode_line(message)])
     assert mirror.nodes == {1: ("b", OPEN, [250, 0, 9])}
 
 
@@ -172,20 +171,20 @@ def test_another_attempt_is_told_though_it_ends_like_the_last() -> None:
     driven = driver(node("n", cpu=1), pod("p", cpu=9))
     driven.settle()
     picture, mirror = Picture(driven.engine), Mirror()
-    mirror.apply_all([line(advanced(picture, driven))])
+    mirror.apply_all([encode_line(advanced(picture, driven))])
     driven.now += 1000.0
     driven.settle()
 
-    mirror.apply_all([line(advanced(picture, driven))])
+    mirror.apply_all([encode_line(advanced(picture, driven))])
 
     ((_, place, _, attempts),) = mirror.queue.values()
     assert (place, attempts) == ("unschedulable", 2)
 
 
 def test_many_pods_are_told_in_several_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "SLICE", 2)
+    monkeypatch.setattr(picture_module, "SLICE", 2)
     driven = driver(*(pod(f"p{at}") for at in range(7)))
-    told = waiting.Waiting(driven.engine.queue, most_put=3)
+    told = picture_module.WaitingPods(driven.engine.queue, most_put=3)
 
     counts = []
     while (part := finished(told.differences())) is not None:
@@ -196,9 +195,9 @@ def test_many_pods_are_told_in_several_messages(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_pod_that_leaves_while_the_queue_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "SLICE", 1)
+    monkeypatch.setattr(picture_module, "SLICE", 1)
     driven = driver(node("n"), pod("first"), pod("second"))
-    steps = waiting.Waiting(driven.engine.queue).differences()
+    steps = picture_module.WaitingPods(driven.engine.queue).differences()
     next(steps)
     driven.settle()
 
@@ -228,7 +227,7 @@ def test_arrivals_are_the_pods_placed_since() -> None:
 def test_arrivals_do_not_repeat_when_pods_leave(
     leaving: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrivals_module, "_REMEMBERED", 8)
+    monkeypatch.setattr(hub, "_REMEMBERED", 8)
     driven = driver(node("n", pods=200), *(pod(f"p{at}", node="n") for at in range(100)))
     arrivals = Arrivals(driven.engine)
     for at in leaving:

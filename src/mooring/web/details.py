@@ -1,4 +1,4 @@
-"""What is told of one node or one pod, and finding them by a part of their name."""
+"""What is shown of one node or one pod, and finding them by a part of their name."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.engine import Engine
-from mooring.engine.explain import Explanation, explain
+from mooring.engine.explain import Explanation, explain, queue_view
 from mooring.objects.pod import Pod
 from mooring.queue import QueuedPod
 
-from .waiting import SLICE, reason
+from .picture import SLICE, describe_wait
 
-# Pods of a node that are told; kubelets run a few hundred at most.
+# Pods of a node that are shown; kubelets run a few hundred at most.
 _MOST_PODS = 500
 # What a search finds at most, of nodes and of pods.
 _MOST_FOUND = 10
 
 
-class _Told(msgspec.Struct, frozen=True, rename="camel"):
+class _Detail(msgspec.Struct, frozen=True, rename="camel"):
     """How all of this is written."""
 
 
-class ResourceUse(_Told, frozen=True):
+class ResourceUse(_Detail, frozen=True):
     """Of one resource, in native units: thousandths for cpu, bytes, pieces."""
 
     name: str
@@ -33,14 +33,14 @@ class ResourceUse(_Told, frozen=True):
     allocatable: int
 
 
-class PodOnNode(_Told, frozen=True):
+class PodOnNode(_Detail, frozen=True):
     namespace: str
     name: str
     priority: int
     requests: dict[str, int]
 
 
-class NodeDetail(_Told, frozen=True):
+class NodeDetail(_Detail, frozen=True):
     """A node, what is used of it, and who uses it."""
 
     name: str
@@ -52,7 +52,7 @@ class NodeDetail(_Told, frozen=True):
     pod_count: int
 
 
-class PodDetail(_Told, frozen=True):
+class PodDetail(_Detail, frozen=True):
     """Where a pod is, in the words of a full explanation as far as they go."""
 
     pod: str
@@ -65,21 +65,21 @@ class PodDetail(_Told, frozen=True):
     explanation: Explanation | None = None
 
 
-class Found(_Told, frozen=True):
+class SearchResult(_Detail, frozen=True):
     """Names with a text in them."""
 
     nodes: list[str]
     pods: list[str]
 
 
-def node_detail(engine: Engine, name: str) -> bytes | None:
+def describe_node(engine: Engine, name: str) -> bytes | None:
     """A node as JSON; None if there is no such node."""
     nodes = engine.cluster.nodes
     row = nodes.row(name)
     if row is None:
         return None
     node, pods = nodes.node(row), nodes.pods(row)
-    told = NodeDetail(
+    detail = NodeDetail(
         name=name,
         unschedulable=node.unschedulable,
         labels=dict(node.labels),
@@ -92,27 +92,27 @@ def node_detail(engine: Engine, name: str) -> bytes | None:
         pods=[_pod_on_node(pod) for pod in islice(pods.values(), _MOST_PODS)],
         pod_count=len(pods),
     )
-    return msgspec.json.encode(told)
+    return msgspec.json.encode(detail)
 
 
-def pod_detail(engine: Engine, namespace: str, name: str) -> bytes | None:
+def describe_pod(engine: Engine, namespace: str, name: str) -> bytes | None:
     """Where a pod is and why, as JSON; None if it is not known."""
     key = f"{namespace}/{name}"
     for queued in chain(engine.queue, engine.queue.in_flight):
         if queued.pod.name == name and queued.pod.namespace == namespace:
-            told = _explained(engine, queued.pod)
-            return msgspec.json.encode(replace(_waiting(queued), explanation=told))
+            why = _try_to_explain(engine, queued.pod)
+            return msgspec.json.encode(replace(_describe_queued(queued), explanation=why))
     for pod in engine.cluster.pods.values():
         if pod.name == name and pod.namespace == namespace:
             detail = PodDetail(key, "running", running_on=pod.node_name)
-            return msgspec.json.encode(replace(detail, explanation=_explained(engine, pod)))
+            return msgspec.json.encode(replace(detail, explanation=_try_to_explain(engine, pod)))
     return None
 
 
-def _explained(engine: Engine, pod: Pod) -> Explanation | None:
+def _try_to_explain(engine: Engine, pod: Pod) -> Explanation | None:
     try:
         return explain(engine, pod)
-    except Exception:  # noqa: BLE001 - a plugin that breaks is told by its own events
+    except Exception:  # noqa: BLE001 - a plugin that breaks has events of its own
         return None
 
 
@@ -125,20 +125,20 @@ def find(engine: Engine, text: str) -> Generator[None, None, bytes]:
     pods = iter([*waiting, *engine.cluster.pods.values()])
     found: list[str] = []
     while len(found) < _MOST_FOUND and (some := list(islice(pods, SLICE))):
-        found += _with(text, some)
+        found += _keys_with(text, some)
         yield
-    return msgspec.json.encode(Found(found_nodes, found[:_MOST_FOUND]))
+    return msgspec.json.encode(SearchResult(found_nodes, found[:_MOST_FOUND]))
 
 
-def _with(text: str, pods: Iterable[Pod]) -> list[str]:
+def _keys_with(text: str, pods: Iterable[Pod]) -> list[str]:
     return [key for key in (pod.key for pod in pods) if text in key]
 
 
-def _waiting(queued: QueuedPod) -> PodDetail:
+def _describe_queued(queued: QueuedPod) -> PodDetail:
     return PodDetail(
         queued.pod.key,
         queued.place.value,
-        reason(queued),
+        describe_wait(queued),
         rejected_by=sorted(queued.blamed),
         attempts=queued.attempts,
     )
@@ -146,3 +146,21 @@ def _waiting(queued: QueuedPod) -> PodDetail:
 
 def _pod_on_node(pod: Pod) -> PodOnNode:
     return PodOnNode(pod.namespace, pod.name, pod.priority, dict(pod.held.requests))
+
+
+def find_pod(engine: Engine, namespace: str, name: str) -> Generator[None, None, Pod | None]:
+    """The pod of that name, waiting or placed, looked for in slices."""
+    waiting = [each.pod for each in chain(engine.queue, engine.queue.in_flight)]
+    pods = iter([*waiting, *engine.cluster.pods.values()])
+    while some := list(islice(pods, SLICE)):
+        for pod in some:
+            if pod.name == name and pod.namespace == namespace:
+                return pod
+        yield
+    return None
+
+
+def explain_pod(engine: Engine, pod: Pod, node: str, now: float) -> bytes:
+    """The explanation as JSON; UnknownNode if there is no such node."""
+    explanation = explain(engine, pod, node)
+    return msgspec.json.encode(replace(explanation, queue=queue_view(engine, pod, now)))

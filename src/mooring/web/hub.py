@@ -6,15 +6,16 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager, suppress
+from itertools import islice, takewhile
 from time import perf_counter, time
 from typing import TypeVar, cast
 
 from mooring.engine import Engine
+from mooring.objects.pod import Pod
 
-from .arrivals import Arrivals
-from .picture import Picture, figures
+from .messages import Figures, Sample, count_figures, encode_line
+from .picture import Picture
 from .turns import Read, in_slices
-from .wire import Figures, Sample, line
 
 # Between two messages. A quarter of a second is live to the eye and cheap.
 _PAUSE_SECONDS = 0.25
@@ -27,6 +28,10 @@ _SHARE = 0.05
 _MOST_BEHIND = 128
 #: Viewers at once: everybody costs memory and bandwidth.
 MOST_VIEWERS = 32
+
+# The newest pods that are remembered: where one of them is met, those before it are known too.
+# Many, because the very last ones may be gone by the next look.
+_REMEMBERED = 1_024
 
 T = TypeVar("T")
 
@@ -116,7 +121,7 @@ class Hub:
     def _everything(self, picture: Picture) -> Generator[None, None, list[bytes]]:
         told = []
         for part in picture.everything(self._figures(), list(self._history)):
-            told.append(line(part))
+            told.append(encode_line(part))
             yield
         return told
 
@@ -142,7 +147,7 @@ class Hub:
             self._history.append(now.sample)
         if picture is None:
             return None
-        return line((yield from picture.advance(now, arrived)))
+        return encode_line((yield from picture.advance(now, arrived)))
 
     def _timed(self, steps: Generator[None, None, T]) -> Generator[None, None, T]:
         while True:
@@ -156,7 +161,7 @@ class Hub:
             yield
 
     def _figures(self) -> Figures:
-        return figures(self._engine, time(), self._placed)
+        return count_figures(self._engine, time(), self._placed)
 
     def _tell(self, text: bytes) -> None:
         for lines in list(self._following):
@@ -171,3 +176,26 @@ class Hub:
         self._following.discard(lines)
         if not self._viewers:
             self._picture = None
+
+
+class Arrivals:
+    """Finds the pods of an engine's profiles that came to nodes since it looked last."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._known: set[str] = set()
+        self._remember()
+
+    def take(self) -> list[Pod]:
+        """The pods that were placed since, the newest first. One that left again is missed."""
+        pods, profiles = self._engine.cluster.newest_pods(), self._engine.profiles
+        found = list(takewhile(lambda pod: pod.uid not in self._known, pods))
+        if self._known and len(found) == len(self._engine.cluster.pods):
+            # All that are remembered have left: who came after them cannot be told.
+            found = []
+        self._remember()
+        return [pod for pod in found if pod.spec.scheduler_name in profiles]
+
+    def _remember(self) -> None:
+        newest = islice(self._engine.cluster.newest_pods(), _REMEMBERED)
+        self._known = {pod.uid for pod in newest}

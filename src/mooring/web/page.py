@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
+from importlib.resources import files
 from time import monotonic
 from typing import TypeVar
 
@@ -16,11 +19,19 @@ from aiohttp.typedefs import Handler
 from mooring.engine import Engine
 from mooring.engine.explain import UnknownNode
 
-from .details import find, node_detail, pod_detail
-from .explaining import explanation, find_pod
-from .files import INDEX, File, page_files
+from .details import describe_node, describe_pod, explain_pod, find, find_pod
 from .hub import Crowded, Hub
 from .turns import Busy, Read, Turns, at_once, in_slices
+
+_TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+
+#: The page itself.
+INDEX = "index.html"
 
 T = TypeVar("T")
 
@@ -69,9 +80,9 @@ class Page:
         self._clock = clock
         self._read = read
         self._turns = Turns(read=read)
-        self._explain = explain or partial(pod_detail, engine)
+        self._explain = explain or partial(describe_pod, engine)
         self._hub = Hub(engine, read)
-        self._files = page_files()
+        self._files = _read_files()
         self._open = frozenset({"", *(f"static/{name}" for name in self._files)})
 
     def mount(self, parent: web.Application, prefix: str = PREFIX) -> None:
@@ -101,7 +112,7 @@ class Page:
         app.router.add_get("/api/find", self._find)
         app.router.add_get("/api/nodes/{name}", self._node)
         app.router.add_get("/api/pods/{namespace}/{name}", self._pod)
-        app.router.add_get("/api/explain/{namespace}/{name}", self._told, allow_head=False)
+        app.router.add_get("/api/explain/{namespace}/{name}", self._explain_pod, allow_head=False)
         app.on_response_prepare.append(_protect)
         app.on_shutdown.append(self._let_go)
         app.cleanup_ctx.append(self._running)
@@ -141,7 +152,7 @@ class Page:
         return _json(await self._read(find(self._engine, text)))
 
     async def _node(self, request: web.Request) -> web.StreamResponse:
-        work = partial(node_detail, self._engine, request.match_info["name"])
+        work = partial(describe_node, self._engine, request.match_info["name"])
         return _json(await self._read(at_once(work)))
 
     async def _pod(self, request: web.Request) -> web.StreamResponse:
@@ -149,7 +160,7 @@ class Page:
         work = partial(self._explain, named["namespace"], named["name"])
         return _json(await self._in_turn(work))
 
-    async def _told(self, request: web.Request) -> web.StreamResponse:
+    async def _explain_pod(self, request: web.Request) -> web.StreamResponse:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         node = request.query.get("node", "")
         pod = await self._read(find_pod(self._engine, namespace, name))
@@ -157,7 +168,7 @@ class Page:
             return _missing(f"pod {namespace}/{name}: this scheduler knows no such pod")
 
         def work() -> bytes:
-            return explanation(self._engine, pod, node, self._clock())
+            return explain_pod(self._engine, pod, node, self._clock())
 
         try:
             return _json(await self._in_turn(work))
@@ -187,7 +198,7 @@ def _missing(message: str) -> web.Response:
     return web.Response(status=404, body=msgspec.json.encode(told), content_type=_JSON)
 
 
-def _file(file: File) -> Handler:
+def _file(file: PageFile) -> Handler:
     async def serve(request: web.Request) -> web.StreamResponse:
         response = web.Response(body=file.body, content_type=file.content_type, charset="utf-8")
         response.headers["Cache-Control"] = "no-cache"
@@ -203,3 +214,23 @@ def _file(file: File) -> Handler:
 async def _protect(request: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(_HEADERS)
     response.headers.setdefault("Cache-Control", "no-store")
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    """A file, and by what a browser can tell whether it has it."""
+
+    body: bytes
+    content_type: str
+    tag: str
+
+
+def _read_files() -> dict[str, PageFile]:
+    """All files by name. There are few and they are small, so they are kept in memory."""
+    found = {}
+    for each in files("mooring.web").joinpath("static").iterdir():
+        kind = _TYPES.get(f".{each.name.rpartition('.')[2]}")
+        if kind is not None:
+            body = each.read_bytes()
+            found[each.name] = PageFile(body, kind, sha256(body).hexdigest()[:16])
+    return found

@@ -12,6 +12,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.engine import Engine
+from mooring.engine.statistics import Way
+
 #: A waiting pod: its number, namespace/name, place, index into `reasons` and attempts.
 Put = tuple[int, str, str, int, int]
 
@@ -68,11 +71,32 @@ class Message(_Part, frozen=True, kw_only=True):
     history: list[Sample] = []
 
 
-def packed(values: NDArray[Any], kind: str) -> str:
+def pack(values: NDArray[Any], kind: str) -> str:
     """Numbers of a kind such as `<u2`, in base64."""
     return b64encode(np.ascontiguousarray(values, np.dtype(kind)).tobytes()).decode()
 
 
-def line(message: Message) -> bytes:
+def encode_line(message: Message) -> bytes:
     """A message as one line of JSON."""
     return msgspec.json.encode(message) + b"\n"
+
+
+def count_figures(engine: Engine, wall: float, placed: int) -> Figures:
+    """The counts of an engine at a time of the wall clock."""
+    return Figures(
+        sample=_sample(engine, wall, placed),
+        nodes=len(engine.cluster.nodes),
+        pods=len(engine.cluster.pods),
+        waiting=engine.queue.sizes(),
+        in_flight=len(engine.queue.in_flight),
+    )
+
+
+def _sample(engine: Engine, wall: float, placed: int) -> Sample:
+    decisions = by_batch = by_class = 0
+    for reuse in engine.reuse.values():
+        statistics = reuse.statistics
+        decisions += statistics.decisions
+        by_batch += statistics.ways[Way.RANKED]
+        by_class += statistics.reused - statistics.ways[Way.RANKED]
+    return round(wall, 3), decisions, by_batch, by_class, placed
