@@ -14,7 +14,8 @@ from mooring.engine.ranking import Ranking, Turns
 from mooring.framework.plugin import Filter, Plugin, Reduction, Rescore, Score
 from mooring.objects.pod import Pod
 from mooring.plugins import BUILTIN
-from tests.laws.answers import NotAsked, build, prepare_filter, prepare_score
+from mooring.testing.laws import NotAsked, prepare_filter, prepare_score
+from tests.laws.answers import build
 from tests.strategies import clusters, nodes, pods
 
 RECHECKING = [

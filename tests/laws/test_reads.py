@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import hypothesis.strategies as st
@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 
 from mooring.cluster import Change, Cluster, Scope
-from mooring.cluster.changes import EVERYWHERE
 from mooring.framework.plugin import Plugin
 from mooring.objects.node import HOSTNAME, Node
 from mooring.objects.pod import Pod
@@ -19,8 +18,9 @@ from mooring.objects.storage import StorageObject
 from mooring.plugins.disk_io_resource import DISK_IO
 from mooring.plugins.pod_topology_spread import PodTopologySpread
 from mooring.plugins.volume_binding import VolumeBinding
+from mooring.testing import check_reads, collect_answers
 from tests.builders import cluster, node, pod
-from tests.laws.answers import EITHER, build, everything_said
+from tests.laws.answers import EITHER, build
 from tests.storage_builders import claiming, pv, pvc, storage_class
 from tests.strategies import (
     NAMES,
@@ -141,16 +141,6 @@ def _change_pod(made: Cluster, data: st.DataObject, what: str) -> None:
             made.put_pod(msgspec.structs.replace(known, annotations=said))
 
 
-def untouched(
-    made: Cluster, noted: Mapping[int, int], depends: int, scope: Scope, names: set[str]
-) -> list[str]:
-    """The nodes for which the answer must be what it was."""
-    touched = {row for row, kinds in noted.items() if kinds & depends}
-    if EVERYWHERE in touched or (touched and scope is not Scope.ROW):
-        return []
-    return sorted(name for name in names if made.nodes.row(name) not in touched)
-
-
 @pytest.mark.parametrize("kind", EITHER, ids=lambda kind: kind.name)
 @given(data=st.data())
 @settings(max_examples=40)
@@ -158,22 +148,9 @@ def test_what_is_not_read_changes_no_answer(kind: type[Plugin], data: st.DataObj
     plugin = build(kind)
     made = data.draw(clusters(least=2, focus=kind.name))
     asks = data.draw(pods(focus=kind.name))
-    after = everything_said(plugin, asks, made.nodes)
     for _ in range(6):
-        before, generation = after, made.changes.generation
-        watched, epoch = plugin.watch(asks, made.nodes), made.nodes.epoch
-        assert watched | kind.reads == kind.reads
-
-        change(made, data, data.draw(st.sampled_from(telling(kind, watched))), kind.name)
-
-        noted = made.changes.since(generation)
-        assert noted is not None
-        after = everything_said(plugin, asks, made.nodes)
-        names = before.keys() & after.keys()
-        same = untouched(made, noted, kind.reads, kind.scope, names)
-        if made.nodes.epoch == epoch:
-            same += untouched(made, noted, watched, kind.scope, names)
-        assert {name: after[name] for name in same} == {name: before[name] for name in same}
+        what = data.draw(st.sampled_from(telling(kind, plugin.watch(asks, made.nodes))))
+        check_reads(plugin, asks, made, partial(change, data=data, what=what, focus=kind.name))
 
 
 def spreading(policy: str) -> Pod:
@@ -217,12 +194,12 @@ def test_rare_dependencies_are_read(
     made = cluster(node("a"), node("b"), pod("q", node="a", labels={"app": "web"}))
     for item in storage:
         made.put_storage(item)
-    before = everything_said(build(kind), asks, made.nodes)
+    before = collect_answers(build(kind), asks, made.nodes)
     generation = made.changes.generation
 
     made.put_node(changed)
 
-    assert everything_said(build(kind), asks, made.nodes) != before
+    assert collect_answers(build(kind), asks, made.nodes) != before
     noted = made.changes.since(generation)
     assert noted is not None
     assert any(kinds & kind.reads for kinds in noted.values())

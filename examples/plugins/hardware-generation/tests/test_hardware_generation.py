@@ -12,9 +12,9 @@ from mooring_hardware_generation import (
     HardwareGenerationArgs,
 )
 
+from mooring import testing
 from mooring.cluster import Cluster
 from mooring.framework.status import Code, Rejected
-from mooring.objects.decode import from_builtins
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
@@ -27,23 +27,15 @@ PLUGIN = HardwareGeneration()
 
 
 def node(name: str, generation: str | None) -> Node:
-    labels = {} if generation is None else {LABEL: generation}
-    made = from_builtins("Node", {"metadata": {"name": name, "labels": labels}})
-    assert isinstance(made, Node)
-    return made
+    return testing.node(name, labels={} if generation is None else {LABEL: generation})
 
 
 def pod(**labels: Any) -> Pod:
-    made = from_builtins("Pod", {"metadata": {"name": "pod", "labels": labels}})
-    assert isinstance(made, Pod)
-    return made
+    return testing.pod(labels=labels)
 
 
 def cluster(generations: dict[str, str | None]) -> Cluster:
-    made = Cluster()
-    for name, generation in generations.items():
-        made.put_node(node(name, generation))
-    return made
+    return testing.cluster(*(node(name, each) for name, each in generations.items()))
 
 
 def asking(generation: str) -> Pod:
@@ -106,23 +98,14 @@ def test_no_label_leads_to_an_invalid_score(generation: str) -> None:
 
 def test_reads_the_label_that_its_args_name() -> None:
     plugin = HardwareGeneration(HardwareGenerationArgs(node_label="generation"))
-    made = from_builtins("Node", {"metadata": {"name": "new", "labels": {"generation": "7"}}})
-    assert isinstance(made, Node)
-    named = Cluster()
-    named.put_node(made)
+    named = testing.cluster(testing.node("new", labels={"generation": "7"}))
 
     assert plugin.score(pod(), named.nodes, named.nodes.rows).tolist() == [7]
 
 
-def test_some_rows_get_the_same_answers_as_all_rows() -> None:
-    nodes = cluster(GENERATIONS).nodes
-    some = np.array([2, 0], np.intp)
-
-    verdict = PLUGIN.filter(3, nodes, some)
-
-    assert verdict.ok.tolist() == PLUGIN.filter(3, nodes, nodes.everything).ok[some].tolist()
-    scores = PLUGIN.score(pod(), nodes, nodes.everything)
-    assert PLUGIN.score(pod(), nodes, some).tolist() == scores[some].tolist()
+def test_the_laws_of_plugins_hold() -> None:
+    objects = [node(name, each) for name, each in GENERATIONS.items()]
+    testing.check_laws(PLUGIN, objects, [pod(), asking("2"), asking("3"), asking("newest")])
 
 
 def test_columns_say_what_the_nodes_say_one_by_one() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from mooring_team_nodes import TeamNodes
 
-from mooring.cluster import Cluster, NodeView
+from mooring import testing
+from mooring.cluster import NodeView
 from mooring.config import load_mapping
 from mooring.engine import Engine
 from mooring.engine.events import Applied
@@ -14,7 +15,6 @@ from mooring.engine.registry import registry
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
 from mooring.framework.status import Code
-from mooring.objects.decode import from_builtins
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
@@ -22,29 +22,15 @@ PLUGIN = TeamNodes()
 
 
 def node(name: str, *teams: str) -> Node:
-    labels = {f"team.example.com/{team}": "" for team in teams}
-    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
-    made = from_builtins("Node", {"metadata": {"name": name, "labels": labels}, "status": status})
-    assert isinstance(made, Node)
-    return made
+    return testing.node(name, labels={f"team.example.com/{team}": "" for team in teams})
 
 
 def pod(team: str | None) -> Pod:
-    labels = {} if team is None else {"team": team}
-    made = from_builtins("Pod", {"metadata": {"name": "pod", "labels": labels}})
-    assert isinstance(made, Pod)
-    return made
-
-
-def cluster(*nodes: Node) -> Cluster:
-    made = Cluster()
-    for each in nodes:
-        made.put_node(each)
-    return made
+    return testing.pod(labels={} if team is None else {"team": team})
 
 
 def view(*teams: str) -> NodeView:
-    return cluster(node("node", *teams)).nodes.view(0)
+    return testing.cluster(node("node", *teams)).nodes.view(0)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +56,9 @@ def test_rejects_and_names_the_owners(team: str | None) -> None:
 
 
 def test_answers_for_all_nodes_at_once() -> None:
-    nodes = cluster(node("ours", "search"), node("shared"), node("theirs", "payments")).nodes
+    nodes = testing.cluster(
+        node("ours", "search"), node("shared"), node("theirs", "payments")
+    ).nodes
 
     verdict = PLUGIN.filter(pod("search"), nodes, nodes.everything)
 
@@ -79,7 +67,7 @@ def test_answers_for_all_nodes_at_once() -> None:
 
 
 def test_prefers_the_nodes_of_its_own_team() -> None:
-    nodes = cluster(node("ours", "search"), node("shared")).nodes
+    nodes = testing.cluster(node("ours", "search"), node("shared")).nodes
 
     assert PLUGIN.score(pod("search"), nodes, nodes.rows).tolist() == [100, 0]
     assert PLUGIN.score(pod(None), nodes, nodes.rows).tolist() == [0, 0]
@@ -116,3 +104,8 @@ def test_the_owner_of_a_pod_is_told_which_team_would_do() -> None:
         ("its label team were search", "2 nodes of team search", ("s1", "s2")),
         ("its label team were payments", "1 node of team payments", ("p1",)),
     ]
+
+
+def test_the_laws_of_plugins_hold() -> None:
+    objects = [node("ours", "search"), node("shared"), node("theirs", "payments", "ads")]
+    testing.check_laws(PLUGIN, objects, [pod("search"), pod("ads"), pod(None)])

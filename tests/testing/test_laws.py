@@ -1,0 +1,134 @@
+"""`check_laws` accepts plugins that keep the laws and finds each law that a plugin breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+import pytest
+
+from mooring import testing
+from mooring.cluster import Change, Nodes, NodeView, Rows, Scope
+from mooring.framework.plugin import NodeFilter, NodeScore, Scores, Sign
+from mooring.framework.verdict import Verdict
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+
+NODES = [
+    testing.node("ssd", labels={"disk": "ssd"}),
+    testing.node("hdd", labels={"disk": "hdd"}),
+    testing.node("none"),
+]
+OBJECTS: list[Node | Pod] = [*NODES, testing.pod("here", node="hdd", cpu=1)]
+PODS = [
+    testing.pod("any"),
+    testing.pod("fast", labels={"disk": "ssd"}),
+    testing.pod("slow", labels={"disk": "hdd"}),
+]
+
+
+class Disk(NodeFilter, NodeScore, Sign):
+    """A plugin that keeps all laws."""
+
+    name = "Disk"
+    reads = Change.LABELS
+    scope = Scope.ROW
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return pod.labels.get("disk")
+
+    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
+        wanted = pod.labels.get("disk")
+        return None if wanted in (None, node.labels.get("disk")) else "node(s) had another disk"
+
+    def score_node(self, pod: Pod, node: NodeView) -> int:
+        return 100 if node.labels.get("disk") == "ssd" else 0
+
+
+class LooksAtPosition(Disk):
+    """Judges a row by where it stands among the rows that are asked about."""
+
+    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+        verdict = super().filter(prepared, nodes, rows)
+        verdict.failed[:, :1] = False
+        return verdict
+
+
+class ScoresByPosition(Disk):
+    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
+        return np.arange(nodes.count(rows), dtype=np.int64)
+
+
+class ScoresTooHigh(Disk):
+    def score_node(self, pod: Pod, node: NodeView) -> int:
+        return 101
+
+
+class SignsNothing(Disk):
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return ()
+
+
+class SignsNames(Disk):
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return pod.name
+
+
+class ReadsLess(Disk):
+    reads = Change.TAINTS
+
+
+class ReadsOtherRows(NodeScore):
+    name = "ReadsOtherRows"
+    reads = Change.LABELS | Change.MEMBERSHIP
+    scope = Scope.ROW
+
+    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
+        return np.full(nodes.count(rows), nodes.label("late").filled, np.int64)
+
+    def score_node(self, pod: Pod, node: NodeView) -> int:
+        raise NotImplementedError
+
+
+class Remembers(Disk):
+    """Answers otherwise when it is asked again."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    def score_node(self, pod: Pod, node: NodeView) -> int:
+        self._asked += 1
+        return self._asked % 100
+
+
+def test_a_plugin_that_keeps_the_laws_passes() -> None:
+    testing.check_laws(Disk(), OBJECTS, PODS)
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        LooksAtPosition(),
+        ScoresByPosition(),
+        ScoresTooHigh(),
+        SignsNothing(),
+        SignsNames(),
+        ReadsLess(),
+        ReadsOtherRows(),
+        Remembers(),
+    ],
+    ids=lambda plugin: type(plugin).__name__,
+)
+def test_a_plugin_that_breaks_a_law_is_found(plugin: Disk | ReadsOtherRows) -> None:
+    with pytest.raises(AssertionError):
+        testing.check_laws(plugin, OBJECTS, PODS)
+
+
+def test_a_driver_decides_and_performs() -> None:
+    run = testing.drive(*NODES, plugins=(Disk,))
+
+    run.apply(*PODS)
+    run.settle()
+
+    assert run.node_of("fast") == "ssd"
+    assert testing.bindings(run.story)["slow"] == "hdd"
