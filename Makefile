@@ -4,7 +4,7 @@ BIN := .venv/bin
 UP ?=
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo simulate test soak lint format docs screenshots bench lock clean
+.PHONY: help demo simulate test soak lint format docs screenshots bench hostile lock clean
 .SILENT:
 
 help:
@@ -17,6 +17,7 @@ help:
 	echo "make screenshots  take the pictures in the docs, with Chromium"
 	echo "make soak      ten minutes of churn on a real API server"
 	echo "make bench     measure throughput, and write benchmarks/results and the README's table"
+	echo "make hostile   measure what the costliest pods cost, against limits"
 	echo "make lock      refresh constraints.txt"
 	echo "make clean     remove everything that was generated"
 
@@ -53,6 +54,9 @@ docs: .venv/installed
 
 screenshots: .venv/installed-test
 	MOORING_SCREENSHOTS=1 $(BIN)/pytest --quiet tests/web/test_browser.py -k picture
+
+hostile: .venv/installed
+	$(BIN)/python -m mooring.bench.hostile
 
 bench: .venv/installed
 	$(BIN)/mooring bench benchmarks --labels short --out benchmarks/results

@@ -435,9 +435,9 @@ def columns_of(of: Nodes) -> dict[Any, Any]:
         said["allocatable", name] = _nonzero(of.allocatable[at])
         said["requested", name] = _nonzero(of.requested[at])
     for port, users in of.ports:
-        said["port", port] = _nonzero(users)
-    for key in state.labels.keys:
-        said["label", key] = of.label(key).codes.tobytes()
+        said["port", port] = {row: users[row] for row in users}
+    for column in state.labels.columns:
+        said["label", column.key] = column.codes.tobytes()
     for tally in state.tallies:
         said["tally", tally.match] = tally.by_row.tobytes()
         for key, domains in tally.domains.items():

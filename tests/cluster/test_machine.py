@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from mooring.cluster import Change, Cluster, PodMatch, check
+from mooring.cluster.changes import EVERYWHERE
 from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.node import ZONE, Node
 from mooring.objects.pod import Pod
@@ -221,7 +222,7 @@ class ClusterMachine(RuleBasedStateMachine):
                 sums.update(dict(pod.held.requests))
             found = {key: int(nodes.requested[at, row]) for key, at in nodes.resources.items()}
             assert {key: value for key, value in found.items() if value} == {
-                key: value for key, value in sums.items() if value
+                key: value for key, value in sums.items() if value and key in found
             }
 
     @invariant()
@@ -262,7 +263,8 @@ class ClusterMachine(RuleBasedStateMachine):
             before = self.said.get(row, {})
             changed = [kind for kind, value in now.items() if before.get(kind) != value]
             for kind in changed:
-                assert noted.get(row, Change.NONE) & kind, f"row {row} hides a change of {kind!r}"
+                kinds = noted.get(row, Change.NONE) | noted.get(EVERYWHERE, Change.NONE)
+                assert kinds & kind, f"row {row} hides a change of {kind!r}"
         self.said, self.generation = said, self.cluster.changes.generation
 
     def row_says(self, row: int) -> Said:

@@ -75,7 +75,7 @@ def test_it_follows_every_change() -> None:
 
 
 def test_what_each_asks_for() -> None:
-    made = cluster(node("one"), running("a", "one", 1, cpu=2), running("b", "one", gpu=3))
+    made = cluster(node("one", gpu=8), running("a", "one", 1, cpu=2), running("b", "one", gpu=3))
     found = made.nodes.lesser_pods(9, np.array([0]))
 
     columns = made.nodes.resources

@@ -56,9 +56,9 @@ def test_a_reused_row_has_its_ports_free() -> None:
 def test_a_copy_can_be_changed() -> None:
     made = cluster(node("one"), listening("p", "one", WEB))
     copy = made._state.ports.copied()
-    copy.vacate([WEB], 0)
+    copy.vacate([WEB], 0, 1)
 
-    assert not any(users.any() for users in copy.conflicting(WEB))
+    assert not any(users for users in copy.conflicting(WEB))
     assert taken(made, WEB) == [True]
 
 

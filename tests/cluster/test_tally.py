@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.cluster import Cluster, PodMatch
-from mooring.cluster.tally import Tallies
+from mooring.cluster import tally as tally_module
 from mooring.objects.selector import EVERYTHING, Selector, equality
 from tests.builders import cluster, node, pod
 
@@ -113,7 +113,8 @@ def test_many_domains() -> None:
 def test_the_tally_that_was_asked_for_least_recently_goes_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Tallies, "LIMIT", 2)
+    monkeypatch.setattr(tally_module, "_FEWEST_TALLIES", 2)
+    monkeypatch.setattr(tally_module, "_MOST_BYTES", 0)
     made = cluster(node("one"))
     matches = [match(equality({"app": name})) for name in "abc"]
     first = made.nodes.tally(matches[0])

@@ -69,6 +69,7 @@ def test_the_oldest_rule_makes_room() -> None:
     code = words.acquire("word")
 
     assert [int(words.judged(Longer(n))[code]) for n in range(600)] == [1] * 4 + [0] * 596
+    assert words._judged is not None
     assert len(words._judged) <= 512
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from mooring.cluster import Cluster, check
 from mooring.cluster.images import Images
+from mooring.cluster.labels import LabelColumns
 from mooring.cluster.order import VisitOrder
 from mooring.cluster.pod_table import PodTable
 from mooring.cluster.ports import PortColumns
@@ -148,7 +149,7 @@ def test_a_pod_whose_leaving_fails_is_gone(
 
 
 @pytest.mark.parametrize(
-    ("owner", "method"), [(Images, "put"), (VisitOrder, "add"), (Cluster, "_set_labels")]
+    ("owner", "method"), [(Images, "put"), (VisitOrder, "add"), (LabelColumns, "set_row")]
 )
 def test_a_node_that_comes_in_part_is_left_out(
     owner: type, method: str, monkeypatch: pytest.MonkeyPatch

@@ -161,6 +161,9 @@ class Witness:
             raise Differs(f"{pod.key} recounted:\nexpected {expected}\n   found {found}")
         return decide(self._profile, pod, self._cluster.nodes, window)
 
+    def sweep(self) -> None:
+        """It keeps nothing."""
+
 
 def told(profile: Profile, pod: Pod, cluster: Cluster, window: Window) -> str:
     """The node of a pod, or why there is none."""

@@ -8,7 +8,7 @@ from typing import Any
 from mooring.framework.events import Action, ClusterEvent, Resource, Wakeup, on
 from mooring.framework.status import Rejected, unresolvable
 from mooring.objects.pod import Pod
-from mooring.queue import Backoff, Queue, QueuedPod
+from mooring.queue import Backoff, FailedAttempt, Queue, QueuedPod
 from tests.builders import pod
 
 PROFILE = "default-scheduler"
@@ -82,9 +82,8 @@ def give_back(
     now: float,
     pending: frozenset[str] = NONE,
 ) -> None:
-    queue.give_back(
-        queued, pod=queued.pod, rejectors=frozenset(rejectors), pending=pending, now=now
-    )
+    attempt = FailedAttempt(frozenset(rejectors), pending)
+    queue.give_back(queued, pod=queued.pod, attempt=attempt, now=now)
 
 
 def drained(queue: Queue, now: float) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.status import Rejected, unresolvable
 from mooring.objects.pod import Pod
-from mooring.queue import Backoff, Place, Queue
+from mooring.queue import Backoff, FailedAttempt, Place, Queue
 from mooring.queue.happenings import UNSCHEDULABLE_TIMEOUT
 from tests.builders import pod
 from tests.queue.driver import BOTH, PORTS_ONLY, fail, make_queue, places, popped
@@ -118,7 +118,7 @@ def test_a_failed_pod_can_be_gated_on_return(queue: Queue, door: Door) -> None:
     queue.add(pod("a"), 0.0)
     queued = popped(queue, 0.0)
     door.closed_by = "Gate"
-    queue.give_back(queued, pod=queued.pod, rejectors=frozenset(), pending=frozenset(), now=0.0)
+    queue.give_back(queued, pod=queued.pod, attempt=FailedAttempt(), now=0.0)
 
     assert places(queue) == {"a": "gated"}
     assert queued.blamed == {"Gate"}

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from mooring.framework.events import Action, ClusterEvent, Resource, on
 from mooring.framework.status import Rejected, unresolvable
 from mooring.objects.pod import Pod
-from mooring.queue import Backoff, Queue, QueuedPod
+from mooring.queue import Backoff, FailedAttempt, Queue, QueuedPod
 from tests.builders import pod
 from tests.queue.driver import PROFILE, priority_then_time
 
@@ -260,9 +260,8 @@ class QueueMachine(RuleBasedStateMachine):
 
     def return_of(self, uid: str, rejectors: frozenset[str], pending: frozenset[str]) -> None:
         queued = self.flying.pop(uid)
-        self.queue.give_back(
-            queued, pod=queued.pod, rejectors=rejectors, pending=pending, now=self.now
-        )
+        attempt = FailedAttempt(rejectors, pending)
+        self.queue.give_back(queued, pod=queued.pod, attempt=attempt, now=self.now)
         known = self.model.pods[uid]
         names = [each.pod.key for each in self.model.pods.values() if each.place != "in flight"]
         if known.pod.key in names:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.framework.events import ClusterEvent
+from mooring.queue import FailedAttempt
 from mooring.queue.in_flight import InFlight
 from mooring.queue.listeners import Happening
 from mooring.queue.queued_pod import QueuedPod
@@ -95,7 +96,7 @@ def test_the_fresh_object_is_queued() -> None:
     queue.add(pod("a"), 0.0)
     queued = popped(queue, 0.0)
     fresh = pod("a", labels={"fresh": "yes"})
-    queue.give_back(queued, pod=fresh, rejectors=FIT, pending=NONE, now=1.0)
+    queue.give_back(queued, pod=fresh, attempt=FailedAttempt(FIT), now=1.0)
 
     assert [each.pod for each in queue] == [fresh]
 

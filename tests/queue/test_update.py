@@ -8,6 +8,7 @@ import pytest
 
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.objects.pod import Pod
+from mooring.queue import FailedAttempt
 from tests.builders import pod
 from tests.queue.driver import (
     BOTH,
@@ -100,9 +101,8 @@ def test_a_pod_in_flight_hears_of_its_change_on_return() -> None:
     assert places(queue) == {"a": "in flight"}
     assert queued.pod is PLAIN
 
-    queue.give_back(
-        queued, pod=LABELLED, rejectors=frozenset({"Labels"}), pending=frozenset(), now=2.0
-    )
+    attempt = FailedAttempt(frozenset({"Labels"}))
+    queue.give_back(queued, pod=LABELLED, attempt=attempt, now=2.0)
 
     assert places(queue) == {"a": "backoff"}
 

@@ -272,6 +272,12 @@ STOOD_STILL = _gauge(
     Level.OURS,
     "Seconds for which the thread that decides has not turned to anything else.",
 )
+TOO_COSTLY_PODS = _counter(
+    "mooring_too_costly_pods_total",
+    Level.OURS,
+    "Attempts to schedule pods whose rules need more work than a decision may take.",
+    "profile",
+)
 BUILD_INFO = _gauge("mooring_build_info", Level.OURS, "Always 1.", "version", "python_version")
 
 METRICS: tuple[Metric, ...] = (

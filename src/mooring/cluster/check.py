@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,7 @@ def _row(nodes: Nodes, row: int) -> dict[str, Any]:
     return {
         "allocatable": _amounts(nodes, nodes.allocatable[:, row].tolist()),
         "requested": _amounts(nodes, nodes.requested[:, row].tolist()),
+        "unoffered": nodes._state.columns.unoffered.get(row, {}),
         "nonzero_requested": nodes.nonzero_requested[:, row].tolist(),
         "exclusive pods": int(nodes.exclusive_pods[row]),
         "ordinary pods": int(nodes.ordinary_pods[row]),
@@ -136,8 +137,13 @@ def _check_dead_rows(state: State) -> None:
 
 
 def _check_labels(state: State) -> None:
-    for key in state.labels.keys:
-        column = state.labels.column(key, 0, lambda: ())
+    rows: dict[str, set[int]] = {}
+    for row, node in enumerate(state.nodes):
+        for key in node.labels if node is not None else ():
+            rows.setdefault(key, set()).add(row)
+    _same("rows by label", state.labels.rows, rows)
+    for column in state.labels.columns:
+        key = column.key
         kept = {row: column.value(row) for row in range(len(state.nodes))}
         named = {
             row: None if node is None else node.labels.get(key)
@@ -190,10 +196,10 @@ def _standing(state: State) -> dict[Any, Any]:
 def _ports(state: State) -> dict[Any, Any]:
     taken: dict[Any, Any] = {}
     for port, users in state.ports:
-        for row in np.flatnonzero(users).tolist():
+        for row in users:
             node = state.nodes[row]
             assert node is not None, f"port {port} is taken on row {row}, which has no node"
-            taken[port, node.name] = int(users[row])
+            taken[port, node.name] = users[row]
     return taken
 
 
@@ -228,7 +234,9 @@ def _check_pod_table(state: State) -> None:
     for row, pods in enumerate(state.pods):
         ranked = sorted(pods.values(), key=lambda pod: (-pod.priority, started(pod)))
         if ranked:
-            by_row[row] = [(pod.uid, {**_asked(pod), PODS: 1}) for pod in ranked]
+            by_row[row] = [
+                (pod.uid, {**_asked(pod, state.columns.resources), PODS: 1}) for pod in ranked
+            ]
     _same(
         "pod table",
         {row: _unordered(pods) for row, pods in kept.items()},
@@ -248,8 +256,8 @@ def _with_requests(
         yield pod, {name: column[i] for name, i in state.columns.resources.items() if column[i]}
 
 
-def _asked(pod: Pod) -> dict[str, int]:
-    return {name: amount for name, amount in pod.held.requests if amount}
+def _asked(pod: Pod, offered: Container[str]) -> dict[str, int]:
+    return {name: amount for name, amount in pod.held.requests if amount and name in offered}
 
 
 def _unordered(pods: Iterable[tuple[str, dict[str, int]]]) -> list[tuple[str, Any]]:

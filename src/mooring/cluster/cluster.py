@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.resources import Amounts
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, SelectingObject
 
@@ -64,13 +65,13 @@ class Cluster:
             rows=rows,
             nodes=[],
             pods=pods,
-            labels=LabelColumns(),
+            labels=LabelColumns(columns.capacity),
             taints=Vocabulary(),
             features=Vocabulary(),
             resource_names=Vocabulary(),
             ports=PortColumns(),
             images=Images(),
-            tallies=Tallies(),
+            tallies=Tallies(lambda: self._state.placed, columns.capacity),
             standing=StandingTerms(label_keys),
             nominations=Nominations(),
             workloads=Workloads(label_keys),
@@ -123,7 +124,7 @@ class Cluster:
             self._count_nominated(pod, name, -1)
         self._storage.leave(row, name)
         self._state.extended.leave(row)
-        self._set_labels(row, {})
+        self._state.labels.set_row(row, node.labels, {})
         self._state.images.take(row, node.images)
         self._state.taints.release(int(self._state.columns.taint_sets[row]))
         self._state.features.release(int(self._state.columns.feature_sets[row]))
@@ -132,12 +133,15 @@ class Cluster:
         self._state.order.remove(row)
         del self._state.rows[name]
         self._state.nodes[row] = None
+        self._withdraw_resources(node)
         self._free_rows.append(row)
         self._note_membership(row)
         return node
 
     def _add_node(self, node: Node) -> None:
         row = self._new_row()
+        # Before the row has a name: nominations to it are counted once, at the end.
+        self._set_allocatable(row, (), node)
         self._state.rows[node.name] = row
         self._state.nodes[row] = node
         columns = self._state.columns
@@ -146,8 +150,7 @@ class Cluster:
         columns.taint_sets[row] = self._state.taints.acquire(node.taints)
         columns.feature_sets[row] = self._state.features.acquire(node.declared_features)
         columns.resource_sets[row] = self._state.resource_names.acquire(node.resources)
-        self._set_allocatable(row, node)
-        self._set_labels(row, node.labels)
+        self._state.labels.set_row(row, {}, node.labels)
         self._state.images.put(row, node.images)
         self._state.order.add(row, node.zone)
         self._storage.join(row, node.name)
@@ -165,7 +168,7 @@ class Cluster:
             self._state.columns.unschedulable[row] = node.unschedulable
             kinds |= Change.UNSCHEDULABLE
         if node.allocatable != before.allocatable:
-            self._set_allocatable(row, node)
+            self._set_allocatable(row, before.allocatable, node)
             codes = self._state.columns.resource_sets
             _swap_code(self._state.resource_names, codes, row, node.resources)
             kinds |= Change.ALLOCATABLE
@@ -196,7 +199,7 @@ class Cluster:
         pods = list(self._state.pods[row].values())
         for pod in pods:
             self._detach(pod, row)
-        self._set_labels(row, node.labels)
+        self._state.labels.set_row(row, before.labels, node.labels)
         for pod in pods:
             self._attach(pod, row)
         self._state.order.move(row, node.zone)
@@ -338,6 +341,18 @@ class Cluster:
         self.nodes.show(self._state)
         self.changes.restart()
 
+    def sweep(self) -> None:
+        """Drops what was worked out and not asked for since the last sweep. To be called rarely."""
+        state = self._state
+        state.labels.sweep()
+        state.tallies.sweep()
+        state.layout.sweep()
+        state.workloads.sweep()
+        if state.pod_table is not None and not state.pod_table.sweep():
+            state.pod_table = None
+        for vocabulary in (state.taints, state.features, state.resource_names):
+            vocabulary.sweep()
+
     # Bookkeeping
 
     def _place(self, pod: Pod) -> None:
@@ -400,9 +415,6 @@ class Cluster:
     def _count(self, pod: Pod, row: int, amount: int) -> None:
         state = self._state
         columns, held = state.columns, pod.held
-        for name, _ in held.requests:
-            if name not in columns.resources:
-                self._resource(name)
         count_requests(columns, state.facts.get(row), held, row, amount)
         if pod.spec.host_ports:
             state.ports.count(pod.spec.host_ports, row, amount, state.columns.capacity)
@@ -414,21 +426,32 @@ class Cluster:
         if state.tallies.are_there:
             state.tallies.count(pod, row, amount)
 
-    def _resource(self, name: str) -> int:
-        at = self._state.columns.resources.get(name)
-        if at is None:
-            at = self._state.columns.resource(name)
-            self._state.facts.clear()
-            self.nodes.refresh()
-        return at
+    def _set_allocatable(self, row: int, before: Amounts, node: Node) -> None:
+        columns = self._state.columns
+        version = columns.version
+        columns.offer(name for name, _ in node.allocatable)
+        columns.withdraw(name for name, _ in before)
+        if columns.version != version:
+            self._refresh_resources()
+        columns.allocatable[:, row] = 0
+        for name, amount in node.allocatable:
+            columns.allocatable[columns.resources[name], row] = amount
 
-    def _set_allocatable(self, row: int, node: Node) -> None:
-        places = [self._resource(name) for name, _ in node.allocatable]
-        self._state.columns.allocatable[:, row] = 0
-        self._state.columns.allocatable[places, row] = [amount for _, amount in node.allocatable]
+    def _withdraw_resources(self, node: Node) -> None:
+        columns = self._state.columns
+        version = columns.version
+        columns.withdraw(name for name, _ in node.allocatable)
+        if columns.version != version:
+            self._refresh_resources()
 
-    def _set_labels(self, row: int, labels: Mapping[str, str]) -> None:
-        self._state.labels.set_row(row, labels)
+    def _refresh_resources(self) -> None:
+        """Resources have other places than before: what is kept by place is made anew."""
+        state = self._state
+        state.facts.clear()
+        state.pod_table = None
+        state.nominations.recount(state.rows, state.columns)
+        self.nodes.refresh()
+        self._note(EVERYWHERE, Change.ALLOCATABLE | Change.REQUESTED)
 
     def _new_row(self) -> int:
         if self._free_rows:
@@ -440,7 +463,6 @@ class Cluster:
             capacity = self._state.columns.capacity
             self._state.labels.grow(capacity)
             self._state.tallies.grow(capacity)
-            self._state.ports.grow(capacity)
             self._state.volume_use.grow(capacity)
             self._state.csi_nodes.grow(capacity)
             self._state.extended.grow(capacity)
@@ -463,8 +485,6 @@ class Cluster:
     def _count_nominated(self, pod: Pod, node_name: str, amount: int) -> None:
         row = self._state.rows.get(node_name)
         if row is not None:
-            for name, _ in pod.held.requests:
-                self._resource(name)
             self._state.nominations.count(pod, row, amount, self._state.columns)
             self._note(row, nomination_change(pod))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +28,16 @@ class Columns:
 
     def __init__(self) -> None:
         self.capacity = _FIRST_CAPACITY
+        #: The place of each resource that some node offers.
         self.resources: dict[str, int] = {name: at for at, name in enumerate(FIRST_CLASS)}
+        #: How many places there are; those of resources that nobody offers any more are free.
+        self.places = len(FIRST_CLASS)
+        self._free_places: list[int] = []
+        self._offers: Counter[str] = Counter()
+        #: Grows whenever a resource gets or loses its place.
+        self.version = 0
+        #: Per row, what its pods ask for of resources that no node offers.
+        self.unoffered: dict[int, dict[str, int]] = {}
         self.alive: NDArray[np.bool_] = np.zeros(self.capacity, np.bool_)
         self.unschedulable: NDArray[np.bool_] = np.zeros(self.capacity, np.bool_)
         self.taint_sets: NDArray[np.intp] = np.zeros(self.capacity, np.intp)
@@ -39,15 +51,53 @@ class Columns:
         self.exclusive_pods: NDArray[np.int32] = np.zeros(self.capacity, np.int32)
         self.ordinary_pods: NDArray[np.int32] = np.zeros(self.capacity, np.int32)
 
-    def resource(self, name: str) -> int:
-        """The column of a resource; a new name gets one."""
-        at = self.resources.get(name)
-        if at is None:
-            at = self.resources[name] = len(self.resources)
-            if at >= len(self.allocatable):
-                self.allocatable = _with_more_resources(self.allocatable)
-                self.requested.array = _with_more_resources(self.requested.array)
-        return at
+    def offer(self, names: Iterable[str]) -> None:
+        """One more row offers these resources; those that none offered before get a place."""
+        for name in names:
+            self._offers[name] += 1
+            if name not in self.resources:
+                self._add_place(name)
+
+    def withdraw(self, names: Iterable[str]) -> None:
+        """One row fewer offers these resources; those that none offers now lose their place."""
+        for name in names:
+            self._offers[name] -= 1
+            if not self._offers[name]:
+                del self._offers[name]
+                if name not in FIRST_CLASS:
+                    self._drop_place(name)
+
+    def request_unoffered(self, row: int, name: str, amount: int) -> None:
+        """Counts a request for a resource that no node offers: it matters once one does."""
+        asked = self.unoffered.setdefault(row, {})
+        asked[name] = asked.get(name, 0) + amount
+        if not asked[name]:
+            del asked[name]
+            if not asked:
+                del self.unoffered[row]
+
+    def _add_place(self, name: str) -> None:
+        at = self._free_places.pop() if self._free_places else self.places
+        self.resources[name] = at
+        self.places = max(self.places, at + 1)
+        self.version += 1
+        if at >= len(self.allocatable):
+            self.allocatable = _with_more_resources(self.allocatable)
+            self.requested.array = _with_more_resources(self.requested.array)
+        for row in [row for row, asked in self.unoffered.items() if name in asked]:
+            amount = self.unoffered[row][name]
+            self.requested.add(at, row, amount)
+            self.request_unoffered(row, name, -amount)
+
+    def _drop_place(self, name: str) -> None:
+        at = self.resources.pop(name)
+        self.version += 1
+        self._free_places.append(at)
+        for row in np.flatnonzero(self.requested.array[at]).tolist():
+            amount = self.requested.exact(at, row)
+            self.request_unoffered(row, name, amount)
+            self.requested.add(at, row, -amount)
+        self.allocatable[at] = 0
 
     def reserve(self, capacity: int) -> bool:
         """Makes room for that many rows; tells whether the arrays were replaced."""

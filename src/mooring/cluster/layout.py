@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
+from .recent import Recent
+
 T = TypeVar("T")
 
 
@@ -15,17 +17,20 @@ class Layout:
     LIMIT = 128
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, Any] = {}
+        self._kept: Recent[Hashable, Any] = Recent(self.LIMIT)
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key; made when first asked for. A key has whatever the value is made of
         besides the nodes, its type included."""
-        value: T | None = self._kept.get(key)
+        value: T | None = self._kept.find(key)
         if value is None:
-            if len(self._kept) >= self.LIMIT:
-                del self._kept[next(iter(self._kept))]
-            value = self._kept[key] = make()
+            value = make()
+            self._kept.put(key, value)
         return value
+
+    def sweep(self) -> None:
+        """Drops what nobody asked for lately."""
+        self._kept.sweep()
 
     def forget(self) -> None:
         self._kept.clear()

@@ -113,6 +113,8 @@ class Nodes:
         self.resource_sets = frozen(columns.resource_sets)
         #: The place of each resource in `allocatable` and `requested`, by name.
         self.resources: Mapping[str, int] = columns.resources
+        #: Changes whenever a resource gets or loses its place.
+        self.resources_version = columns.version
         #: int64[resource, row]
         self.allocatable = frozen(columns.allocatable)
         self.requested = frozen(columns.requested.array)
@@ -198,7 +200,7 @@ class Nodes:
         """A row in plain numbers."""
         facts = self._state.facts.get(row)
         if facts is None:
-            used = len(self.resources)
+            used = self._state.columns.places
             facts = self._state.facts[row] = RowFacts(
                 row,
                 self.allocatable[:used, row].tolist(),
@@ -254,12 +256,7 @@ class Nodes:
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key: a code per row, ABSENT where a node lacks it."""
-        state = self._state
-        return state.labels.column(
-            key,
-            state.columns.capacity,
-            lambda: ((row, node.labels) for row, node in enumerate(state.nodes) if node),
-        )
+        return self._state.labels.column(key, lambda row: self.node(row).labels)
 
     @property
     def taints(self) -> Vocabulary[tuple[Taint, ...]]:
@@ -288,15 +285,14 @@ class Nodes:
         taken = self.nothing(rows)
         for port in wanted:
             for users in self.ports.conflicting(port):
-                taken |= users[rows] > 0
+                taken |= users.on(rows, len(self.alive))
         return taken
 
     # Counts of pods
 
     def tally(self, match: PodMatch) -> Tally:
         """The running count of the pods that match."""
-        state = self._state
-        return state.tallies.tally(match, state.columns.capacity, state.placed)
+        return self._state.tallies.tally(match)
 
     def standing(self, kind: TermKind, pod: Pod) -> Iterator[StandingTerm]:
         """The terms of running pods that concern a pod."""
@@ -307,6 +303,9 @@ class Nodes:
 
     def matching(self, requirement: NodeRequirement, rows: Rows) -> Mask:
         """Where a node label requirement holds."""
+        if requirement.key not in self._state.labels:
+            lacking = requirement.operator in ("NotIn", "DoesNotExist")
+            return np.full(self.count(rows), lacking, np.bool_)
         column = self.label(requirement.key)
         codes = column.codes[rows]
         match requirement.operator:
@@ -331,7 +330,10 @@ class Nodes:
         """Where a node selector term holds."""
         holds = np.ones(self.count(rows), np.bool_)
         for requirement in term.requirements:
-            holds &= self.matching(requirement, rows)
+            if requirement.key in self._state.labels:
+                holds &= self.matching(requirement, rows)
+            elif requirement.operator not in ("NotIn", "DoesNotExist"):
+                return self.nothing(rows)
         for name in term.names:
             holds &= self.named(name, rows)
         for name in term.other_names:
@@ -350,6 +352,8 @@ class Nodes:
         """Where a node has exactly these label values."""
         holds = np.ones(self.count(rows), np.bool_)
         for key, value in selector.items():
+            if key not in self._state.labels:
+                return self.nothing(rows)
             column = self.label(key)
             code = column.vocabulary.code(value)
             if code == ABSENT:

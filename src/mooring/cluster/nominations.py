@@ -55,7 +55,7 @@ class Nominations:
         return pod
 
     def count(self, pod: Pod, row: int, amount: int, columns: Columns) -> None:
-        """A nomination to a row began (1) or ended (-1); every resource has its column already."""
+        """A nomination to a row began (1) or ended (-1)."""
         shape = columns.requested.array.shape
         level = self._levels.get(pod.priority)
         level = Taken.nothing(shape) if level is None else level.fitted(shape)
@@ -63,6 +63,14 @@ class Nominations:
         level.count(pod, row, amount, columns.resources)
         if amount < 0 and not level.pods(columns.resources).any():
             del self._levels[pod.priority]
+
+    def recount(self, rows: Mapping[str, int], columns: Columns) -> None:
+        """Counts all anew: some resource got or lost its column."""
+        self._levels.clear()
+        for node_name, pods in self._pods_on.items():
+            if node_name in rows:
+                for pod in pods.values():
+                    self.count(pod, rows[node_name], 1, columns)
 
     def weight(self, priority: int, columns: Columns) -> Taken | None:
         """What pods of at least a priority will take, per row; None if there are none."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.pod import Pod
 
 from .arrays import grown
@@ -50,15 +52,22 @@ class PodTable:
         self._slots: dict[str, int] = {}
         self._pods: list[Pod | None] = []
         self._free: list[int] = []
-        self._arrivals = 0
-        self._rows: NDArray[np.intp] = np.full(64, -1, np.intp)
-        self._priorities: NDArray[np.int64] = np.zeros(64, np.int64)
-        self._starts: NDArray[np.float64] = np.zeros(64, np.float64)
-        #: Tells equally important pods apart: who came first stays first.
-        self._order: NDArray[np.int64] = np.zeros(64, np.int64)
-        self._taken = Taken.nothing((len(columns.requested.array), 64))
+        #: Whether anybody asked since the last sweep.
+        self.is_asked = True
+        kinds = _Kinds(columns)
+        rows: list[int] = []
         for row, pod in placed:
-            self.add(pod, row)
+            self._slots[pod.uid] = len(rows)
+            self._pods.append(pod)
+            rows.append(row)
+            kinds.add(pod)
+        self._rows: NDArray[np.intp] = np.array(rows, np.intp)
+        self._priorities: NDArray[np.int64] = _each(self._pods, lambda pod: pod.priority, np.int64)
+        self._starts: NDArray[np.float64] = _each(self._pods, started, np.float64)
+        #: Tells equally important pods apart: who came first stays first.
+        self._order: NDArray[np.int64] = np.arange(len(rows))
+        self._arrivals = len(rows)
+        self._taken = kinds.taken()
 
     def pod(self, slot: int) -> Pod:
         pod = self._pods[slot]
@@ -87,6 +96,7 @@ class PodTable:
     def below(self, priority: int, rows: NDArray[np.intp], capacity: int) -> LesserPods:
         """The pods of a lower priority on some rows, in the order of the rows."""
         self._widen()
+        self.is_asked = True
         place = np.full(capacity + 1, -1, np.intp)
         place[rows] = np.arange(len(rows))
         used = len(self._pods)
@@ -108,6 +118,11 @@ class PodTable:
             self._taken.at(slots),
             self,
         )
+
+    def sweep(self) -> bool:
+        """Whether anybody asked since the last sweep."""
+        was_asked, self.is_asked = self.is_asked, False
+        return was_asked
 
     def _describe(self, pod: Pod, slot: int) -> None:
         self._pods[slot] = pod
@@ -139,6 +154,37 @@ class PodTable:
     def __iter__(self) -> Iterable[tuple[int, Pod]]:
         """Every pod with its row."""
         return ((int(self._rows[slot]), self.pod(slot)) for slot in self._slots.values())
+
+
+class _Kinds:
+    """What many pods take: worked out once for all pods of a template."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._kinds: dict[tuple[int, int, bool, bool], int] = {}
+        self._first: list[Pod] = []
+        self._of_pod: list[int] = []
+
+    def add(self, pod: Pod) -> None:
+        granted = id(pod.status) if pod.status.sizes else 0
+        key = id(pod.spec), granted, is_exclusive(pod), is_ordinary(pod)
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = len(self._first)
+            self._first.append(pod)
+        self._of_pod.append(kind)
+
+    def taken(self) -> Taken:
+        """What the pods take, in the order in which they were added."""
+        columns = self._columns
+        taken = Taken.nothing((len(columns.requested.array), len(self._first)))
+        for kind, pod in enumerate(self._first):
+            taken.count(pod, kind, 1, columns.resources)
+        return taken.at(np.array(self._of_pod, np.intp))
+
+
+def _each(pods: list[Pod | None], read: Callable[[Pod], Any], kind: Any) -> NDArray[Any]:
+    return np.fromiter((read(pod) for pod in pods if pod is not None), kind, len(pods))
 
 
 def started(pod: Pod) -> float:

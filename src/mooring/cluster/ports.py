@@ -11,35 +11,90 @@ from mooring.objects.pod import ANY_ADDRESS, HostPort
 
 from .arrays import grown
 
-Users = NDArray[np.int32]
+# On so few rows, each is noted by itself: most ports are taken on few nodes, or on all.
+_FEW_ROWS = 16
+
+
+class PortUsers:
+    """How many pods hold one port on each row."""
+
+    __slots__ = ("_array", "_few")
+
+    def __init__(self) -> None:
+        #: The counts of few rows; None once there are many.
+        self._few: dict[int, int] | None = {}
+        self._array: NDArray[np.int32] = np.zeros(0, np.int32)
+
+    def __bool__(self) -> bool:
+        return bool(self._array.any()) if self._few is None else bool(self._few)
+
+    def __getitem__(self, row: int) -> int:
+        return int(self._array[row]) if self._few is None else self._few.get(row, 0)
+
+    def __iter__(self) -> Iterator[int]:
+        """The rows where the port is taken."""
+        yield from np.flatnonzero(self._array).tolist() if self._few is None else self._few
+
+    def set(self, row: int, count: int, capacity: int) -> None:
+        if self._few is None:
+            self._array = grown(self._array, capacity)
+            self._array[row] = count
+            return
+        self._few.pop(row, None)
+        if count:
+            self._few[row] = count
+        if len(self._few) > _FEW_ROWS:
+            self._array = self._counts(capacity)
+            self._few = None
+
+    def on(self, rows: slice | NDArray[np.intp], capacity: int) -> NDArray[np.bool_]:
+        """Where the port is taken."""
+        if self._few is not None:
+            taken = np.zeros(capacity, np.bool_)
+            taken[list(self._few)] = True
+            return taken[rows]
+        self._array = grown(self._array, capacity)
+        return self._array[rows] > 0
+
+    def copied(self) -> PortUsers:
+        copy = PortUsers()
+        copy._few = None if self._few is None else dict(self._few)
+        copy._array = self._array.copy()
+        return copy
+
+    def _counts(self, capacity: int) -> NDArray[np.int32]:
+        counts = np.zeros(capacity, np.int32)
+        for row, count in (self._few or {}).items():
+            counts[row] = count
+        return counts
 
 
 class PortColumns:
-    """A column exists for as long as some pod holds that port somewhere."""
+    """The users of a port are kept for as long as some pod holds it somewhere."""
 
     def __init__(self) -> None:
-        self._columns: dict[tuple[str, int], dict[str, Users]] = {}
+        self._users: dict[tuple[str, int], dict[str, PortUsers]] = {}
 
     def count(self, ports: Iterable[HostPort], row: int, amount: int, capacity: int) -> None:
         """A pod came to (1) or left (-1) a row, with its ports."""
         for address, protocol, port in ports:
-            addresses = self._columns.setdefault((protocol, port), {})
+            addresses = self._users.setdefault((protocol, port), {})
             users = addresses.get(address)
             if users is None:
-                users = addresses[address] = np.zeros(capacity, np.int32)
-            users[row] += amount
-            if amount < 0 and not users.any():
+                users = addresses[address] = PortUsers()
+            users.set(row, users[row] + amount, capacity)
+            if amount < 0 and not users:
                 self._drop((protocol, port), address)
 
-    def vacate(self, ports: Iterable[HostPort], row: int) -> None:
+    def vacate(self, ports: Iterable[HostPort], row: int, capacity: int) -> None:
         """Frees ports on a row, whoever else holds them there."""
         for address, protocol, port in ports:
-            self._columns[protocol, port][address][row] = 0
+            self._users[protocol, port][address].set(row, 0, capacity)
 
-    def conflicting(self, wanted: HostPort) -> Iterator[Users]:
-        """The columns of users that would be in the way of a port."""
+    def conflicting(self, wanted: HostPort) -> Iterator[PortUsers]:
+        """The users that would be in the way of a port."""
         address, protocol, port = wanted
-        addresses = self._columns.get((protocol, port), {})
+        addresses = self._users.get((protocol, port), {})
         if address == ANY_ADDRESS:
             yield from addresses.values()
             return
@@ -50,23 +105,18 @@ class PortColumns:
     def copied(self) -> PortColumns:
         """A copy that can be changed without touching this one."""
         copy = PortColumns()
-        copy._columns = {
-            port: {address: users.copy() for address, users in addresses.items()}
-            for port, addresses in self._columns.items()
+        copy._users = {
+            port: {address: users.copied() for address, users in addresses.items()}
+            for port, addresses in self._users.items()
         }
         return copy
 
-    def grow(self, capacity: int) -> None:
-        for addresses in self._columns.values():
-            for address, users in addresses.items():
-                addresses[address] = grown(users, capacity)
-
-    def __iter__(self) -> Iterator[tuple[HostPort, Users]]:
-        for (protocol, port), addresses in self._columns.items():
+    def __iter__(self) -> Iterator[tuple[HostPort, PortUsers]]:
+        for (protocol, port), addresses in self._users.items():
             for address, users in addresses.items():
                 yield (address, protocol, port), users
 
     def _drop(self, port: tuple[str, int], address: str) -> None:
-        del self._columns[port][address]
-        if not self._columns[port]:
-            del self._columns[port]
+        del self._users[port][address]
+        if not self._users[port]:
+            del self._users[port]

@@ -18,19 +18,25 @@ _PODS = FIRST_CLASS.index(PODS)
 def count_requests(
     columns: Columns, facts: RowFacts | None, held: Held, row: int, amount: int
 ) -> None:
-    """A pod came to (1) or left (-1) a row. All that it asks for has a column.
+    """A pod came to (1) or left (-1) a row. What no node offers has no column.
 
     Facts are kept up to date: plain numbers are added up faster than those of an array, and
     whoever looks at the row next needs them.
     """
     if facts is None:
+        for name, request in held.requests:
+            if name not in columns.resources:
+                columns.request_unoffered(row, name, amount * request)
         add_requests(columns.requested, columns.resources, held, row, amount)
         add_nonzero(columns.nonzero_requested, held, row, amount)
         return
     places, known, sums = columns.resources, facts.requested, columns.requested
     array, bound = sums.array, sums.bound
     for name, request in held.requests:
-        at = places[name]
+        at = places.get(name)
+        if at is None:
+            columns.request_unoffered(row, name, amount * request)
+            continue
         total = known[at] + amount * request
         if total > bound:
             total = sums.add(at, row, amount * request)
@@ -57,9 +63,11 @@ def _count_nonzero(sums: Sums, known: list[int], held: Held, row: int, amount: i
 def add_requests(
     sums: Sums, resources: Mapping[str, int], held: Held, row: int, amount: int
 ) -> None:
-    """Adds (1) or takes away (-1) what a pod asks for, and the pod itself."""
+    """Adds (1) or takes away (-1) what a pod asks for where it has a column, and the pod itself."""
     for name, request in held.requests:
-        sums.add(resources[name], row, amount * request)
+        at = resources.get(name)
+        if at is not None:
+            sums.add(at, row, amount * request)
     sums.add(_PODS, row, amount)
 
 

@@ -63,6 +63,10 @@ class Sums:
             self.bound = min(2 * abs(held), MOST_SUM)
         return held
 
+    def exact(self, kind: int, place: int) -> int:
+        """A sum, even one that the column does not hold."""
+        return self.beyond.get((kind, place), int(self.array[kind, place]))
+
     def clear(self, place: int) -> None:
         self.array[:, place] = 0
         if self.beyond:

@@ -34,7 +34,7 @@ class Taken:
         return cls(Sums.zeros(shape), np.zeros((2, shape[1]), np.int64))
 
     def count(self, pod: Pod, place: int, amount: int, resources: Mapping[str, int]) -> None:
-        """Adds (1) or takes away (-1) what a pod takes; every resource has its column."""
+        """Adds (1) or takes away (-1) what a pod takes of resources that have a column."""
         add_requests(self.requests, resources, pod.held, place, amount)
         self.coexisting[_EXCLUSIVE, place] += amount * is_exclusive(pod)
         self.coexisting[_ORDINARY, place] += amount * is_ordinary(pod)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,8 @@ from mooring.objects.selector import EVERYTHING, Selector
 
 from .arrays import grown
 from .labels import LabelColumn
+from .pod_index import PodChange, PodIndex
+from .recent import Recent
 from .selector_index import SelectorIndex
 from .vocabulary import ABSENT
 
@@ -20,6 +22,15 @@ Mask = NDArray[np.bool_]
 
 # Pods that are counted by one selector and differ in the nodes that they allow are few.
 _PARTS = 8
+
+# Tallies may take so many bytes; at 5,000 nodes that is room for several hundred.
+_MOST_BYTES = 32 * 2**20
+_FEWEST_TALLIES = 64
+# A count per row, and one per domain where every row is its own.
+_BYTES_PER_ROW = 12
+
+# Of pods in so few domains, each is noted by itself: most terms of running pods are theirs alone.
+_FEW_DOMAINS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +60,9 @@ class PodMatch:
 class Tally:
     """How many matching pods there are on each row, and in each domain of the keys asked for."""
 
-    def __init__(self, match: PodMatch, capacity: int) -> None:
+    def __init__(self, match: PodMatch, by_row: NDArray[np.int32]) -> None:
         self.match = match
-        self.by_row: NDArray[np.int32] = np.zeros(capacity, np.int32)
+        self.by_row = by_row
         self._domains: dict[str, DomainCounts] = {}
         #: By key and the identity of the rows that count, which each keeps alive.
         self._parts: dict[tuple[str, int], DomainCounts] = {}
@@ -67,7 +78,10 @@ class Tally:
         """Counts per value of a topology key, kept from now on."""
         known = self._domains.get(column.key)
         if known is None:
-            known = self._domains[column.key] = self._counted(DomainCounts(column))
+            known = DomainCounts.of(self.by_row, column)
+            # A key that no node has needs no count that follows the pods.
+            if column.filled:
+                self._domains[column.key] = known
         return known
 
     def in_domains_among(self, column: LabelColumn, rows: Mask) -> DomainCounts:
@@ -79,17 +93,12 @@ class Tally:
         if known is None:
             if len(self._parts) >= _PARTS:
                 self._parts.clear()
-            known = self._counted(DomainCounts(column, rows))
+            known = DomainCounts.of(self.by_row, column, rows)
             self._parts[column.key, id(rows)] = known
         return known
 
     def forget_parts(self) -> None:
         self._parts.clear()
-
-    def _counted(self, domains: DomainCounts) -> DomainCounts:
-        for row in np.flatnonzero(self.by_row).tolist():
-            domains.add(row, int(self.by_row[row]))
-        return domains
 
     def grow(self, capacity: int) -> None:
         self.by_row = grown(self.by_row, capacity)
@@ -111,71 +120,125 @@ class DomainCounts:
         #: The rows that count; None is every row.
         self.among = among
         self.total = 0
-        self._counts: NDArray[np.int64] = np.zeros(8, np.int64)
+        #: The counts of few domains by code; None once there are many.
+        self._few: dict[int, int] | None = {}
+        self._counts: NDArray[np.int64] = _NO_COUNTS
+
+    @classmethod
+    def of(
+        cls, by_row: NDArray[np.int32], column: LabelColumn, among: Mask | None = None
+    ) -> DomainCounts:
+        """The sums of what is counted per row."""
+        made = cls(column, among)
+        made._few = None
+        codes = column.codes[: len(by_row)]
+        counted = codes != ABSENT
+        if among is not None:
+            counted[: len(among)] &= among
+            counted[len(among) :] = False
+        weights = by_row[: len(codes)][counted]
+        sums = np.bincount(codes[counted], weights, minlength=len(column.vocabulary) + 1)
+        made._counts = sums.astype(np.int64)
+        made.total = int(weights.sum())
+        return made
 
     def add(self, row: int, amount: int) -> None:
         code = int(self.column.codes[row])
         if code == ABSENT or (self.among is not None and not self.among[row]):
             return
+        self.total += amount
+        if self._few is not None:
+            count = self._few.pop(code, 0) + amount
+            if count:
+                self._few[code] = count
+            if len(self._few) > _FEW_DOMAINS:
+                self._counts, self._few = self.counts(), None
+            return
         if code >= len(self._counts) - 1:
             self._counts = grown(self._counts, code + 2)
         self._counts[code] += amount
-        self.total += amount
 
     def counts(self) -> NDArray[np.int64]:
         """int64 per code and one place more, which is 0, so that ABSENT finds nothing."""
         need = len(self.column.vocabulary) + 1
+        if self._few is not None:
+            counts = np.zeros(need, np.int64)
+            self.add_to(counts, 1)
+            return counts
         if len(self._counts) < need:
             self._counts = grown(self._counts, need)
         return self._counts[:need]
+
+    def add_to(self, sums: NDArray[np.int64], weight: int) -> None:
+        """Adds the weighed counts to sums per code."""
+        if self._few is None:
+            counts = self.counts()
+            sums += counts if weight == 1 else counts * weight
+            return
+        for code, count in self._few.items():
+            sums[code] += count * weight
+
+
+_NO_COUNTS: NDArray[np.int64] = np.zeros(0, np.int64)
 
 
 class Tallies:
     """The tallies in use, each found by what it matches and by the pods it counts."""
 
-    # Dense counts per row: this many at 5,000 nodes are 80 MB. The least recently asked goes first.
-    LIMIT = 4_096
-
-    def __init__(self) -> None:
-        self._tallies: dict[PodMatch, Tally] = {}
+    def __init__(self, placed: Callable[[], Iterable[tuple[int, Pod]]], capacity: int) -> None:
+        self._placed = placed
+        #: Made when a new tally is asked for, dropped when it is far behind.
+        self._pods: PodIndex | None = None
+        self._tallies: Recent[PodMatch, Tally] = Recent(_FEWEST_TALLIES)
         self._index: SelectorIndex[Tally] = SelectorIndex()
+        self.grow(capacity)
 
     @property
     def are_there(self) -> bool:
-        return bool(self._tallies)
+        return self._pods is not None or bool(self._tallies)
 
-    def tally(self, match: PodMatch, capacity: int, placed: Iterable[tuple[int, Pod]]) -> Tally:
+    def tally(self, match: PodMatch) -> Tally:
         """The tally of a match; a new one counts all placed pods once."""
-        known = self._tallies.pop(match, None)
+        known = self._tallies.get(match)
         if known is None:
-            known = Tally(match, capacity)
-            for row, pod in placed:
-                if match.matches(pod):
-                    known.by_row[row] += 1
+            if self._pods is None:
+                self._pods = PodIndex(self._placed())
+            by_row = self._pods.count(
+                match.pairs, self._capacity, skip_terminating=match.skip_terminating
+            )
+            known = Tally(match, by_row)
             self._index.add(match.anchor, known)
-            self._make_room()
-        self._tallies[match] = known
+            self._discard(self._tallies.put(match, known))
         return known
 
     def count(self, pod: Pod, row: int, amount: int) -> None:
         """A pod came to (1) or left (-1) a row."""
+        if self._pods is not None and not self._pods.note(PodChange.of(pod, row, amount)):
+            self._pods = None
         for tally in self._index.candidates(pod.labels):
             if tally.match.matches(pod):
                 tally.add(row, amount)
 
     def grow(self, capacity: int) -> None:
-        for tally in self._tallies.values():
+        self._capacity = capacity
+        self._tallies.limit = max(_FEWEST_TALLIES, _MOST_BYTES // (_BYTES_PER_ROW * capacity))
+        for tally in self._tallies:
             tally.grow(capacity)
 
     def forget_parts(self) -> None:
         """Labels or taints of nodes have changed: which rows count may have, too."""
-        for tally in self._tallies.values():
+        for tally in self._tallies:
             tally.forget_parts()
 
-    def __iter__(self) -> Iterator[Tally]:
-        return iter(self._tallies.values())
+    def sweep(self) -> None:
+        """Drops the tallies that nobody asked for lately."""
+        self._discard(self._tallies.sweep())
+        if not self._tallies:
+            self._pods = None
 
-    def _make_room(self) -> None:
-        if len(self._tallies) >= self.LIMIT:
-            oldest = self._tallies.pop(next(iter(self._tallies)))
-            self._index.discard(oldest.match.anchor, oldest)
+    def __iter__(self) -> Iterator[Tally]:
+        return iter(self._tallies)
+
+    def _discard(self, dropped: Iterable[Tally]) -> None:
+        for tally in dropped:
+            self._index.discard(tally.match.anchor, tally)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import grown
+from .recent import Recent
 
 T = TypeVar("T", bound=Hashable)
 
@@ -25,6 +26,8 @@ _MOST_GIVEN_PER_CODE = 2
 class Vocabulary(Generic[T]):
     """Codes for the values in use. A code is given back when its last user leaves, then reused."""
 
+    __slots__ = ("_codes", "_forgotten", "_free", "_given", "_judged", "_uses", "values")
+
     def __init__(self) -> None:
         self._codes: dict[T, int] = {}
         self._uses: list[int] = []
@@ -34,7 +37,7 @@ class Vocabulary(Generic[T]):
         # The codes in the order of being given out, so that tables over codes can catch up.
         self._given: list[int] = []
         self._forgotten = 0
-        self._judged: dict[Callable[[T], int], _Table[T]] = {}
+        self._judged: Recent[Callable[[T], int], _Table[T]] | None = None
 
     def __len__(self) -> int:
         """The number of codes; every code is below it."""
@@ -72,12 +75,18 @@ class Vocabulary(Generic[T]):
 
     def judged(self, rule: Callable[[T], int]) -> NDArray[np.int64]:
         """What a rule says of each value, by code. Equal rules share a table, caught up here."""
-        table = self._judged.get(rule)
+        if self._judged is None:
+            self._judged = Recent(_MOST_RULES)
+        table = self._judged.find(rule)
         if table is None:
-            if len(self._judged) >= _MOST_RULES:
-                del self._judged[next(iter(self._judged))]
-            table = self._judged[rule] = _Table(rule)
+            table = _Table(rule)
+            self._judged.put(rule, table)
         return table.caught_up(self)
+
+    def sweep(self) -> None:
+        """Drops the rules that nobody asked for lately."""
+        if self._judged is not None:
+            self._judged.sweep()
 
     def _give(self, value: T) -> int:
         if self._free:

@@ -48,7 +48,7 @@ class WhatIf(Nodes):
         self.extended.remove_pod(pod, row)
         if pod.spec.host_ports:
             # As in kube-scheduler, where a node's ports are a set, not a count.
-            self._writable_ports().vacate(pod.spec.host_ports, row)
+            self._writable_ports().vacate(pod.spec.host_ports, row, len(self.alive))
 
     def shift(self, rows: NDArray[np.intp], taken: Taken) -> None:
         """Changes what is taken on many rows at once; a place of `taken` is one of `rows`.

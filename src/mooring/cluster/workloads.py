@@ -18,9 +18,13 @@ from mooring.objects.workload import (
 )
 
 from .label_keys import LabelKeys
+from .recent import Recent
 from .selector_index import SelectorIndex
 
 _NO_LABELS: Labels = {}
+
+# Of how many selectors of namespaces it is known whom they select.
+_MOST_SELECTORS = 1_024
 
 
 class Workloads:
@@ -33,7 +37,7 @@ class Workloads:
         self._namespaces: dict[str, Namespace] = {}
         self._services: dict[str, dict[str, Service]] = {}
         self._serving: dict[str, SelectorIndex[Service]] = {}
-        self._matching: dict[Selector, frozenset[str]] = {}
+        self._matching: Recent[Selector, frozenset[str]] = Recent(_MOST_SELECTORS)
         self._selecting: dict[type[SelectingObject], dict[str, SelectingObject]] = {
             ReplicationController: {},
             ReplicaSet: {},
@@ -48,10 +52,15 @@ class Workloads:
     def namespaces_matching(self, selector: Selector) -> frozenset[str]:
         found = self._matching.get(selector)
         if found is None:
-            found = self._matching[selector] = frozenset(
+            found = frozenset(
                 name for name, known in self._namespaces.items() if selector.matches(known.labels)
             )
+            self._matching.put(selector, found)
         return found
+
+    def sweep(self) -> None:
+        """Drops the selectors of namespaces that nobody asked for lately."""
+        self._matching.sweep()
 
     def siblings(self, pod: Pod) -> Selector | None:
         """What selects the pods that belong with this one: its services and its controller.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from zlib import crc32
@@ -16,9 +17,9 @@ from mooring.framework.plugin import Registry
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected, unresolvable
 from mooring.objects.pod import Pod
-from mooring.queue import Backoff, Queue, QueuedPod
+from mooring.queue import Backoff, FailedAttempt, Queue, QueuedPod
 
-from . import actions, diagnosis
+from . import actions, budget, diagnosis
 from .actions import Action, Report
 from .cycle import Found, Window, looked_at
 from .events import (
@@ -51,7 +52,14 @@ _PLACEMENTS_PER_TURN = 16
 _PREEMPTION = "DefaultPreemption"
 
 # What metrics call an attempt that failed for a reason.
-_RESULTS = {UNSCHEDULABLE: "unschedulable", SCHEDULER_ERROR: "error"}
+_RESULTS = {
+    UNSCHEDULABLE: "unschedulable",
+    SCHEDULER_ERROR: "error",
+    budget.TOO_COSTLY: "unschedulable",
+}
+
+# How long what was worked out is kept at least when nobody asks for it, in seconds.
+_SWEEP_EVERY = 60.0
 
 
 class Engine:
@@ -107,6 +115,9 @@ class Engine:
         # not run after the same ones.
         self._start = crc32(first.name.encode())
         self._placed_in_turn = 0
+        self._next_sweep = float("-inf")
+        #: How often pods of each profile were too costly to be decided.
+        self.too_costly: Counter[str] = Counter()
 
     def handle(self, event: Event, now: float) -> None:
         """Takes in what happened. An object that raises something is left out until it changes."""
@@ -166,6 +177,8 @@ class Engine:
         """Makes up to `budget` decisions; returns what is to be done since the last step."""
         if self._placements.waiting:
             self._look_after(now)
+        if now >= self._next_sweep:
+            self._sweep(now)
         for _ in range(budget):
             queued = self.queue.pop(now)
             if queued is None:
@@ -189,6 +202,12 @@ class Engine:
                 self._placements.look_after(placement, now)
             except Exception as error:  # noqa: BLE001 - one pod must not stop the others
                 self._give_up(placement.queued, error, now)
+
+    def _sweep(self, now: float) -> None:
+        self._next_sweep = now + _SWEEP_EVERY
+        self.cluster.sweep()
+        for reuse in self.reuse.values():
+            reuse.sweep()
 
     def next_step(self, now: float) -> float | None:
         """The earliest time at which `step` has something to do without a further event."""
@@ -220,6 +239,10 @@ class Engine:
             return
         if self._is_observed:
             queued.began = self._observer.begins()
+        too_costly = budget.excess(pod, self.cluster)
+        if too_costly is not None:
+            self._park(queued, profile, too_costly, now)
+            return
         try:
             outcome = self.decide(profile, pod)
         except PluginError as error:
@@ -234,6 +257,16 @@ class Engine:
         else:
             self._observer.despairs(queued.began)
             self._fail(queued, profile, Failure(UNSCHEDULABLE, diagnosis.NO_NODES), now)
+
+    def _park(self, queued: QueuedPod, profile: Profile, why: str, now: float) -> None:
+        """Leaves a pod alone that is too costly, the longer the more often that was found."""
+        self.too_costly[profile.name] += 1
+        self._observer.despairs(queued.began)
+        attempt = budget.attempts_told(queued.pod) + 1
+        count = len(self.cluster.nodes)
+        told = f"0/{count} nodes are available: {why}. It is tried again later (attempt {attempt})."
+        failure = Failure(budget.TOO_COSTLY, told, delay=budget.delay(attempt))
+        self._fail(queued, profile, failure, now)
 
     def decide(self, profile: Profile, pod: Pod) -> Found | Failed | None:
         """The decision about a pod as things are, without a consequence; None without nodes."""
@@ -281,14 +314,13 @@ class Engine:
             return
         if failure.nominate is not None:
             self.cluster.nominate(pod, failure.nominate)
-        self.queue.give_back(
-            queued,
-            pod=pod,
-            rejectors=failure.rejectors,
-            pending=failure.pending,
-            now=now,
-            message=failure.message,
+        attempt = FailedAttempt(
+            failure.rejectors,
+            failure.pending,
+            failure.message,
+            failure.delay or budget.delay_after(pod, self.cluster),
         )
+        self.queue.give_back(queued, pod=pod, attempt=attempt, now=now)
         self._emit(actions.failed_scheduling(pod, failure.message, profile.name))
         written = patch(pod, failure)
         if written is not None:

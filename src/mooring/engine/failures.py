@@ -22,6 +22,8 @@ class Failure:
     rejectors: frozenset[str] = frozenset()
     pending: frozenset[str] = frozenset()
     nominate: str | None = ""
+    #: How long the pod is left alone at least, in seconds.
+    delay: float = 0.0
 
 
 def refusal(plugin: str, answer: Rejected) -> Failure:

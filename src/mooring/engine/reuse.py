@@ -19,7 +19,7 @@ from mooring.framework.run import fits_on, pre_filter
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 
-from . import diagnosis
+from . import budget, diagnosis
 from .actions import Report
 from .class_parts import Unserved
 from .cycle import Found, Window, decide
@@ -27,6 +27,11 @@ from .pod_class import PodClass
 from .ranking import Turns
 from .signatures import Signer
 from .statistics import Flush, Statistics, Way
+
+# The answers of all classes may take so many bytes, at so many per row of each.
+_MOST_BYTES = 128 * 2**20
+_BYTES_PER_ROW = 128
+_FEWEST_CLASSES = 64
 
 # Looked up once: it is compared with for every pod.
 _RANKED = Way.RANKED
@@ -67,6 +72,8 @@ class Reuse:
         #: The plugins that broke where answers are reused.
         self._broke: set[str] = set()
         self._break: BaseException | None = None
+        #: The signatures of pods that were decided since the last sweep.
+        self._asked: set[int] = set()
         self._visit: tuple[NDArray[np.intp], Turns] | None = None
         self.statistics = Statistics()
         self.is_on = settings.classes or settings.batches
@@ -95,6 +102,7 @@ class Reuse:
             outcome = self._verified(pod, window, outcome)
         self.statistics.ways[way] += 1
         if signature is not None:
+            self._asked.add(signature)
             self._remember(signature, pod, outcome)
         if not self._is_observed:
             return outcome
@@ -143,7 +151,19 @@ class Reuse:
             self._break = error
             return Way.BROKEN, None
 
+    def sweep(self) -> None:
+        """Drops the classes that had no pod since the last sweep, and what is known of them."""
+        asked, self._asked = self._asked, set()
+        for signature in [each for each in self._classes if each not in asked]:
+            del self._classes[signature]
+        for key in [each for each in self._failures if each[0] not in asked]:
+            del self._failures[key]
+        self._signer.sweep()
+
     def _sign(self, pod: Pod) -> int | None:
+        if not budget.is_ordinary(pod):
+            # It costs more to keep such a pod than to look at it again.
+            return None
         try:
             return self._signer.sign(pod, self._cluster.nodes)
         except PASSING:
@@ -219,7 +239,7 @@ class Reuse:
         return (Way.FIRST if known is None else way), Found(row, kept.pre_filtered, None)
 
     def _made(self, pod: Pod) -> PodClass:
-        if len(self._classes) >= self._settings.most_classes:
+        if len(self._classes) >= self._most_classes():
             del self._classes[next(iter(self._classes))]
             self.statistics.flushes[Flush.FULL] += 1
         if len(self._failures) >= self._settings.most_classes:
@@ -228,6 +248,11 @@ class Reuse:
         made = PodClass(self._profile, pod, self._cluster, self.statistics)
         self._observer.stored(self._profile.name, began)
         return made
+
+    def _most_classes(self) -> int:
+        rows = len(self._cluster.nodes.alive)
+        room = max(_FEWEST_CLASSES, _MOST_BYTES // (_BYTES_PER_ROW * rows))
+        return min(self._settings.most_classes, room)
 
     def _refreshed(self, kept: PodClass, pod: Pod) -> PodClass:
         if self._settings.classes or self._is_explained(kept):

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from mooring.cluster import Nodes
+from mooring.cluster.recent import Recent
 from mooring.framework.calls import ask_sign
 from mooring.framework.plugin import UNSIGNABLE, Sign
 from mooring.framework.profile import Profile
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, PodSpec
 
-# Enough for the templates of a large cluster; beyond it, all are signed anew once.
-_MOST_REMEMBERED = 65_536
-
-_UNKNOWN = -1
+# Enough for the templates of a large cluster; beyond it, the oldest are signed anew.
+_MOST_REMEMBERED = 16_384
 
 
 class Signer:
@@ -27,24 +26,21 @@ class Signer:
         #: The plugins that cannot sign: with any of them, no two pods are known to be alike.
         self.silent = tuple(plugin.name for plugin in plugins if not isinstance(plugin, Sign))
         self._any_label = any(plugin.signs_any_label for plugin in self._signing)
-        self._known: dict[Hashable, int | None] = {}
+        #: With each number the template whose identity is part of the key, so that it stays alive.
+        self._known: Recent[Hashable, tuple[int | None, PodSpec]] = Recent(_MOST_REMEMBERED)
         # A number stands for a signature, which is long and slow to compare.
-        self._numbers: dict[Hashable, int] = {}
+        self._numbers: Recent[Hashable, int] = Recent(_MOST_REMEMBERED)
         self._given = 0
         self._epoch: Hashable = None
-        # Keeps the templates alive whose identity is a key.
-        self._templates: dict[int, object] = {}
 
     def sign(self, pod: Pod, nodes: Nodes) -> int | None:
         """A number that like pods share; None if nothing can be said."""
         if self.silent:
             return None
         epoch = nodes.epoch
-        if epoch != self._epoch or len(self._known) > _MOST_REMEMBERED:
-            self._known.clear()
-            self._templates.clear()
+        if epoch != self._epoch:
             # Numbers go on: what was alike before somebody began to read more need not be now.
-            self._given += len(self._numbers)
+            self._known.clear()
             self._numbers.clear()
             self._epoch = epoch
         spec = pod.spec
@@ -52,11 +48,16 @@ class Signer:
         if spec.volumes or pod.status.sizes:
             return self._signature(pod, nodes)
         key = id(spec), pod.namespace, pod.node_name, pod.owner, self._texts(pod, nodes)
-        known = self._known.get(key, _UNKNOWN)
-        if known == _UNKNOWN:
-            self._templates[id(spec)] = spec
-            known = self._known[key] = self._signature(pod, nodes)
-        return known
+        known = self._known.find(key)
+        if known is None:
+            known = self._signature(pod, nodes), spec
+            self._known.put(key, known)
+        return known[0]
+
+    def sweep(self) -> None:
+        """Drops the templates that had no pod lately."""
+        self._known.sweep()
+        self._numbers.sweep()
 
     def _texts(self, pod: Pod, nodes: Nodes) -> Hashable:
         """The labels and annotations that may tell pods of one template apart."""
@@ -69,9 +70,9 @@ class Signer:
         parts = tuple(ask_sign(plugin, pod, nodes) for plugin in self._signing)
         if any(part is UNSIGNABLE for part in parts):
             return None
-        if len(self._numbers) > _MOST_REMEMBERED:
-            # Pods with volumes have numbers without being known. Like pods that get two numbers
-            # are decided twice, no more.
-            self._given += len(self._numbers)
-            self._numbers.clear()
-        return self._numbers.setdefault(parts, self._given + len(self._numbers))
+        number = self._numbers.get(parts)
+        if number is None:
+            self._given += 1
+            number = self._given
+            self._numbers.put(parts, number)
+        return number

@@ -66,8 +66,8 @@ class Asked:
 
     def counted(self, nodes: Nodes) -> tuple[Counted, ...]:
         """The resources that count for the pod, in the order of the configuration."""
-        if self._known != len(nodes.resources):
-            self._known = len(nodes.resources)
+        if self._known != nodes.resources_version:
+            self._known = nodes.resources_version
             self._counted = tuple(self._find(nodes))
         return self._counted
 

@@ -107,7 +107,7 @@ class GPUNames:
 
     exact: frozenset[str]
     prefixes: tuple[str, ...]
-    #: Where their columns are, for the number of columns that there were.
+    #: Where their columns are, for each version of the places of resources.
     _places: dict[int, tuple[int, ...]] = field(default_factory=dict, compare=False)
 
     def __contains__(self, name: str) -> bool:
@@ -119,11 +119,11 @@ class GPUNames:
 
     def places(self, nodes: Nodes) -> tuple[int, ...]:
         """The columns of GPUs."""
-        count = len(nodes.resources)
-        places = self._places.get(count)
+        version = nodes.resources_version
+        places = self._places.get(version)
         if places is None:
             found = tuple(at for name, at in nodes.resources.items() if name in self)
-            places = self._places[count] = found
+            places = self._places[version] = found
         return places
 
 

@@ -9,6 +9,9 @@ from mooring.objects.selector import Labels
 
 _NO_LABELS: Labels = {}
 
+# Whether more terms than this match costs more than a try for nothing.
+_MANY_TERMS = 256
+
 
 def pod_helps(waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
     """Whether a pod that came, changed or went may let the waiting pod in."""
@@ -32,6 +35,7 @@ def _leaving_helps(waiting: Pod, gone: Pod) -> bool:
     return (
         _matches_all(waiting.terms.anti_affinity, gone)
         or bool(gone.terms.problem)
+        or len(gone.terms.anti_affinity) > _MANY_TERMS
         or _matches_all(gone.terms.anti_affinity, waiting)
     )
 

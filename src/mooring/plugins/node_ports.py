@@ -52,8 +52,14 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign):
         )
 
     def _after_pod_is_gone(self, pod: Pod, old: Pod, new: None) -> bool:
-        return old.has_place and any(
-            ports_conflict(wanted, freed)
+        if not old.has_place:
+            return False
+        # By number first: pods with thousands of ports are compared as quickly as others.
+        freed: dict[int, list[HostPort]] = {}
+        for port in old.spec.host_ports:
+            freed.setdefault(port[2], []).append(port)
+        return any(
+            ports_conflict(wanted, each)
             for wanted in pod.spec.host_ports
-            for freed in old.spec.host_ports
+            for each in freed.get(wanted[2], ())
         )

@@ -84,7 +84,7 @@ class Need:
     """What a pod asks for, in the order in which it is told."""
 
     amounts: Amounts
-    #: Where the columns are, for the number of columns that there were.
+    #: Where the columns are, for each version of the places of resources.
     _places: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict, compare=False)
 
     @cached_property
@@ -98,13 +98,13 @@ class Need:
 
     def places(self, nodes: Nodes) -> tuple[tuple[int, int], ...]:
         """The columns that matter, and how much must be left in each."""
-        count = len(nodes.resources)
-        places = self._places.get(count)
+        version = nodes.resources_version
+        places = self._places.get(version)
         if places is None:
             pods = nodes.resources[PODS]
             found = ((nodes.resource(name), amount) for name, amount in self.amounts)
             asked = ((pods, _NOWHERE) if at is None else (at, amount) for at, amount in found)
-            places = self._places[count] = ((pods, 1), *asked)
+            places = self._places[version] = ((pods, 1), *asked)
         return places
 
 

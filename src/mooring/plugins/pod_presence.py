@@ -54,13 +54,21 @@ def presence_of(match: PodMatch | None, key: str, nodes: Nodes) -> Presence:
 def added_up(parts: Iterable[tuple[DomainCounts, int]]) -> dict[str, Presence]:
     """The weighted sum of counts, per topology key."""
     sums: dict[str, Presence] = {}
+    own: set[str] = set()
     for domains, weight in parts:
         if domains.total == 0:
             continue
         key = domains.column.key
-        counts = domains.counts() if weight == 1 else domains.counts() * weight
         known = sums.get(key)
-        sums[key] = Presence(domains.column, counts if known is None else known.counts + counts)
+        if known is None:
+            counts = domains.counts() if weight == 1 else domains.counts() * weight
+            sums[key] = Presence(domains.column, counts)
+            continue
+        if key not in own:
+            # The first part may be the running count itself, which is not ours to change.
+            own.add(key)
+            known = sums[key] = Presence(known.column, known.counts.copy())
+        domains.add_to(known.counts, weight)
     return sums
 
 

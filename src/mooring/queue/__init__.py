@@ -6,6 +6,6 @@ to the API is not known here.
 
 from .backoff import Backoff
 from .queue import Queue
-from .queued_pod import Place, QueuedPod
+from .queued_pod import FailedAttempt, Place, QueuedPod
 
-__all__ = ["Backoff", "Place", "Queue", "QueuedPod"]
+__all__ = ["Backoff", "FailedAttempt", "Place", "Queue", "QueuedPod"]

@@ -81,6 +81,9 @@ class Listeners:
         heard = happening.heard.get(queued.pod.spec.scheduler_name)
         if heard is None:
             return Answer.STAY
+        if queued.is_costly:
+            # What plugins say of such a pod may take as long as trying it, which waits its time.
+            return Answer.STAY if heard.keys().isdisjoint(queued.blamed) else Answer.AFTER_BACKOFF
         if queued.pending and self._any_agrees(queued.pending, heard, queued.pod, happening):
             return Answer.AT_ONCE
         if self._any_agrees(queued.rejectors, heard, queued.pod, happening):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count, repeat
+from math import floor
 from typing import Any
 
 from mooring.framework.events import ClusterEvent
@@ -28,7 +29,7 @@ from .in_flight import InFlight
 from .listeners import Answer, Happening, Listeners, Wakeups
 from .parked import Group
 from .places import Places, SortKey
-from .queued_pod import BACKING_OFF, PARKED, QUEUES, Place, QueuedPod
+from .queued_pod import BACKING_OFF, PARKED, QUEUES, FailedAttempt, Place, QueuedPod
 
 #: Asks whether a pod may be queued, first of all the plugin that held it back last ("" if none):
 #: None, or the plugin that says no and why.
@@ -167,25 +168,18 @@ class Queue:
             queued.place = Place.NOWHERE
             self._in_flight.end(uid)
 
-    def give_back(
-        self,
-        queued: QueuedPod,
-        *,
-        pod: Pod,
-        rejectors: frozenset[str],
-        pending: frozenset[str],
-        now: float,
-        message: str = "",
-    ) -> None:
-        """Returns a popped pod, as it is now, that was rejected or (without a rejector) failed."""
+    def give_back(self, queued: QueuedPod, *, pod: Pod, attempt: FailedAttempt, now: float) -> None:
+        """Returns a popped pod, as it is now, whose attempt came to nothing."""
         missed = self._in_flight.missed_by(pod.uid)
         self.done(pod.uid)
         if self._places.named(pod.key) is not None:
             return
         queued.pod = pod
         queued.timestamp, queued.arrival = now, next(self._arrivals)
-        queued.failed(rejectors, pending, message)
+        queued.failed(attempt)
         queued.expiry = self.backoff.expiry(now, queued.failures)
+        if queued.is_costly:
+            queued.expiry = max(queued.expiry, floor(now + attempt.delay))
         self._settle(queued, self._verdict(queued, missed), SCHEDULE_ATTEMPT_FAILURE, now)
 
     def happened(
@@ -314,7 +308,8 @@ class Queue:
             self._move(queued, Place.UNSCHEDULABLE, label)
         elif answer is Answer.AFTER_BACKOFF and queued.backs_off(now):
             if not self.backoff.pops_early or self._is_admitted(queued, label):
-                self._move(queued, Place.BACKOFF if queued.blamed else Place.ERROR_BACKOFF, label)
+                early = queued.blamed and not queued.is_costly
+                self._move(queued, Place.BACKOFF if early else Place.ERROR_BACKOFF, label)
         else:
             self._make_active(queued, label, now)
 

@@ -43,6 +43,17 @@ PARKED = frozenset({Place.UNSCHEDULABLE, Place.GATED})
 NEVER_FAILED = -1
 
 
+class FailedAttempt(msgspec.Struct, frozen=True):
+    """Why an attempt came to nothing: rejected by plugins, or (without any) failed."""
+
+    rejectors: frozenset[str] = frozenset()
+    #: Plugins that wait for something else to happen first.
+    pending: frozenset[str] = frozenset()
+    message: str = ""
+    #: How long the pod is left alone at least, because trying it is costly, in seconds.
+    delay: float = 0.0
+
+
 class QueuedPod(msgspec.Struct, eq=False, gc=False):
     """A pod in the queue or in flight; only the queue changes it."""
 
@@ -70,6 +81,8 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
     flushed: float = 0.0
     #: Whether the attempt under way, or the next, is due to that alone.
     was_flushed: bool = False
+    #: Whether trying it is so costly that it is tried rarely, and no plugin asked whether to.
+    is_costly: bool = False
     #: When its attempt began, by the observer's clock.
     began: float = 0.0
 
@@ -87,9 +100,11 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
         """Whether it is to be left alone: until the second of its expiry is over."""
         return self.expiry >= math.floor(now)
 
-    def failed(self, rejectors: frozenset[str], pending: frozenset[str], message: str) -> None:
+    def failed(self, attempt: FailedAttempt) -> None:
         """Takes note of an attempt that came to nothing."""
-        self.rejectors, self.pending, self.message = rejectors, pending, message
+        self.rejectors, self.pending = attempt.rejectors, attempt.pending
+        self.message = attempt.message
+        self.is_costly = attempt.delay > 0
         self.was_flushed = False
         if self.blamed:
             self.unschedulable_count += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from mooring.engine import diagnosis
+from mooring.engine import budget, diagnosis
 from mooring.engine.cycle import Found, conclude
 from mooring.engine.engine import Engine
 from mooring.engine.remedies import seek_remedy
@@ -40,6 +40,9 @@ def explain(engine: Engine, pod: Pod, node: str = "") -> Explanation:
     base = Explanation(
         pod.key, pod.spec.scheduler_name, "pending", node_count=len(engine.cluster.nodes)
     )
+    too_costly = budget.excess(pod, engine.cluster, budget.MOST_WORK // budget.PASSES_TO_EXPLAIN)
+    if too_costly is not None:
+        return replace(base, message=f"too costly to be explained: {too_costly}")
     if pod.spec.scheduler_name not in engine.profiles:
         profiles = {
             name: _case(engine, SetScheduler(name).applied(pod)) for name in engine.profiles

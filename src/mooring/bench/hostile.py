@@ -1,0 +1,240 @@
+"""Pods that are made to be costly: what the worst of them costs, and how long others wait for it.
+
+    python -m mooring.bench.hostile --nodes 5000 --pods 150000
+
+Each attack is a pod about as large as an API server accepts. It is decided, waits while others come
+and go, is placed by its owner and deleted. `LIMITS` says what is too much.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+import msgspec
+
+from mooring.config import default
+from mooring.engine import Engine
+from mooring.engine.actions import BindPod
+from mooring.engine.events import Applied, Bound, Removed
+from mooring.engine.registry import registry
+from mooring.framework.profile import known_plugins
+from mooring.objects.decode import from_json
+from mooring.objects.kinds import Object
+
+from .hostile_pods import (
+    ATTACKS,
+    NAMESPACES,
+    Manifest,
+    greedy_pod,
+    node,
+    ordinary,
+    pod,
+    spread_pod,
+)
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What no attack may exceed: processor seconds in one go, and memory."""
+
+    seconds: float = 1.0
+    growth_mib: float = 50.0
+    left_mib: float = 16.0
+
+
+LIMITS = Limits()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one attack cost: the worst seconds of each phase, and memory in MiB."""
+
+    attack: str
+    size: int
+    seconds: dict[str, float] = field(default_factory=dict)
+    growth_mib: float = 0.0
+    left_mib: float = 0.0
+    message: str = ""
+
+    @property
+    def worst(self) -> float:
+        return max(self.seconds.values())
+
+    def is_within(self, limits: Limits) -> bool:
+        return (
+            self.worst <= limits.seconds
+            and self.growth_mib <= limits.growth_mib
+            and self.left_mib <= limits.left_mib
+        )
+
+
+class Arena:
+    """An engine with a large cluster of ordinary pods, on which attacks are tried one by one."""
+
+    def __init__(self, nodes: int, pods: int, measure: Callable[[], float] | None = None) -> None:
+        self._measure = measure or resident_mib
+        plugins = registry()
+        self.engine = Engine(default(known_plugins(plugins)), plugins)
+        self._now = 1_000.0
+        self._nodes = nodes
+        self._made = 0
+        for at in range(NAMESPACES):
+            self._apply("Namespace", _namespace(at))
+        for at in range(nodes):
+            self._apply("Node", node(at))
+        for at in range(pods):
+            self._apply("Pod", ordinary(at, f"node-{at % nodes}"))
+        #: What it cost to begin with spreading and preemption, in seconds: it is paid once.
+        self.warm_up = self._warm_up()
+
+    def run(self, attack: str, manifest: Manifest) -> Outcome:
+        """Tries one attack; the cluster is as before when it ends."""
+        manifest["metadata"]["uid"] = attack
+        text = msgspec.json.encode(manifest)
+        outcome = Outcome(attack, len(text))
+        self._warm_up()
+        before = self._measure()
+        hostile = self._timed(outcome, "intake", from_json, "Pod", text)
+        self._timed(outcome, "intake", self._handle, Applied(hostile))
+        self._timed(outcome, "decision", self._settle)
+        outcome.message = self._message(hostile)
+        for _ in range(3):
+            self._timed(outcome, "others", self._decide_one)
+            self._timed(outcome, "events", self._change_a_node)
+        outcome.growth_mib = self._measure() - before
+        self._timed(outcome, "removal", self._handle, Removed(hostile))
+        del hostile
+        self._place(outcome, manifest, before)
+        self._pass_time()
+        outcome.left_mib = self._measure() - before
+        return outcome
+
+    def _place(self, outcome: Outcome, manifest: Manifest, before: float) -> None:
+        """The same pod with a node that its owner chose."""
+        manifest["metadata"]["uid"] += ", placed"
+        text = msgspec.json.encode({**manifest, "spec": {**manifest["spec"], "nodeName": "node-0"}})
+        placed = from_json("Pod", text)
+        self._timed(outcome, "placing", self._handle, Applied(placed))
+        for _ in range(3):
+            self._timed(outcome, "others", self._decide_one)
+            self._timed(outcome, "events", self._change_a_node)
+        outcome.growth_mib = max(outcome.growth_mib, self._measure() - before)
+        self._timed(outcome, "leaving", self._handle, Removed(placed))
+
+    def _timed(self, outcome: Outcome, phase: str, do: Callable[..., Any], *args: Any) -> Any:
+        began = time.process_time()
+        result = do(*args)
+        spent = time.process_time() - began
+        outcome.seconds[phase] = max(outcome.seconds.get(phase, 0.0), spent)
+        return result
+
+    def _decide_one(self) -> None:
+        """An ordinary pod of a new template comes, is bound and leaves."""
+        self._made += 1
+        text = msgspec.json.encode(ordinary(10_000_000 + self._made, ""))
+        item = from_json("Pod", text)
+        self._handle(Applied(item))
+        self._settle()
+        self._handle(Removed(item))
+
+    def _change_a_node(self) -> None:
+        """A node changes a label, and a pod on it leaves and comes back."""
+        self._made += 1
+        changed = node(self._made % self._nodes)
+        changed["metadata"]["labels"]["rack"] = f"changed-{self._made}"
+        self._apply("Node", changed)
+        resident = next(iter(self.engine.cluster.pods.values()))
+        self._handle(Removed(resident))
+        self._handle(Applied(resident))
+
+    def _warm_up(self) -> float:
+        """Pods with rules that ordinary clusters know: what is kept for them is there already."""
+        began = time.process_time()
+        for manifest in (spread_pod(), greedy_pod()):
+            item = from_json("Pod", msgspec.json.encode(manifest))
+            self._handle(Applied(item))
+            self._settle()
+            self._handle(Removed(item))
+        self._decide_one()
+        return time.process_time() - began
+
+    def _settle(self) -> None:
+        for action in self.engine.step(self._now, 1):
+            if isinstance(action, BindPod):
+                pod = self.engine.cluster.pods[action.pod.uid]
+                self._handle(Bound(pod.uid))
+                self._handle(Applied(pod))
+        self._now += 0.001
+
+    def _pass_time(self) -> None:
+        for _ in range(4):
+            self._now += 61.0
+            self.engine.step(self._now, 1)
+            self._warm_up()
+
+    def _message(self, hostile: Object) -> str:
+        queued = self.engine.queue.get(getattr(hostile, "uid", ""))
+        return "" if queued is None else queued.message
+
+    def _apply(self, kind: str, manifest: Mapping[str, Any]) -> None:
+        self._handle(Applied(from_json(kind, msgspec.json.encode(manifest))))
+
+    def _handle(self, event: Any) -> None:
+        self.engine.handle(event, self._now)
+
+
+def _namespace(at: int) -> Manifest:
+    name = f"ns-{at}"
+    return {"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}}}
+
+
+def resident_mib() -> float:
+    """The memory that the process has now, once what is free was given back."""
+    gc.collect()
+    if sys.platform == "linux":
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096 / _MIB
+
+
+def run(arena: Arena, size: int, only: str = "") -> Iterator[Outcome]:
+    """Tries every attack whose name contains a text, each in a pod of about so many bytes."""
+    for name, attack in ATTACKS.items():
+        if only in name:
+            yield arena.run(name, pod(attack, size))
+
+
+@click.command()
+@click.option("--nodes", default=5_000, show_default=True, help="Number of nodes.")
+@click.option("--pods", default=150_000, show_default=True, help="Number of ordinary pods.")
+@click.option("--size", default=1_400_000, show_default=True, help="Bytes of a hostile pod.")
+@click.option("--only", default="", help="Run the attacks whose name contains this text.")
+def main(nodes: int, pods: int, size: int, only: str) -> None:
+    """Measure what hostile pods cost. Exit code 1 means that a limit was exceeded."""
+    failed = 0
+    arena = Arena(nodes, pods)
+    click.echo(f"first pods that spread and preempt: {arena.warm_up:.3f} s")
+    for outcome in run(arena, size, only):
+        verdict = "ok" if outcome.is_within(LIMITS) else "TOO MUCH"
+        failed += verdict != "ok"
+        phases = " ".join(f"{name} {spent:.3f}" for name, spent in outcome.seconds.items())
+        click.echo(
+            f"{outcome.attack:34} {outcome.size:>9} B  worst {outcome.worst:7.3f} s  "
+            f"memory +{outcome.growth_mib:6.1f} MiB, left {outcome.left_mib:6.1f} MiB  {verdict}"
+        )
+        click.echo(f"    {phases}")
+        click.echo(f"    {outcome.message[:160]}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""The placed pods by namespace and labels, as columns: who matches a selector is found at once.
+
+Pods with the same namespace and labels are one group. A requirement is looked at once per group, or
+per distinct value of a label, and never per pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.objects.pod import Pod
+from mooring.objects.selector import Labels, Requirement, Selector
+
+from .arrays import grown
+from .recent import Recent
+from .vocabulary import ABSENT
+
+Mask = NDArray[np.bool_]
+
+# Labels that fewer groups have are compared one by one; others get a column of codes.
+_FEW_GROUPS = 64
+
+# Columns of codes for labels of pods, the least recently used dropped first.
+_MOST_COLUMNS = 64
+
+# Up to this many values, comparing with each beats a set lookup over the column.
+_FEW_VALUES = 4
+
+# How many comings and goings, and labels of such pods, are caught up with, beyond twice as many as
+# there were pods. After more, it is better to begin anew: that drops groups without pods, too.
+_MOST_CHANGES = 65_536
+
+#: What pods of one group share: namespace, whether they leave, keys and values of labels.
+_Group = tuple[object, ...]
+
+
+class PodChange(NamedTuple):
+    """What counts of a pod that came to (1) or left (-1) a row; not the pod, which may be large."""
+
+    namespace: str
+    terminating: bool
+    labels: Labels
+    row: int
+    amount: int
+
+    @classmethod
+    def of(cls, pod: Pod, row: int, amount: int) -> PodChange:
+        return tuple.__new__(cls, (pod.namespace, pod.terminating, pod.labels, row, amount))
+
+
+class PodIndex:
+    """Counts the placed pods that match, per row, without looking at each pod."""
+
+    def __init__(self, placed: Iterable[tuple[int, Pod]]) -> None:
+        self._groups: dict[_Group, int] = {}
+        self._namespaces: dict[str, int] = {}
+        #: Per label key the groups that have it, the oldest first.
+        self._with_key: dict[str, list[int]] = {}
+        self._columns: Recent[str, _Codes] = Recent(_MOST_COLUMNS)
+        #: Per group.
+        self._labels: list[Labels] = []
+        self._namespace_codes: NDArray[np.int32] = np.zeros(64, np.int32)
+        self._terminating: Mask = np.zeros(64, np.bool_)
+        self._came, self._left = _Members(), _Members()
+        self._changes: list[PodChange] = []
+        self._take(PodChange.of(pod, row, 1) for row, pod in placed)
+        self._room = _MOST_CHANGES + 2 * len(self._came)
+
+    def note(self, change: PodChange) -> bool:
+        """Takes note of a change, to be counted when next asked; False if it is one too many."""
+        self._changes.append(change)
+        self._room -= 1 + len(change[2])
+        return self._room > 0
+
+    def count(
+        self,
+        pairs: Iterable[tuple[frozenset[str] | None, Selector]],
+        capacity: int,
+        *,
+        skip_terminating: bool,
+    ) -> NDArray[np.int32]:
+        """Per row, how many pods match every pair of namespaces (None is all) and selector."""
+        if self._changes:
+            changes, self._changes = self._changes, []
+            self._take(changes)
+        chosen = np.ones(len(self._groups), np.bool_)
+        if skip_terminating:
+            chosen &= ~self._terminating[: len(chosen)]
+        for namespaces, selector in pairs:
+            if not self._narrow(chosen, namespaces, selector):
+                return np.zeros(capacity, np.int32)
+        counts = self._came.per_row(chosen, capacity)
+        if len(self._left):
+            counts -= self._left.per_row(chosen, capacity)
+        return counts.astype(np.int32)
+
+    # Which groups match
+
+    def _narrow(self, chosen: Mask, namespaces: frozenset[str] | None, selector: Selector) -> bool:
+        """Keeps the chosen groups that match; False if that is none for certain."""
+        if namespaces is not None:
+            codes = [self._namespaces[name] for name in namespaces if name in self._namespaces]
+            chosen &= _among(self._namespace_codes[: len(chosen)], codes)
+        for requirement in selector.requirements:
+            having = self._with_key.get(requirement.key)
+            if having is None:
+                if requirement.operator in ("In", "Exists"):
+                    return False
+            elif len(having) <= _FEW_GROUPS:
+                self._narrow_few(chosen, requirement, having)
+            else:
+                self._narrow_by_column(chosen, requirement, having)
+        return True
+
+    def _narrow_few(self, chosen: Mask, requirement: Requirement, having: list[int]) -> None:
+        """Keeps the chosen groups that match, given the few that have the label."""
+        matching = [group for group in having if requirement.matches(self._labels[group])]
+        if requirement.operator in ("In", "Exists"):
+            before = chosen[matching]
+            chosen[:] = False
+            chosen[matching] = before
+        else:
+            chosen[list(set(having).difference(matching))] = False
+
+    def _narrow_by_column(self, chosen: Mask, requirement: Requirement, having: list[int]) -> None:
+        column = self._columns.get(requirement.key)
+        if column is None:
+            column = _Codes(requirement.key)
+            self._columns.put(requirement.key, column)
+        codes = column.caught_up(having, self._labels)
+        match requirement.operator:
+            case "In":
+                chosen &= _among(codes, column.of(requirement.values))
+            case "NotIn":
+                chosen &= ~_among(codes, column.of(requirement.values))
+            case "Exists":
+                chosen &= codes != ABSENT
+            case "DoesNotExist":
+                chosen &= codes == ABSENT
+
+    # Pods that come and go
+
+    def _take(self, changes: Iterable[PodChange]) -> None:
+        groups = self._groups
+        came: list[int] = []
+        left: list[int] = []
+        for change in changes:
+            namespace, terminating, labels, row, amount = change
+            key = namespace, terminating, *labels, *labels.values()
+            group = groups.get(key)
+            if group is None:
+                group = self._new_group(key, change)
+            (came if amount > 0 else left).extend((group, row))
+        self._came.extend(came)
+        self._left.extend(left)
+
+    def _new_group(self, key: _Group, pod: PodChange) -> int:
+        group = self._groups[key] = len(self._groups)
+        self._labels.append(pod.labels)
+        if group >= len(self._terminating):
+            self._namespace_codes = grown(self._namespace_codes, group + 1)
+            self._terminating = grown(self._terminating, group + 1, False)
+        code = self._namespaces.setdefault(pod.namespace, len(self._namespaces))
+        self._namespace_codes[group] = code
+        self._terminating[group] = pod.terminating
+        for name in pod.labels:
+            self._with_key.setdefault(name, []).append(group)
+        return group
+
+
+class _Members:
+    """The groups and rows of pods."""
+
+    def __init__(self) -> None:
+        self._groups: NDArray[np.intp] = np.zeros(0, np.intp)
+        self._rows: NDArray[np.intp] = np.zeros(0, np.intp)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def extend(self, more: list[int]) -> None:
+        """Adds pods, each by its group and its row."""
+        if more:
+            pairs = np.array(more, np.intp)
+            self._groups = np.concatenate((self._groups, pairs[::2]))
+            self._rows = np.concatenate((self._rows, pairs[1::2]))
+
+    def per_row(self, chosen: Mask, capacity: int) -> NDArray[np.intp]:
+        """How many pods of the chosen groups there are on each row."""
+        if chosen.all():
+            return np.bincount(self._rows, minlength=capacity)
+        return np.bincount(self._rows[chosen.take(self._groups)], minlength=capacity)
+
+
+class _Codes:
+    """The values of one label as a code per group, ABSENT where a group lacks it."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._of_value: dict[str, int] = {}
+        self._codes: NDArray[np.int32] = np.full(64, ABSENT, np.int32)
+        #: How many of the groups that have the label are known.
+        self._known = 0
+
+    def caught_up(self, having: list[int], labels: list[Labels]) -> NDArray[np.int32]:
+        """The codes of all groups, those that came since the last time included."""
+        if self._known < len(having) or len(self._codes) < len(labels):
+            self._codes = grown(self._codes, len(labels), ABSENT)
+            of_value, key = self._of_value, self._key
+            new = having[self._known :]
+            codes = [of_value.setdefault(labels[group][key], len(of_value)) for group in new]
+            self._codes[new] = codes
+            self._known = len(having)
+        return self._codes[: len(labels)]
+
+    def of(self, values: Iterable[str]) -> list[int]:
+        """The codes of some values, those left out that no group has."""
+        return [self._of_value[value] for value in values if value in self._of_value]
+
+
+def _among(codes: NDArray[np.int32], wanted: list[int]) -> Mask:
+    if len(wanted) > _FEW_VALUES:
+        return np.isin(codes, wanted)
+    found = np.zeros(len(codes), np.bool_)
+    for code in wanted:
+        found |= codes == code
+    return found

@@ -1,0 +1,67 @@
+"""Values that are kept while they are asked for, and forgotten some time after."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """Values by key. Nobody asked for a value between two sweeps: the second one drops it.
+
+    Beyond a limit, the value that was asked for least recently goes first.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        # Both in the order of being asked for; what is asked for moves to the end of the new ones.
+        self._new: dict[K, V] = {}
+        self._old: dict[K, V] = {}
+
+    def __len__(self) -> int:
+        return len(self._new) + len(self._old)
+
+    def __iter__(self) -> Iterator[V]:
+        yield from self._old.values()
+        yield from self._new.values()
+
+    def get(self, key: K) -> V | None:
+        value = self._new.pop(key, None)
+        if value is None:
+            value = self._old.pop(key, None)
+            if value is None:
+                return None
+        self._new[key] = value
+        return value
+
+    def find(self, key: K) -> V | None:
+        """The same as `get`, quicker and with less care for the order."""
+        value = self._new.get(key)
+        return self.get(key) if value is None else value
+
+    def put(self, key: K, value: V) -> list[V]:
+        """Keeps a value; returns those that had to make room."""
+        self._old.pop(key, None)
+        self._new[key] = value
+        dropped = []
+        while len(self) > self.limit:
+            oldest = self._old or self._new
+            dropped.append(oldest.pop(next(iter(oldest))))
+        return dropped
+
+    def pop(self, key: K) -> V | None:
+        value = self._new.pop(key, None)
+        return self._old.pop(key, None) if value is None else value
+
+    def sweep(self) -> list[V]:
+        """Drops and returns what nobody asked for since the last sweep."""
+        dropped = list(self._old.values())
+        self._old, self._new = self._new, {}
+        return dropped
+
+    def clear(self) -> None:
+        self._new.clear()
+        self._old.clear()

@@ -1,0 +1,39 @@
+"""The hostile benchmark in its short form: every attack is survived, and its memory comes back."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+
+from mooring.bench.hostile import Arena
+from mooring.bench.hostile_pods import ATTACKS, pod
+from mooring.cluster import check
+
+
+def traced_mib() -> float:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0] / 2**20
+
+
+@pytest.fixture(scope="module")
+def arena() -> Iterator[Arena]:
+    tracemalloc.start()
+    yield Arena(100, 100, traced_mib)
+    tracemalloc.stop()
+
+
+# A column takes 1 KiB here, so that a column per rule would take several times as much.
+SIZE, MOST_GROWTH_MIB, MOST_LEFT_MIB = 40_000, 1.5, 0.5
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack(arena: Arena, name: str) -> None:
+    outcome = arena.run(name, pod(ATTACKS[name], SIZE))
+
+    assert outcome.growth_mib < MOST_GROWTH_MIB
+    assert outcome.left_mib < MOST_LEFT_MIB
+    check(arena.engine.cluster)
+    arena.engine.queue.check()

@@ -1,0 +1,194 @@
+"""Pods that cost too much to be decided: they are left alone, and others go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.engine import budget
+from mooring.engine.actions import PatchPodStatus, RecordEvent
+from mooring.engine.reuse import ReuseSettings
+from mooring.objects.pod import Pod
+from mooring.plugins import REGISTRY, inter_pod_affinity_hints
+from mooring.plugins.node_affinity import NodeAffinity
+from tests.builders import node, pod
+from tests.engine.driver import Driver, engine, only
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def with_terms(name: str, count: int, **more: Any) -> Pod:
+    terms = [
+        {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": f"x{at}"}}}
+        for at in range(count)
+    ]
+    return pod(name, spec={"affinity": {"podAntiAffinity": {REQUIRED: terms}}}, **more)
+
+
+def with_expressions(name: str, count: int) -> Pod:
+    expressions = [{"key": f"key-{at}", "operator": "Exists"} for at in range(count)]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    return pod(name, spec={"affinity": {"nodeAffinity": {REQUIRED: terms}}})
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A budget that a pod with a few hundred terms exceeds."""
+    monkeypatch.setattr(budget, "MOST_WORK", 2_000_000)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_pod_that_is_too_costly_is_told_so_and_others_go_on() -> None:
+    driver = Driver(engine())
+    driver.apply(node("one", cpu=4), with_terms("greedy", 300), pod("other"))
+    driver.settle()
+
+    assert driver.place("greedy") == "error backoff"
+    assert driver.engine.cluster.pod("default/other") is not None
+    (event,) = [each for each in only(driver.story, RecordEvent) if each.pod.name == "greedy"]
+    assert event.reason == "FailedScheduling"
+    assert event.note == (
+        "0/1 nodes are available: the pod's 604 rules need 5.4 million steps, 2.0 million are the "
+        "most. It is tried again later (attempt 1)."
+    )
+    (patch,) = only(driver.story, PatchPodStatus)
+    assert patch.condition is not None
+    assert (patch.condition.reason, patch.condition.message) == ("TooCostly", event.note)
+    assert driver.engine.too_costly == {"default-scheduler": 1}
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("before", "seconds"), [(0, 60), (1, 120), (4, 960), (6, 3_600), (900, 3_600)]
+)
+def test_how_long_it_is_left_alone_is_read_from_its_condition(before: int, seconds: int) -> None:
+    told = f"0/1 nodes are available: costly. It is tried again later (attempt {before})."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "TooCostly", "message": told}
+    status = {"conditions": [condition] if before else []}
+    driver = Driver(engine())
+    driver.apply(node("one", cpu=4), with_terms("greedy", 300, status=status))
+    driver.settle()
+
+    queued = driver.engine.queue.get("default/greedy")
+    assert queued is not None
+    assert queued.expiry == driver.now + seconds
+    assert f"(attempt {before + 1})" in queued.message
+
+
+@pytest.mark.usefixtures("small")
+def test_it_is_decided_once_it_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver(engine())
+    driver.apply(node("one", cpu=4), with_terms("greedy", 300))
+    driver.settle()
+    monkeypatch.setattr(budget, "MOST_WORK", 300_000_000)
+    driver.now += 30
+    driver.settle()
+    assert driver.place("greedy") == "error backoff"
+
+    driver.now += 32
+    driver.settle()
+    assert driver.engine.cluster.pod("default/greedy") is not None
+
+
+@pytest.mark.usefixtures("small")
+def test_reuse_makes_no_difference() -> None:
+    stories = []
+    for reuse in (ReuseSettings(), ReuseSettings(classes=False, batches=False)):
+        made = engine()
+        driver = Driver(type(made)(made.configuration, REGISTRY, reuse))
+        driver.apply(node("one", cpu=4), node("two", cpu=4))
+        for at in range(3):
+            driver.apply(with_terms(f"greedy-{at}", 300), with_terms(f"modest-{at}", 40))
+        driver.settle()
+        stories.append(driver.story)
+
+    assert stories[0] == stories[1]
+
+
+def test_pods_with_few_rules_are_never_too_costly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "MOST_WORK", 0)
+    driver = Driver(engine())
+    driver.apply(node("one", cpu=4), with_terms("modest", 40))
+    driver.settle()
+
+    assert driver.engine.cluster.pod("default/modest") is not None
+
+
+def test_no_plugin_is_asked_whether_an_event_helps_a_pod_with_many_rules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    suits = NodeAffinity._suits
+
+    def counting(self: NodeAffinity, spec: Any, on: Any) -> bool:
+        asked.append(on.name)
+        return suits(self, spec, on)
+
+    monkeypatch.setattr(NodeAffinity, "_suits", counting)
+    driver = Driver(engine())
+    driver.apply(node("one", cpu=4), with_expressions("greedy", 500))
+    driver.settle()
+    assert driver.place("greedy") == "unschedulable"
+    asked.clear()
+    driver.apply(node("two", cpu=4))
+
+    assert asked == []
+    assert driver.place("greedy") == "error backoff"
+    driver.now += 62
+    driver.settle()
+    assert driver.place("greedy") == "unschedulable"
+
+
+def test_pods_with_many_rules_are_not_remembered() -> None:
+    driver = Driver(engine())
+    driver.apply(node("one", cpu=4), node("two", cpu=4), with_terms("greedy", 200))
+    driver.settle()
+
+    reuse = driver.engine.reuse["default-scheduler"]
+    assert len(reuse) == 0
+    assert not reuse._failures
+    assert not len(reuse._signer._known)
+
+
+def test_what_was_worked_out_is_dropped_when_nobody_asks() -> None:
+    driver = Driver(engine())
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    }
+    driver.apply(node("one", cpu=4, labels={"zone": "a"}), node("two", labels={"zone": "b"}))
+    driver.apply(pod("spread", labels={"app": "a"}, spec={"topologySpreadConstraints": [spread]}))
+    driver.settle()
+    state, reuse = driver.engine.cluster._state, driver.engine.reuse["default-scheduler"]
+    assert len(reuse) == 1
+    assert len(list(state.tallies)) == 1
+    assert "zone" in {column.key for column in state.labels.columns}
+
+    for _ in range(3):
+        driver.now += 61
+        driver.step()
+
+    assert len(reuse) == 0
+    assert not len(reuse._signer._known)
+    assert not list(state.tallies)
+    assert not state.labels.columns
+
+
+def test_a_pod_with_many_terms_that_leaves_is_not_compared_with_all_that_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[int] = []
+
+    def matches(terms: tuple[Any, ...], _: Pod) -> bool:
+        compared.append(len(terms))
+        return False
+
+    monkeypatch.setattr(inter_pod_affinity_hints, "_matches_all", matches)
+    waiting = with_terms("waiting", 1)
+
+    assert inter_pod_affinity_hints.pod_helps(waiting, with_terms("gone", 300, node="one"), None)
+    assert not inter_pod_affinity_hints.pod_helps(waiting, with_terms("gone", 9, node="one"), None)
+    assert compared == [1, 1, 9]
