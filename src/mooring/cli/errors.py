@@ -36,6 +36,12 @@ def _input_errors(error: Exception) -> list[str]:
         return [f"{error.source}: {problem}" for problem in error.problems]
     if isinstance(error, MooringError):
         return [str(error)]
+    if isinstance(error, ModuleNotFoundError) and _is_left_out(error.name or ""):
+        return [f"this install has no {error.name}: an image for production leaves it out"]
     if isinstance(error, OSError) and error.filename is not None:
         return [f"{error.filename}: {(error.strerror or str(error)).lower()}"]
     return []
+
+
+def _is_left_out(module: str) -> bool:
+    return module.startswith(("mooring.embedded", "mooring.demo"))
