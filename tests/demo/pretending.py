@@ -11,8 +11,7 @@ import msgspec
 from mooring.app.observations import Observations
 from mooring.client.requests import Params
 from mooring.config import default
-from mooring.demo.client import Client
-from mooring.demo.pods import Pods, SeenPod
+from mooring.demo.cluster_view import DemoClient, DemoPod, PodView
 from mooring.demo.stage import Stage
 from mooring.engine import Engine
 from mooring.framework.profile import known_plugins
@@ -29,7 +28,7 @@ def pod(
     refusal: str = "",
     failure: tuple[str, str] = ("", ""),
     owner: str = "",
-) -> SeenPod:
+) -> DemoPod:
     """A pod as a watch tells of it."""
     conditions = [{"type": "PodScheduled", "status": "False", "message": refusal}]
     owners = [{"kind": owner, "name": "its-owner", "controller": True}]
@@ -50,7 +49,7 @@ def pod(
                 "conditions": conditions if refusal else [],
             },
         },
-        SeenPod,
+        DemoPod,
     )
 
 
@@ -63,23 +62,23 @@ class Heard:
         self.promises: list[str] = []
         self.quotes: list[str] = []
 
-    def chapter(self, number: int, total: int, title: str, about: str) -> None:
+    def show_chapter(self, number: int, total: int, title: str, about: str) -> None:
         self.chapters.append(title)
 
-    def typed(self, command: str) -> None:
+    def show_command(self, command: str) -> None:
         self.commands.append(command)
 
-    def kept(self, promise: str) -> None:
+    def show_promise(self, promise: str) -> None:
         self.promises.append(promise)
 
-    def quoted(self, text: str) -> None:
+    def show_quote(self, text: str) -> None:
         self.quotes.append(text)
 
-    def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def show_table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         assert all(len(row) == len(headers) for row in rows)
 
     @contextmanager
-    def waiting(self, what: str) -> Iterator[None]:
+    def show_waiting(self, what: str) -> Iterator[None]:
         yield
 
 
@@ -111,15 +110,15 @@ class Pretence:
 
 #: What happens when a chapter acts: by the file that it applies, or `create` or `patch`, the pods
 #: that appear or change, and the names of those that go.
-Script = Mapping[str, Sequence[SeenPod | str]]
+Script = Mapping[str, Sequence[DemoPod | str]]
 
 
-class Actor(Client):
+class Actor(DemoClient):
     """A client whose actions have the consequences that a script says, at once."""
 
     def __init__(self, script: Script, answers: Mapping[str, Sequence[Json]]) -> None:
         super().__init__(Pretence(answers))
-        self.pods = Pods(self.api)
+        self.pods = PodView(self.api)
         self._script = script
 
     async def apply(self, file: str) -> None:
@@ -137,7 +136,7 @@ class Actor(Client):
 
     def _happen(self, act: str) -> None:
         for each in self._script.get(act, ()):
-            if isinstance(each, SeenPod):
+            if isinstance(each, DemoPod):
                 self.pods.applied(each, b"")
             else:
                 self.pods.removed(pod(each))
@@ -151,7 +150,7 @@ def stage(script: Script, answers: Mapping[str, Sequence[Json]]) -> Stage:
     return Stage(
         client=actor,
         pods=actor.pods,
-        tell=Heard(),
+        narrator=Heard(),
         engine=engine,
         observations=observations,
         patience=0.0,

@@ -12,8 +12,9 @@ import yaml
 from msgspec.structs import replace
 
 from mooring.demo import MANIFESTS, BrokenPromise, Stage
-from mooring.demo.chapters import deployment, disks, exclusive, explaining, gpus, job, preemption
+from mooring.demo.resource_chapters import DISKS, EXPLANATION, GPUS, PREEMPTION
 from mooring.demo.story import CHAPTERS
+from mooring.demo.workload_chapters import DEPLOYMENT, EXCLUSIVE, JOB
 from mooring.engine.explain import Explanation, Suggestion
 from mooring.framework.edits import LowerRequest
 from tests.demo.pretending import Heard, Script, node, pod, stage
@@ -39,7 +40,7 @@ REFUSED = pod("intruder", "a0", failure=("CoexistPolicy", "failed CoexistPolicy"
 MPI: Script = {"agent.yaml": AGENTS, "mpi.yaml": RANKS, "crowd.yaml": CROWD, "create": [REFUSED]}
 
 KEPT_OFF = "0/9 nodes are available: 9 node(s) with GPUs only take pods with a GPU limit (set one)"
-GPUS = [pod("with-gpu", "gpu-0"), pod("without-gpu", refusal=KEPT_OFF)]
+GPU_PODS = [pod("with-gpu", "gpu-0"), pod("without-gpu", refusal=KEPT_OFF)]
 
 SLOW = "0/9 nodes are available: 9 Insufficient disk read bandwidth. preemption: no"
 INGEST = [
@@ -70,88 +71,88 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "deployment: all is well": Case(deployment.play, {"web.yaml": WEB}),
+    "deployment: all is well": Case(DEPLOYMENT.play, {"web.yaml": WEB}),
     "deployment: a pod waits": Case(
-        deployment.play, {"web.yaml": [*WEB[1:], pod("x", app="web")]}, "have a node", "8 have one"
+        DEPLOYMENT.play, {"web.yaml": [*WEB[1:], pod("x", app="web")]}, "have a node", "8 have one"
     ),
     "deployment: zones are uneven": Case(
-        deployment.play,
+        DEPLOYMENT.play,
         {"web.yaml": [*WEB[1:], pod("x", "b0", app="web")]},
         "three pods in each zone",
         "{'a': 2, 'b': 4, 'c': 3}",
     ),
     "job: pods wait": Case(
-        job.play,
+        JOB.play,
         {"render.yaml": [pod("render-0", "a0", app="render")]},
         "all 2,000 pods have a node",
         "1 of 1 have one",
     ),
     "job: nothing was reused": Case(
-        job.play,
+        JOB.play,
         {"render.yaml": [pod(f"render-{at}", "a0", app="render") for at in range(2_000)]},
         "more than 90%",
         "0.0%",
     ),
-    "exclusive: all is well": Case(exclusive.play, MPI),
+    "exclusive: all is well": Case(EXCLUSIVE.play, MPI),
     "exclusive: a node has no agent": Case(
-        exclusive.play, {**MPI, "agent.yaml": AGENTS[1:]}, "every node has", "8 of 9 nodes"
+        EXCLUSIVE.play, {**MPI, "agent.yaml": AGENTS[1:]}, "every node has", "8 of 9 nodes"
     ),
     "exclusive: two ranks share a node": Case(
-        exclusive.play,
+        EXCLUSIVE.play,
         {**MPI, "mpi.yaml": [*RANKS[1:], pod("mpi-0", "b0", app="mpi")]},
         "four ranks have a node each",
         "['a1', 'b0', 'b1', 'b0']",
     ),
     "exclusive: somebody is with a rank": Case(
-        exclusive.play,
+        EXCLUSIVE.play,
         {**MPI, "crowd.yaml": [*CROWD[1:], pod("crowd-0", "a0", app="crowd")]},
         "none of them is with a rank",
         "['crowd-0']",
     ),
     "exclusive: the intruder gets in": Case(
-        exclusive.play, {**MPI, "create": [pod("intruder", "a0")]}, "the kubelet refuses it"
+        EXCLUSIVE.play, {**MPI, "create": [pod("intruder", "a0")]}, "the kubelet refuses it"
     ),
-    "gpus: all is well": Case(gpus.play, {"gpus.yaml": GPUS}),
+    "gpus: all is well": Case(GPUS.play, {"gpus.yaml": GPU_PODS}),
     "gpus: a pod without one gets in": Case(
-        gpus.play,
-        {"gpus.yaml": [GPUS[0], pod("without-gpu", "gpu-1")]},
+        GPUS.play,
+        {"gpus.yaml": [GPU_PODS[0], pod("without-gpu", "gpu-1")]},
         "without-gpu waits",
         "it is on gpu-1",
     ),
     "gpus: a pod with one waits": Case(
-        gpus.play, {"gpus.yaml": [pod("with-gpu"), GPUS[1]]}, "with-gpu is on", "no node"
+        GPUS.play, {"gpus.yaml": [pod("with-gpu"), GPU_PODS[1]]}, "with-gpu is on", "no node"
     ),
     "gpus: another pod is there": Case(
-        gpus.play, {"gpus.yaml": [*GPUS, pod("web", "gpu-3")]}, "no other pod", "['web']"
+        GPUS.play, {"gpus.yaml": [*GPU_PODS, pod("web", "gpu-3")]}, "no other pod", "['web']"
     ),
-    "disks: all is well": Case(disks.play, {"ingest.yaml": INGEST, "patch": MEASURED}),
+    "disks: all is well": Case(DISKS.play, {"ingest.yaml": INGEST, "patch": MEASURED}),
     "disks: two share a disk": Case(
-        disks.play,
+        DISKS.play,
         {"ingest.yaml": [INGEST[0], pod("ingest-1", "disk-fast-0", app="ingest"), INGEST[2]]},
         "each fast disk has one",
         "['disk-fast-0']",
     ),
     "disks: the third was not refused": Case(
-        disks.play, {"ingest.yaml": INGEST[:2]}, "the third waits", "it was not refused"
+        DISKS.play, {"ingest.yaml": INGEST[:2]}, "the third waits", "it was not refused"
     ),
     "disks: the measurement is missed": Case(
-        disks.play, {"ingest.yaml": INGEST}, "the third goes to disk-slow-2", "disk-fast-1']"
+        DISKS.play, {"ingest.yaml": INGEST}, "the third goes to disk-slow-2", "disk-fast-1']"
     ),
-    "preemption: all is well": Case(preemption.play, BATCHES, events=[WHY, WHY]),
+    "preemption: all is well": Case(PREEMPTION.play, BATCHES, events=[WHY, WHY]),
     "preemption: nodes are not full": Case(
-        preemption.play, {"batch.yaml": BATCH[1:]}, "four pods each", "{'small-1': 4, 'small-0': 3}"
+        PREEMPTION.play, {"batch.yaml": BATCH[1:]}, "four pods each", "{'small-1': 4, 'small-0': 3}"
     ),
     "preemption: nobody makes way": Case(
-        preemption.play, {"batch.yaml": BATCH, "urgent.yaml": [pod("urgent")]}, "urgent has a node"
+        PREEMPTION.play, {"batch.yaml": BATCH, "urgent.yaml": [pod("urgent")]}, "urgent has a node"
     ),
     "preemption: three made way": Case(
-        preemption.play,
+        PREEMPTION.play,
         {**BATCHES, "urgent.yaml": ["batch-0", "batch-2", "batch-4", pod("urgent", "small-0")]},
         "two pods had to go",
         "['batch-0', 'batch-2', 'batch-4']",
     ),
     "preemption: one was not told": Case(
-        preemption.play, BATCHES, "their events say why", WHY, events=[WHY, "for another reason"]
+        PREEMPTION.play, BATCHES, "their events say why", WHY, events=[WHY, "for another reason"]
     ),
 }
 
@@ -190,18 +191,21 @@ async def test_advice_is_followed(case: Advised, monkeypatch: pytest.MonkeyPatch
     told = Explanation(
         "default/report", "default-scheduler", "pending", suggestions=case.suggestions
     )
-    monkeypatch.setattr(Stage, "explained", lambda stage, name: told)
+    monkeypatch.setattr(Stage, "explain_pod", lambda stage, name: told)
     made = stage({"report.yaml": [REPORT], "create": [pod("report", case.node)]}, {})
 
     if case.promised:
         with pytest.raises(BrokenPromise) as broken:
-            await explaining.play(made)
+            await EXPLANATION.play(made)
         assert case.promised in broken.value.promised
         assert case.seen in broken.value.seen
         return
-    await explaining.play(made)
-    assert isinstance(made.tell, Heard)
-    assert "sed 's/\"16\"/15900m/' report.yaml | kubectl replace --force -f -" in made.tell.commands
+    await EXPLANATION.play(made)
+    assert isinstance(made.narrator, Heard)
+    assert (
+        "sed 's/\"16\"/15900m/' report.yaml | kubectl replace --force -f -"
+        in made.narrator.commands
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -220,12 +224,14 @@ async def test_promises(name: str) -> None:
 
 async def test_the_commands_of_a_chapter_name_files_that_are_there() -> None:
     """And what is applied is what the command says: both are by the name of the file."""
-    made = stage({**MPI, **BATCHES, "gpus.yaml": GPUS}, {"nodes": NODES, "events": _told(WHY, WHY)})
-    for play in (exclusive.play, gpus.play, preemption.play):
+    made = stage(
+        {**MPI, **BATCHES, "gpus.yaml": GPU_PODS}, {"nodes": NODES, "events": _told(WHY, WHY)}
+    )
+    for play in (EXCLUSIVE.play, GPUS.play, PREEMPTION.play):
         await play(made)
 
-    assert isinstance(made.tell, Heard)
-    named = re.findall(r"-f (\S+)", " ".join(made.tell.commands))
+    assert isinstance(made.narrator, Heard)
+    named = re.findall(r"-f (\S+)", " ".join(made.narrator.commands))
     assert {"agent.yaml", "mpi.yaml", "crowd.yaml", "gpus.yaml", "batch.yaml"} < set(named)
     assert [name for name in named if not (MANIFESTS / name).is_file()] == []
 

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.app.observations import Observations
 from mooring.config import default
-from mooring.demo.figures import figures
+from mooring.demo.stage import read_figures
 from mooring.engine import Engine
 from mooring.engine.events import Applied
 from mooring.framework.profile import known_plugins
@@ -26,12 +26,12 @@ def test_figures_of_a_time() -> None:
     for item in (node("n", cpu=64), pod("first", cpu=1)):
         engine.handle(Applied(item), 0.0)
     engine.step(0.0, 10)
-    before = figures(engine, observations)
+    before = read_figures(engine, observations)
     for at in range(20):
         engine.handle(Applied(pod(f"like-{at}", cpu=1)), 0.0)
     engine.step(0.0, 50)
 
-    found = figures(engine, observations).since(before)
+    found = read_figures(engine, observations).since(before)
 
     assert before.decisions == 1
     assert before.reused_share == 0.0
@@ -50,4 +50,4 @@ def test_p99_is_a_bound_that_99_of_100_keep(quick: int, slow: int, p99: float) -
     engine = Engine(default(known_plugins(REGISTRY)), REGISTRY, observer=observations)
     observations.ranked("default-scheduler").extend([0.0003] * quick + [0.02] * slow)
 
-    assert figures(engine, observations).p99_seconds == pytest.approx(p99)
+    assert read_figures(engine, observations).p99_seconds == pytest.approx(p99)

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.app.up import Ready
-from mooring.demo import MANIFESTS, BrokenPromise, tell
+from mooring.demo import MANIFESTS, BrokenPromise, play_story
 
 from .rendering import line, plain, plain_console, table, trim
 from .up_cluster import Plan, addresses, metrics_command, run_cluster
@@ -72,7 +72,7 @@ class _Demo:
         if self._browser and browse(cluster.page):
             print("It opens in your browser.", flush=True)
         plan = self._plan
-        await tell(cluster.kubeconfig, plan.engine, plan.observations, Terminal(), self._pace)
+        await play_story(cluster.kubeconfig, plan.engine, plan.observations, Terminal(), self._pace)
         self.is_finished = True
         if self._once:
             print("\nEvery promise was kept.", flush=True)
@@ -116,24 +116,24 @@ class Terminal:
         utf8 = self._console.encoding.lower().startswith("utf")
         self._tick, self._bar = ("✓", "│") if utf8 else ("*", "|")
 
-    def chapter(self, number: int, total: int, title: str, about: str) -> None:
+    def show_chapter(self, number: int, total: int, title: str, about: str) -> None:
         self._print(Text(f"\n{number}/{total}  {title}", "bold cyan"))
         self._print(Text(about, "dim"))
 
-    def typed(self, command: str) -> None:
+    def show_command(self, command: str) -> None:
         self._print_beside(Text("$", "bold green"), Text(command, "bold", no_wrap=True))
 
-    def kept(self, promise: str) -> None:
+    def show_promise(self, promise: str) -> None:
         self._print_beside(Text(self._tick, "green"), line(promise))
 
-    def quoted(self, text: str) -> None:
+    def show_quote(self, text: str) -> None:
         self._print_beside(Text(self._bar, "dim"), Text(line(text).plain, "italic"))
 
-    def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def show_table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         self._print(Padding(table(headers, rows), (0, 0, 0, 2 * _INDENT)))
 
     @contextmanager
-    def waiting(self, what: str) -> Iterator[None]:
+    def show_waiting(self, what: str) -> Iterator[None]:
         if not self._console.is_terminal:
             yield
             return

@@ -1,12 +1,11 @@
-"""A story of a cluster, told while it happens: `mooring up --demo`.
+"""The demo of `mooring up --demo`: a story of a cluster, told while it happens.
 
 Chapters do what a user could do with kubectl, through the API server, and every promise of their
-text is checked. How the story looks is left to whoever tells it; nothing is printed here.
+text is checked. A narrator shows the story; nothing is printed here.
 """
 
-from .cast import CLUSTER, MANIFESTS, SCHEDULER
-from .promises import BrokenPromise
-from .stage import Stage, Teller
-from .story import tell
+from .cluster_view import CLUSTER, MANIFESTS, SCHEDULER
+from .stage import BrokenPromise, Narrator, Stage
+from .story import play_story
 
-__all__ = ["CLUSTER", "MANIFESTS", "SCHEDULER", "BrokenPromise", "Stage", "Teller", "tell"]
+__all__ = ["CLUSTER", "MANIFESTS", "SCHEDULER", "BrokenPromise", "Narrator", "Stage", "play_story"]

@@ -1,4 +1,4 @@
-"""What chapters have at hand: the cluster, the scheduler, and somebody who tells."""
+"""What chapters have at hand: the cluster, the scheduler and its figures, and a narrator."""
 
 from __future__ import annotations
 
@@ -8,15 +8,78 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.app.metric_table import GET_NODE_HINT_DURATION
 from mooring.app.observations import Observations
 from mooring.engine import Engine
 from mooring.engine.explain import Explanation, explain
+from mooring.engine.statistics import Way
 from mooring.objects.pod import Pod
 
-from .client import Client
-from .figures import Figures, figures
-from .pods import Pods
-from .promises import BrokenPromise
+from .cluster_view import DemoClient, PodView
+
+
+class BrokenPromise(Exception):
+    """A promise of the demo that the cluster did not keep."""
+
+    def __init__(self, promised: str, seen: str) -> None:
+        super().__init__(f"promised: {promised}\nseen: {seen}")
+        self.promised = promised
+        self.seen = seen
+
+
+@dataclass(frozen=True)
+class DecisionFigures:
+    """Of all decisions up to a moment; the difference of two is that of the time between."""
+
+    decisions: int
+    by_batch: int
+    by_class: int
+    #: How long decisions took in all, and how many fell into each bucket of the metric.
+    seconds: float
+    buckets: NDArray[np.int64]
+
+    def since(self, earlier: DecisionFigures) -> DecisionFigures:
+        return DecisionFigures(
+            self.decisions - earlier.decisions,
+            self.by_batch - earlier.by_batch,
+            self.by_class - earlier.by_class,
+            self.seconds - earlier.seconds,
+            self.buckets - earlier.buckets,
+        )
+
+    @property
+    def reused_share(self) -> float:
+        """Decisions that used what is kept for like pods."""
+        return (self.by_batch + self.by_class) / max(self.decisions, 1)
+
+    @property
+    def p99_seconds(self) -> float:
+        """At least 99 of 100 decisions took no longer: a bound of a bucket, maybe infinity."""
+        bounds = (*GET_NODE_HINT_DURATION.buckets, np.inf)
+        upto = np.cumsum(self.buckets)
+        return float(bounds[int(np.searchsorted(upto, 0.99 * upto[-1]))])
+
+
+def read_figures(engine: Engine, observations: Observations) -> DecisionFigures:
+    """The figures as of now."""
+    histograms = {each.metric.name: each for each in observations.histograms()}
+    durations = [buckets for _, buckets in histograms[GET_NODE_HINT_DURATION.name]]
+    statistics = [reuse.statistics for reuse in engine.reuse.values()]
+    by_batch = sum(each.ways[Way.RANKED] for each in statistics)
+    return DecisionFigures(
+        decisions=sum(each.decisions for each in statistics),
+        by_batch=by_batch,
+        by_class=sum(each.reused for each in statistics) - by_batch,
+        seconds=sum(each.sum for each in durations),
+        buckets=sum(
+            (each.counts for each in durations),
+            np.zeros(len(GET_NODE_HINT_DURATION.buckets) + 1, np.int64),
+        ),
+    )
+
 
 # What has not come true by then never does, however much else a machine has to do.
 _PATIENCE_SECONDS = 180.0
@@ -25,37 +88,38 @@ _PATIENCE_SECONDS = 180.0
 _LOOK_SECONDS = 0.02
 
 
-class Teller(Protocol):
-    """Shows the story."""
+class Narrator(Protocol):
+    """Shows the demo to the user."""
 
-    def chapter(self, number: int, total: int, title: str, about: str) -> None:
-        """What comes now."""
+    def show_chapter(self, number: int, total: int, title: str, about: str) -> None:
+        """Shows the title of a chapter and what it is about."""
 
-    def typed(self, command: str) -> None:
-        """What a user could have typed for what is done next."""
+    def show_command(self, command: str) -> None:
+        """Shows the command that does what the demo does next."""
 
-    def kept(self, promise: str) -> None:
-        """What was promised, and is so."""
+    def show_promise(self, promise: str) -> None:
+        """Shows a promise that was kept."""
 
-    def quoted(self, text: str) -> None:
-        """The cluster's own words."""
+    def show_quote(self, text: str) -> None:
+        """Shows a message of the cluster."""
 
-    def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None: ...
+    def show_table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Shows a table."""
 
-    def waiting(self, what: str) -> AbstractContextManager[None]:
+    def show_waiting(self, what: str) -> AbstractContextManager[None]:
         """Shows that something is waited for, for as long as the context lasts."""
 
 
 @dataclass(kw_only=True)
 class Stage:
-    """Where a chapter plays."""
+    """The cluster of the demo, its scheduler, and the narrator."""
 
-    client: Client
-    pods: Pods
-    tell: Teller
+    client: DemoClient
+    pods: PodView
+    narrator: Narrator
     engine: Engine
     observations: Observations
-    #: Seconds to read what was told before the story goes on.
+    #: Seconds to read a step before the demo goes on.
     pace: float = 0.0
     patience: float = _PATIENCE_SECONDS
 
@@ -64,17 +128,17 @@ class Stage:
         await asyncio.sleep(self.pace)
 
     def promise(self, promised: str, kept: bool, seen: object) -> None:
-        """Tells what is so; raises BrokenPromise if it is not."""
+        """Shows a promise that is kept; raises BrokenPromise for one that is not."""
         if not kept:
             raise BrokenPromise(promised, str(seen))
-        self.tell.kept(promised)
+        self.narrator.show_promise(promised)
 
     async def until(
         self, promised: str, kept: Callable[[], bool], seen: Callable[[], object]
     ) -> None:
-        """Waits until the pods are as was promised, and tells it."""
+        """Waits until the pods are as promised, and shows the promise."""
         await self._patiently(promised, self._pods_are(kept), seen)
-        self.tell.kept(promised)
+        self.narrator.show_promise(promised)
 
     async def until_gone(self, app: str) -> None:
         """Waits until nothing is left of a workload that was deleted."""
@@ -85,8 +149,8 @@ class Stage:
             lambda: f"{len(self.pods.of(app))} are still there",
         )
 
-    async def until_told(self, promised: str, reason: str, message: str, count: int) -> None:
-        """Waits until as many pods have such an event, and tells it."""
+    async def until_event(self, promised: str, reason: str, message: str, count: int) -> None:
+        """Waits until so many pods have such an event, and shows the promise and the message."""
         found: list[str] = []
 
         async def there_are() -> None:
@@ -97,15 +161,15 @@ class Stage:
                 await asyncio.sleep(_LOOK_SECONDS)
 
         await self._patiently(promised, there_are(), lambda: found)
-        self.tell.kept(promised)
-        self.tell.quoted(message)
+        self.narrator.show_promise(promised)
+        self.narrator.show_quote(message)
 
-    def figures(self) -> Figures:
+    def figures(self) -> DecisionFigures:
         """How decisions went so far."""
-        return figures(self.engine, self.observations)
+        return read_figures(self.engine, self.observations)
 
-    def explained(self, name: str) -> Explanation:
-        """Why a pod that waits does so, as `mooring explain` tells it."""
+    def explain_pod(self, name: str) -> Explanation:
+        """Explains why a pod waits, as `mooring explain` does."""
         return explain(self.engine, self._waiting(name))
 
     def _waiting(self, name: str) -> Pod:
@@ -123,8 +187,17 @@ class Stage:
         self, promised: str, outcome: Awaitable[None], seen: Callable[[], object]
     ) -> None:
         try:
-            with self.tell.waiting(promised):
+            with self.narrator.show_waiting(promised):
                 async with asyncio.timeout(self.patience):
                     await outcome
         except TimeoutError:
             raise BrokenPromise(promised, str(seen())) from None
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A part of the demo: its title, two lines on what it is about, and what it does."""
+
+    title: str
+    about: str
+    play: Callable[[Stage], Awaitable[None]]

@@ -1,64 +1,56 @@
-"""The chapters, in order."""
+"""The chapters of the demo, in order, and how they are played."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from mooring.app.observations import Observations
 from mooring.engine import Engine
 
-from .chapters import deployment, disks, exclusive, explaining, gpus, job, preemption
-from .client import connected
-from .pods import Pods
-from .stage import Stage, Teller
+from . import resource_chapters, workload_chapters
+from .cluster_view import PodView, connect_client
+from .stage import Chapter, Narrator, Stage
 
-
-@dataclass(frozen=True)
-class Chapter:
-    """A part of the story. What it is about is two lines that fit any terminal."""
-
-    title: str
-    about: str
-    play: Callable[[Stage], Awaitable[None]]
-
-
-CHAPTERS = tuple(
-    Chapter(each.TITLE, each.ABOUT, each.play)
-    for each in (deployment, job, exclusive, gpus, disks, preemption, explaining)
+CHAPTERS = (
+    workload_chapters.DEPLOYMENT,
+    workload_chapters.JOB,
+    workload_chapters.EXCLUSIVE,
+    resource_chapters.GPUS,
+    resource_chapters.DISKS,
+    resource_chapters.PREEMPTION,
+    resource_chapters.EXPLANATION,
 )
 
 
-async def tell(
-    kubeconfig: Path, engine: Engine, observations: Observations, teller: Teller, pace: float
+async def play_story(
+    kubeconfig: Path, engine: Engine, observations: Observations, narrator: Narrator, pace: float
 ) -> None:
-    """Tells the whole story about a cluster that is ready; raises BrokenPromise."""
-    async with connected(kubeconfig) as client:
-        pods = Pods(client.api)
+    """Plays all chapters on a cluster that is ready; raises BrokenPromise."""
+    async with connect_client(kubeconfig) as client:
+        pods = PodView(client.api)
         stage = Stage(
             client=client,
             pods=pods,
-            tell=teller,
+            narrator=narrator,
             engine=engine,
             observations=observations,
             pace=pace,
         )
-        following = asyncio.create_task(pods.follow())
+        watching = asyncio.create_task(pods.follow())
         try:
-            await play(stage, CHAPTERS)
+            await play_chapters(stage, CHAPTERS)
         finally:
-            following.cancel()
+            watching.cancel()
             with suppress(asyncio.CancelledError):
-                await following
+                await watching
 
 
-async def play(stage: Stage, chapters: tuple[Chapter, ...]) -> None:
+async def play_chapters(stage: Stage, chapters: tuple[Chapter, ...]) -> None:
     """Plays chapters one after the other."""
     for number, chapter in enumerate(chapters, 1):
-        stage.tell.chapter(number, len(chapters), chapter.title, chapter.about)
+        stage.narrator.show_chapter(number, len(chapters), chapter.title, chapter.about)
         await stage.pause()
         await chapter.play(stage)
         await stage.pause()

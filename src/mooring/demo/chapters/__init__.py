@@ -1,1 +1,0 @@
-"""One module per chapter: a title, what it is about in two lines, and what happens."""

@@ -1,0 +1,183 @@
+"""Chapters on workloads: a deployment, a large job, and pods that have a node to themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import isfinite
+from time import perf_counter
+
+from .cluster_view import DemoPod
+from .stage import Chapter, DecisionFigures, Stage
+
+_REPLICAS, _PER_ZONE = 9, {"a": 3, "b": 3, "c": 3}
+
+
+async def _play_deployment(stage: Stage) -> None:
+    """A deployment that spreads over zones."""
+    stage.narrator.show_command("kubectl apply -f web.yaml")
+    await stage.client.apply("web.yaml")
+    await stage.until(
+        "all 9 pods have a node",
+        lambda: len(stage.pods.with_node("web")) == _REPLICAS,
+        lambda: f"{len(stage.pods.with_node('web'))} have one",
+    )
+    zones = await stage.client.zones()
+    nodes = sorted(pod.node for pod in stage.pods.with_node("web"))
+    found = Counter(zones[node] for node in nodes)
+    rows = [
+        (zone, str(count), ", ".join(node for node in nodes if zones[node] == zone))
+        for zone, count in sorted(found.items())
+    ]
+    stage.narrator.show_table(("ZONE", "PODS", "NODES"), rows)
+    stage.promise("three pods in each zone", found == _PER_ZONE, dict(found))
+
+
+DEPLOYMENT = Chapter(
+    "A deployment",
+    """\
+Nine replicas that are to be spread evenly over three zones.
+Plain Kubernetes, through an API server that any client can talk to.""",
+    _play_deployment,
+)
+_PODS = 2_000
+# Others may come in between, and the first of each batch is decided in full.
+_SHARE = 0.9
+
+
+async def _play_job(stage: Stage) -> None:
+    """A large job, decided by batches."""
+    before, began = stage.figures(), perf_counter()
+    stage.narrator.show_command("kubectl apply -f render.yaml")
+    await stage.client.apply("render.yaml")
+    await stage.until(
+        "all 2,000 pods have a node",
+        lambda: len(stage.pods.with_node("render")) == _PODS,
+        lambda: f"{len(stage.pods.with_node('render'))} of {len(stage.pods.of('render'))} have one",
+    )
+    took, figures = perf_counter() - began, stage.figures().since(before)
+    stage.narrator.show_table(*_figure_table(figures, took))
+    share = figures.reused_share
+    stage.promise("more than 90% were decided from like pods", share > _SHARE, f"{share:.1%}")
+    on_gpus = [pod.name for pod in stage.pods.with_node("render") if pod.node.startswith("gpu-")]
+    stage.promise("none of them is on a GPU node; chapter 4 tells why", not on_gpus, on_gpus)
+    await stage.pause()
+    stage.narrator.show_command("kubectl delete job render")
+    await stage.client.delete("Job", "render")
+    await stage.until_gone("render")
+
+
+def _figure_table(
+    figures: DecisionFigures, took: float
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """From the request to the last binding that a client saw, and of it deciding alone."""
+    decisions = max(figures.decisions, 1)
+    return ("PODS/S", "TOOK", "OF IT DECIDING", "P99 DECISION", "BY BATCH", "BY CLASS"), [
+        (
+            f"{_PODS / took:,.0f}",
+            f"{took:.2f} s",
+            f"{figures.seconds:.2f} s",
+            _at_most(figures.p99_seconds),
+            f"{figures.by_batch / decisions:.1%}",
+            f"{figures.by_class / decisions:.1%}",
+        )
+    ]
+
+
+def _at_most(seconds: float) -> str:
+    """A bound of a bucket; there is none for what is longer than all of them."""
+    return f"<= {1e3 * seconds:.3g} ms" if isfinite(seconds) else "not in the buckets"
+
+
+JOB = Chapter(
+    "2,000 pods at once",
+    """\
+The pods of a job are all alike. Mooring ranks the nodes for the first of them,
+and the others take theirs from that ranking: a batch. The figures are its own.""",
+    _play_job,
+)
+_RANKS, _CROWD = 4, 300
+
+
+async def _play_exclusive(stage: Stage) -> None:
+    """An MPI job whose ranks have a node each."""
+    nodes = await _ranks(stage)
+    await stage.pause()
+    await _crowd(stage, nodes)
+    await stage.pause()
+    await _intruder(stage, min(nodes))
+    stage.narrator.show_command("kubectl delete deployment/crowd pod/intruder")
+    await stage.client.delete("Pod", "intruder")
+    await stage.client.delete("Deployment", "crowd")
+    await stage.until_gone("crowd")
+
+
+async def _ranks(stage: Stage) -> set[str]:
+    """An agent on every node, and the ranks; returns the nodes of these."""
+    count = len(await stage.client.zones())
+    stage.narrator.show_command("kubectl apply -f agent.yaml -f mpi.yaml")
+    await stage.client.apply("agent.yaml")
+    await stage.client.apply("mpi.yaml")
+    await stage.until(
+        "every node has an agent",
+        lambda: len({pod.node for pod in stage.pods.with_node("agent")}) == count,
+        lambda: f"{len(stage.pods.with_node('agent'))} of {count} nodes have one",
+    )
+    await stage.until(
+        "four ranks have a node each",
+        lambda: len({pod.node for pod in stage.pods.with_node("mpi")}) == _RANKS,
+        lambda: [pod.node for pod in stage.pods.with_node("mpi")],
+    )
+    return {pod.node for pod in stage.pods.with_node("mpi")}
+
+
+async def _crowd(stage: Stage, nodes: set[str]) -> None:
+    stage.narrator.show_command("kubectl apply -f crowd.yaml")
+    await stage.client.apply("crowd.yaml")
+    await stage.until(
+        "300 other pods have found a place",
+        lambda: len(stage.pods.with_node("crowd")) == _CROWD,
+        lambda: f"{len(stage.pods.with_node('crowd'))} have one",
+    )
+    there = [pod for pod in stage.pods if pod.node in nodes]
+    rows = [(node, _names(there, node)) for node in sorted(nodes)]
+    stage.narrator.show_table(("NODE", "PODS"), rows)
+    strangers = [pod.name for pod in there if pod.app != "mpi" and not pod.is_daemon]
+    stage.promise("none of them is with a rank, only daemons are", not strangers, strangers)
+
+
+def _names(pods: list[DemoPod], node: str) -> str:
+    return ", ".join(sorted(pod.name for pod in pods if pod.node == node))
+
+
+async def _intruder(stage: Stage, node: str) -> None:
+    """Bound by its own manifest, so that only the kubelet can refuse it."""
+    stage.narrator.show_command(
+        "kubectl run intruder --image=registry.example/intruder \\\n"
+        f'  --overrides=\'{{"spec":{{"nodeName":"{node}"}}}}\''
+    )
+    container = {"name": "intruder", "image": "registry.example/intruder"}
+    await stage.client.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "intruder", "labels": {"app": "intruder"}},
+            "spec": {"nodeName": node, "containers": [container]},
+        }
+    )
+
+    def status() -> str:
+        pod = stage.pods.find("intruder")
+        return f"{pod.status.phase} {pod.status.reason}" if pod else "there is no such pod"
+
+    await stage.until("the kubelet refuses it", lambda: status() == "Failed CoexistPolicy", status)
+    pod = stage.pods.find("intruder")
+    stage.narrator.show_quote(pod.status.message if pod else "")
+
+
+EXCLUSIVE = Chapter(
+    "A node of one's own",
+    """\
+Each rank of an MPI job wants a node to itself: coexistPolicy, one line in its
+spec. Daemons may stay. Nobody else comes, not even around the scheduler.""",
+    _play_exclusive,
+)
