@@ -15,7 +15,7 @@ help:
 	echo "make format    rewrite the code in house format"
 	echo "make docs      write the tables in the docs that are made from code and results"
 	echo "make screenshots  take the pictures in the docs, with Chromium"
-	echo "make soak      ten minutes of churn on a real API server"
+	echo "make soak      an hour of hostile objects, killed API servers and killed schedulers"
 	echo "make bench     measure throughput, and write benchmarks/results and the README's table"
 	echo "make hostile   measure what the costliest pods cost, against limits"
 	echo "make lock      refresh constraints.txt"
@@ -33,7 +33,8 @@ test: lint
 	$(BIN)/pytest --quiet --numprocesses auto --dist worksteal
 
 soak: .venv/installed-test
-	$(BIN)/pytest --quiet -m soak -s tests/live/test_soak.py
+	$(BIN)/python -m tools.fuzz --events 1000000
+	$(BIN)/pytest --quiet -m soak -s tests/live
 
 lint: .venv/installed-test
 	echo "== ruff format"

@@ -35,6 +35,9 @@ class Faults:
     #: Called with the pod's path after a binding was made. Until it returns, watches and lists
     #: tell nothing, and a watch that had something to tell must begin with a list.
     after_binding: Callable[[str], Awaitable[None]] | None = None
+    #: Called before a write is passed on, and before its answer is: leases and events aside.
+    before_write: Callable[[], Awaitable[None]] | None = None
+    before_answer: Callable[[], Awaitable[None]] | None = None
     #: Changes what the API server tells.
     rewrite: Callable[[bytes], bytes] = bytes
     #: How often each kind of fault struck.
@@ -91,11 +94,16 @@ class FaultyProxy:
             return await self._watch(request)
         if self._strikes("throttled", self._faults.throttled):
             return _refusal(429, "TooManyRequests", {"Retry-After": "1"})
+        writes = _is_write(request)
+        if writes and self._faults.before_write is not None:
+            await self._faults.before_write()
         if request.path.endswith("/binding"):
             return await self._bind(request)
         if request.method == "GET":
             await self._hearing()
         status, headers, body = await self._pass_on(request)
+        if writes and self._faults.before_answer is not None:
+            await self._faults.before_answer()
         return web.Response(status=status, headers=headers, body=self._faults.rewrite(body))
 
     async def _hearing(self) -> None:
@@ -119,6 +127,8 @@ class FaultyProxy:
                 self._deaf -= 1
                 self._quiet.notify_all()
         self.bindings.append((bound, status))
+        if faults.before_answer is not None:
+            await faults.before_answer()
         if self._strikes("lost binding", faults.lost_bindings):
             _cut(request)
         return web.Response(status=status, headers=headers, body=body)
@@ -167,6 +177,12 @@ class FaultyProxy:
             # The API server is down: its clients see their connection break.
             _cut(request)
             raise
+
+
+def _is_write(request: web.Request) -> bool:
+    """Whether a request changes what others schedule by."""
+    told = ("/leases", "/events", "reviews")
+    return request.method != "GET" and not any(word in request.path for word in told)
 
 
 def _forwarded(request: web.Request) -> dict[str, str]:

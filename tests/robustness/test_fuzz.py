@@ -1,0 +1,17 @@
+"""Whatever an API server accepts: no exception, no wrong sum, no difference, no room lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.exactness.test_together import everything
+from tests.robustness import fuzz
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_hostile_streams(first: int) -> None:
+    told = [fuzz.run(seed, everything()) for seed in range(first, first + 10)]
+
+    # Otherwise they would prove nothing.
+    assert sum(each.events for each in told) > 1_000
+    assert sum(each.decisions for each in told) > 500
