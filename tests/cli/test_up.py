@@ -36,6 +36,20 @@ metadata: {name: mine}
 status: {capacity: {cpu: "4", memory: 8Gi, pods: "10"}}
 """
 
+_HANGING = """
+from pathlib import Path
+
+from mooring.framework.plugin import PreFilter
+
+class Hanging(PreFilter):
+    name = "Hanging"
+
+    def pre_filter(self, pod, nodes):
+        Path({begun!r}).touch()
+        while True:
+            pass
+"""
+
 SHAPES = {
     "no such file": (None, "nodes.yaml: no such file or directory"),
     "no YAML": ("{", "nodes.yaml: document 1: broken YAML"),
@@ -94,6 +108,20 @@ async def test_pods_run_and_go_and_the_end_is_orderly(tmp_path: Path, scheduler:
         process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(_PATIENCE_SECONDS):
             assert await process.wait() == 0
+
+
+async def test_it_stops_while_a_decision_hangs(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    (tmp_path / "hanging.py").write_text(_HANGING.format(begun=str(begun)))
+    (tmp_path / "pod.yaml").write_text(_POD % ("hang", '""'))
+    (tmp_path / "nodes.yaml").write_text("{shapes: [{count: 1}], manifests: [pod.yaml]}")
+    flags = (f"--nodes={tmp_path / 'nodes.yaml'}", f"--plugins={tmp_path / 'hanging.py'}")
+    async with _up(tmp_path, *flags) as process, asyncio.timeout(_PATIENCE_SECONDS):
+        while not begun.exists():
+            assert process.returncode is None
+            await asyncio.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 1
 
 
 @pytest.mark.skipif(not BINARIES, reason="no kubectl in the path")

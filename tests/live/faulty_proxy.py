@@ -62,6 +62,8 @@ class FaultyProxy:
         self._missed: set[str] = set()
         #: Every binding that was passed on: the pod's path and the answer's status.
         self.bindings: list[tuple[str, int]] = []
+        #: The method and path of every other write that came.
+        self.writes: list[tuple[str, str]] = []
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[FaultyProxy]:
@@ -101,6 +103,8 @@ class FaultyProxy:
             return await self._bind(request)
         if request.method == "GET":
             await self._hearing()
+        else:
+            self.writes.append((request.method, request.path))
         status, headers, body = await self._pass_on(request)
         if writes and self._faults.before_answer is not None:
             await self._faults.before_answer()

@@ -19,6 +19,7 @@ import pytest
 
 from .arena import Arena, node, pod
 from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane, binaries, free_port
+from .faulty_proxy import Faults, FaultyProxy
 from .mooring_process import MooringProcess, kubeconfig, mooring
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
@@ -38,30 +39,34 @@ _PATIENCE = 60.0
 _HANGING = """
 from pathlib import Path
 
-from mooring.framework.plugin import Permit
+from mooring.framework.plugin import PreFilter
 
-class Hanging(Permit):
+class Hanging(PreFilter):
     name = "Hanging"
 
-    def permit(self, pod, node_name):
+    def pre_filter(self, pod, nodes):
         if pod.name.startswith("hang"):
             Path({begun!r}).touch()
-            while True:
+            while not Path({go_on!r}).exists():
                 pass
+        return None
 """
 
 
 class Hanging:
-    """A plugin that hangs for ever."""
+    """A plugin that hangs until it is let go on."""
 
     def __init__(self, folder: Path) -> None:
-        self._begun = folder / "begun"
+        self._begun, self._go_on = folder / "begun", folder / "go-on"
         file = folder / "hanging.py"
-        file.write_text(_HANGING.format(begun=str(self._begun)))
+        file.write_text(_HANGING.format(begun=str(self._begun), go_on=str(self._go_on)))
         self.option = f"--plugins={file}"
 
     async def has_begun(self) -> bool:
         return self._begun.exists()
+
+    def let_go_on(self) -> None:
+        self._go_on.touch()
 
 
 class Endpoints:
@@ -151,6 +156,28 @@ async def test_a_leader_that_hangs_for_too_long_is_replaced(
         await standby.logged(_LEADS, _PATIENCE)
         assert await process.wait() == 1
         assert await admin.all_bound(1)
+
+
+async def test_a_leader_that_was_replaced_writes_nothing_of_what_it_decided(
+    plane: ControlPlane, admin: Arena, access: Path, tmp_path: Path
+) -> None:
+    """What it decides is a status and an event: a pod that fits nowhere."""
+    hanging = Hanging(tmp_path)
+    await admin.create([node("n1")])
+    async with FaultyProxy(plane.server, Faults()).running() as proxy:
+        behind = kubeconfig(tmp_path / "behind", proxy.url, MOORING_TOKEN)
+        late = ("--hung-after=1s", hanging.option)
+        async with mooring(tmp_path / "old", behind, *_QUICK, *late) as leader:
+            await leader.logged(_LEADS)
+            async with mooring(tmp_path / "new", access, *_QUICK) as standby:
+                await standby.logged("The cluster is known")
+                await admin.create([pod("hang", cpu="99")])
+                await leader.settled(hanging.has_begun)
+                await standby.logged(_LEADS, _PATIENCE)
+                hanging.let_go_on()
+                assert await leader.wait() == 1
+
+        assert [path for _, path in proxy.writes if "/leases" not in path] == []
 
 
 @contextmanager
