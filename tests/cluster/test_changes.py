@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.cluster import Change, ChangeLog
+from mooring.cluster import Change, ChangeLog, changes
 from mooring.cluster.changes import EVERYWHERE
 from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS
 from mooring.objects.workload import Namespace, Service
@@ -143,6 +143,17 @@ def test_what_is_not_on_a_row_changes_everywhere() -> None:
 
     assert named == before + 1
     assert made.changes.since(before) == {EVERYWHERE: Change.NAMESPACES | Change.SERVICES}
+
+
+def test_the_log_grows_with_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "_KEPT_PER_ROW", 2_000)
+    made = cluster()
+    before = made.changes.keep
+    for number in range(100):
+        made.put_node(node(f"n{number}"))
+
+    assert made.changes.keep > before
+    assert made.changes.keep >= 100 * 2_000
 
 
 def test_a_trimmed_log_says_that_it_no_longer_knows() -> None:

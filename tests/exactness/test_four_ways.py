@@ -15,7 +15,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import Phase, given, settings
 
-from mooring.cluster import ChangeLog
+from mooring.cluster import ChangeLog, changes
 from mooring.cluster import cluster as cluster_module
 from mooring.config import Configuration, FeatureGates, default, load_mapping
 from mooring.engine.actions import BindPod, EvictPod, PodRef
@@ -206,7 +206,7 @@ def test_those_who_lag_behind_begin_anew(seed: int) -> None:
     """The log of changes is cut short, as in a cluster where a class is not seen for long."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cluster_module, "ChangeLog", partial(ChangeLog, keep=3))
-        patch.setattr(cluster_module, "_LOG_PER_ROW", 0)
+        patch.setattr(changes, "_KEPT_PER_ROW", 0)
         run(seed, DEFAULT)
 
 

@@ -8,6 +8,12 @@ from enum import IntFlag, StrEnum
 EVERYWHERE = -1
 
 
+# The log keeps at least so many changes, and so many per row of a large cluster: whoever lags
+# behind further starts anew.
+_LEAST_KEPT = 65_536
+_KEPT_PER_ROW = 4
+
+
 class Change(IntFlag):
     """The kinds of change that a row can see."""
 
@@ -51,11 +57,11 @@ class Scope(StrEnum):
 class ChangeLog:
     """Row changes in order. A generation is a position in the log."""
 
-    def __init__(self, keep: int = 65_536) -> None:
+    def __init__(self, keep: int = _LEAST_KEPT) -> None:
         #: How many changes there were: where in the log the next one goes.
         self.generation = 0
         self._dropped = 0
-        #: How many entries are worth keeping: whoever lags behind further starts anew.
+        #: How many entries are worth keeping.
         self.keep = keep
         self._entries: list[tuple[int, int]] = []
 
@@ -73,6 +79,10 @@ class ChangeLog:
         for row, kinds in self._entries[generation - self._dropped :]:
             rows[row] = rows.get(row, 0) | kinds
         return rows
+
+    def grow(self, rows: int) -> None:
+        """The cluster has so many rows now."""
+        self.keep = max(self.keep, _KEPT_PER_ROW * rows)
 
     def restart(self) -> None:
         """Everything may have changed: nothing is known of any generation before this one."""

@@ -40,9 +40,6 @@ from .workloads import Workloads
 
 T = TypeVar("T", bound=Hashable)
 
-# Of how many changes per row the log is kept, if that is more than it keeps anyway.
-_LOG_PER_ROW = 4
-
 # What `Layout` is worked out from.
 _LAYOUT = int(Change.LABELS | Change.TAINTS | Change.MEMBERSHIP)
 
@@ -461,6 +458,7 @@ class Cluster:
         self._state.pods.append({})
         if self._state.columns.reserve(row + 1):
             capacity = self._state.columns.capacity
+            self.changes.grow(capacity)
             self._state.labels.grow(capacity)
             self._state.tallies.grow(capacity)
             self._state.volume_use.grow(capacity)

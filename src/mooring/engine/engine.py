@@ -121,13 +121,21 @@ class Engine:
 
     def handle(self, event: Event, now: float) -> None:
         """Takes in what happened. An object that raises something is left out until it changes."""
+        began = self._observer.clock() if self._is_observed else 0.0
         try:
-            self._take_in(event, now)
-        except Exception as error:  # noqa: BLE001 - one object must not stop the scheduler
-            if isinstance(event, Applied | Removed):
-                self._fence.leave_out(event.object, error)
+            if isinstance(event, Applied):
+                events = self._intake.apply(event.object, now)
+            elif isinstance(event, Removed):
+                events = self._intake.remove(event.object, now)
             else:
-                self._fence.drop_outcome(event, error, now)
+                self._handle_outcome(event, now)
+                return
+        except Exception as error:  # noqa: BLE001 - one object must not stop the scheduler
+            self._fence.catch(event, error, now)
+            return
+        if self._is_observed:
+            for each in events:
+                self._observer.handled(each.label, began)
 
     @property
     def caught(self) -> Mapping[str, int]:
@@ -136,19 +144,6 @@ class Engine:
         What plugins raise while they are asked is not among them: it is an answer.
         """
         return self._fence.caught
-
-    def _take_in(self, event: Event, now: float) -> None:
-        began = self._observer.clock() if self._is_observed else 0.0
-        if isinstance(event, Applied):
-            events = self._intake.apply(event.object, now)
-        elif isinstance(event, Removed):
-            events = self._intake.remove(event.object, now)
-        else:
-            self._handle_outcome(event, now)
-            return
-        if self._is_observed:
-            for each in events:
-                self._observer.handled(each.label, began)
 
     def _handle_outcome(self, event: Event, now: float) -> None:
         if isinstance(event, Bound):

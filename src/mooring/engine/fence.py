@@ -18,7 +18,7 @@ from mooring.objects.pod import Pod
 from mooring.queue import Queue
 
 from .actions import Action, Report
-from .events import Bound, Event, Evicted, EvictionFailed
+from .events import Applied, Bound, Event, Evicted, EvictionFailed, Removed
 from .evictions import Evictions
 from .intake import Intake
 from .placements import Placements
@@ -40,6 +40,13 @@ class Fence:
     #: outcome, or "attempt".
     caught: Counter[str] = field(default_factory=Counter)
 
+    def catch(self, event: Event, error: Exception, now: float) -> None:
+        """An event raised something while it was taken in."""
+        if isinstance(event, Applied | Removed):
+            self.leave_out(event.object, error)
+        else:
+            self._drop_outcome(event, error, now)
+
     def leave_out(self, item: Any, error: Exception) -> None:
         """An object could not be taken in: it is as if it were not there, until it changes."""
         kind = type(item).__name__
@@ -51,7 +58,7 @@ class Fence:
             self._report(f"{item.key} is not forgotten", again)
         self._recount(item)
 
-    def drop_outcome(self, event: Event, error: Exception, now: float) -> None:
+    def _drop_outcome(self, event: Event, error: Exception, now: float) -> None:
         """The outcome of an action could not be taken in: its pod is tried again."""
         uid = getattr(event, "preemptor_uid", "") or getattr(event, "uid", "")
         self.caught[type(event).__name__] += 1
