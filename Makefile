@@ -4,7 +4,7 @@ BIN := .venv/bin
 UP ?=
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo simulate test soak lint format docs screenshots bench hostile lock clean
+.PHONY: help demo simulate test soak lint format docs house screenshots bench hostile lock clean
 .SILENT:
 
 help:
@@ -14,6 +14,7 @@ help:
 	echo "make lint      the same without the tests"
 	echo "make format    rewrite the code in house format"
 	echo "make docs      write the tables in the docs that are made from code and results"
+	echo "make house     print how large files and functions are, and which names occur twice"
 	echo "make screenshots  take the pictures in the docs, with Chromium"
 	echo "make soak      an hour of hostile objects, killed API servers and killed schedulers"
 	echo "make bench     measure throughput, and write benchmarks/results and the README's table"
@@ -51,7 +52,10 @@ format: .venv/installed-test
 	$(BIN)/ruff format
 
 docs: .venv/installed
-	$(BIN)/python -m tests.docs.tables
+	$(BIN)/python -m tools.doc_tables
+
+house: .venv/installed
+	$(BIN)/python -m tools.house src
 
 screenshots: .venv/installed-test
 	MOORING_SCREENSHOTS=1 $(BIN)/pytest --quiet tests/web/test_browser.py -k picture
@@ -61,7 +65,7 @@ hostile: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/mooring bench benchmarks --labels short --out benchmarks/results
-	$(BIN)/python -m tests.docs.tables
+	$(BIN)/python -m tools.doc_tables
 
 lock:
 	rm -rf .venv-lock

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mooring.bench.cases import Job
 from mooring.bench.harness import Result, run
-from mooring.bench.workload import Job
 from mooring.cli.bench import Batching
 from mooring.cli.bench_targets import open_contest
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
+from mooring.bench.cases import Job, WorkloadError, read_jobs
+from mooring.bench.custom_kinds import custom_kind
 from mooring.bench.engine_target import EngineTarget
-from mooring.bench.harness import Outcome, run
-from mooring.bench.kinds import custom_kind
+from mooring.bench.harness import RunOutcome, run
 from mooring.bench.live.plane import open_plane
 from mooring.bench.live.processes import embedded_server
-from mooring.bench.workload import Job, WorkloadError, read_jobs
 from mooring.cli.bench import EMBEDDED
 from mooring.cli.bench_targets import engine_targets
 from mooring.cluster.extended_figures import extended_figures
@@ -55,7 +55,7 @@ def test_objects_reach_the_plugin_that_reads_them(name: str, megabytes: int) -> 
 
     result = run(small(name), kept)
 
-    assert (result.outcome, result.why) == (Outcome.MEASURED, "")
+    assert (result.outcome, result.why) == (RunOutcome.MEASURED, "")
     nodes = extended_figures(targets[0].engine.cluster.extended).get(DISK_IO, {})
     assert sum(each["read_used"] for each in nodes.values()) == megabytes * 2**20
 
@@ -89,7 +89,7 @@ def test_a_kind_that_nobody_defines_is_named(tmp_path: Path) -> None:
     made = {"opcode": "createAny", "templatePath": "status.yaml"}
     result = Runs()(job(tmp_path, case(NODES, made, MEASURED), status=STATUS))
     assert (result.outcome, result.why) == (
-        Outcome.NOT_SUPPORTED,
+        RunOutcome.NOT_SUPPORTED,
         "objects of kind NodeDiskIOStatus",
     )
 
@@ -121,12 +121,12 @@ def test_custom_objects_are_updated_and_churned(tmp_path: Path) -> None:
         status=STATUS,
         churned=STATUS.replace("name: a", "generateName: b-"),
     )
-    assert Runs()(workload).outcome is Outcome.MEASURED
+    assert Runs()(workload).outcome is RunOutcome.MEASURED
 
 
 def test_kinds_are_defined_on_an_api_server_before_the_scheduler_starts() -> None:
     results = run_through(EMBEDDED, small("WithDiskIO"), small("WithoutDiskIO"))
-    assert [(each.outcome, each.why) for each in results] == [(Outcome.MEASURED, "")] * 2
+    assert [(each.outcome, each.why) for each in results] == [(RunOutcome.MEASURED, "")] * 2
 
 
 def test_an_api_server_is_left_without_kinds_that_it_did_not_have(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.bench import results
-from mooring.bench.compare import compare, geometric_mean, rank_probability
-from mooring.bench.harness import Growth, Outcome, Point, Sweep, exponent, grow
+from mooring.bench.cases import WorkloadError
+from mooring.bench.comparison import compare, geometric_mean, rank_probability
+from mooring.bench.harness import Growth, Point, RunOutcome, Sweep, exponent, grow
 from mooring.bench.measurement import Stopwatch, summary, throughput_samples
-from mooring.bench.page import page
 from mooring.bench.plots import Axis
+from mooring.bench.result_page import page
 from mooring.bench.results import DataItem, DataItems
-from mooring.bench.workload import WorkloadError
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 
 
@@ -175,12 +175,12 @@ def test_results_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "outcome"),
     [
-        ({"threshold": 1}, Outcome.MEASURED),
-        ({"threshold": 1e12}, Outcome.BELOW),
-        ({"threshold": {"other": 1e12}}, Outcome.MEASURED),
+        ({"threshold": 1}, RunOutcome.MEASURED),
+        ({"threshold": 1e12}, RunOutcome.BELOW),
+        ({"threshold": {"other": 1e12}}, RunOutcome.MEASURED),
         (
             {"threshold": 1, "thresholdMetricSelector": {"expectLower": True}},
-            Outcome.BELOW,
+            RunOutcome.BELOW,
         ),
         (
             {
@@ -192,16 +192,16 @@ def test_results_that_cannot_be_read_are_named(tmp_path: Path) -> None:
                     "expectLower": True,
                 },
             },
-            Outcome.BELOW,
+            RunOutcome.BELOW,
         ),
-        ({"threshold": 1, "thresholdMetricSelector": {"dataBucket": "Max"}}, Outcome.BELOW),
+        ({"threshold": 1, "thresholdMetricSelector": {"dataBucket": "Max"}}, RunOutcome.BELOW),
     ],
 )
-def test_thresholds(tmp_path: Path, more: dict[str, Any], outcome: Outcome) -> None:
+def test_thresholds(tmp_path: Path, more: dict[str, Any], outcome: RunOutcome) -> None:
     written = case(NODES, MEASURED, workloads=[{"name": "Only", **more}])
     result = Runs()(job(tmp_path, written))
     assert result.outcome is outcome
-    assert bool(result.why) is (outcome is Outcome.BELOW)
+    assert bool(result.why) is (outcome is RunOutcome.BELOW)
 
 
 def test_a_threshold_of_the_engines_processor_time_is_for_the_engine(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_threshold_of_the_engines_processor_time_is_for_the_engine(tmp_path: P
     workload = {"name": "Only", "threshold": 1e-12, "thresholdMetricSelector": selector}
     slow = job(tmp_path, case(NODES, MEASURED, workloads=[workload]))
     result = Runs()(slow)
-    assert result.outcome is Outcome.BELOW
+    assert result.outcome is RunOutcome.BELOW
     # Whoever decides elsewhere is a process with much else to do.
     process = replace(result.measured[0], latencies={})
     items = list(results.data_items(slow, process))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from mooring.bench.cases import WorkloadError
 from mooring.bench.templates import Template
-from mooring.bench.workload import WorkloadError
 
 GIVEN: dict[str, Any] = {"Index": 7, "Count": 10, "name": "blue", "none": "", "sizes": [1, 2]}
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mooring.bench.harness import Outcome, Result
-from mooring.bench.workload import WorkloadError
+from mooring.bench.cases import WorkloadError
+from mooring.bench.harness import Result, RunOutcome
 from tests.bench.workloads import LARGE_POD, MEASURED, NODES, Runs, case, job
 
 LARGE = {"opcode": "createPods", "podTemplatePath": "large.yaml"}
@@ -80,7 +80,7 @@ def test_pods_are_placed_and_those_that_count_are_measured(bench: Bench) -> None
     result = bench.of(NODES, {"opcode": "createPods", "count": 2}, MEASURED)
 
     (measured,) = result.measured
-    assert result.outcome is Outcome.MEASURED
+    assert result.outcome is RunOutcome.MEASURED
     assert (measured.name, measured.placed, measured.decisions) == ("namespace-2", 4, 4)
     assert len(bench.pods) == 6
 
@@ -105,21 +105,21 @@ def test_nodes_have_more_to_allocate_and_csi_drivers(bench: Bench) -> None:
         "persistentVolumeClaimTemplatePath": "claim.yaml",
     }
     limited = {**NODES, "nodeAllocatableStrategy": strategy}
-    assert bench.of(limited, {**MEASURED, **volumes, "count": 3}).outcome is Outcome.MEASURED
+    assert bench.of(limited, {**MEASURED, **volumes, "count": 3}).outcome is RunOutcome.MEASURED
     assert len(set(bench.pods.values())) == 3
     row = bench.target.engine.cluster.nodes.node(0)
     assert dict(row.allocatable)["example.com/disk"] == 3
 
     # Every node takes one volume, so the fourth pod has no place.
     failed = bench.of(limited, {**MEASURED, **volumes, "count": 4})
-    assert failed.outcome is Outcome.FAILED
+    assert failed.outcome is RunOutcome.FAILED
     assert "exceed max volume count" in failed.why
 
 
 def test_a_pod_that_stays_pending_fails_the_run(bench: Bench) -> None:
     result = bench.of(NODES, {**MEASURED, **LARGE, "count": 7})
 
-    assert (result.outcome, result.measured) == (Outcome.FAILED, ())
+    assert (result.outcome, result.measured) == (RunOutcome.FAILED, ())
     assert result.why == (
         "1 pods stay pending, such as namespace-1/large-00009: 0/3 nodes are available: 3 "
         "Insufficient cpu. no new claims to deallocate, preemption: 0/3 nodes are available: 3 No "
@@ -135,7 +135,7 @@ def test_a_barrier_waits_for_pods_that_were_left(bench: Bench) -> None:
 
 def test_without_a_barrier_nobody_waits(bench: Bench) -> None:
     result = bench.of(NODES, {**LARGE, "count": 60, **BACKGROUND}, {**MEASURED, "count": 0})
-    assert result.outcome is Outcome.MEASURED
+    assert result.outcome is RunOutcome.MEASURED
 
 
 def test_a_barrier_for_attempts_is_content_with_failures_and_gates(bench: Bench) -> None:
@@ -145,16 +145,16 @@ def test_a_barrier_for_attempts_is_content_with_failures_and_gates(bench: Bench)
     result = bench.of(NODES, START, pods, gated, tried, STOP)
 
     measured = result.measured[0]
-    assert (result.outcome, measured.placed) == (Outcome.MEASURED, 6)
+    assert (result.outcome, measured.placed) == (RunOutcome.MEASURED, 6)
     assert len(measured.latencies["unschedulable"]) >= 3
 
 
 def test_a_barrier_looks_at_labels(bench: Bench) -> None:
     pods = {**LARGE, "count": 9, "namespace": "ns", **BACKGROUND}
     first = {"opcode": "barrier", "labelSelector": {"index": "0"}}
-    assert bench.of(NODES, START, pods, first, STOP).outcome is Outcome.MEASURED
+    assert bench.of(NODES, START, pods, first, STOP).outcome is RunOutcome.MEASURED
     last = {"opcode": "barrier", "labelSelector": {"index": "8"}}
-    assert bench.of(NODES, START, pods, last, STOP).outcome is Outcome.FAILED
+    assert bench.of(NODES, START, pods, last, STOP).outcome is RunOutcome.FAILED
 
 
 def test_a_barrier_of_an_unknown_namespace_is_a_mistake(bench: Bench) -> None:
@@ -176,7 +176,7 @@ def test_pods_are_deleted_in_the_background_while_others_wait_for_room(bench: Be
     result = bench.of(NODES, first, deleted, {**MEASURED, **LARGE, "count": 6})
 
     # It took six seconds to have room for all, of which next to nothing was spent on deciding.
-    assert result.outcome is Outcome.MEASURED
+    assert result.outcome is RunOutcome.MEASURED
     assert bench.target.now > 6.0 > 1.0 > result.measured[0].seconds
 
 
@@ -284,13 +284,13 @@ def test_measurements_may_not_overlap(bench: Bench) -> None:
 )
 def test_what_is_missing_is_named(bench: Bench, operation: dict[str, Any], needs: str) -> None:
     result = bench.of(operation, MEASURED)
-    assert (result.outcome, result.why) == (Outcome.NOT_SUPPORTED, needs)
+    assert (result.outcome, result.why) == (RunOutcome.NOT_SUPPORTED, needs)
 
 
 def test_a_gate_that_is_missing_is_named(bench: Bench) -> None:
     result = bench.of(NODES, MEASURED, featureGates={"GangScheduling": True})
     told = "GangScheduling: not supported by Mooring yet"
-    assert (result.outcome, result.why) == (Outcome.NOT_SUPPORTED, told)
+    assert (result.outcome, result.why) == (RunOutcome.NOT_SUPPORTED, told)
 
 
 def test_go_reads_fields_whose_first_letter_is_large(bench: Bench, tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ spec:
     (tmp_path / "spread.yaml").write_text(spread)
     tainted = {"opcode": "createNodes", "count": 1, "nodeTemplatePath": "tainted.yaml"}
     result = bench.of(NODES, tainted, {**MEASURED, "count": 6, "podTemplatePath": "spread.yaml"})
-    assert result.outcome is Outcome.MEASURED
+    assert result.outcome is RunOutcome.MEASURED
 
 
 def test_nodes_declare_as_many_features_as_a_parameter_says(bench: Bench) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mooring.bench.harness import Outcome
+from mooring.bench.cases import RunFailed, WorkloadError
+from mooring.bench.harness import RunOutcome
 from mooring.bench.live.processes import SchedulerProcess, fill_placeholders
 from mooring.bench.live.writer import group_by_pod
-from mooring.bench.workload import RunFailed, WorkloadError
 from mooring.cli.bench import EMBEDDED, Batching
 from tests.bench.servers import patience, run_through, script
 from tests.bench.workloads import LARGE_POD, MEASURED, NODES, case, job
@@ -73,7 +73,7 @@ def test_workloads_follow_each_other_on_one_server(tmp_path: Path) -> None:
     # The same names again each time: whatever is left of a run is in the next one's way.
     results = run_through(EMBEDDED, with_volumes, deleting, with_volumes, batching=Batching.BOTH)
 
-    assert [(result.outcome, result.why) for result in results] == [(Outcome.MEASURED, "")] * 6
+    assert [(result.outcome, result.why) for result in results] == [(RunOutcome.MEASURED, "")] * 6
     assert [result.by for result in results[:2]] == [
         "mooring, batching as the case says",
         "mooring, default gates",
@@ -98,7 +98,7 @@ def test_what_cannot_be_measured_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     )
     pending, refused = run_through(EMBEDDED, overfull, invalid)
 
-    assert pending.outcome is refused.outcome is Outcome.FAILED
+    assert pending.outcome is refused.outcome is RunOutcome.FAILED
     assert pending.why.startswith("1 pods stay pending, such as namespace-1/large-")
     assert "3 Insufficient cpu" in pending.why
     assert refused.why.startswith("Pod namespace-1/large-")
@@ -111,7 +111,7 @@ def test_a_scheduler_that_ends_is_told_with_its_log(tmp_path: Path) -> None:
     small = job(tmp_path, case(NODES, MEASURED))
     (result,) = run_through(EMBEDDED, small, schedulers=(f"{gone} --config={{config}}",))
 
-    assert result.outcome is Outcome.FAILED
+    assert result.outcome is RunOutcome.FAILED
     assert result.by == "fake-scheduler"
     assert "fake-scheduler ended with code 3; the end of its log:" in result.why
     assert "no such flag: --config=" in result.why
@@ -120,15 +120,17 @@ def test_a_scheduler_that_ends_is_told_with_its_log(tmp_path: Path) -> None:
 def test_a_cluster_in_use_is_refused(tmp_path: Path) -> None:
     from mooring.bench.live.plane import open_plane
     from mooring.bench.live.processes import embedded_server
-    from mooring.bench.live.writer import Writer
+    from mooring.bench.live.writer import ObjectWriter
 
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "somebody's"}}
     with embedded_server(tmp_path) as kubeconfig:
         with open_plane(kubeconfig) as plane:
             with pytest.raises(RunFailed, match="Node somebody's: the API server refused"):
-                plane.run(Writer(plane.api, plane.custom).create(node))
+                plane.run(ObjectWriter(plane.api, plane.custom).create(node))
             plane.run(
-                Writer(plane.api, plane.custom).create({**node, "metadata": {"name": "theirs"}})
+                ObjectWriter(plane.api, plane.custom).create(
+                    {**node, "metadata": {"name": "theirs"}}
+                )
             )
         with pytest.raises(WorkloadError, match="has nodes already"), open_plane(kubeconfig):
             pass
@@ -172,7 +174,7 @@ def test_what_a_scheduler_did_is_checked_and_claims_are_bound(tmp_path: Path) ->
     from mooring.bench.live.cluster_view import bind_claim, check_nodes
     from mooring.bench.live.plane import open_plane
     from mooring.bench.live.processes import embedded_server
-    from mooring.bench.live.writer import Key, Writer
+    from mooring.bench.live.writer import Key, ObjectWriter
 
     room = {"cpu": "1", "memory": "1Gi", "pods": "10"}
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "600m"}}}
@@ -197,7 +199,7 @@ def test_what_a_scheduler_did_is_checked_and_claims_are_bound(tmp_path: Path) ->
         ),
     ]
     with embedded_server(tmp_path) as kubeconfig, open_plane(kubeconfig) as plane:
-        writer = Writer(plane.api, plane.custom)
+        writer = ObjectWriter(plane.api, plane.custom)
         plane.run(writer.create_all({"apiVersion": "v1", **each} for each in objects[:-1]))
         plane.run(check_nodes(plane.api))
         plane.run(writer.create({"apiVersion": "v1", **objects[-1]}))

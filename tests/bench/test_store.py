@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from mooring.bench.cases import NotSupported, WorkloadError
 from mooring.bench.store import Store
-from mooring.bench.workload import NotSupported, WorkloadError
 from mooring.objects.pod import Pod
 
 

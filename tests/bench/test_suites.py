@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bench.harness import Outcome, run
-from mooring.bench.workload import Job, read_jobs, select
+from mooring.bench.cases import Job, read_jobs, select
+from mooring.bench.harness import RunOutcome, run
 from mooring.cli.bench_targets import engine_targets, select_jobs
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ def jobs(folder: Path, labels: str) -> list[Job]:
 @pytest.mark.parametrize("job", jobs(OURS, "integration-test"), ids=lambda job: job.full_name)
 def test_our_workloads_place_every_pod(job: Job) -> None:
     result = run(job, engine_targets("", lambda placed: None))
-    assert (result.outcome, result.why) == (Outcome.MEASURED, "")
+    assert (result.outcome, result.why) == (RunOutcome.MEASURED, "")
 
 
 @pytest.mark.parametrize("job", jobs(OURS, ""), ids=lambda job: job.full_name)
@@ -41,10 +41,10 @@ def test_our_workloads_have_a_size_for_someone(job: Job) -> None:
 )
 def test_their_workloads_place_every_pod_or_tell_what_is_missing(job: Job) -> None:
     result = run(job, engine_targets("", lambda placed: None))
-    if result.outcome is Outcome.NOT_SUPPORTED:
+    if result.outcome is RunOutcome.NOT_SUPPORTED:
         assert result.why in NEEDED
     else:
-        assert (result.outcome, result.why) == (Outcome.MEASURED, "")
+        assert (result.outcome, result.why) == (RunOutcome.MEASURED, "")
 
 
 @pytest.mark.skipif(not THEIRS.is_dir(), reason="no checkout of scheduler_perf")

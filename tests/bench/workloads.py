@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
+from mooring.bench.cases import Job, read_jobs
 from mooring.bench.engine_target import EngineTarget
 from mooring.bench.harness import Result, run
 from mooring.bench.measurement import Stopwatch
-from mooring.bench.workload import Job, read_jobs
 from mooring.config import FeatureGates, default
 from mooring.engine import Engine
 from mooring.framework.profile import known_plugins

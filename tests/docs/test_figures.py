@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mooring.bench.cases import Job, read_jobs, select
 from mooring.bench.results import (
     DECISIONS,
     PROCESS_PROCESSOR,
@@ -15,9 +16,8 @@ from mooring.bench.results import (
     DataItems,
     write_results,
 )
-from mooring.bench.workload import Job, read_jobs, select
-from tests.docs import figures
-from tests.docs.figures import TITLES, comparison_table, speed_table, title
+from tools import doc_figures as figures
+from tools.doc_figures import TITLES, comparison_table, speed_table, title
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 RUN = {

@@ -9,13 +9,13 @@ import pytest
 
 from mooring.cluster import Change
 from mooring.plugins import BUILTIN
-from tests.docs.tables import OPERATIONS, ROOT, TABLES, written
+from tools.doc_tables import OPERATIONS, ROOT, TABLES, fill_tables
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_say_what_they_are_made_from(name: str) -> None:
     page = (ROOT / name).read_text()
-    assert page == written(name, page), "run `make docs`"
+    assert page == fill_tables(name, page), "run `make docs`"
 
 
 def test_every_kind_of_change_that_a_plugin_reads_is_an_operation_of_the_table() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.bench.harness import Outcome
+from mooring.bench.harness import RunOutcome
 from tests.bench.servers import run_through
 from tests.bench.workloads import LARGE_POD, MEASURED, NODES, case, job
 
@@ -34,7 +34,7 @@ def test_schedulers_are_timed_on_the_same_workload(tmp_path: Path) -> None:
         results = run_through(
             str(plane.kubeconfig), workload, workload, schedulers=tuple(schedulers)
         )
-    assert [(result.outcome, result.why) for result in results] == [(Outcome.MEASURED, "")] * (
+    assert [(result.outcome, result.why) for result in results] == [(RunOutcome.MEASURED, "")] * (
         2 * len(schedulers)
     )
     assert [each.placed for result in results for each in result.measured] == [3] * len(results)

@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from mooring.bench.harness import Growth, Point
-from mooring.bench.page import page as written
+from mooring.bench.result_page import page as written
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 
 RUN: dict[str, str | int | float] = {"command": "mooring bench " + "a/very/long/path/" * 20}

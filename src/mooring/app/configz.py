@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from mooring.config import Configuration, ProfileConfiguration
-from mooring.config.configuration import API_VERSION, KIND, Settings
+from mooring.config.configuration import API_VERSION, KIND, SchedulerSettings
 
 
 def configz(configuration: Configuration) -> bytes:
@@ -18,7 +18,7 @@ def configz(configuration: Configuration) -> bytes:
 def written(configuration: Configuration) -> dict[str, Any]:
     """The configuration as a file would write it, with everything spelt out."""
     told: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
-    for field in msgspec.structs.fields(Settings):
+    for field in msgspec.structs.fields(SchedulerSettings):
         value = getattr(configuration, field.name)
         if value is not None:
             told[field.encode_name] = _spelt_out(value)

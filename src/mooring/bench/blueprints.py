@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from .kinds import CustomKinds, is_namespaced
+from .custom_kinds import CustomKinds, is_namespaced
 from .operations import CreateNamespaces, CreateNodes, CreatePods
 from .templates import Manifest, Templates
 

@@ -32,8 +32,8 @@ from .measurement import (
     SCHEDULED,
     UNSCHEDULABLE,
     Collector,
-    Entry,
     Ledger,
+    PodEntry,
     Stopwatch,
     resident_bytes,
 )
@@ -100,7 +100,7 @@ class EngineTarget:
     def _add(self, raw: Manifest) -> Object:
         item = self._store.add(raw)
         if isinstance(item, Pod):
-            entry = Entry(item.uid, item.namespace, item.name, item.labels)
+            entry = PodEntry(item.uid, item.namespace, item.name, item.labels)
             entry.has_finalizers = bool(raw["metadata"].get("finalizers"))
             # The API server itself says of a pod with gates that it is not scheduled.
             entry.is_attempted = bool(item.spec.scheduling_gates)

@@ -10,7 +10,8 @@ from itertools import count
 from typing import Any
 
 from .blueprints import Blueprints, namespace
-from .measurement import Collector, Entry, Measurement, Watch
+from .cases import Job, NotPlaced
+from .measurement import Collector, Measurement, PodEntry, Watch
 from .operations import (
     Barrier,
     Churn,
@@ -27,7 +28,6 @@ from .operations import (
 )
 from .target import Stalled, Target
 from .templates import Manifest
-from .workload import Job, NotPlaced
 
 #: Does something each time it is asked for the next value.
 Task = Iterator[object]
@@ -196,7 +196,7 @@ class Executor:
         else:
             self._finish(task, rate)
 
-    def _delete_task(self, entries: list[Entry]) -> Task:
+    def _delete_task(self, entries: list[PodEntry]) -> Task:
         for entry in entries:
             self._target.delete_pod(entry.uid)
             yield entry

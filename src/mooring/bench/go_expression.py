@@ -128,14 +128,14 @@ _CONSTANTS = {"true": True, "false": False, "nil": None}
 
 
 @dataclass(slots=True)
-class Scope:
+class TemplateScope:
     """What names stand for while a template is written out."""
 
     dot: Any
     variables: dict[str, Any] = field(default_factory=dict)
 
 
-Expression = Callable[[Scope], Any]
+Expression = Callable[[TemplateScope], Any]
 
 
 class BadExpression(ValueError):
@@ -196,7 +196,7 @@ class _Parser:
         if piped is not None:
             arguments.append(piped)
 
-        def call(scope: Scope) -> Any:
+        def call(scope: TemplateScope) -> Any:
             try:
                 return function(*(argument(scope) for argument in arguments))
             except TypeError:
@@ -228,7 +228,7 @@ def _field(word: str) -> Expression:
 def _variable(word: str) -> Expression:
     variable, *names = word.split(".")
 
-    def read(scope: Scope) -> Any:
+    def read(scope: TemplateScope) -> Any:
         if variable not in scope.variables:
             return Missing(word)
         return _look_up(scope.variables[variable], names, word)

@@ -14,19 +14,19 @@ import msgspec
 from mooring.documents.errors import ConfigError
 
 from .blueprints import Blueprints
+from .cases import DECLARED_FEATURES, Job, NotPlaced, NotSupported, RunFailed, resolve
+from .custom_kinds import check_support, custom_kinds
 from .executor import Executor
-from .kinds import check_support, custom_kinds
 from .measurement import Measurement
 from .results import DataItem, check_selector, data_items, describe_miss
 from .target import Target
 from .templates import Templates
-from .workload import DECLARED_FEATURES, Job, NotPlaced, NotSupported, RunFailed, resolve
 
 #: Makes a fresh target for a workload; raises ConfigError if its settings are refused.
 MakeTarget = Callable[[Job], Target]
 
 
-class Outcome(StrEnum):
+class RunOutcome(StrEnum):
     """What came of a workload."""
 
     MEASURED = "measured"
@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
     @property
     def is_good(self) -> bool:
-        return self in (Outcome.MEASURED, Outcome.NOT_SUPPORTED)
+        return self in (RunOutcome.MEASURED, RunOutcome.NOT_SUPPORTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Result:
     """What came of one run of a workload."""
 
     job: Job
-    outcome: Outcome
+    outcome: RunOutcome
     #: Why it is not simply measured.
     why: str = ""
     measured: tuple[Measurement, ...] = ()
@@ -76,18 +76,18 @@ def run(job: Job, make_target: MakeTarget, by: str = "") -> Result:
             executor.run(operations)
             target.check()
     except NotSupported as missing:
-        return Result(job, Outcome.NOT_SUPPORTED, str(missing), by=by)
+        return Result(job, RunOutcome.NOT_SUPPORTED, str(missing), by=by)
     except ConfigError as refused:
         text = "; ".join(map(str, refused.problems))
-        return Result(job, Outcome.NOT_SUPPORTED, text, by=by)
+        return Result(job, RunOutcome.NOT_SUPPORTED, text, by=by)
     except (NotPlaced, RunFailed, AssertionError) as failed:
-        return Result(job, Outcome.FAILED, str(failed), by=by)
+        return Result(job, RunOutcome.FAILED, str(failed), by=by)
     finally:
         gc.unfreeze()
     measured = tuple(executor.measured)
     items = tuple(item for each in measured for item in data_items(job, each, by))
     below = describe_miss(job, items)
-    outcome = Outcome.MEASURED if below is None else Outcome.BELOW
+    outcome = RunOutcome.MEASURED if below is None else RunOutcome.BELOW
     return Result(job, outcome, below or "", measured, items, by)
 
 
@@ -162,7 +162,7 @@ def grow(job: Job, sweep: Sweep, make_target: MakeTarget, begin: Callable[[Job],
         begin(sized)
         result = run(sized, make_target)
         results.append(result)
-        if result.outcome is Outcome.MEASURED and result.measured[-1].placed:
+        if result.outcome is RunOutcome.MEASURED and result.measured[-1].placed:
             rate = result.measured[-1].pods_per_second
             points.append(Point(nodes, pods, 1 / rate))
     return Growth(job.case.name, tuple(points), tuple(results))

@@ -49,7 +49,7 @@ class Stopwatch:
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class PodEntry:
     """A pod that the harness has made."""
 
     uid: str
@@ -79,21 +79,21 @@ class Watch:
 class Ledger:
     """The pods of a run, by uid."""
 
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, PodEntry] = field(default_factory=dict)
     #: How many were placed in all, those that are gone by now among them.
     placed_count: int = 0
     _names: dict[tuple[str, str], str] = field(default_factory=dict)
     _watches: list[Watch] = field(default_factory=list)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: PodEntry) -> None:
         self.entries[entry.uid] = entry
         self._names[entry.namespace, entry.name] = entry.uid
 
-    def find(self, namespace: str, name: str) -> Entry | None:
+    def find(self, namespace: str, name: str) -> PodEntry | None:
         uid = self._names.get((namespace, name))
         return None if uid is None else self.entries[uid]
 
-    def of(self, namespace: str, labels: Mapping[str, str]) -> Iterator[Entry]:
+    def of(self, namespace: str, labels: Mapping[str, str]) -> Iterator[PodEntry]:
         """The pods of a namespace that have these labels."""
         for entry in self.entries.values():
             if entry.namespace == namespace and entry.matches(labels):
@@ -109,7 +109,7 @@ class Ledger:
     def unwatch(self, watch: Watch) -> None:
         self._watches.remove(watch)
 
-    def mark_placed(self, uid: str) -> Entry | None:
+    def mark_placed(self, uid: str) -> PodEntry | None:
         """Notes that a pod has a node; returns None if the pod is not one of ours."""
         entry = self.entries.get(uid)
         if entry is None:
@@ -130,7 +130,7 @@ class Ledger:
                 if watch.is_for_attempts:
                     watch.missing.discard(uid)
 
-    def remove(self, uid: str) -> Entry | None:
+    def remove(self, uid: str) -> PodEntry | None:
         """Removes a pod that was deleted or evicted; no watch waits for it any more."""
         entry = self.entries.pop(uid, None)
         if entry is not None:
@@ -226,7 +226,7 @@ class Collector:
         self._started = self.stopwatch.seconds
         self._processor = self.stopwatch.processor_seconds
 
-    def counts(self, entry: Entry) -> bool:
+    def counts(self, entry: PodEntry) -> bool:
         return entry.namespace in self.namespaces and entry.matches(self.labels)
 
     def mark_start(self) -> None:
@@ -237,7 +237,7 @@ class Collector:
     def add_decision(self, seconds: float, result: str) -> None:
         self._latencies[result].append(seconds)
 
-    def add_placement(self, entry: Entry, moment: float) -> None:
+    def add_placement(self, entry: PodEntry, moment: float) -> None:
         """A pod was placed, at that moment of the stopwatch."""
         if self.counts(entry):
             self._placements.append(moment)

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from mooring import __version__
 
+from .cases import Job, WorkloadError
 from .measurement import Measurement, summary
-from .workload import Job, WorkloadError
 
 _CPU_INFO = Path("/proc/cpuinfo")
 

@@ -13,9 +13,9 @@ from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod
 
-from .kinds import DEFINITION, custom_kind
+from .cases import NotSupported, WorkloadError
+from .custom_kinds import DEFINITION, custom_kind
 from .templates import Manifest
-from .workload import NotSupported, WorkloadError
 
 #: An object of a kind as an API server would keep it: defaults are filled in. Raises LookupError
 #: with the name of a priority class that is not defined.

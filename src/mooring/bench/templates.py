@@ -9,8 +9,8 @@ from typing import Any
 
 from mooring.documents.errors import shown
 
-from .go_expression import BadExpression, Expression, Missing, Scope, parse, to_text, tokens
-from .workload import WorkloadError, load_yaml
+from .cases import WorkloadError, load_yaml
+from .go_expression import BadExpression, Expression, Missing, TemplateScope, parse, to_text, tokens
 
 _ACTION = re.compile(r"\{\{(- )?(.*?)( -)?\}\}", re.DOTALL)
 
@@ -18,7 +18,7 @@ _ACTION = re.compile(r"\{\{(- )?(.*?)( -)?\}\}", re.DOTALL)
 _LONGEST_RANGE = 100_000
 
 #: Writes a part of a template.
-_Part = Callable[[Scope], Iterator[str]]
+_Part = Callable[[TemplateScope], Iterator[str]]
 
 
 class Template:
@@ -34,7 +34,7 @@ class Template:
 
     def render(self, given: Mapping[str, Any]) -> str:
         """Renders the template with these values; raises WorkloadError naming what is not given."""
-        scope = Scope(given, {"$": given})
+        scope = TemplateScope(given, {"$": given})
         try:
             return "".join(_write(self._body, scope))
         except (ValueError, ArithmeticError) as error:
@@ -91,11 +91,11 @@ class Template:
         if words[0][1] == "else":
             raise BadExpression("'else' of a range is not supported")
 
-        def write(scope: Scope) -> Iterator[str]:
+        def write(scope: TemplateScope) -> Iterator[str]:
             for each in _elements(over(scope)):
-                inner = Scope(each, dict(scope.variables))
+                inner = TemplateScope(each, dict(scope.variables))
                 if name:
-                    inner = Scope(scope.dot, {**scope.variables, name: each})
+                    inner = TemplateScope(scope.dot, {**scope.variables, name: each})
                 yield from _write(body, inner)
 
         return write
@@ -115,7 +115,7 @@ def _pieces(content: str) -> Iterator[tuple[bool, str]]:
     yield False, rest.lstrip() if trims else rest
 
 
-def _write(parts: Iterable[_Part], scope: Scope) -> Iterator[str]:
+def _write(parts: Iterable[_Part], scope: TemplateScope) -> Iterator[str]:
     for part in parts:
         yield from part(scope)
 
@@ -125,7 +125,7 @@ def _text_part(piece: str) -> _Part:
 
 
 def _value_part(expression: Expression) -> _Part:
-    def write(scope: Scope) -> Iterator[str]:
+    def write(scope: TemplateScope) -> Iterator[str]:
         value = expression(scope)
         if isinstance(value, Missing):
             raise ValueError(f"{value.name} is not given")
@@ -135,7 +135,7 @@ def _value_part(expression: Expression) -> _Part:
 
 
 def _assignment_part(name: str, expression: Expression) -> _Part:
-    def assign(scope: Scope) -> Iterator[str]:
+    def assign(scope: TemplateScope) -> Iterator[str]:
         scope.variables[name] = expression(scope)
         return iter(())
 

@@ -207,7 +207,7 @@ def gates(
 
     In turns, because the speed of a machine changes from minute to minute.
     """
-    from mooring.bench.compare import compare as compare_items
+    from mooring.bench.comparison import compare as compare_items
     from mooring.bench.harness import run as run_job
 
     from .bench_report import comparison_tables
@@ -243,7 +243,7 @@ def compare(
     Reads what `mooring bench --out` writes, and what kube-scheduler's own runs of scheduler_perf
     write. Run workloads with --count 6 or more to tell a change from noise.
     """
-    from mooring.bench.compare import compare as compare_items
+    from mooring.bench.comparison import compare as compare_items
     from mooring.bench.results import read_results
 
     from .bench_report import comparison_tables

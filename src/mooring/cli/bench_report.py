@@ -9,9 +9,9 @@ from statistics import median
 
 import typer
 
-from mooring.bench.compare import MetricChange, geometric_mean, spread
-from mooring.bench.harness import Growth, Outcome, Result
-from mooring.bench.page import page
+from mooring.bench.comparison import MetricChange, geometric_mean, spread
+from mooring.bench.harness import Growth, Result, RunOutcome
+from mooring.bench.result_page import page
 from mooring.bench.results import HEADERS, DataItems, cells, provenance, write_results
 
 from .rendering import plain, render, table
@@ -66,7 +66,7 @@ def figure_table(results: Sequence[Result]) -> str:
     rows: list[tuple[str, ...]] = []
     several = any(result.by for result in results)
     for result in results:
-        outcome = "" if result.outcome is Outcome.MEASURED else result.outcome.value
+        outcome = "" if result.outcome is RunOutcome.MEASURED else result.outcome.value
         names = (result.job.full_name, result.by) if several else (result.job.full_name,)
         if not result.measured:
             rows.append((*names, *("-",) * 7, outcome))

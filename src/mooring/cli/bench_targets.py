@@ -16,15 +16,15 @@ from typing import Any
 import msgspec
 import typer
 
+from mooring.bench.cases import Job, WorkloadError, load_yaml, read_jobs, resolve, select
+from mooring.bench.custom_kinds import definitions
 from mooring.bench.engine_target import EngineTarget
-from mooring.bench.harness import MakeTarget, Outcome, Result, run
-from mooring.bench.kinds import definitions
+from mooring.bench.harness import MakeTarget, Result, RunOutcome, run
 from mooring.bench.live.plane import Plane, open_plane
 from mooring.bench.live.processes import SchedulerProcess, embedded_server, fill_placeholders
 from mooring.bench.live.server_target import ServerTarget
 from mooring.bench.operations import CreatePods
 from mooring.bench.templates import Templates
-from mooring.bench.workload import Job, WorkloadError, load_yaml, read_jobs, resolve, select
 from mooring.config import Configuration, FeatureGates, default, load
 from mooring.config.gates import OWN, changes
 from mooring.engine import Engine
@@ -95,7 +95,7 @@ def run_job(job: Job, make_target: MakeTarget, by: str, folder: Path | None) -> 
     try:
         return _run(job, make_target, by, folder)
     except WorkloadError as mistake:
-        return Result(job, Outcome.FAILED, str(mistake), by=by)
+        return Result(job, RunOutcome.FAILED, str(mistake), by=by)
 
 
 def _run(job: Job, make_target: MakeTarget, by: str, folder: Path | None) -> Result:

@@ -38,36 +38,42 @@ _LEFT = 1
 _MOST_ROWS = 10
 
 
+FileOption = Annotated[
+    str | None,
+    typer.Option("--file", "-f", metavar="FILE", help="Place copies of the pod in this file."),
+]
+CountOption = Annotated[int, typer.Option(min=1, help="Number of copies to place.")]
+DrainOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NODE[,NODE...]", help="Imagine these nodes drained, and place their pods."
+    ),
+]
+AddNodesOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE=COUNT", help="Imagine COUNT more nodes like the one in this file."),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Compare with what this KubeSchedulerConfiguration would decide.",
+    ),
+]
+BaseConfigOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The KubeSchedulerConfiguration that is in use now."),
+]
+
+
 def fit(  # noqa: PLR0913 - one for each flag
     paths: PathsArgument = None,
-    file: Annotated[
-        str | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Place copies of the pod in this file."),
-    ] = None,
-    count: Annotated[int, typer.Option(min=1, help="Number of copies to place.")] = 1,
-    drain: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NODE[,NODE...]", help="Imagine these nodes drained, and place their pods."
-        ),
-    ] = None,
-    add_nodes: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE=COUNT", help="Imagine COUNT more nodes like the one in this file."
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Compare with what this KubeSchedulerConfiguration would decide.",
-        ),
-    ] = None,
-    base_config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The KubeSchedulerConfiguration that is in use now."),
-    ] = None,
+    file: FileOption = None,
+    count: CountOption = 1,
+    drain: DrainOption = None,
+    add_nodes: AddNodesOption = None,
+    config: ConfigOption = None,
+    base_config: BaseConfigOption = None,
     feature_gates: FeatureGatesOption = "",
     plugins: PluginsOption = None,
     output: OutputOption = AnswerFormat.TABLE,

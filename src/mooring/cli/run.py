@@ -44,6 +44,102 @@ class Switch(StrEnum):
     OFF = "false"
 
 
+KubeApiQpsOption = Annotated[
+    float,
+    typer.Option(
+        metavar="RATE",
+        min=0.0,
+        help="Send at most this many requests per second. 0 means no limit.",
+        rich_help_panel=CONNECTION,
+    ),
+]
+KubeApiBurstOption = Annotated[
+    int,
+    typer.Option(
+        metavar="COUNT",
+        min=0,
+        help="Send at most this many requests at once, if --kube-api-qps is set.",
+        rich_help_panel=CONNECTION,
+    ),
+]
+LeaderElectOption = Annotated[
+    Switch | None,
+    typer.Option(
+        help="Whether to schedule only while this replica is the leader.",
+        rich_help_panel=_LEADER,
+    ),
+]
+LeaseDurationOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="How long other replicas wait after the leader's last renewal.",
+        rich_help_panel=_LEADER,
+    ),
+]
+RenewDeadlineOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="How long the leader tries to renew its lease before it gives up.",
+        rich_help_panel=_LEADER,
+    ),
+]
+RetryPeriodOption = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", help="Time between two tries.", rich_help_panel=_LEADER),
+]
+LeaseNameOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Name of the lease.", rich_help_panel=_LEADER),
+]
+LeaseNamespaceOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAMESPACE", help="Namespace of the lease.", rich_help_panel=_LEADER),
+]
+HungAfterOption = Annotated[
+    str,
+    typer.Option(
+        metavar="DURATION",
+        help="Treat a decision that takes longer as hung: /livez fails and the lease expires.",
+        rich_help_panel=_LEADER,
+    ),
+]
+AlwaysAllowPathsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="PATH,...",
+        help="Paths that need no token. A path may end in *.",
+        rich_help_panel=SERVING,
+    ),
+]
+RecordOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Record all events and decisions in this file, for `mooring replay`.",
+        rich_help_panel=_RECORD,
+    ),
+]
+RecordMaxSizeOption = Annotated[
+    str,
+    typer.Option(
+        metavar="SIZE",
+        help="Total size of the recording; the oldest segments are deleted.",
+        rich_help_panel=_RECORD,
+    ),
+]
+VerbosityOption = Annotated[
+    int,
+    typer.Option(
+        "-v",
+        metavar="NUMBER",
+        help="Log level in the style of kube-scheduler: 4 and above is debug.",
+        rich_help_panel=LOGS,
+    ),
+]
+
+
 def run(  # noqa: PLR0913 - one for each flag
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
@@ -51,107 +147,26 @@ def run(  # noqa: PLR0913 - one for each flag
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     master: MasterOption = None,
-    kube_api_qps: Annotated[
-        float,
-        typer.Option(
-            metavar="RATE",
-            min=0.0,
-            help="Send at most this many requests per second. 0 means no limit.",
-            rich_help_panel=CONNECTION,
-        ),
-    ] = 0.0,
-    kube_api_burst: Annotated[
-        int,
-        typer.Option(
-            metavar="COUNT",
-            min=0,
-            help="Send at most this many requests at once, if --kube-api-qps is set.",
-            rich_help_panel=CONNECTION,
-        ),
-    ] = 0,
-    leader_elect: Annotated[
-        Switch | None,
-        typer.Option(
-            help="Whether to schedule only while this replica is the leader.",
-            rich_help_panel=_LEADER,
-        ),
-    ] = None,
-    leader_elect_lease_duration: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DURATION",
-            help="How long other replicas wait after the leader's last renewal.",
-            rich_help_panel=_LEADER,
-        ),
-    ] = None,
-    leader_elect_renew_deadline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DURATION",
-            help="How long the leader tries to renew its lease before it gives up.",
-            rich_help_panel=_LEADER,
-        ),
-    ] = None,
-    leader_elect_retry_period: Annotated[
-        str | None,
-        typer.Option(metavar="DURATION", help="Time between two tries.", rich_help_panel=_LEADER),
-    ] = None,
-    leader_elect_resource_name: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Name of the lease.", rich_help_panel=_LEADER),
-    ] = None,
-    leader_elect_resource_namespace: Annotated[
-        str | None,
-        typer.Option(metavar="NAMESPACE", help="Namespace of the lease.", rich_help_panel=_LEADER),
-    ] = None,
-    hung_after: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION",
-            help="Treat a decision that takes longer as hung: /livez fails and the lease expires.",
-            rich_help_panel=_LEADER,
-        ),
-    ] = "30s",
+    kube_api_qps: KubeApiQpsOption = 0.0,
+    kube_api_burst: KubeApiBurstOption = 0,
+    leader_elect: LeaderElectOption = None,
+    leader_elect_lease_duration: LeaseDurationOption = None,
+    leader_elect_renew_deadline: RenewDeadlineOption = None,
+    leader_elect_retry_period: RetryPeriodOption = None,
+    leader_elect_resource_name: LeaseNameOption = None,
+    leader_elect_resource_namespace: LeaseNamespaceOption = None,
+    hung_after: HungAfterOption = "30s",
     secure_port: SecurePortOption = 10259,
     bind_address: BindAddressOption = "0.0.0.0",
     tls_cert_file: TlsCertFileOption = "",
     tls_private_key_file: TlsPrivateKeyFileOption = "",
     cert_dir: CertDirOption = "",
-    authorization_always_allow_paths: Annotated[
-        str,
-        typer.Option(
-            metavar="PATH,...",
-            help="Paths that need no token. A path may end in *.",
-            rich_help_panel=SERVING,
-        ),
-    ] = "/healthz,/livez,/readyz",
-    record: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Record all events and decisions in this file, for `mooring replay`.",
-            rich_help_panel=_RECORD,
-        ),
-    ] = None,
-    record_max_size: Annotated[
-        str,
-        typer.Option(
-            metavar="SIZE",
-            help="Total size of the recording; the oldest segments are deleted.",
-            rich_help_panel=_RECORD,
-        ),
-    ] = "512Mi",
+    authorization_always_allow_paths: AlwaysAllowPathsOption = "/healthz,/livez,/readyz",
+    record: RecordOption = None,
+    record_max_size: RecordMaxSizeOption = "512Mi",
     log_format: LogFormatOption = LogFormat.TEXT,
     log_level: LogLevelOption = LogLevel.INFO,
-    verbosity: Annotated[
-        int,
-        typer.Option(
-            "-v",
-            metavar="NUMBER",
-            help="Log level in the style of kube-scheduler: 4 and above is debug.",
-            rich_help_panel=LOGS,
-        ),
-    ] = 0,
+    verbosity: VerbosityOption = 0,
 ) -> None:
     """Schedule a real cluster until stopped.
 

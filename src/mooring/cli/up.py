@@ -33,143 +33,159 @@ class SchedulerLink(StrEnum):
     NONE = "none"
 
 
+NodesOption = Annotated[
+    str,
+    typer.Option(
+        metavar="COUNT|FILE",
+        help="Number of nodes, or a file that describes them (docs/embedded-cluster.md).",
+    ),
+]
+KubeconfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Write a kubeconfig to this file. Default: a temporary file."
+    ),
+]
+ForSecondsOption = Annotated[
+    float | None,
+    typer.Option(
+        "--for",
+        metavar="SECONDS",
+        min=0.0,
+        help="Stop this long after the cluster is ready. Default: run until Ctrl-C.",
+    ),
+]
+DemoOption = Annotated[
+    bool,
+    typer.Option(
+        "--demo",
+        help="Show a demo of about a minute on nodes of its own, then keep the cluster up.",
+        rich_help_panel=_DEMO,
+    ),
+]
+OnceOption = Annotated[
+    bool,
+    typer.Option(
+        "--once",
+        help="Stop at the end of the demo, for scripts. Exit code: 0 if every promise was "
+        "kept, else 1.",
+        rich_help_panel=_DEMO,
+    ),
+]
+NoBrowserOption = Annotated[
+    bool,
+    typer.Option("--no-browser", help="Do not open the page in a browser.", rich_help_panel=_DEMO),
+]
+PaceOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        min=0.0,
+        help="Time to read each step. Default: 3 seconds, or none with --once.",
+        rich_help_panel=_DEMO,
+    ),
+]
+ListenOption = Annotated[
+    str,
+    typer.Option(metavar="ADDRESS", help="Address to listen on.", rich_help_panel=_SERVER),
+]
+PortOption = Annotated[
+    int,
+    typer.Option(
+        min=0, max=65535, help="Port to listen on. 0 takes a free one.", rich_help_panel=_SERVER
+    ),
+]
+TokenOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TEXT",
+        envvar="MOORING_UP_TOKEN",
+        help="Bearer token that clients must send. Default: a random one.",
+        rich_help_panel=_SERVER,
+    ),
+]
+DataDirOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Keep the cluster in this folder and continue with it next time. Default: keep "
+        "it in memory.",
+        rich_help_panel=_SERVER,
+    ),
+]
+RunSecondsOption = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        metavar="SECONDS",
+        help="How long a pod runs before it succeeds, unless its restart policy is Always.",
+        rich_help_panel=_PODS,
+    ),
+]
+StartSecondsOption = Annotated[
+    float,
+    typer.Option(
+        min=0.0, metavar="SECONDS", help="How long a pod takes to start.", rich_help_panel=_PODS
+    ),
+]
+StopSecondsOption = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        metavar="SECONDS",
+        help="How long a pod takes to stop; at most its grace period.",
+        rich_help_panel=_PODS,
+    ),
+]
+SchedulerOption = Annotated[
+    SchedulerLink,
+    typer.Option(
+        help="How the scheduler reaches the API server: within the process, by HTTP, or none "
+        "to run another scheduler.",
+        rich_help_panel=_SCHEDULER,
+    ),
+]
+NoSchedulerOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-scheduler",
+        help="Start the cluster without a scheduler.",
+        rich_help_panel=_SCHEDULER,
+    ),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Read this KubeSchedulerConfiguration.",
+        rich_help_panel=_SCHEDULER,
+    ),
+]
+LogLevelOption = Annotated[LogLevel, typer.Option(help="Log messages of this level and above.")]
+
+
 def up(  # noqa: PLR0913 - one for each flag
     context: typer.Context,
-    nodes: Annotated[
-        str,
-        typer.Option(
-            metavar="COUNT|FILE",
-            help="Number of nodes, or a file that describes them (docs/embedded-cluster.md).",
-        ),
-    ] = "10",
-    kubeconfig: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write a kubeconfig to this file. Default: a temporary file."
-        ),
-    ] = None,
-    for_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--for",
-            metavar="SECONDS",
-            min=0.0,
-            help="Stop this long after the cluster is ready. Default: run until Ctrl-C.",
-        ),
-    ] = None,
-    demo: Annotated[
-        bool,
-        typer.Option(
-            "--demo",
-            help="Show a demo of about a minute on nodes of its own, then keep the cluster up.",
-            rich_help_panel=_DEMO,
-        ),
-    ] = False,
-    once: Annotated[
-        bool,
-        typer.Option(
-            "--once",
-            help="Stop at the end of the demo, for scripts. Exit code: 0 if every promise was "
-            "kept, else 1.",
-            rich_help_panel=_DEMO,
-        ),
-    ] = False,
-    no_browser: Annotated[
-        bool,
-        typer.Option(
-            "--no-browser", help="Do not open the page in a browser.", rich_help_panel=_DEMO
-        ),
-    ] = False,
-    pace: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            min=0.0,
-            help="Time to read each step. Default: 3 seconds, or none with --once.",
-            rich_help_panel=_DEMO,
-        ),
-    ] = None,
-    listen: Annotated[
-        str,
-        typer.Option(metavar="ADDRESS", help="Address to listen on.", rich_help_panel=_SERVER),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int,
-        typer.Option(
-            min=0, max=65535, help="Port to listen on. 0 takes a free one.", rich_help_panel=_SERVER
-        ),
-    ] = 0,
-    token: Annotated[
-        str,
-        typer.Option(
-            metavar="TEXT",
-            envvar="MOORING_UP_TOKEN",
-            help="Bearer token that clients must send. Default: a random one.",
-            rich_help_panel=_SERVER,
-        ),
-    ] = "",
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Keep the cluster in this folder and continue with it next time. Default: keep "
-            "it in memory.",
-            rich_help_panel=_SERVER,
-        ),
-    ] = None,
-    run_seconds: Annotated[
-        float,
-        typer.Option(
-            min=0.0,
-            metavar="SECONDS",
-            help="How long a pod runs before it succeeds, unless its restart policy is Always.",
-            rich_help_panel=_PODS,
-        ),
-    ] = 10.0,
-    start_seconds: Annotated[
-        float,
-        typer.Option(
-            min=0.0, metavar="SECONDS", help="How long a pod takes to start.", rich_help_panel=_PODS
-        ),
-    ] = 0.0,
-    stop_seconds: Annotated[
-        float,
-        typer.Option(
-            min=0.0,
-            metavar="SECONDS",
-            help="How long a pod takes to stop; at most its grace period.",
-            rich_help_panel=_PODS,
-        ),
-    ] = 1.0,
-    scheduler: Annotated[
-        SchedulerLink,
-        typer.Option(
-            help="How the scheduler reaches the API server: within the process, by HTTP, or none "
-            "to run another scheduler.",
-            rich_help_panel=_SCHEDULER,
-        ),
-    ] = SchedulerLink.DIRECT,
-    no_scheduler: Annotated[
-        bool,
-        typer.Option(
-            "--no-scheduler",
-            help="Start the cluster without a scheduler.",
-            rich_help_panel=_SCHEDULER,
-        ),
-    ] = False,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Read this KubeSchedulerConfiguration.",
-            rich_help_panel=_SCHEDULER,
-        ),
-    ] = None,
+    nodes: NodesOption = "10",
+    kubeconfig: KubeconfigOption = None,
+    for_seconds: ForSecondsOption = None,
+    demo: DemoOption = False,
+    once: OnceOption = False,
+    no_browser: NoBrowserOption = False,
+    pace: PaceOption = None,
+    listen: ListenOption = "127.0.0.1",
+    port: PortOption = 0,
+    token: TokenOption = "",
+    data_dir: DataDirOption = None,
+    run_seconds: RunSecondsOption = 10.0,
+    start_seconds: StartSecondsOption = 0.0,
+    stop_seconds: StopSecondsOption = 1.0,
+    scheduler: SchedulerOption = SchedulerLink.DIRECT,
+    no_scheduler: NoSchedulerOption = False,
+    config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
     plugins: PluginsOption = None,
-    log_level: Annotated[
-        LogLevel, typer.Option(help="Log messages of this level and above.")
-    ] = LogLevel.WARNING,
+    log_level: LogLevelOption = LogLevel.WARNING,
 ) -> None:
     """Run a cluster in one process: API server, nodes without containers, and the scheduler.
 

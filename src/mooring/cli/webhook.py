@@ -21,7 +21,7 @@ from .options import (
 )
 
 
-class OnError(StrEnum):
+class ErrorAnswer(StrEnum):
     """What the webhook answers when it cannot decide."""
 
     ALLOW = "allow"
@@ -47,9 +47,9 @@ def webhook(  # noqa: PLR0913 - one for each flag
         ),
     ] = "",
     on_error: Annotated[
-        OnError,
+        ErrorAnswer,
         typer.Option(help="What to answer while the pods of the cluster cannot be read."),
-    ] = OnError.ALLOW,
+    ] = ErrorAnswer.ALLOW,
     feature_gates: FeatureGatesOption = "",
     log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:

@@ -70,7 +70,7 @@ class ClientConnection(Wire, frozen=True):
             yield "burst", f"must be 0 or greater, got {self.burst}"
 
 
-class Settings(Wire, frozen=True):
+class SchedulerSettings(Wire, frozen=True):
     """What holds for the scheduler as a whole."""
 
     parallelism: Int32 = 16
@@ -112,7 +112,7 @@ class ProfileConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     args: Mapping[str, msgspec.Struct | None]
 
 
-class Configuration(Settings, frozen=True, kw_only=True):
+class Configuration(SchedulerSettings, frozen=True, kw_only=True):
     """All that the scheduler is told before it starts."""
 
     profiles: tuple[ProfileConfiguration, ...]
@@ -211,7 +211,7 @@ class ProfileDocument(Wire, frozen=True):
         yield from ((f"plugins.{where}", message) for where, message in self.plugins.problems())
 
 
-class ConfigurationDocument(Settings, frozen=True):
+class ConfigurationDocument(SchedulerSettings, frozen=True):
     """A whole file."""
 
     api_version: str = API_VERSION

@@ -17,7 +17,7 @@ from .configuration import (
     ConfigurationDocument,
     ProfileConfiguration,
     ProfileDocument,
-    Settings,
+    SchedulerSettings,
     apply_defaults,
 )
 from .gates import FeatureGates
@@ -73,7 +73,7 @@ def _load(
     strict.check(written, "", problems)
     profiles = _profiles(written, known, gates, problems)
     problems.raise_any(source)
-    settings = {name: getattr(written, name) for name in Settings.__struct_fields__}
+    settings = {name: getattr(written, name) for name in SchedulerSettings.__struct_fields__}
     settings["leader_election"] = apply_defaults(written.leader_election)
     settings["client_connection"] = apply_defaults(written.client_connection)
     return Configuration(**settings, profiles=profiles, gates=gates)

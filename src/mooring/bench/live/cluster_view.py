@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.bench.measurement import Entry, Ledger
+from mooring.bench.measurement import Ledger, PodEntry
 from mooring.client import MERGE_PATCH, Api, ApiError
 from mooring.objects.condition import Condition, refusal
 from mooring.objects.decode import Page, Reader
@@ -32,7 +32,7 @@ class _PodStatus(Wire, frozen=True):
     conditions: tuple[Condition, ...] | None = None
 
 
-class SeenPod(Wire, frozen=True):
+class PodReport(Wire, frozen=True):
     """The fields of a pod that tell how far it is."""
 
     metadata: _PodMetadata
@@ -50,7 +50,7 @@ class SeenPod(Wire, frozen=True):
         return refusal(self.status.conditions)
 
 
-SEEN_POD = Reader(SeenPod, lambda seen: seen)
+POD_REPORT = Reader(PodReport, lambda seen: seen)
 
 
 class PodNotes:
@@ -59,8 +59,8 @@ class PodNotes:
     def __init__(
         self,
         ledger: Ledger,
-        placed: Callable[[Entry], None],
-        end: Callable[[SeenPod], None],
+        placed: Callable[[PodEntry], None],
+        end: Callable[[PodReport], None],
     ) -> None:
         self._ledger = ledger
         self._placed = placed
@@ -68,7 +68,7 @@ class PodNotes:
         #: Which entry a pod is, by the identity that the API server gave it: names come again.
         self._uids: dict[str, str] = {}
 
-    def applied(self, item: SeenPod, raw: Any) -> None:
+    def applied(self, item: PodReport, raw: Any) -> None:
         entry = self._entry(item)
         if entry is None:
             return
@@ -81,7 +81,7 @@ class PodNotes:
         if item.is_ending:
             self._end(item)
 
-    def removed(self, item: SeenPod) -> None:
+    def removed(self, item: PodReport) -> None:
         uid = self._uids.pop(item.metadata.uid, None)
         if uid is not None:
             self._ledger.remove(uid)
@@ -89,7 +89,7 @@ class PodNotes:
     def unreadable(self, kind: str, key: str, problem: str) -> None:
         raise AssertionError(f"{kind} {key}: cannot be read: {problem}")
 
-    def _entry(self, item: SeenPod) -> Entry | None:
+    def _entry(self, item: PodReport) -> PodEntry | None:
         uid = self._uids.get(item.metadata.uid)
         if uid is None:
             found = self._ledger.find(item.metadata.namespace, item.metadata.name)
@@ -111,14 +111,14 @@ class _VolumeSpec(Wire, frozen=True):
     claim_ref: _ClaimReference | None = None
 
 
-class SeenVolume(Wire, frozen=True):
+class VolumeReport(Wire, frozen=True):
     """A volume and the claim that it is meant for."""
 
     metadata: ObjectMeta
     spec: _VolumeSpec = _VolumeSpec()
 
 
-SEEN_VOLUME = Reader(SeenVolume, lambda seen: seen)
+VOLUME_REPORT = Reader(VolumeReport, lambda seen: seen)
 
 
 class _ClaimSpec(Wire, frozen=True):
@@ -138,13 +138,13 @@ class VolumeNotes:
     def __init__(self, given: Callable[[str, Key], None]) -> None:
         self._given = given
 
-    def applied(self, item: SeenVolume, raw: Any) -> None:
+    def applied(self, item: VolumeReport, raw: Any) -> None:
         claim = item.spec.claim_ref
         if claim is not None:
             key = Key("PersistentVolumeClaim", claim.namespace, claim.name)
             self._given(item.metadata.name, key)
 
-    def removed(self, item: SeenVolume) -> None:
+    def removed(self, item: VolumeReport) -> None:
         """Nothing to do: claims do not lose their volume in a benchmark."""
 
     def unreadable(self, kind: str, key: str, problem: str) -> None:

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from mooring.bench.kinds import DEFINITION, custom_kind
+from mooring.bench.cases import RunFailed, WorkloadError
+from mooring.bench.custom_kinds import DEFINITION, custom_kind
 from mooring.bench.templates import Manifest
-from mooring.bench.workload import RunFailed, WorkloadError
 from mooring.client import Api, ApiError, ClientError, connect
 from mooring.objects.custom import CustomKind
 from mooring.objects.kinds import KINDS

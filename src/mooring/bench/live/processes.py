@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from mooring.bench.workload import RunFailed, WorkloadError
+from mooring.bench.cases import RunFailed, WorkloadError
 
 # For whatever it does before it goes.
 _GOODBYE_SECONDS = 10.0

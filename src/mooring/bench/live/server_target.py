@@ -6,24 +6,24 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from mooring.bench.measurement import Collector, Entry, Ledger, Stopwatch
+from mooring.bench.cases import RunFailed
+from mooring.bench.measurement import Collector, Ledger, PodEntry, Stopwatch
 from mooring.bench.templates import Manifest
-from mooring.bench.workload import RunFailed
 from mooring.client import Reflector
 from mooring.objects.kinds import KINDS
 
 from .cluster_view import (
-    SEEN_POD,
-    SEEN_VOLUME,
+    POD_REPORT,
+    VOLUME_REPORT,
     PodNotes,
-    SeenPod,
+    PodReport,
     VolumeNotes,
     bind_claim,
     check_nodes,
 )
 from .plane import Plane
 from .processes import SchedulerProcess
-from .writer import Key, Writer, clean
+from .writer import Key, ObjectWriter, clean
 
 # Between two looks at whether somebody is still waited for. Placements are timed when they are
 # reported, not when they are looked at.
@@ -47,7 +47,7 @@ class ServerTarget:
         self._plane = plane
         self._scheduler = scheduler
         self._progress = progress
-        self._writer = Writer(plane.api, plane.custom)
+        self._writer = ObjectWriter(plane.api, plane.custom)
         self._failure: BaseException | None = None
         self.stopwatch = Stopwatch(processor=lambda: scheduler.processor_seconds)
         self.collector: Collector | None = None
@@ -58,13 +58,13 @@ class ServerTarget:
                 plane.api,
                 KINDS["Pod"],
                 PodNotes(self.ledger, self._add_placement, self._finish_deletion),
-                decode=SEEN_POD,
+                decode=POD_REPORT,
             ),
             Reflector(
                 plane.api,
                 KINDS["PersistentVolume"],
                 VolumeNotes(self._bind_claim),
-                decode=SEEN_VOLUME,
+                decode=VOLUME_REPORT,
             ),
         ]
         self._watching = [self._start(each.run()) for each in self._reflectors]
@@ -104,7 +104,7 @@ class ServerTarget:
     def _note(self, raw: Manifest) -> str:
         """Expects a pod: it may be placed before the API server's answer is here."""
         key, metadata = self._writer.key(raw), raw["metadata"]
-        entry = Entry(metadata["uid"], key.namespace, key.name, metadata.get("labels") or {})
+        entry = PodEntry(metadata["uid"], key.namespace, key.name, metadata.get("labels") or {})
         entry.has_finalizers = bool(metadata.get("finalizers"))
         self.ledger.add(entry)
         if self.collector is not None and self.collector.counts(entry):
@@ -137,7 +137,7 @@ class ServerTarget:
 
     # What controllers and kubelets do
 
-    def _finish_deletion(self, pod: SeenPod) -> None:
+    def _finish_deletion(self, pod: PodReport) -> None:
         self._write(self._writer.delete(Key("Pod", pod.metadata.namespace, pod.metadata.name)))
 
     def _bind_claim(self, volume: str, claim: Key) -> None:
@@ -155,7 +155,7 @@ class ServerTarget:
             self.collector.sample_memory()
         self._progress(self.ledger.placed_count)
 
-    def _add_placement(self, entry: Entry) -> None:
+    def _add_placement(self, entry: PodEntry) -> None:
         if self.collector is not None:
             self.collector.add_placement(entry, self.stopwatch.seconds)
 

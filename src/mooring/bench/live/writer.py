@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mooring.bench.kinds import DEFINITION
+from mooring.bench.cases import NotSupported, RunFailed
+from mooring.bench.custom_kinds import DEFINITION
 from mooring.bench.templates import Manifest
-from mooring.bench.workload import NotSupported, RunFailed
 from mooring.client import MERGE_PATCH, Api, ApiError, ClientError
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import ObjectKind
@@ -60,7 +60,7 @@ class Key(NamedTuple):
         return f"{self.kind} {self.namespace}{'/' * bool(self.namespace)}{self.name}"
 
 
-class Answer(msgspec.Struct):
+class ServerObject(msgspec.Struct):
     """What matters of an object that the API server answers with."""
 
     metadata: dict[str, Any] = {}
@@ -68,10 +68,10 @@ class Answer(msgspec.Struct):
     status: Any = None
 
 
-_ANSWER = msgspec.json.Decoder(Answer)
+_SERVER_OBJECT = msgspec.json.Decoder(ServerObject)
 
 
-class Writer:
+class ObjectWriter:
     """Creates, replaces and deletes objects; an error names the object."""
 
     def __init__(self, api: Api, custom: Mapping[str, ObjectKind]) -> None:
@@ -128,8 +128,8 @@ class Writer:
         key = self.key(manifest)
         for _ in range(_MOST_TRIES):
             try:
-                known = _ANSWER.decode(await self._api.get(key.path))
-                put = _ANSWER.decode(await self._api.put(key.path, _body(manifest, known)))
+                known = _SERVER_OBJECT.decode(await self._api.get(key.path))
+                put = _SERVER_OBJECT.decode(await self._api.put(key.path, _body(manifest, known)))
                 if "status" in manifest:
                     await self._api.put(f"{key.path}/status", _body(manifest, put))
                 return
@@ -143,7 +143,7 @@ class Writer:
     async def delete(self, key: Key, *, for_good: bool = False) -> None:
         """Deletes an object if it is there; for good means whatever its finalizers say."""
         try:
-            left = _ANSWER.decode(await self._api.delete(key.path, _AT_ONCE))
+            left = _SERVER_OBJECT.decode(await self._api.delete(key.path, _AT_ONCE))
             if left.metadata.get("finalizers"):
                 if not for_good:
                     return
@@ -175,7 +175,7 @@ def group_by_pod(manifests: Iterable[Manifest]) -> Iterator[list[Manifest]]:
         yield group
 
 
-def _body(manifest: Manifest, known: Answer | None = None) -> bytes:
+def _body(manifest: Manifest, known: ServerObject | None = None) -> bytes:
     """The object as it is sent: identities are given by the API server, and nodes by schedulers."""
     metadata = {key: value for key, value in manifest["metadata"].items() if key != "uid"}
     sent = {**manifest, "metadata": metadata}
@@ -201,7 +201,7 @@ class _List(msgspec.Struct):
     items: list[msgspec.Raw]
 
 
-async def clean(api: Api, writer: Writer) -> None:
+async def clean(api: Api, writer: ObjectWriter) -> None:
     """Deletes pods first, then whatever they use, then nodes, then namespaces."""
     order = sorted(reversed(writer.made), key=_rank)
     for _, keys in groupby(order, key=_rank):
@@ -212,7 +212,7 @@ def _rank(key: Key) -> int:
     return {"Pod": 0, "Node": 2, "Namespace": 3}.get(key.kind, 1)
 
 
-async def _delete(api: Api, writer: Writer, key: Key) -> None:
+async def _delete(api: Api, writer: ObjectWriter, key: Key) -> None:
     await writer.delete(key, for_good=True)
     if key.kind == "Namespace":
         await _finalize(api, key)

@@ -17,7 +17,7 @@ from mooring.bench.results import (
     read_results,
 )
 
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 COMPARED = RESULTS / "kube-scheduler"
 THEIRS = RESULTS / "scheduler_perf"
 
@@ -68,9 +68,9 @@ def speed_table() -> str:
         row("workload", "nodes", "pods/s", "decisions/s", "p99", "CPU/pod"),
         row("---", *["---:"] * 5),
     ]
-    for told in TITLES.values():
-        if told in by_title:
-            lines.append(row(told, *_figures(results.data_items, by_title[told])))
+    for label in TITLES.values():
+        if label in by_title:
+            lines.append(row(label, *_figures(results.data_items, by_title[label])))
     return "\n".join((*lines, "", *_provenance(results), ""))
 
 

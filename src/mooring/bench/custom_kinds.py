@@ -11,9 +11,9 @@ from mooring.objects.custom import CustomKind
 from mooring.objects.kinds import KINDS, READ_KINDS
 from mooring.objects.meta import ObjectKind, ObjectMeta, Wire
 
+from .cases import NotSupported, WorkloadError
 from .operations import DYNAMIC_RESOURCES, NEEDS, POD_GROUPS, CreateAny, CreatePods, Operation
 from .templates import Manifest, Templates
-from .workload import NotSupported, WorkloadError
 
 #: Objects of this kind define others.
 DEFINITION = CustomKind(

@@ -11,9 +11,9 @@ from mooring.app.series import as_go
 from mooring.cluster import Change
 from mooring.framework.plugin import Filter, Plugin, Score
 from mooring.plugins import BUILTIN
-from tests.docs.figures import comparison_table, row, speed_table, suites_table
+from tools.doc_figures import comparison_table, row, speed_table, suites_table
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 #: What happens, and the kinds of change that it is noted as.
 OPERATIONS = {
@@ -41,7 +41,7 @@ def reads_table() -> str:
     """Operations by plugins; a cell tells how far the change reaches in the plugin's answers."""
     plugins = [plugin for plugin in BUILTIN if issubclass(plugin, Filter | Score) and plugin.reads]
     lines = [
-        row("operation", *(_abbreviated(plugin) for plugin in plugins)),
+        row("operation", *(_break_name(plugin) for plugin in plugins)),
         row(*["---"] * (len(plugins) + 1)),
     ]
     for operation, kinds in OPERATIONS.items():
@@ -50,7 +50,7 @@ def reads_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _abbreviated(plugin: type[Plugin]) -> str:
+def _break_name(plugin: type[Plugin]) -> str:
     # Spaces, so that a wide table can break its header.
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", plugin.name)
 
@@ -82,8 +82,8 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
 }
 
 
-def written(name: str, page: str) -> str:
-    """The page with its tables as they should be."""
+def fill_tables(name: str, page: str) -> str:
+    """Fills the tables of a page."""
     for mark, table in TABLES[name].items():
         marked = re.compile(rf"(<!-- {mark} -->\n).*(<!-- /{mark} -->)", re.DOTALL)
         made = table()
@@ -95,4 +95,4 @@ def written(name: str, page: str) -> str:
 if __name__ == "__main__":
     for name in TABLES:
         path = ROOT / name
-        path.write_text(written(name, path.read_text()))
+        path.write_text(fill_tables(name, path.read_text()))
