@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.recordings import Stage, lines_of, write_lines
 from tests.builders import node_manifest, pod_manifest
 from tests.cli.invoking import Mooring
+from tests.record.stage import Stage, lines_of, write_lines
 
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 ONLY_N1 = f"""{CONFIG}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mooring.simulate.replay_run import replay
+from mooring.record.replay import replay
 
 RECORDINGS = Path(__file__).parent / "recordings"
 
@@ -13,7 +13,7 @@ def test_a_recording_of_an_earlier_version_is_decided_alike() -> None:
     done = replay([RECORDINGS / "run"])
 
     assert (done.decisions, len(done.segments)) == (256, 4)
-    assert done.outcome.difference_count == 0
+    assert done.counts.difference_count == 0
 
 
 def test_it_can_be_read_from_the_middle() -> None:

@@ -9,9 +9,9 @@ import msgspec
 
 from mooring.engine.events import Applied, Event, Removed
 from mooring.objects.kinds import Object
+from mooring.record.recorder import Recorder
 
 from . import logs
-from .recording import Recorder
 
 _log = logs.named(__name__)
 
@@ -26,7 +26,7 @@ class Feed:
         self.left_out: Counter[str] = Counter()
 
     def applied(self, item: Object, raw: bytes | msgspec.Raw) -> None:
-        event = Applied(item) if self._recorder is None else self._recorder.seen(item, raw)
+        event = Applied(item) if self._recorder is None else self._recorder.make_event(item, raw)
         self._tell(event)
 
     def removed(self, item: Object) -> None:

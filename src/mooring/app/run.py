@@ -23,6 +23,9 @@ from mooring.client.connection import Connection
 from mooring.client.requests import Requests
 from mooring.config import LeaderElection
 from mooring.engine import Engine
+from mooring.record.format import Setup
+from mooring.record.recorder import Recorder
+from mooring.record.segments import RecordSettings
 from mooring.web import Page
 from mooring.web.turns import Read
 
@@ -36,9 +39,6 @@ from .loop_thread import HUNG_SECONDS, LoopThread, exit_now, on_signals, wait_at
 from .metrics import Metrics
 from .observations import Observations
 from .pod_resources import pod_resources
-from .recorded import Setup
-from .recording import Recorder
-from .segments import RecordSettings
 from .tls_site import ServingSettings
 from .worker import DRAIN_SECONDS, MayWrite, Worker
 

@@ -11,8 +11,7 @@ from typing import Protocol
 from mooring.engine import Engine
 from mooring.engine.actions import Action
 from mooring.engine.events import Event
-
-from .recording import Recorder
+from mooring.record.recorder import Recorder
 
 # So many actions may be under way before no further decision is made: what is decided long
 # before it can be carried out is decided on old news.
@@ -89,11 +88,11 @@ class Scheduler:
     def _take_in(self) -> bool:
         now = self.clock()
         if self._recorder is not None:
-            self._recorder.look_after(self.engine, now)
+            self._recorder.rotate(self.engine, now)
         for _ in range(min(_INTAKE, len(self._inbox))):
             event = self._inbox.popleft()
             if self._recorder is not None:
-                self._recorder.taken_in(event, now)
+                self._recorder.write_event(event, now)
             self.engine.handle(event, now)
         if self._caught_up is not None and not self._inbox:
             self._caught_up.set()

@@ -16,12 +16,12 @@ from mooring.client.requests import Requests
 from mooring.engine import Engine
 from mooring.objects.kinds import KINDS, READ_KINDS, KnownKind
 from mooring.objects.meta import ObjectKind
+from mooring.record.recorder import Recorder
 
 from . import logs
 from .compare import AssumedPods, compare
 from .feed import Feed
 from .perform import Performer
-from .recording import Recorder
 from .scheduler import Scheduler
 
 _log = logs.named(__name__)

@@ -60,21 +60,20 @@ def replay(
     """
     # Here, so that the other commands start without NumPy.
     from mooring.engine.registry import registry
-    from mooring.simulate.replay_report import structure
-    from mooring.simulate.replay_report import text as report_lines
-    from mooring.simulate.replay_run import replay, stop_at
+    from mooring.record.replay import parse_limit, replay
+    from mooring.record.report import describe, to_builtins
 
     from .inputs import load_plugins
 
     known = registry(load_plugins(plugins or ()))
-    done = replay(files, config=config, plugins=known, stop=stop_at(until), pod=pod)
+    done = replay(files, config=config, plugins=known, limit=parse_limit(until), pod=pod)
     for text in done.notes:
         note(text)
     if output is ReplayFormat.JSON:
-        print(json.dumps(structure(done), indent=2))
+        print(json.dumps(to_builtins(done), indent=2))
     else:
-        for line in report_lines(done):
+        for line in describe(done):
             print(plain(line))
     sys.stdout.flush()
-    if done.outcome.difference_count:
+    if done.counts.difference_count:
         raise typer.Exit(_DIFFERENT)

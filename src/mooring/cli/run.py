@@ -221,12 +221,12 @@ def configure_logs(log_format: LogFormat, log_level: LogLevel, verbosity: int) -
 
 def record_settings(file: Path | None, size: str, options: EngineOptions) -> Record | None:
     """Says where and what to record; raises InputError if the size is no quantity."""
-    from mooring.app.recorded import Setup
     from mooring.app.run import Record
-    from mooring.app.segments import RecordSettings
     from mooring.config import FeatureGates
     from mooring.documents.errors import InputError
     from mooring.objects.quantity import Quantity
+    from mooring.record.format import Setup
+    from mooring.record.segments import RecordSettings
 
     if file is None:
         return None

@@ -12,10 +12,7 @@ from typing import Any
 import msgspec
 
 from mooring.app.feed import Feed
-from mooring.app.recorded import Setup
-from mooring.app.recording import Recorder
 from mooring.app.scheduler import Scheduler
-from mooring.app.segments import RecordSettings
 from mooring.config import FeatureGates, default, load
 from mooring.engine import Engine
 from mooring.engine.actions import Action, BindPod, EvictPod, WriteVolumes, encode
@@ -23,6 +20,9 @@ from mooring.engine.events import BindingFailed, Bound, Evicted
 from mooring.engine.registry import registry
 from mooring.framework.profile import known_plugins
 from mooring.objects.decode import from_builtins
+from mooring.record.format import Setup
+from mooring.record.recorder import Recorder
+from mooring.record.segments import RecordSettings
 
 Manifest = dict[str, Any]
 

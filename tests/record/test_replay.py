@@ -17,9 +17,9 @@ import pytest
 from mooring.documents import files
 from mooring.documents.errors import ConfigError, InputError
 from mooring.engine.actions import BindPod, EvictPod
-from mooring.simulate.replay_run import Stop, replay, stop_at
-from tests.app.recordings import Stage, lines_of, write_lines
+from mooring.record.replay import ReplayLimit, parse_limit, replay
 from tests.builders import node_manifest, pod_manifest
+from tests.record.stage import Stage, lines_of, write_lines
 
 Lines = list[dict[str, Any]]
 
@@ -72,7 +72,7 @@ def step_with(lines: Lines, word: str) -> dict[str, Any]:
 def test_a_recording_replays(tmp_path: Path, lines: Lines) -> None:
     done = replay([write_lines(tmp_path / "run", lines)])
 
-    assert done.outcome.difference_count == 0
+    assert done.counts.difference_count == 0
     assert done.seconds == 40.0
     words = json.dumps(lines)
     assert all(word in words for word in ("bindPod", "evictPod", "patchPodStatus", "recordEvent"))
@@ -86,7 +86,7 @@ def test_a_changed_decision_is_found_and_does_not_spread(tmp_path: Path, lines: 
 
     done = replay([write_lines(tmp_path / "run", changed)])
 
-    (found,) = done.outcome.differences
+    (found,) = done.counts.differences
     assert found.pod == "default/p0"
     assert found.where == f"{tmp_path / 'run'}: line {changed.index(step) + 1}"
     assert [each.node for each in found.recorded if isinstance(each, BindPod)] == ["elsewhere"]
@@ -102,10 +102,12 @@ def test_a_decision_that_was_not_recorded_is_taken_back(tmp_path: Path, lines: L
     changed[at + 1 :] = [changed[-1]]
 
     done = replay(
-        [write_lines(tmp_path / "run", changed)], stop=Stop(seconds=1000), pod="default/last"
+        [write_lines(tmp_path / "run", changed)],
+        limit=ReplayLimit(seconds=1000),
+        pod="default/last",
     )
 
-    (found,) = done.outcome.differences
+    (found,) = done.counts.differences
     assert (found.pod, found.recorded) == ("default/last", ())
     assert "bind to" in done.story[1].text
     assert [each.pod for each in done.waiting or ()] == ["default/huge", "default/last"]
@@ -118,9 +120,9 @@ def test_an_eviction_that_was_not_recorded_is_taken_back(tmp_path: Path, lines: 
     step["actions"] = [each for each in step["actions"] if each["do"] != "evictPod"]
     changed[at + 1 :] = [changed[-1]]
 
-    done = replay([write_lines(tmp_path / "run", changed)], stop=Stop(seconds=1000))
+    done = replay([write_lines(tmp_path / "run", changed)], limit=ReplayLimit(seconds=1000))
 
-    evicted = [a for each in done.outcome.differences for a in each.replayed]
+    evicted = [a for each in done.counts.differences for a in each.replayed]
     assert any(isinstance(each, EvictPod) for each in evicted)
     (urgent,) = [each for each in done.waiting or () if each.pod == "default/urgent"]
     assert urgent.place == "active"
@@ -131,10 +133,10 @@ def test_the_order_of_actions_counts(tmp_path: Path, lines: Lines) -> None:
     step = step_with(changed, "bindPod")
     step["actions"].reverse()
 
-    (found,) = replay([write_lines(tmp_path / "run", changed)]).outcome.differences
+    (found,) = replay([write_lines(tmp_path / "run", changed)]).counts.differences
 
     assert found.pod == ""
-    assert set(found.recorded) == set(found.replayed)
+    assert found.recorded == found.replayed[::-1]
 
 
 def test_another_configuration_shows_who_goes_elsewhere(tmp_path: Path, lines: Lines) -> None:
@@ -147,7 +149,7 @@ def test_another_configuration_shows_who_goes_elsewhere(tmp_path: Path, lines: L
     assert done.placements_only
     where = {
         each.pod: tuple(a.node for a in (*each.recorded, *each.replayed) if isinstance(a, BindPod))
-        for each in done.outcome.differences
+        for each in done.counts.differences
     }
     assert where
     assert all(one != another for one, another in where.values() if (one, another))
@@ -157,10 +159,10 @@ def test_another_configuration_shows_who_goes_elsewhere(tmp_path: Path, lines: L
 def test_the_recorded_configuration_is_in_force(tmp_path: Path) -> None:
     record(tmp_path / "most", MOST_ALLOCATED)
 
-    assert replay([tmp_path / "most"]).outcome.difference_count == 0
+    assert replay([tmp_path / "most"]).counts.difference_count == 0
     other = tmp_path / "least.yaml"
     other.write_text("\n".join(MOST_ALLOCATED.splitlines()[:3]))
-    assert replay([tmp_path / "most"], config=other).outcome.difference_count > 0
+    assert replay([tmp_path / "most"], config=other).counts.difference_count > 0
 
 
 def test_another_version_is_told(tmp_path: Path, lines: Lines) -> None:
@@ -175,31 +177,31 @@ def test_another_version_is_told(tmp_path: Path, lines: Lines) -> None:
 @pytest.mark.parametrize(
     ("text", "stop"),
     [
-        pytest.param("", Stop(), id="not at all"),
-        pytest.param("12", Stop(decisions=12), id="decisions"),
-        pytest.param("1m30s", Stop(seconds=90.0), id="time"),
+        pytest.param("", ReplayLimit(), id="not at all"),
+        pytest.param("12", ReplayLimit(decisions=12), id="decisions"),
+        pytest.param("1m30s", ReplayLimit(seconds=90.0), id="time"),
     ],
 )
-def test_where_to_stop(text: str, stop: Stop) -> None:
-    assert stop_at(text) == stop
+def test_where_to_stop(text: str, stop: ReplayLimit) -> None:
+    assert parse_limit(text) == stop
 
 
 def test_a_place_to_stop_that_is_none() -> None:
     with pytest.raises(InputError, match="--until: must be a duration"):
-        stop_at("soon")
+        parse_limit("soon")
 
 
 def test_the_state_where_a_replay_stops(tmp_path: Path, lines: Lines) -> None:
     path = write_lines(tmp_path / "run", lines)
 
-    after = replay([path], stop=stop_at("6s"))
+    after = replay([path], limit=parse_limit("6s"))
     assert after.waiting is not None
     (huge,) = after.waiting
     assert (huge.pod, huge.place, huge.attempts) == ("default/huge", "unschedulable", 1)
     assert huge.rejectors == ("NodeResourcesFit",)
     assert huge.message.startswith("0/2 nodes are available: 2 Insufficient cpu.")
     assert after.notes == []
-    assert replay([path], stop=stop_at("4")).decisions == 4
+    assert replay([path], limit=parse_limit("4")).decisions == 4
     assert replay([path]).waiting is None
 
 

@@ -41,21 +41,21 @@ class RecordSettings:
         return max(1, self.most_bytes // self.most_files)
 
 
-def segments(path: Path) -> list[Path]:
+def find_segments(path: Path) -> list[Path]:
     """The segments of a recording, the oldest first."""
     found = []
-    for each in path.parent.glob(f"{_literal(path.name)}.*"):
+    for each in path.parent.glob(f"{_escape(path.name)}.*"):
         number = _NUMBER.fullmatch(each.name.removeprefix(path.name))
         if number is not None:
             found.append((int(number[1]), each))
     return [each for _, each in sorted(found)]
 
 
-def _literal(name: str) -> str:
+def _escape(name: str) -> str:
     return re.sub(r"([*?[])", r"[\1]", name)
 
 
-class Segments:
+class SegmentWriter:
     """Writes lines to segment after segment. Only `_run` and what it calls is in the thread."""
 
     def __init__(self, path: Path, settings: RecordSettings) -> None:
@@ -75,7 +75,7 @@ class Segments:
         self._written_bytes = 0
         #: How much of it tells what was known when the segment began.
         self._head_bytes = 0
-        known = segments(path)
+        known = find_segments(path)
         self._number = int(known[-1].name.rpartition(".")[2]) if known else 0
         # Now, so that a path that cannot be written to is told before anything is scheduled.
         self._begin()
@@ -194,11 +194,11 @@ class Segments:
 
     def _make_room(self) -> None:
         """Removes the oldest segments, so that there is room for one more."""
-        kept = segments(self._path)
+        kept = find_segments(self._path)
         most = self._settings.most_bytes - self._settings.segment_bytes
-        while kept and (len(kept) >= self._settings.most_files or _size(kept) > most):
+        while kept and (len(kept) >= self._settings.most_files or _sum_sizes(kept) > most):
             kept.pop(0).unlink()
 
 
-def _size(paths: list[Path]) -> int:
+def _sum_sizes(paths: list[Path]) -> int:
     return sum(path.stat().st_size for path in paths)

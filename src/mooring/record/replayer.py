@@ -1,4 +1,4 @@
-"""Replaying a recording: the same events once more, and whether they lead to the same actions."""
+"""Gives an engine the recorded events, and compares its actions with the recorded ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from mooring.app.recorded import OUTCOMES, Line
 from mooring.documents.errors import InputError
 from mooring.engine import Engine
 from mooring.engine.actions import Action, BindPod, EvictPod, Report, WriteVolumes
@@ -24,7 +23,8 @@ from mooring.objects.decode import DecodeError, from_json
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.pod import Pod
 
-from .recording import Segment
+from .format import OUTCOMES, Line
+from .reader import Segment
 
 # Of so many differences the details are kept; all are counted.
 _MOST_KEPT = 1_000
@@ -35,8 +35,8 @@ _NOT_RECORDED = "the recording knows nothing of this"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """What a step asked for about a pod otherwise than recorded. No pod: the step as a whole."""
+class StepDifference:
+    """Actions of a step about one pod that differ. Without a pod the whole step differs."""
 
     where: str
     at: float
@@ -48,23 +48,23 @@ class Difference:
     replayed_error: str = ""
 
 
-class Listener:
-    """Who follows a replay; does nothing by itself."""
+class ReplayListener:
+    """Follows a replay; does nothing by itself."""
 
-    def happened(self, at: float, event: Event) -> None:
-        """The engine is about to be told."""
+    def on_event(self, at: float, event: Event) -> None:
+        """Called before the engine handles an event."""
 
-    def decided(self, at: float, actions: Sequence[Action]) -> None:
-        """The engine has made a step."""
+    def on_step(self, at: float, actions: Sequence[Action]) -> None:
+        """Called after the engine has made a step."""
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What a replay has seen so far."""
+class ReplayCounts:
+    """What a replay has counted and found so far."""
 
     events: Counter[str] = field(default_factory=Counter)
     steps: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[StepDifference] = field(default_factory=list)
     difference_count: int = 0
     began: float | None = None
     now: float = 0.0
@@ -72,17 +72,17 @@ class Outcome:
     end: str = ""
 
 
-class Replay:
+class Replayer:
     """Drives an engine with what was recorded, and compares.
 
     Whatever the engine decides, what happens next is what is recorded. What it decides otherwise is
     taken back, so that differences do not spread.
     """
 
-    def __init__(self, engine: Engine, *, placements_only: bool, listener: Listener) -> None:
+    def __init__(self, engine: Engine, *, placements_only: bool, listener: ReplayListener) -> None:
         """With `placements_only`, only who goes where and who is evicted is compared."""
         self.engine = engine
-        self.outcome = Outcome()
+        self.counts = ReplayCounts()
         self._placements_only = placements_only
         self._listener = listener
         self._known: dict[tuple[str, str], Object] = {}
@@ -92,13 +92,13 @@ class Replay:
         where, header = segment.where(number), segment.header
         if line.apply is None:
             raise InputError(where, f"must be one of {header.objects} objects that are known")
-        if self.outcome.began is None:
-            self.outcome.began = header.at
-        item = self._applied(where, line.apply, line)
+        if self.counts.began is None:
+            self.counts.began = header.at
+        item = self._read_object(where, line.apply, line)
         if isinstance(item, Pod) and item.uid in header.assumed:
             # It is on its way, and nobody is to decide about it again.
             item = item.on(header.assumed[item.uid])
-        self.outcome.events["known"] += 1
+        self.counts.events["known"] += 1
         self._handle(where, header.at, Applied(item))
 
     def take(self, segment: Segment, number: int, line: Line) -> None:
@@ -106,17 +106,17 @@ class Replay:
         where = segment.where(number)
         if line.at is None:
             raise InputError(where, "at: is required")
-        outcome = self.outcome
-        if outcome.began is None:
-            outcome.began = line.at
-        outcome.now = line.at
-        outcome.end = line.end or ""
+        counts = self.counts
+        if counts.began is None:
+            counts.began = line.at
+        counts.now = line.at
+        counts.end = line.end or ""
         if line.end is not None:
             return
         if line.step is not None:
             self._step(where, line.at, line)
         else:
-            self._handle(where, line.at, self._event(where, line))
+            self._handle(where, line.at, self._read_event(where, line))
 
     @property
     def decisions(self) -> int:
@@ -125,60 +125,64 @@ class Replay:
     @property
     def seconds(self) -> float:
         """How much time has passed since the recording began."""
-        began = self.outcome.began
-        return 0.0 if began is None else self.outcome.now - began
+        began = self.counts.began
+        return 0.0 if began is None else self.counts.now - began
 
     # Events
 
-    def _event(self, where: str, line: Line) -> Event:
+    def _read_event(self, where: str, line: Line) -> Event:
         if line.apply is not None:
-            self.outcome.events["applied"] += 1
-            return Applied(self._applied(where, line.apply, line))
+            self.counts.events["applied"] += 1
+            return Applied(self._read_object(where, line.apply, line))
         if line.remove is not None:
-            self.outcome.events["removed"] += 1
-            return Removed(self._removed(where, line.remove, line.key))
-        self.outcome.events["outcomes"] += 1
-        return _outcome(where, line)
+            self.counts.events["removed"] += 1
+            return Removed(self._take_removed(where, line.remove, line.key))
+        self.counts.events["outcomes"] += 1
+        return _read_outcome(where, line)
 
-    def _applied(self, where: str, kind: str, line: Line) -> Object:
-        known = _kind(where, kind, line)
+    def _read_object(self, where: str, kind: str, line: Line) -> Object:
+        known = _find_kind(where, kind, line)
         if not line.object:
             raise InputError(where, "object: is required")
         try:
             item = from_json(known, bytes(line.object))
         except (DecodeError, RecursionError) as error:
             raise InputError(where, kind, f"object: {error}") from None
-        self._known[kind, _key(item)] = item
+        self._known[kind, _object_key(item)] = item
         return item
 
-    def _removed(self, where: str, kind: str, key: str | None) -> Object:
+    def _take_removed(self, where: str, kind: str, key: str | None) -> Object:
         item = self._known.pop((kind, key or ""), None)
         if item is None:
             raise InputError(where, f"key: there is no {kind} {key!r} to remove")
         return item
 
     def _handle(self, where: str, at: float, event: Event) -> None:
-        self._listener.happened(at, event)
+        self._listener.on_event(at, event)
         try:
             self.engine.handle(event, at)
         except Exception as error:  # noqa: BLE001 - that it fails is what is to be found out
-            self._differ(Difference(where, at, "", replayed_error=_told(error)))
+            self._differ(StepDifference(where, at, "", replayed_error=_describe(error)))
 
     # Steps
 
     def _step(self, where: str, at: float, line: Line) -> None:
-        recorded = tuple(_action(where, number, raw) for number, raw in enumerate(line.actions))
-        self.outcome.steps += 1
+        recorded = tuple(
+            _read_action(where, number, raw) for number, raw in enumerate(line.actions)
+        )
+        self.counts.steps += 1
         failed = ""
         replayed: list[Action] = []
         try:
             replayed = self.engine.step(at, line.step or 0)
         except Exception as error:  # noqa: BLE001 - that it fails is what is to be found out
-            failed = _told(error)
-        self._listener.decided(at, replayed)
+            failed = _describe(error)
+        self._listener.on_step(at, replayed)
         if failed != (line.error or ""):
-            told = line.error or ""
-            self._differ(Difference(where, at, "", recorded_error=told, replayed_error=failed))
+            recorded_error = line.error or ""
+            self._differ(
+                StepDifference(where, at, "", recorded_error=recorded_error, replayed_error=failed)
+            )
         if tuple(replayed) != recorded:
             self._compare(where, at, recorded, tuple(replayed))
             self._take_back(recorded, replayed, at)
@@ -187,59 +191,59 @@ class Replay:
         self, where: str, at: float, recorded: tuple[Action, ...], replayed: tuple[Action, ...]
     ) -> None:
         if self._placements_only:
-            recorded, replayed = _placements(recorded), _placements(replayed)
-        before, after = _by_pod(recorded), _by_pod(replayed)
+            recorded, replayed = _keep_placements(recorded), _keep_placements(replayed)
+        before, after = _group_by_pod(recorded), _group_by_pod(replayed)
         pods = [pod for pod in {**before, **after} if before.get(pod) != after.get(pod)]
         for pod in pods:
-            told = tuple(before.get(pod, ())), tuple(after.get(pod, ()))
-            self._differ(Difference(where, at, pod, *told))
+            sides = tuple(before.get(pod, ())), tuple(after.get(pod, ()))
+            self._differ(StepDifference(where, at, pod, *sides))
         if not pods and recorded != replayed and not self._placements_only:
-            self._differ(Difference(where, at, "", recorded, replayed))
+            self._differ(StepDifference(where, at, "", recorded, replayed))
 
     def _take_back(self, recorded: Sequence[Action], replayed: Sequence[Action], at: float) -> None:
         """Nobody will tell the outcome of what was not done."""
         done = {action.pod.uid for action in recorded if isinstance(action, BindPod | WriteVolumes)}
-        evicted = {_eviction(action) for action in recorded if isinstance(action, EvictPod)}
+        evicted = {_eviction_key(action) for action in recorded if isinstance(action, EvictPod)}
         for action in replayed:
             if isinstance(action, BindPod | WriteVolumes) and action.pod.uid not in done:
                 self.engine.handle(BindingFailed(action.pod.uid, _NOT_RECORDED), at)
-            elif isinstance(action, EvictPod) and _eviction(action) not in evicted:
-                self.engine.handle(EvictionFailed(*_eviction(action), _NOT_RECORDED), at)
+            elif isinstance(action, EvictPod) and _eviction_key(action) not in evicted:
+                self.engine.handle(EvictionFailed(*_eviction_key(action), _NOT_RECORDED), at)
 
-    def _differ(self, difference: Difference) -> None:
-        self.outcome.difference_count += 1
-        if len(self.outcome.differences) < _MOST_KEPT:
-            self.outcome.differences.append(difference)
+    def _differ(self, difference: StepDifference) -> None:
+        self.counts.difference_count += 1
+        if len(self.counts.differences) < _MOST_KEPT:
+            self.counts.differences.append(difference)
 
 
-def pod_of(action: Action) -> str:
+def find_pod_key(action: Action) -> str:
     """Namespace and name of the pod that an action is about; empty if it is about none."""
     return "" if isinstance(action, Report) else f"{action.pod.namespace}/{action.pod.name}"
 
 
-def _placements(actions: Sequence[Action]) -> tuple[Action, ...]:
+def _keep_placements(actions: Sequence[Action]) -> tuple[Action, ...]:
     return tuple(action for action in actions if isinstance(action, BindPod | EvictPod))
 
 
-def _by_pod(actions: Sequence[Action]) -> dict[str, list[Action]]:
+def _group_by_pod(actions: Sequence[Action]) -> dict[str, list[Action]]:
     found: dict[str, list[Action]] = {}
     for action in actions:
-        found.setdefault(pod_of(action), []).append(action)
+        found.setdefault(find_pod_key(action), []).append(action)
     return found
 
 
-def _eviction(action: EvictPod) -> tuple[str, str]:
+def _eviction_key(action: EvictPod) -> tuple[str, str]:
     return action.pod.uid, action.preemptor.uid
 
 
-def _action(where: str, number: int, raw: msgspec.Raw) -> Action:
+def _read_action(where: str, number: int, raw: msgspec.Raw) -> Action:
     try:
         return _ACTION.decode(raw)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise InputError(where, f"actions[{number}]: {error}") from None
 
 
-def _outcome(where: str, line: Line) -> Event:
+def _read_outcome(where: str, line: Line) -> Event:
     kind = OUTCOMES.get(line.told or "")
     if kind is None:
         raise InputError(where, f"told: {line.told!r} is not known")
@@ -250,7 +254,7 @@ def _outcome(where: str, line: Line) -> Event:
     return event
 
 
-def _kind(where: str, kind: str, line: Line) -> str | CustomKind:
+def _find_kind(where: str, kind: str, line: Line) -> str | CustomKind:
     """How to read an object. Of custom ones the engine takes those that its plugins ask for."""
     if line.api_version is not None:
         group, _, version = line.api_version.rpartition("/")
@@ -260,10 +264,10 @@ def _kind(where: str, kind: str, line: Line) -> str | CustomKind:
     return kind
 
 
-def _key(item: Object) -> str:
+def _object_key(item: Object) -> str:
     key: str = getattr(item, "key", None) or item.name
     return key
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"

@@ -9,11 +9,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.app.stripping import LAST_APPLIED, stripped
 from mooring.objects.decode import from_json
 from mooring.objects.kinds import READ_KINDS
 from mooring.objects.pod import Pod
 from mooring.objects.quantity import MAX_NANOS, Quantity
+from mooring.record.format import LAST_APPLIED, strip_object
 from tests.builders import node_manifest, pod_manifest
 from tests.strategies import metadata, node_labels, pod_labels, pod_specs, taints
 
@@ -79,7 +79,7 @@ def pod_manifests(draw: st.DrawFn) -> dict[str, Any]:
 def test_no_secret_of_a_pod_is_kept_and_all_that_decisions_read_is(pod: dict[str, Any]) -> None:
     raw = json.dumps(private(pod)).encode()
 
-    kept = stripped("Pod", raw)
+    kept = strip_object("Pod", raw)
 
     assert SECRET.encode() not in kept
     before, after = from_json("Pod", raw), from_json("Pod", kept)
@@ -87,7 +87,7 @@ def test_no_secret_of_a_pod_is_kept_and_all_that_decisions_read_is(pod: dict[str
     assert isinstance(after, Pod)
     assert after.annotations == {"kept": "yes"}
     assert {**_fields(before), "annotations": {}} == {**_fields(after), "annotations": {}}
-    assert stripped("Pod", kept) == kept
+    assert strip_object("Pod", kept) == kept
 
 
 def _fields(pod: Pod) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def test_a_node_is_decoded_to_the_same_value(labels: dict[str, str], listed: lis
     manifest = node_manifest("n", labels=labels, spec={"taints": listed, "podCIDR": SECRET})
     raw = json.dumps(manifest).encode()
 
-    kept = stripped("Node", raw)
+    kept = strip_object("Node", raw)
 
     assert SECRET.encode() not in kept
     assert from_json("Node", kept) == from_json("Node", raw)
@@ -173,7 +173,7 @@ def test_other_kinds_are_decoded_to_the_same_value(kind: str) -> None:
     manifest = {"kind": kind, "metadata": {**META, "annotations": notes}, **OTHERS[kind]}
     raw = json.dumps({**manifest, "data": SECRET}).encode()
 
-    kept = stripped(kind, raw)
+    kept = strip_object(kind, raw)
 
     assert SECRET.encode() not in kept
     assert from_json(kind, kept) == from_json(kind, raw)
@@ -187,7 +187,7 @@ def test_a_custom_object_keeps_what_only_its_plugin_knows() -> None:
         "spec": {"share": 3},
     }
 
-    kept = json.loads(stripped("Quota", json.dumps(manifest).encode()))
+    kept = json.loads(strip_object("Quota", json.dumps(manifest).encode()))
 
     assert kept["spec"] == {"share": 3}
     assert kept["metadata"]["annotations"] == {"kept": "yes"}
@@ -198,6 +198,6 @@ def test_a_custom_object_keeps_what_only_its_plugin_knows() -> None:
 def test_a_quantity_is_written_exactly(nanos: int) -> None:
     manifest = node_manifest("n", cpu=f"{nanos}n")
 
-    kept = json.loads(stripped("Node", json.dumps(manifest).encode()))
+    kept = json.loads(strip_object("Node", json.dumps(manifest).encode()))
 
     assert Quantity.parse(kept["status"]["allocatable"]["cpu"]) == nanos

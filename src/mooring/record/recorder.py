@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,31 +17,30 @@ from mooring.engine.actions import Action, encode
 from mooring.engine.events import Applied, Event, Removed
 from mooring.objects.kinds import READ_KINDS, Object
 
-from . import logs
-from .recorded import (
+from .format import (
+    CONTINUES,
     FORMAT,
-    GOES_ON,
     STOPPED,
     Header,
     Setup,
-    apply_text,
-    end_line,
-    header_line,
-    moment,
-    outcome_line,
-    remove_line,
-    step_line,
+    encode_end,
+    encode_header,
+    encode_object,
+    encode_outcome,
+    encode_removal,
+    encode_step,
+    encode_time,
+    strip_object,
 )
-from .segments import RecordSettings, Segments
-from .stripping import stripped
+from .segments import RecordSettings, SegmentWriter
 
-_log = logs.named(__name__)
+_LOG = logging.getLogger(__name__)
 
 _Key = tuple[str, str, str]
 
 
-class Seen(Applied, frozen=True):
-    """An object together with the line that tells of it, from after its time on."""
+class RecordedObject(Applied, frozen=True):
+    """An object, and its line in a recording without the time that comes first."""
 
     line: bytes
 
@@ -51,39 +51,39 @@ class Recorder:
     def __init__(self, path: Path, setup: Setup, settings: RecordSettings | None = None) -> None:
         """Raises OSError if the file cannot be written."""
         self._setup = setup
-        self._segments = Segments(path, settings or RecordSettings())
+        self._segments = SegmentWriter(path, settings or RecordSettings())
         self._run = uuid4().hex
         self._segment = 0
         #: Every object that the engine knows, in the order in which it came to know them.
-        self._known: dict[_Key, Seen] = {}
+        self._known: dict[_Key, RecordedObject] = {}
         self._now = 0.0
         self._is_on = True
         #: Why nothing is recorded any more; empty if all is well.
         self.problem = ""
-        self._segments.put(header_line(self._header(0.0, {})))
+        self._segments.put(encode_header(self._make_header(0.0, {})))
 
-    def seen(self, item: Object, raw: bytes | msgspec.Raw) -> Applied:
-        """The event that an object was seen, from which it can be recorded."""
+    def make_event(self, item: Object, raw: bytes | msgspec.Raw) -> Applied:
+        """The event that an object exists in this form, with all that its line needs."""
         if not (self._is_on and raw):
             return Applied(item)
         kind, version, _ = _key(item)
-        return Seen(item, apply_text(kind, version, stripped(kind, raw)))
+        return RecordedObject(item, encode_object(kind, version, strip_object(kind, raw)))
 
-    def taken_in(self, event: Event, now: float) -> None:
-        """Writes down an event that the engine is about to be told."""
+    def write_event(self, event: Event, now: float) -> None:
+        """Writes down an event before the engine handles it."""
         if not self._is_on:
             return
         self._now = now
         match event:
-            case Seen(item, line):
+            case RecordedObject(item, line):
                 self._known[_key(item)] = event
-                self._segments.put(moment(now) + line)
+                self._segments.put(encode_time(now) + line)
             case Applied():
                 self._stop("an object came without its JSON")
             case Removed(item):
-                self._removed(item, now)
+                self._write_removal(item, now)
             case _:
-                self._put(lambda: outcome_line(event, now))
+                self._put(lambda: encode_outcome(event, now))
 
     def step(self, engine: Engine, now: float, budget: int) -> list[Action]:
         """Makes a step and writes down what came of it, be it an exception."""
@@ -93,23 +93,23 @@ class Recorder:
         try:
             actions = engine.step(now, budget)
         except Exception as error:
-            told = f"{type(error).__name__}: {error}"
-            self._put(lambda: step_line(now, budget, b"[]", told))
+            failure = f"{type(error).__name__}: {error}"
+            self._put(lambda: encode_step(now, budget, b"[]", failure))
             raise
-        self._put(lambda: step_line(now, budget, encode(actions)))
+        self._put(lambda: encode_step(now, budget, encode(actions)))
         return actions
 
-    def look_after(self, engine: Engine, now: float) -> None:
+    def rotate(self, engine: Engine, now: float) -> None:
         """Begins a new segment when it is time to, and ends when nothing can be written."""
         if not self._is_on:
             return
         if self._segments.problem:
             self._stop(self._segments.problem)
         elif self._segments.is_full:
-            self._segments.put(end_line(now, GOES_ON))
+            self._segments.put(encode_end(now, CONTINUES))
             self._segment += 1
-            header = self._header(now, _assumed(engine))
-            self._segments.begin(_head(header, list(self._known.values())))
+            header = self._make_header(now, _find_assumed(engine))
+            self._segments.begin(_encode_head(header, list(self._known.values())))
 
     def flush(self) -> None:
         """Returns when all so far is in the file."""
@@ -118,12 +118,12 @@ class Recorder:
     def close(self) -> None:
         """Ends the recording; returns when all of it is written."""
         if self._is_on:
-            self._segments.put(end_line(self._now, STOPPED))
+            self._segments.put(encode_end(self._now, STOPPED))
         self._is_on = False
         self._segments.close()
         if self._segments.problem and not self.problem:
             self.problem = self._segments.problem
-            _log.error("The recording is incomplete", problem=self.problem)
+            _LOG.error("The recording is incomplete: %s", self.problem)
 
     def _put(self, make: Callable[[], bytes]) -> None:
         """Writes a line with texts of plugins and of the API in it, which may be anything."""
@@ -132,15 +132,15 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - whatever it is, scheduling goes on
             self._stop(f"{type(error).__name__}: {error}")
 
-    def _removed(self, item: Object, now: float) -> None:
+    def _write_removal(self, item: Object, now: float) -> None:
         key = _key(item)
         last = self._known.pop(key, None)
         if last is None:
             self._stop("an object is gone that was never seen")
         else:
-            self._segments.put(remove_line(now, *key))
+            self._segments.put(encode_removal(now, *key))
 
-    def _header(self, now: float, assumed: Mapping[str, str]) -> Header:
+    def _make_header(self, now: float, assumed: Mapping[str, str]) -> Header:
         return Header(
             mooring_recording=FORMAT,
             version=__version__,
@@ -157,17 +157,17 @@ class Recorder:
         self._is_on = False
         self.problem = why
         self._known.clear()
-        self._segments.put(end_line(self._now, why))
-        _log.error("Nothing is recorded any more", problem=why)
+        self._segments.put(encode_end(self._now, why))
+        _LOG.error("Nothing is recorded any more: %s", why)
 
 
-def _head(header: Header, known: list[Seen]) -> Iterator[bytes]:
+def _encode_head(header: Header, known: list[RecordedObject]) -> Iterator[bytes]:
     """How a later segment begins: with what is known."""
-    yield header_line(header)
+    yield encode_header(header)
     yield from (b"{" + each.line for each in known)
 
 
-def _assumed(engine: Engine) -> dict[str, str]:
+def _find_assumed(engine: Engine) -> dict[str, str]:
     cluster = engine.cluster
     return {uid: pod.node_name for uid, pod in cluster.pods.items() if cluster.is_assumed(uid)}
 

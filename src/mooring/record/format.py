@@ -2,6 +2,10 @@
 
 Objects are written as the API writes them, everything else in the words of the engine. Nothing of
 it is code: reading a recording runs nothing that is in it.
+
+Of an object only what scheduling reads is kept: it is decoded as it is when it comes from the API,
+and written again. So what no decision can see (environment variables, commands, names of secrets)
+cannot reach a file. No list of fields has to be kept for that.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from mooring.documents.json_text import decode_at_any_depth, empty_below
 from mooring.engine.events import (
     BindingFailed,
     Bound,
@@ -23,17 +28,23 @@ from mooring.engine.events import (
     Unbound,
 )
 from mooring.engine.reuse import ReuseSettings
+from mooring.objects.decode import reader
+from mooring.objects.kinds import READ_KINDS
 from mooring.objects.meta import Wire
+from mooring.objects.quantity import NANOS_PER_MILLI, NANOS_PER_UNIT, Quantity
 
 #: Changes whenever an older reader would misunderstand a newer recording.
 FORMAT = 1
 
 #: Why a segment ends: in order, or because there is a next one.
-STOPPED, GOES_ON = "the scheduler has stopped", "it goes on in the next segment"
+STOPPED, CONTINUES = "the scheduler has stopped", "it goes on in the next segment"
 
 #: How many decisions a step may make. A recording that says more is not one of ours, and might keep
 #: its reader busy for ever.
 Budget = Annotated[int, msgspec.Meta(ge=0, le=4096)]
+
+#: Holds the whole object once more, as it was applied.
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 #: The outcomes of actions, by the word that stands for them.
 OUTCOMES: dict[str, type[Any]] = {
@@ -111,42 +122,84 @@ class Line(Wire, frozen=True, forbid_unknown_fields=True):
 _encode = msgspec.json.Encoder().encode
 
 
-def header_line(header: Header) -> bytes:
+def encode_header(header: Header) -> bytes:
     return _encode(header) + b"\n"
 
 
-def moment(at: float) -> bytes:
+def encode_time(at: float) -> bytes:
     """How a line begins."""
     return b'{"at":%b,' % _encode(at)
 
 
-def outcome_line(event: Event, at: float) -> bytes:
+def encode_outcome(event: Event, at: float) -> bytes:
     """The outcome of an action as a line."""
     return b'%b"told":"%b","about":%b}\n' % (
-        moment(at),
+        encode_time(at),
         type(event).__name__.encode(),
         _encode(event),
     )
 
 
-def step_line(at: float, budget: int, actions: bytes, error: str | None = None) -> bytes:
+def encode_step(at: float, budget: int, actions: bytes, error: str | None = None) -> bytes:
     """A step as a line; `actions` are encoded already."""
     failed = b"" if error is None else b',"error":' + _encode(error)
-    return b'%b"step":%d,"actions":%b%b}\n' % (moment(at), budget, actions, failed)
+    return b'%b"step":%d,"actions":%b%b}\n' % (encode_time(at), budget, actions, failed)
 
 
-def end_line(at: float, why: str) -> bytes:
+def encode_end(at: float, why: str) -> bytes:
     """The end of a segment as a line."""
-    return b'%b"end":%b}\n' % (moment(at), _encode(why))
+    return b'%b"end":%b}\n' % (encode_time(at), _encode(why))
 
 
-def apply_text(kind: str, api_version: str, text: bytes) -> bytes:
+def encode_object(kind: str, api_version: str, text: bytes) -> bytes:
     """An applied object as a line, from after its time on."""
     version = b',"apiVersion":' + _encode(api_version) if api_version else b""
     return b'"apply":%b%b,"object":%b}\n' % (_encode(kind), version, text)
 
 
-def remove_line(at: float, kind: str, api_version: str, key: str) -> bytes:
+def encode_removal(at: float, kind: str, api_version: str, key: str) -> bytes:
     """A removed object as a line."""
     version = b',"apiVersion":' + _encode(api_version) if api_version else b""
-    return b'%b"remove":%b%b,"key":%b}\n' % (moment(at), _encode(kind), version, _encode(key))
+    return b'%b"remove":%b%b,"key":%b}\n' % (encode_time(at), _encode(kind), version, _encode(key))
+
+
+def strip_object(kind: str, raw: bytes | msgspec.Raw) -> bytes:
+    """The JSON of an object with what scheduling reads of it."""
+    return _strip_known(kind, raw) if kind in READ_KINDS else _strip_custom(raw)
+
+
+def _strip_known(kind: str, raw: bytes | msgspec.Raw) -> bytes:
+    wire = reader(kind).read_one(raw)
+    notes = wire.metadata.annotations
+    if notes and LAST_APPLIED in notes:
+        # It was made for this call, so nobody else sees the change.
+        del notes[LAST_APPLIED]
+    return _encode_object(wire)
+
+
+def _strip_custom(raw: bytes | msgspec.Raw) -> bytes:
+    """What only some plugin reads is kept, because nobody knows which part of it."""
+    raw_object: dict[str, Any] = decode_at_any_depth(msgspec.json.decode, raw)
+    # As the plugins get it, and so that it can be encoded again.
+    empty_below(raw_object)
+    meta = raw_object.get("metadata")
+    if isinstance(meta, dict):
+        meta.pop("managedFields", None)
+        notes = meta.get("annotations")
+        if isinstance(notes, dict):
+            notes.pop(LAST_APPLIED, None)
+    return _encode_object(raw_object)
+
+
+def _write_quantity(value: Any) -> str:
+    """A quantity in the shortest notation that is exact."""
+    if not isinstance(value, Quantity):
+        raise NotImplementedError(type(value))
+    for size, suffix in ((NANOS_PER_UNIT, ""), (NANOS_PER_MILLI, "m")):
+        whole, rest = divmod(int(value), size)
+        if not rest:
+            return f"{whole}{suffix}"
+    return f"{int(value)}n"
+
+
+_encode_object = msgspec.json.Encoder(enc_hook=_write_quantity).encode

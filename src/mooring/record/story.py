@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mooring.engine import Engine
@@ -16,6 +16,7 @@ from mooring.engine.actions import (
     Report,
     WriteVolumes,
 )
+from mooring.engine.cycle import find_feasible
 from mooring.engine.events import (
     Applied,
     BindingFailed,
@@ -29,15 +30,17 @@ from mooring.engine.events import (
     Removed,
     Unbound,
 )
+from mooring.framework.calls import ask_pre_enqueue
+from mooring.framework.run import pre_filter
+from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 from mooring.queue import QueuedPod
 
-from .findings import find
-from .replay import Listener, pod_of
+from .replayer import ReplayListener, find_pod_key
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class StoryEntry:
     """Something that happened to a pod."""
 
     at: float
@@ -45,7 +48,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingPod:
     """A pod that waits, and why."""
 
     pod: str
@@ -55,7 +58,7 @@ class Waiting:
     message: str
 
 
-class Chronicle(Listener):
+class PodStory(ReplayListener):
     """Keeps the story of one pod, and the last message about each pod that waits."""
 
     def __init__(self, engine: Engine, pod: str = "") -> None:
@@ -63,13 +66,13 @@ class Chronicle(Listener):
         self._pod = pod
         self._uid = ""
         self._last_form = ""
-        self.story: list[Moment] = []
+        self.entries: list[StoryEntry] = []
         self._messages: dict[str, str] = {}
 
-    def happened(self, at: float, event: Event) -> None:
+    def on_event(self, at: float, event: Event) -> None:
         match event:
             case Applied(Pod() as pod):
-                self._seen(at, pod)
+                self._follow(at, pod)
             case Removed(Pod() as pod):
                 self._messages.pop(pod.uid, None)
                 if pod.key == self._pod:
@@ -77,23 +80,23 @@ class Chronicle(Listener):
             case Applied() | Removed():
                 pass
             case _ if event.uid == self._uid:
-                self._add(at, _outcome(event))
+                self._add(at, _describe_outcome(event))
 
-    def decided(self, at: float, actions: Sequence[Action]) -> None:
+    def on_step(self, at: float, actions: Sequence[Action]) -> None:
         for action in actions:
             self._remember(action)
-            if self._pod and pod_of(action) == self._pod:
-                self._add(at, told(action) + self._attempt(action))
+            if self._pod and find_pod_key(action) == self._pod:
+                self._add(at, describe_action(action) + self._describe_attempt(action))
 
-    def waiting(self) -> Iterator[Waiting]:
+    def waiting(self) -> Iterator[WaitingPod]:
         """The pods that wait, in the order in which they came."""
         for queued in self._engine.queue:
-            yield Waiting(
+            yield WaitingPod(
                 queued.pod.key,
                 str(queued.place),
                 queued.attempts,
                 tuple(sorted(queued.blamed)),
-                _refusal(queued) or self._messages.get(queued.pod.uid, ""),
+                _read_refusal(queued) or self._messages.get(queued.pod.uid, ""),
             )
 
     def verdicts(self) -> dict[str, int]:
@@ -101,24 +104,15 @@ class Chronicle(Listener):
         queued = self._engine.queue.get(self._uid)
         if queued is None:
             return {}
-        found = find(self._engine, queued.pod, 0)
-        counts: Counter[str] = Counter()
-        for refused in (found.filter or {}).values():
-            counts[f"{refused.plugin}: {', '.join(sorted(refused.reasons))}"] += 1
-        for whole in (found.pre_enqueue, found.rejected):
-            if whole is not None:
-                counts[f"{whole.plugin}: {', '.join(sorted(whole.reasons))}"] = len(
-                    self._engine.cluster.nodes
-                )
-        return dict(counts)
+        return _count_rejections(self._engine, queued.pod)
 
-    def _seen(self, at: float, pod: Pod) -> None:
+    def _follow(self, at: float, pod: Pod) -> None:
         if pod.node_name or pod.is_finished:
             self._messages.pop(pod.uid, None)
         if pod.key != self._pod:
             return
         self._uid = pod.uid
-        form = _form(pod)
+        form = _describe_pod(pod)
         if form != self._last_form:
             self._last_form = form
             self._add(at, form)
@@ -130,7 +124,7 @@ class Chronicle(Listener):
             case RecordEvent(pod, reason="FailedScheduling", note=note):
                 self._messages.setdefault(pod.uid, note)
 
-    def _attempt(self, action: Action) -> str:
+    def _describe_attempt(self, action: Action) -> str:
         """Which attempt it was, and who rejected the pod."""
         queued = self._engine.queue.get(self._uid)
         if not isinstance(action, RecordEvent) or queued is None or not queued.attempts:
@@ -139,10 +133,10 @@ class Chronicle(Listener):
         return f" (attempt {queued.attempts}{by})"
 
     def _add(self, at: float, text: str) -> None:
-        self.story.append(Moment(at, text))
+        self.entries.append(StoryEntry(at, text))
 
 
-def told(action: Action) -> str:
+def describe_action(action: Action) -> str:
     """An action in words."""
     match action:
         case BindPod(_, node):
@@ -150,7 +144,7 @@ def told(action: Action) -> str:
         case RecordEvent():
             return f"event {action.reason}: {action.note}"
         case PatchPodStatus():
-            return f"status {_status(action)}"
+            return f"status {_describe_status(action)}"
         case EvictPod():
             by = action.preemptor
             return f"evict for {by.namespace}/{by.name}"
@@ -162,7 +156,7 @@ def told(action: Action) -> str:
             return f"report: {action.message}"
 
 
-def _status(action: PatchPodStatus) -> str:
+def _describe_status(action: PatchPodStatus) -> str:
     parts = []
     if action.condition is not None:
         parts.append(f"{action.condition.reason}: {action.condition.message}")
@@ -173,13 +167,13 @@ def _status(action: PatchPodStatus) -> str:
 
 _OUTCOMES: dict[type[Event], str] = {
     Bound: "bound",
-    PodEnded: "has ended or is gone, of which no watch has told",
+    PodEnded: "has ended or is gone, of which no watch has describe_action",
     Unbound: "has no node after all",
     Evicted: "evicted",
 }
 
 
-def _outcome(event: Event) -> str:
+def _describe_outcome(event: Event) -> str:
     match event:
         case BindingFailed():
             return f"binding failed: {event.message}"
@@ -193,7 +187,7 @@ def _outcome(event: Event) -> str:
             return _OUTCOMES.get(type(event), type(event).__name__)
 
 
-def _form(pod: Pod) -> str:
+def _describe_pod(pod: Pod) -> str:
     state = f"runs on {pod.node_name}" if pod.node_name else "has no node"
     if pod.is_finished:
         state = f"has ended: {pod.status.phase}"
@@ -202,5 +196,27 @@ def _form(pod: Pod) -> str:
     return f"{state}, is being deleted" if pod.terminating else state
 
 
-def _refusal(queued: QueuedPod) -> str:
+def _read_refusal(queued: QueuedPod) -> str:
     return "" if queued.refusal is None else queued.refusal.message
+
+
+def _count_rejections(engine: Engine, pod: Pod) -> dict[str, int]:
+    """How many nodes each plugin rejects, and why; none if a plugin breaks."""
+    profile, nodes = engine.profiles[pod.spec.scheduler_name], engine.cluster.nodes
+    try:
+        for plugin in profile.pre_enqueue:
+            refused = ask_pre_enqueue(plugin, pod)
+            if refused is not None:
+                return {_describe_rejection(plugin.name, refused.reasons): len(nodes)}
+        prepared = pre_filter(profile, pod, nodes)
+        if prepared.rejected is not None:
+            reasons = prepared.rejected.reasons
+            return {_describe_rejection(prepared.rejected_by, reasons): len(nodes)}
+        filtered = find_feasible(profile, pod, prepared, nodes)
+    except PluginError:
+        return {}
+    return Counter(_describe_rejection(why.plugin, why.reasons) for _, why in filtered.refusals())
+
+
+def _describe_rejection(plugin: str, reasons: Iterable[str]) -> str:
+    return f"{plugin}: {', '.join(sorted(reasons))}"

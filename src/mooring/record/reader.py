@@ -8,10 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from mooring.app.recorded import FORMAT, Header, Line
-from mooring.app.segments import segments
 from mooring.documents.errors import InputError
 from mooring.documents.files import Lines
+
+from .format import FORMAT, Header, Line
+from .segments import find_segments
 
 _HEADER = msgspec.json.Decoder(Header)
 _LINE = msgspec.json.Decoder(Line)
@@ -40,7 +41,7 @@ class Segment:
         texts = iter(self._lines)
         next(texts, None)
         for number, text in enumerate(texts, 2):
-            yield number, self._line(number, text)
+            yield number, self._read_line(number, text)
 
     def _read_header(self) -> Header:
         text = next(iter(self._lines), b"")
@@ -49,42 +50,42 @@ class Segment:
         except (msgspec.MsgspecError, RecursionError) as error:
             raise InputError(self.path, f"not a recording of Mooring: line 1: {error}") from None
         if header.mooring_recording != FORMAT:
-            told = f"has format {header.mooring_recording}, and only format {FORMAT} can be read"
-            raise InputError(self.path, f"line 1: mooringRecording: {told}")
+            problem = f"has format {header.mooring_recording}, and only format {FORMAT} can be read"
+            raise InputError(self.path, f"line 1: mooringRecording: {problem}")
         return header
 
-    def _line(self, number: int, text: bytes) -> Line:
+    def _read_line(self, number: int, text: bytes) -> Line:
         try:
             line = _LINE.decode(text)
         except (msgspec.MsgspecError, RecursionError) as error:
             raise InputError(self.where(number), error) from None
         given = [name for name in _CALLS if getattr(line, name) is not None]
         if len(given) != 1:
-            told = " and ".join(given) or "none"
+            problem = " and ".join(given) or "none"
             raise InputError(
-                self.where(number), f"must have one of {', '.join(_CALLS)}, has {told}"
+                self.where(number), f"must have one of {', '.join(_CALLS)}, has {problem}"
             )
         return line
 
 
 def open_recording(paths: Iterable[Path]) -> list[Segment]:
     """The segments that paths stand for, in order: files, or what `--record` was given."""
-    found = [Segment(each) for path in paths for each in _files(path)]
+    found = [Segment(each) for path in paths for each in _find_files(path)]
     runs = list(dict.fromkeys(segment.header.run for segment in found))
     # A scheduler that was started again goes on with the same files. Its last run is what counts.
     chosen = [segment for segment in found if segment.header.run == runs[-1]]
     chosen.sort(key=lambda segment: segment.header.segment)
     for before, after in pairwise(chosen):
         if after.header.segment != before.header.segment + 1:
-            told = f"does not follow {before.path}: segment {after.header.segment}"
-            raise InputError(after.path, f"{told} after segment {before.header.segment}")
+            problem = f"does not follow {before.path}: segment {after.header.segment}"
+            raise InputError(after.path, f"{problem} after segment {before.header.segment}")
     return chosen
 
 
-def _files(path: Path) -> list[Path]:
+def _find_files(path: Path) -> list[Path]:
     if path.exists():
         return [path]
-    found = segments(path)
+    found = find_segments(path)
     if not found:
         raise InputError(path, "no such file, and no segments of that name")
     return found

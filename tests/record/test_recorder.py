@@ -15,14 +15,14 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from mooring.app.segments import RecordSettings, Segments, segments
 from mooring.client.mirror import Mirror
 from mooring.engine import Engine
 from mooring.engine.actions import Action, BindPod
 from mooring.engine.events import Applied, BindingFailed, Removed
 from mooring.objects.decode import reader
-from mooring.simulate.recording import open_recording
-from mooring.simulate.replay_run import replay
+from mooring.record.reader import open_recording
+from mooring.record.replay import replay
+from mooring.record.segments import RecordSettings, SegmentWriter, find_segments
 from tests.builders import node_manifest, pod, pod_manifest
 from tests.strategies import (
     NAMES,
@@ -35,7 +35,7 @@ from tests.strategies import (
     taints,
 )
 
-from .recordings import Manifest, Stage, lines_of
+from .stage import Manifest, Stage, lines_of
 
 SECRET = "hunter2"
 
@@ -120,11 +120,11 @@ def test_what_is_recorded_replays_to_the_same_decisions(
 
         done = replay([path])
 
-        assert done.outcome.differences == []
-        assert done.outcome.end
+        assert done.counts.differences == []
+        assert done.counts.end
         assert done.notes == []
         recorded = [
-            each for line in lines_of(segments(path)[0]) for each in line.get("actions", ())
+            each for line in lines_of(find_segments(path)[0]) for each in line.get("actions", ())
         ]
         assert recorded == stage.told()
 
@@ -153,24 +153,24 @@ def test_all_segments_of_a_run_replay_exactly(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "run", settings=RecordSettings(most_bytes=64_000, most_files=64))
     busy(stage)
     stage.recorder.close()
-    files = segments(tmp_path / "run")
+    files = find_segments(tmp_path / "run")
 
     assert len(files) > 5
     whole = replay([tmp_path / "run"])
-    assert (whole.outcome.difference_count, whole.placements_only) == (0, False)
-    assert whole.outcome.steps > 60
+    assert (whole.counts.difference_count, whole.placements_only) == (0, False)
+    assert whole.counts.steps > 60
     # Who has read the segments before knows what a later one begins with.
-    assert whole.outcome.events["known"] == 0
-    assert replay([*files[3:], *files[:3]]).outcome == whole.outcome
+    assert whole.counts.events["known"] == 0
+    assert replay([*files[3:], *files[:3]]).counts == whole.counts
     # A beginning is as good as the whole.
-    assert replay(files[:4]).outcome.difference_count == 0
+    assert replay(files[:4]).counts.difference_count == 0
 
 
 def test_a_later_segment_begins_with_what_is_known(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "run", settings=RecordSettings(most_bytes=64_000, most_files=64))
     busy(stage)
     stage.recorder.close()
-    late = segments(tmp_path / "run")[4]
+    late = find_segments(tmp_path / "run")[4]
     header, *lines = lines_of(late)
 
     assert header["segment"] == 4
@@ -183,9 +183,9 @@ def test_a_later_segment_begins_with_what_is_known(tmp_path: Path) -> None:
     assert all("at" in line for line in lines[header["objects"] :])
     done = replay([late])
     assert done.placements_only
-    assert done.outcome.difference_count == 0
+    assert done.counts.difference_count == 0
     assert "begins in the middle of a run (segment 4)" in done.notes[0]
-    assert done.outcome.events["known"] == header["objects"]
+    assert done.counts.events["known"] == header["objects"]
 
 
 def test_pods_on_their_way_are_not_decided_about_again_in_a_later_segment(tmp_path: Path) -> None:
@@ -194,11 +194,11 @@ def test_pods_on_their_way_are_not_decided_about_again_in_a_later_segment(tmp_pa
     apply = partial(stage.apply, node_manifest("n0", cpu=1), pod_manifest("a", cpu=1))
     asyncio.run(stage.play((1000.0, [apply]), (1001.0, ())))
     stage.recorder.close()
-    late = segments(tmp_path / "run")[-1]
+    late = find_segments(tmp_path / "run")[-1]
 
     assert lines_of(late)[0]["assumed"] == {"default/a": "n0"}
     assert [each.pod.name for each in stage.actions if isinstance(each, BindPod)] == ["a"]
-    assert replay([late]).outcome.difference_count == 0
+    assert replay([late]).counts.difference_count == 0
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_the_oldest_segments_make_way(tmp_path: Path, bounds: RecordSettings) ->
     stage = Stage(tmp_path / "run", settings=bounds)
     busy(stage)
     stage.recorder.close()
-    files = segments(tmp_path / "run")
+    files = find_segments(tmp_path / "run")
 
     assert 1 < len(files) <= bounds.most_files
     # A segment is found to be full when it is: the last lines of each come on top.
@@ -228,7 +228,7 @@ def test_the_next_run_goes_on_with_the_files_and_is_the_one_replayed(tmp_path: P
         asyncio.run(stage.play((1000.0, [partial(stage.apply, node_manifest("n0"), *pods)])))
         stage.recorder.close()
 
-    assert [each.name for each in segments(tmp_path / "run")] == ["run.000001", "run.000002"]
+    assert [each.name for each in find_segments(tmp_path / "run")] == ["run.000001", "run.000002"]
     assert replay([tmp_path / "run"]).decisions == 2
     assert replay([tmp_path / "run.000001"]).decisions == 1
 
@@ -241,7 +241,7 @@ def test_what_was_flushed_survives_a_crash(tmp_path: Path) -> None:
     # Nothing was closed, as if the process had been killed.
     done = replay([tmp_path / "run"])
     assert done.decisions == 1
-    assert done.outcome.difference_count == 0
+    assert done.counts.difference_count == 0
     assert "ends early" in done.notes[0]
     stage.recorder.close()
     assert replay([tmp_path / "run"]).notes == []
@@ -251,14 +251,14 @@ def test_a_file_can_be_cut_off_anywhere(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "run")
     busy(stage, rounds=4)
     stage.recorder.close()
-    whole = segments(tmp_path / "run")[0].read_bytes()
+    whole = find_segments(tmp_path / "run")[0].read_bytes()
     first = next(at for at in range(1, len(whole)) if _readable(tmp_path, whole[:at]))
 
     for length in range(first, len(whole), 97):
         cut = tmp_path / "cut"
         cut.write_bytes(whole[:length])
         done = replay([cut])
-        assert done.outcome.difference_count == 0
+        assert done.counts.difference_count == 0
         assert "ends early" in done.notes[0]
 
 
@@ -285,11 +285,11 @@ def test_a_recording_is_for_its_owner_only(tmp_path: Path) -> None:
 def test_scheduling_goes_on_when_the_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def full(self: Segments, packed: bytes) -> None:
+    def full(self: SegmentWriter, packed: bytes) -> None:
         raise OSError(28, "No space left on device")
 
     stage = Stage(tmp_path / "run")
-    monkeypatch.setattr(Segments, "_save", full)
+    monkeypatch.setattr(SegmentWriter, "_save", full)
     with caplog.at_level(logging.ERROR):
         moments = [(1000.0 + at, [partial(stage.apply, pod_manifest(f"p{at}"))]) for at in range(3)]
         asyncio.run(stage.play((999.0, [partial(stage.apply, node_manifest("n0"))]), *moments))
@@ -351,9 +351,9 @@ def test_a_step_that_fails_is_in_the_recording(
         patched.setattr(Engine, "step", broken)
         asyncio.run(stage.play((1000.0, [partial(stage.apply, node_manifest("n0"))])))
         stage.recorder.close()
-        assert replay([tmp_path / "run"]).outcome.difference_count == 0
+        assert replay([tmp_path / "run"]).counts.difference_count == 0
 
-    (found,) = replay([tmp_path / "run"]).outcome.differences
+    (found,) = replay([tmp_path / "run"]).counts.differences
     assert (found.recorded_error, found.replayed_error) == ("ZeroDivisionError: by zero", "")
 
 
@@ -385,7 +385,7 @@ def test_from_the_wire_to_the_file(tmp_path: Path) -> None:
     removed = [line["key"] for line in lines_of(file) if "remove" in line]
     assert removed == ["default/a", "n0"]
     done = replay([file])
-    assert (done.decisions, done.outcome.difference_count) == (1, 0)
+    assert (done.decisions, done.counts.difference_count) == (1, 0)
 
 
 def _version(manifest: Manifest, version: int) -> Manifest:
