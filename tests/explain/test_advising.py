@@ -117,4 +117,4 @@ def test_an_endless_list_of_advice_ends() -> None:
     def endless(*_: Any) -> Iterator[Advice]:
         return (Advice("?", (SetLabel("badge", str(number)),)) for number in count())
 
-    assert len(explained(endless, node("a")).suggestions) == 12
+    assert len(explained(endless, node("a")).suggestions) == 24

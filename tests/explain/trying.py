@@ -12,12 +12,12 @@ from mooring.engine import Engine
 from mooring.engine.cycle import conclude, find_feasible
 from mooring.engine.explain import Suggestion
 from mooring.framework.attempt import Failed
-from mooring.framework.edits import EvictPods, RecoverNodes, SetScheduler, Uncordon, edited
+from mooring.framework.edits import EvictPods, RecoverNodes, SetScheduler, Uncordon, apply_edits
 from mooring.framework.run import pre_filter
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.taint import CORDONED
 from mooring.plugins.default_preemption import DefaultPreemption
-from mooring.plugins.node_unschedulable import CORDONED
 
 
 def feasible(engine: Engine, pod: Pod) -> set[str]:
@@ -92,4 +92,4 @@ def assert_holds(engine: Engine, pod: Pod, suggestion: Suggestion) -> None:
         assert not promised & feasible(engine, pod)
     look = evicting if suggestion.effect == "evicts" else feasible
     with applied(engine, suggestion):
-        assert promised <= look(engine, edited(pod, suggestion.edits))
+        assert promised <= look(engine, apply_edits(pod, suggestion.edits))

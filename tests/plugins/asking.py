@@ -36,7 +36,7 @@ def rejections(plugin: Filter[Any], pod: Pod, cluster: Cluster) -> Rejections | 
     if answer is None:
         return None
     rows = cluster.nodes.rows.tolist()
-    return {cluster.nodes.name(row): answer.told(row) for row in rows if answer.rejected[row]}
+    return {cluster.nodes.name(row): answer.texts(row) for row in rows if answer.rejected[row]}
 
 
 def codes(plugin: Filter[Any], pod: Pod, cluster: Cluster) -> dict[str, Code]:

@@ -91,8 +91,8 @@ def told(prepared: Rules | Rejected, made: Cluster) -> dict[str, str]:
     reasons = {}
     for row in made.nodes.rows.tolist():
         if verdict.rejected[row]:
-            (reasons[made.nodes.name(row)],) = verdict.told(row)
-            wanted = Code.UNRESOLVABLE if verdict.told(row) == (AFFINITY,) else Code.UNSCHEDULABLE
+            (reasons[made.nodes.name(row)],) = verdict.texts(row)
+            wanted = Code.UNRESOLVABLE if verdict.texts(row) == (AFFINITY,) else Code.UNSCHEDULABLE
             assert verdict.code(row) is wanted
     return reasons
 

@@ -98,8 +98,8 @@ def told(prepared: Spreads, made: Cluster) -> dict[str, str]:
     reasons = {}
     for row in made.nodes.rows.tolist():
         if verdict.rejected[row]:
-            (reasons[made.nodes.name(row)],) = verdict.told(row)
-            wanted = Code.UNRESOLVABLE if verdict.told(row) == (NO_LABEL,) else Code.UNSCHEDULABLE
+            (reasons[made.nodes.name(row)],) = verdict.texts(row)
+            wanted = Code.UNRESOLVABLE if verdict.texts(row) == (NO_LABEL,) else Code.UNSCHEDULABLE
             assert verdict.code(row) is wanted
     return reasons
 

@@ -8,7 +8,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from mooring.engine.explain import Explanation, QueueView, explain, queue_view
+from mooring.engine.explain import Explanation, QueueView, explain, view_queue
 from mooring.framework.plugin import Permit, Wait
 from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
@@ -73,7 +73,7 @@ def test_a_pod_that_backs_off_says_for_how_long() -> None:
     # More room, though not enough of it: the pod is worth another try, after its backoff.
     driven.apply(node("n", cpu=12, gpu=1))
     driven.apply(node("m", cpu=12))
-    view = queue_view(driven.engine, driven.pods["default/big"], driven.now + 0.25)
+    view = view_queue(driven.engine, driven.pods["default/big"], driven.now + 0.25)
 
     assert view is not None
     assert view.place == "backoff"
@@ -84,7 +84,7 @@ def test_a_nominated_pod_says_where() -> None:
     low, high = pod("low", cpu=4, node="n"), pod("high", cpu=4, spec={"priority": 9})
     driven = driver(node("n", cpu=4), low, high)
     driven.step()
-    view = queue_view(driven.engine, driven.pods["default/high"], driven.now)
+    view = view_queue(driven.engine, driven.pods["default/high"], driven.now)
 
     assert view is not None
     assert view.nominated_node == "n"
@@ -102,7 +102,7 @@ def test_a_pod_that_waits_for_a_permit_says_whose_and_for_how_long() -> None:
     driven.apply(node("n", cpu=4), pod("held", cpu=1))
     driven.step()
     held = driven.pods["default/held"]
-    view = queue_view(driven.engine, held, driven.now + 10)
+    view = view_queue(driven.engine, held, driven.now + 10)
 
     assert view is not None
     assert (view.place, view.assumed_on, view.attempts) == ("in flight", "n", 1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from mooring.cluster import Mask, Nodes, Rows
+from mooring.cluster import Mask, Nodes
 from mooring.framework.attempt import Failed, Filtered, PreFiltered, Scored
 from mooring.framework.nominated import filter_with_nominated
 from mooring.framework.observe import FILTER, Running
 from mooring.framework.profile import Profile
-from mooring.framework.run import pre_filter, score_rows
+from mooring.framework.run import pre_filter, rows_to_filter, score_rows
 from mooring.objects.pod import Pod
 
 # Below this many nodes, looking at fewer than all saves nothing.
@@ -77,10 +77,7 @@ def find_feasible(
     nominated: Filtered | None = None,
 ) -> Filtered:
     """Filters all nodes, or those that the pre-filters left; a nominated node keeps its answer."""
-    rows: Rows = nodes.everything
-    if prepared.node_names is not None:
-        known = (nodes.row(name) for name in prepared.node_names)
-        rows = np.array(sorted(row for row in known if row is not None), np.intp)
+    rows = rows_to_filter(prepared, nodes)
     with Running(profile.observer, FILTER, profile.name):
         filtered = filter_with_nominated(profile, pod, prepared, nodes, rows)
     return filtered if nominated is None else filtered.replacing(nominated)

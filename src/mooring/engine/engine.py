@@ -286,7 +286,7 @@ class Engine:
             remedied = seek_remedy(profile, pod, failed, self.cluster.nodes)
             failure = Failure(
                 UNSCHEDULABLE,
-                diagnosis.message(failed, remedied.told),
+                diagnosis.message(failed, remedied.text),
                 diagnosis.rejectors(failed),
                 nominate=remedied.nominate,
             )

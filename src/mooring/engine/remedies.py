@@ -18,7 +18,7 @@ from mooring.objects.pod import Pod
 class Remedied:
     """What the post-filters said. A nomination of None is left alone, an empty one is ended."""
 
-    told: str
+    text: str
     nominate: str | None = None
     remedy: Remedy | None = None
     status: str = Code.UNSCHEDULABLE.value
@@ -34,7 +34,7 @@ def seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Rem
 
 def _seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Remedied:
     ask = asking(profile.observer, POST_FILTER)
-    told: list[str] = []
+    texts: list[str] = []
     nominate: str | None = None
     for plugin in profile.post_filter:
         try:
@@ -45,8 +45,8 @@ def _seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Re
             case Remedy(node_name):
                 return Remedied("", node_name, answer, SUCCESS)
             case NoRemedy(Code.UNSCHEDULABLE, reasons, clears):
-                told.extend(reasons)
+                texts.extend(reasons)
                 nominate = "" if clears else nominate
             case NoRemedy(code, reasons, clears):
                 return Remedied(", ".join(reasons), "" if clears else None, status=code.value)
-    return Remedied(", ".join(told), nominate)
+    return Remedied(", ".join(texts), nominate)

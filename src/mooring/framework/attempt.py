@@ -70,7 +70,7 @@ class Filtered:
         """Every rejected row and why."""
         for layer in self.layers:
             for at in np.flatnonzero(layer.decided).tolist():
-                reasons = layer.verdict.told(at)
+                reasons = layer.verdict.texts(at)
                 yield int(self.rows[at]), Refusal(layer.plugin, layer.verdict.code(at), reasons)
         for other in self.amended:
             yield from other.refusals()

@@ -18,6 +18,7 @@ from mooring.cluster.reports import describe
 from mooring.documents.errors import ConfigError
 from mooring.objects.pod import Pod
 
+from .advice import AdviseEviction, EvictionAdvice
 from .attempt import Failed
 from .events import Action, ClusterEvent, Wakeup
 from .observe import Ask, Named, ask_plainly
@@ -365,6 +366,16 @@ def _check_remedy(remedy: Remedy, nodes: Nodes) -> None:
     for victim in remedy.victims:
         if victim.uid not in there:
             raise PluginError(f"pod {victim.key} is not on node {remedy.node_name}")
+
+
+def ask_eviction_advice(
+    plugin: AdviseEviction, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+) -> EvictionAdvice | None:
+    """What would let the plugin's post-filter help a pod."""
+    with PluginFence('asking plugin "{}" for advice', plugin):
+        answer = plugin.advise_eviction(pod, failed, nodes, profile)
+        expect(answer, EvictionAdvice, type(None))
+        return answer
 
 
 def ask_reserve(

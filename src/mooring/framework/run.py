@@ -81,6 +81,14 @@ def _unsatisfied(narrowed_by: list[str]) -> str:
     return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}] simultaneously"
 
 
+def rows_to_filter(pre_filtered: PreFiltered, nodes: Nodes) -> Rows:
+    """All rows, or those of the nodes that the pre-filters left."""
+    if pre_filtered.node_names is None:
+        return nodes.everything
+    known = (nodes.row(name) for name in pre_filtered.node_names)
+    return np.array(sorted(row for row in known if row is not None), np.intp)
+
+
 def filter_rows(
     profile: Profile,
     pod: Pod,

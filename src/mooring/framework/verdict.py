@@ -41,8 +41,8 @@ class Verdict:
     def ok(self) -> Mask:
         return ~self.rejected
 
-    def told(self, at: int) -> tuple[str, ...]:
-        """The reasons against the row at a position, in order; equal texts are told once."""
+    def texts(self, at: int) -> tuple[str, ...]:
+        """The reasons against the row at a position, in order; equal texts come once."""
         texts = (
             reason.text
             for reason, failed in zip(self.reasons, self.failed, strict=True)

@@ -22,6 +22,10 @@ class Taint(Wire, frozen=True):
     value: str = ""
 
 
+#: The taint of a cordoned node.
+CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
 class Toleration(Wire, frozen=True):
     """A pod's consent to taints of a kind."""
 

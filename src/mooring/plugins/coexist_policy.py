@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
-from mooring.framework.advice import Advice, Advise
+from mooring.framework.advice import MOST_BLOCKERS, Advice, Advise, find_pods, name_nodes
+from mooring.framework.edits import EvictPods, SetCoexistPolicy
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     MAX_SCORE,
@@ -27,6 +28,7 @@ from mooring.framework.plugin import (
 from mooring.framework.status import Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
 from mooring.objects.coexist import (
+    ANY,
     EXCLUSIVE_THERE,
     OTHERS_THERE,
     conflict,
@@ -39,10 +41,11 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, MEMORY
 
-from .coexist_advice import advise_on_coexistence
-
 _EXCLUSIVE_THERE = Reason(f"node(s) {EXCLUSIVE_THERE}")
 _OTHERS_THERE = Reason(f"node(s) {OTHERS_THERE}")
+
+# Nobody evicts more pods than that to place one, and each costs a look at its node.
+_MOST_EVICTED = 50
 
 # How much memory is as large as a thousandth of a core: the 4 GiB per core of a machine that is
 # made for no special purpose.
@@ -140,7 +143,25 @@ class CoexistPolicy(
     def advise(
         self, pod: Pod, prepared: Standing | None, nodes: Nodes, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
-        return advise_on_coexistence(pod, nodes, rows)
+        """Exclusive pods: those that are there, or the pod itself."""
+        wrong = unknown_policy(pod)
+        if wrong is not None:
+            yield Advice(f"the pod {wrong}", (SetCoexistPolicy(ANY),), kind="coexist")
+            return
+
+        def clashes(other: Pod) -> bool:
+            return other.uid != pod.uid and bool(conflict(pod, other))
+
+        repelled = rows[nodes.exclusive_pods[rows] > 0]
+        if len(repelled):
+            problem = f"an exclusive pod runs on {name_nodes(repelled, nodes)}"
+            there = find_pods(repelled, nodes, clashes, _MOST_EVICTED)
+            edits = (EvictPods(there),) if there else ()
+            yield Advice(problem, edits, there[:MOST_BLOCKERS], "coexist")
+        if is_exclusive(pod):
+            problem = f"the pod is exclusive and others run on {name_nodes(rows, nodes)}"
+            blockers = find_pods(rows, nodes, clashes)
+            yield Advice(problem, (SetCoexistPolicy(ANY),), blockers, "coexist")
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Pod | None:
         return pod if self._prefers_smallest and is_exclusive(pod) else None

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes
+from mooring.framework.advice import AdviseEviction, EvictionAdvice
 from mooring.framework.attempt import Failed
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import NoRemedy, PostFilter, Remedy
@@ -18,6 +19,7 @@ from mooring.framework.status import Code
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
 
+from .preemption_advice import advise_on_priority
 from .preemption_candidates import Candidates
 from .preemption_dry_run import DryRun
 
@@ -44,7 +46,7 @@ class DefaultPreemptionArgs(Wire, frozen=True):
             yield "minCandidateNodesPercentage", f"{both} cannot both be 0"
 
 
-class DefaultPreemption(PostFilter):
+class DefaultPreemption(PostFilter, AdviseEviction):
     """Finds the node where the least important pods must go, and names them."""
 
     name = "DefaultPreemption"
@@ -53,6 +55,11 @@ class DefaultPreemption(PostFilter):
 
     def __init__(self, args: DefaultPreemptionArgs) -> None:
         self._args = args
+
+    def advise_eviction(
+        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+    ) -> EvictionAdvice | None:
+        return advise_on_priority(pod, failed, nodes, profile)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (on(Resource.POD, Action.DELETE, _never, alike=True),)

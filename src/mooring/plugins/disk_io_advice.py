@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Nodes
-from mooring.framework.advice import Advice, near_misses, on_nodes
+from mooring.framework.advice import Advice, name_nodes, near_misses
 from mooring.framework.edits import AnyEdit, SetAnnotation
 from mooring.objects.pod import Pod
 from mooring.objects.quantity import Quantity
@@ -44,7 +44,7 @@ def advise_on_disks(
         return
     present = columns.present[rows]
     if not present.all():
-        told = f"{on_nodes(rows[~present], nodes)} tell no disk bandwidth"
+        told = f"{name_nodes(rows[~present], nodes)} tell no disk bandwidth"
         yield Advice(told, none, kind="disk")
     short = [
         np.maximum(amount - (columns[has][rows] - columns[uses][rows]), 0)
@@ -54,7 +54,7 @@ def advise_on_disks(
     if len(known):
         for miss in near_misses(np.array(short)[:, present], known, np.array(asked)):
             most = "" if miss.is_exact else "up to "
-            who = f"{on_nodes(miss.rows, nodes)} lacked {most}"
+            who = f"{name_nodes(miss.rows, nodes)} lacked {most}"
             yield from _less(pod, asked, miss.short.tolist(), who)
 
 

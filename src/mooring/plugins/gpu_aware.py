@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.vocabulary import ABSENT
 from mooring.documents.errors import child, item
-from mooring.framework.advice import Advice, Advise, on_nodes
+from mooring.framework.advice import Advice, Advise, name_nodes
 from mooring.framework.edits import AskForDevice
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
@@ -184,7 +184,7 @@ class GPUAware(
             there = rows[nodes.allocatable[at][rows] > 0] if resource in self._names else rows[:0]
             if len(there):
                 verb = "is" if len(there) == 1 else "are"
-                who = f"{on_nodes(there, nodes)} with {resource} {verb}"
+                who = f"{name_nodes(there, nodes)} with {resource} {verb}"
                 told = f"{who} kept for pods that ask for one"
                 yield Advice(told, (AskForDevice(resource),), kind="gpu")
 

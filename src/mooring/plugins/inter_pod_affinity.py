@@ -13,6 +13,7 @@ from mooring.cluster import Change, Mask, Nodes, PodMatch, Rows, Scope
 from mooring.cluster.standing_terms import TermKind
 from mooring.cluster.tally import DomainCounts
 from mooring.cluster.vocabulary import ABSENT
+from mooring.framework.advice import Advice, Advise
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     MAX_SCORE,
@@ -30,6 +31,7 @@ from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
 from mooring.objects.selector import Labels
 
+from .inter_pod_affinity_advice import advise_on_affinity
 from .inter_pod_affinity_hints import node_helps, pod_helps
 from .pod_presence import Presence, added_up, match_of, presence_of
 
@@ -73,7 +75,9 @@ class Pull:
     sums: tuple[Presence, ...]
 
 
-class InterPodAffinity(PreFilter[Rules], Filter[Rules], PreScore[Pull], Score[Pull], Sign):
+class InterPodAffinity(
+    PreFilter[Rules], Filter[Rules], PreScore[Pull], Score[Pull], Sign, Advise[Rules]
+):
     """Keeps pods near to or away from the domains of other pods, as their terms say."""
 
     name: ClassVar[str] = "InterPodAffinity"
@@ -91,6 +95,11 @@ class InterPodAffinity(PreFilter[Rules], Filter[Rules], PreScore[Pull], Score[Pu
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         # Without terms of its own, only pods that have some matter to it.
         return self.reads if pod.terms else self.reads & ~Change.PODS
+
+    def advise(
+        self, pod: Pod, prepared: Rules | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        return advise_on_affinity(pod, nodes, rows)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         pod_actions = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE

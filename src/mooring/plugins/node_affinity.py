@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
 from mooring.documents.errors import child, item
+from mooring.framework.advice import Advice, Advise, group_by_failures, name_nodes
+from mooring.framework.edits import AnyEdit, DropNodeRequirement, DropNodeSelector
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     Filter,
@@ -29,6 +31,7 @@ from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.node_selector import (
     Malformed,
+    NodeSelectorTerm,
     NodeTerm,
     Preferences,
     compile_preferences,
@@ -76,7 +79,12 @@ def _located(path: str, malformed: Malformed) -> Iterator[tuple[str, str]]:
 
 
 class NodeAffinity(
-    PreFilter[PodSpec], Filter[PodSpec], PreScore[Preferences], Score[Preferences], Sign
+    PreFilter[PodSpec],
+    Filter[PodSpec],
+    PreScore[Preferences],
+    Score[Preferences],
+    Sign,
+    Advise[PodSpec],
 ):
     """Matches node selectors and node affinity, the profile's own first."""
 
@@ -143,6 +151,25 @@ class NodeAffinity(
     def normalize(self, prepared: Preferences, scores: Scores) -> Scores:
         return normalized(scores)
 
+    def advise(
+        self, pod: Pod, prepared: PodSpec | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        """Which expressions of the node selector and of required affinity fail where."""
+        rule = pod.spec.node_affinity.required
+        selected = _failing_selector(pod, nodes, rows)
+        routes: list[Mapping[AnyEdit, Mask]] = [selected]
+        if rule is not None:
+            # Terms are alternatives, so each is a way of its own to meet the rule.
+            routes = [
+                {**selected, **_failing_term(nodes, rows, at, term)}
+                for at, term in enumerate(rule.node_selector_terms)
+            ]
+        for route in routes:
+            for edits, there in group_by_failures(route, rows):
+                names = ", ".join(_name_requirement(edit) for edit in edits)
+                problem = f"{name_nodes(there, nodes)} did not match {names}"
+                yield Advice(problem, edits, kind="node-labels")
+
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
             on(
@@ -182,3 +209,34 @@ def _usable(preferences: Preferences | Malformed) -> Preferences:
     if isinstance(preferences, Malformed):
         raise PluginError(str(preferences))
     return preferences
+
+
+def _name_requirement(edit: AnyEdit) -> str:
+    return edit.text.removeprefix("it did not select ").removeprefix("it did not require ")
+
+
+def _failing_selector(pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> dict[AnyEdit, Mask]:
+    return {
+        DropNodeSelector(key, value): ~nodes.selected({key: value}, rows)
+        for key, value in (pod.spec.node_selector or {}).items()
+    }
+
+
+def _failing_term(
+    nodes: Nodes, rows: NDArray[np.intp], at: int, term: NodeSelectorTerm
+) -> dict[AnyEdit, Mask]:
+    failing: dict[AnyEdit, Mask] = {}
+    for each in term.match_expressions or ():
+        alone = NodeSelectorTerm(match_expressions=(each,))
+        failing[DropNodeRequirement(at, each)] = _fails(nodes, rows, alone)
+    for each in term.match_fields or ():
+        alone = NodeSelectorTerm(match_fields=(each,))
+        failing[DropNodeRequirement(at, each, is_field=True)] = _fails(nodes, rows, alone)
+    return failing
+
+
+def _fails(nodes: Nodes, rows: NDArray[np.intp], alone: NodeSelectorTerm) -> Mask:
+    compiled = compile_term(alone)
+    if isinstance(compiled, NodeTerm):
+        return ~nodes.satisfying(compiled, rows)
+    return ~nodes.nothing(rows)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
-from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
+from mooring.framework.advice import Advice, Advise, find_pods, group_by_failures, name_nodes
+from mooring.framework.edits import DropHostPort
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     Filter,
@@ -21,7 +26,7 @@ _TAKEN = Reason("node(s) didn't have free ports for the requested pod ports")
 Ports = tuple[HostPort, ...]
 
 
-class NodePorts(PreFilter[Ports], Filter[Ports], Sign):
+class NodePorts(PreFilter[Ports], Filter[Ports], Sign, Advise[Ports]):
     """Rejects nodes on which a host port of the pod is taken."""
 
     name = "NodePorts"
@@ -44,6 +49,25 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign):
                 if users[row.number]:
                     return Rescore.INFEASIBLE
         return Rescore.UPDATED
+
+    def advise(
+        self, pod: Pod, prepared: Ports | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        taken: dict[DropHostPort, Mask] = {
+            DropHostPort(*port): nodes.port_conflicts([port], rows) for port in pod.spec.host_ports
+        }
+        for edits, there in group_by_failures(taken, rows):
+            wanted = [(edit.address, edit.protocol, edit.port) for edit in edits]
+
+            def holds(other: Pod, wanted: list[HostPort] = wanted) -> bool:
+                held = other.spec.host_ports
+                return other.uid != pod.uid and any(
+                    ports_conflict(one, has) for one in wanted for has in held
+                )
+
+            names = ", ".join(edit.text.removeprefix("it did not take ") for edit in edits)
+            problem = f"{names} taken on {name_nodes(there, nodes)}"
+            yield Advice(problem, edits, find_pods(there, nodes, holds), kind="ports")
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (

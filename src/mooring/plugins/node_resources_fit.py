@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
+from mooring.cluster.vocabulary import ABSENT
 from mooring.documents.errors import child, item
+from mooring.framework.advice import Advice, Advise, NearMiss, name_nodes, near_misses
+from mooring.framework.edits import LowerRequest
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     Filter,
@@ -34,6 +37,7 @@ from mooring.objects.resources import (
     MEMORY,
     PODS,
     Amounts,
+    format_amount,
     is_extended,
 )
 
@@ -108,7 +112,9 @@ class Need:
         return places
 
 
-class NodeResourcesFit(PreFilter[Need], Filter[Need], PreScore[Asked], Score[Asked], Sign):
+class NodeResourcesFit(
+    PreFilter[Need], Filter[Need], PreScore[Asked], Score[Asked], Sign, Advise[Need]
+):
     """Compares what the pod asks for with what is left, and scores by the chosen strategy."""
 
     name = "NodeResourcesFit"
@@ -180,6 +186,18 @@ class NodeResourcesFit(PreFilter[Need], Filter[Need], PreScore[Asked], Score[Ask
         scores[row.number] = total // weights if weights else 0
         return Rescore.UPDATED
 
+    def advise(
+        self, pod: Pod, prepared: Need | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        """Resources that are short, and nodes that take no more pods."""
+        pods = nodes.resources[PODS]
+        full = nodes.requested[pods][rows] >= nodes.allocatable[pods][rows]
+        if full.any():
+            yield Advice(f"{name_nodes(rows[full], nodes)} cannot take more pods", kind="pods")
+        roomy = rows[~full]
+        if len(roomy) and prepared is not None:
+            yield from _Room(prepared.amounts, nodes, roomy).advise()
+
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
             on(Resource.POD, Action.DELETE, self._after_pod_is_gone, alike=True),
@@ -225,3 +243,67 @@ def _in_use(counted: Counted, nodes: Nodes) -> NDArray[np.int64]:
     if counted.nonzero < 0:
         return nodes.requested[counted.at]
     return nodes.nonzero_requested[counted.nonzero]
+
+
+# Nodes of one type are alike, though their memory may differ by some bytes.
+_TYPE = "node.kubernetes.io/instance-type"
+
+
+class _Room:
+    """What rows have of what the pod asks for."""
+
+    def __init__(self, asked: Amounts, nodes: Nodes, rows: NDArray[np.intp]) -> None:
+        self._nodes = nodes
+        self._rows = rows
+        self._names = tuple(name for name, _ in asked)
+        self._asked = np.array([amount for _, amount in asked], np.int64)
+        #: int64[resource, row]
+        self._has = np.zeros((len(asked), len(rows)), np.int64)
+        self._short = np.zeros_like(self._has)
+        for place, (name, amount) in enumerate(asked):
+            at = nodes.resource(name)
+            if at is not None:
+                self._has[place] = nodes.allocatable[at][rows]
+            free = 0 if at is None else self._has[place] - nodes.requested[at][rows]
+            # What is overcommitted already does not matter to a pod that asks for nothing of it.
+            self._short[place] = np.minimum(np.maximum(amount - free, 0), amount)
+
+    def advise(self) -> Iterator[Advice]:
+        for miss in near_misses(self._short, self._rows, self._asked, self._like()):
+            lacking = [
+                (name, by) for name, by in zip(self._names, miss.short.tolist(), strict=True) if by
+            ]
+            lack = " and ".join(f"{format_amount(name, by)} {name}" for name, by in lacking)
+            edits = tuple(LowerRequest(name, by) for name, by in lacking)
+            yield Advice(self._describe(miss, lack), edits, kind="resources")
+
+    def _like(self) -> NDArray[np.int64]:
+        """What like nodes have in common: their type, else how much they have of what is short."""
+        types = self._nodes.label(_TYPE).codes[self._rows].astype(np.int64)
+        has = np.where((self._short > 0) & (types == ABSENT), self._has, 0)
+        return np.concatenate((types[np.newaxis], has))
+
+    def _describe(self, miss: NearMiss, short: str) -> str:
+        who = name_nodes(miss.rows, self._nodes)
+        verb = "was" if len(miss.rows) == 1 else "were"
+        if not miss.is_nearest_of_many:
+            most = "" if miss.is_exact else "up to "
+            return f"{who} {verb} {most}{short} short"
+        group = f"{len(miss.group)} {self._kind(miss)}"
+        if miss.is_exact:
+            return f"{who} {verb} {short} short, the nearest of {group}"
+        return f"{len(miss.rows)} of {group} were up to {short} short"
+
+    def _kind(self, miss: NearMiss) -> str:
+        """What the nodes of a group are called."""
+        nodes, row = self._nodes, int(miss.group[0])
+        named = nodes.node(row).labels.get(_TYPE)
+        if named is not None:
+            return f"{named} nodes"
+        place = int(np.flatnonzero(self._rows == row)[0])
+        has = [
+            f"{format_amount(name, int(self._has[at, place]))} {name}"
+            for at, name in enumerate(self._names)
+            if miss.short[at]
+        ]
+        return f"nodes with {' and '.join(has)}"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
-from mooring.framework.advice import Advice, Advise, on_nodes
+from mooring.framework.advice import Advice, Advise, name_nodes
 from mooring.framework.edits import Uncordon
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import Filter, Rescore, Sign
@@ -16,9 +16,7 @@ from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.objects.taint import Taint, tolerated
-
-CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+from mooring.objects.taint import CORDONED, tolerated
 
 _UNSCHEDULABLE = Reason("node(s) were unschedulable", Code.UNRESOLVABLE)
 
@@ -51,7 +49,7 @@ class NodeUnschedulable(Filter[Pod], Sign, Advise[Pod]):
         if len(there):
             verb = "is" if len(there) == 1 else "are"
             edits = (Uncordon(tuple(nodes.names(there.tolist()))),)
-            yield Advice(f"{on_nodes(there, nodes)} {verb} cordoned", edits, kind="cordon")
+            yield Advice(f"{name_nodes(there, nodes)} {verb} cordoned", edits, kind="cordon")
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (

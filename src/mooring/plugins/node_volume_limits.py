@@ -17,6 +17,7 @@ from mooring.objects.in_tree import Sources, VolumeKey
 from mooring.objects.pod import Pod
 
 from .pod_claims import claim_key, claim_not_found, not_made_for, uses_claim
+from .volume_advice import AdviseOnVolumes
 
 _EXCEEDED = Reason("node(s) exceed max volume count")
 
@@ -30,7 +31,7 @@ class Volumes:
     problem: str = ""
 
 
-class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign):
+class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolumes):
     """Rejects nodes to which the volumes of the pod cannot be attached any more."""
 
     name = "NodeVolumeLimits"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
 from mooring.cluster.labels import LabelColumn
 from mooring.cluster.vocabulary import ABSENT
+from mooring.framework.advice import Advice, Advise
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     MAX_SCORE,
@@ -34,6 +35,7 @@ from mooring.objects.selector import SelectorError
 from mooring.objects.spread import TopologySpreadConstraint
 
 from .pod_topology_spread_hints import node_helps, pod_helps
+from .spread_advice import advise_on_spread
 from .spread_constraints import (
     HARD,
     SOFT,
@@ -107,7 +109,9 @@ class Costs:
     compared: Mask | None
 
 
-class PodTopologySpread(PreFilter[Spreads], Filter[Spreads], PreScore[Costs], Score[Costs], Sign):
+class PodTopologySpread(
+    PreFilter[Spreads], Filter[Spreads], PreScore[Costs], Score[Costs], Sign, Advise[Spreads]
+):
     """Keeps the numbers of like pods in the domains of a topology key close to each other."""
 
     name: ClassVar[str] = "PodTopologySpread"
@@ -156,6 +160,12 @@ class PodTopologySpread(PreFilter[Spreads], Filter[Spreads], PreScore[Costs], Sc
         if pod.spec.topology_spread_constraints or nodes.workloads.siblings(pod) is not None:
             return self.reads
         return Change.SERVICES
+
+    def advise(
+        self, pod: Pod, prepared: Spreads | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        each = () if prepared is None else prepared.each
+        return advise_on_spread(pod, each, nodes, rows)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         of_pod = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE

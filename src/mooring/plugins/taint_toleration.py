@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
+from mooring.framework.advice import MOST_GROUPS, Advice, Advise, name_nodes
+from mooring.framework.edits import TROUBLES, AddToleration, AnyEdit, RecoverNodes, Uncordon
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     Filter,
@@ -26,7 +28,7 @@ from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.objects.taint import Taint, TaintEffect, Toleration, tolerated
+from mooring.objects.taint import CORDONED, Taint, TaintEffect, Toleration, tolerated
 
 _HARD: tuple[TaintEffect, ...] = ("NoSchedule", "NoExecute")
 _SOFT: tuple[TaintEffect, ...] = ("PreferNoSchedule",)
@@ -50,7 +52,7 @@ class Untolerated:
         )
 
 
-class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Sign):
+class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Sign, Advise[Pod]):
     """Rejects nodes with taints that the pod does not tolerate, and avoids the softer ones."""
 
     name = "TaintToleration"
@@ -100,6 +102,22 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
     def normalize(self, prepared: Untolerated, scores: Scores) -> Scores:
         return normalized(scores, reverse=True)
 
+    def advise(
+        self, pod: Pod, prepared: Pod | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        codes = nodes.taint_sets[rows]
+        lists = {code: taints for taints, code in nodes.taints.in_use().items()}
+        groups: dict[tuple[Taint, ...], list[NDArray[np.intp]]] = {}
+        for code in np.unique(codes).tolist():
+            repelling = tuple(dict.fromkeys(self.repelling(pod, lists[code])))
+            groups.setdefault(repelling, []).append(rows[codes == code])
+        merged = {taints: np.concatenate(parts) for taints, parts in groups.items() if taints}
+        for taints, there in sorted(merged.items(), key=lambda each: -len(each[1]))[:MOST_GROUPS]:
+            names = ", ".join(_write(taint) for taint in taints)
+            problem = f"{name_nodes(there, nodes)} had untolerated {names}"
+            edits = tuple(_accept(taint, tuple(nodes.names(there.tolist()))) for taint in taints)
+            yield Advice(problem, edits, kind="taint")
+
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
             on(
@@ -120,3 +138,16 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
 
     def _untolerated(self, pod: Pod, effects: tuple[TaintEffect, ...]) -> Untolerated:
         return Untolerated(pod.spec.tolerations or (), effects, self._compares)
+
+
+def _accept(taint: Taint, node_names: tuple[str, ...]) -> AnyEdit:
+    """What makes a taint of some nodes no obstacle any more."""
+    if taint.key == CORDONED.key and taint.effect == CORDONED.effect:
+        return Uncordon(node_names)
+    if taint.key in TROUBLES:
+        return RecoverNodes(taint.key, taint.value, taint.effect, node_names)
+    return AddToleration.of(taint)
+
+
+def _write(taint: Taint) -> str:
+    return f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"

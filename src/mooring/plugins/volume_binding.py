@@ -35,6 +35,7 @@ from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, Sto
 
 from .allocation import Ratio, ShapePoint
 from .pod_claims import uses_claim
+from .volume_advice import AdviseOnVolumes
 from .volume_capacity_score import CapacityScore
 from .volume_claims import Claims, claims_of
 from .volume_matching import usable
@@ -68,7 +69,14 @@ class VolumeBindingArgs(Wire, frozen=True):
 
 
 class VolumeBinding(
-    PreFilter[Claims], Filter[Claims], PreScore[Claims], Score[Claims], Reserve, PreBind, Sign
+    PreFilter[Claims],
+    Filter[Claims],
+    PreScore[Claims],
+    Score[Claims],
+    Reserve,
+    PreBind,
+    Sign,
+    AdviseOnVolumes,
 ):
     """Checks bound volumes, finds volumes for unbound claims, and has them bound."""
 

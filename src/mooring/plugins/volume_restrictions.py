@@ -17,6 +17,7 @@ from mooring.objects.storage import READ_WRITE_ONCE_POD
 from mooring.objects.volume import ClaimUse, Disk
 
 from .pod_claims import claim_key, claim_not_found, names_claim
+from .volume_advice import AdviseOnVolumes
 
 _DISK_TAKEN = Reason("node(s) had no available disk")
 _CLAIM_TAKEN = Reason(
@@ -34,7 +35,7 @@ class Exclusive:
     conflicts: int
 
 
-class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign):
+class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign, AdviseOnVolumes):
     """Rejects nodes whose pods have a disk of the pod, and all nodes while its claim is in use."""
 
     name = "VolumeRestrictions"

@@ -17,6 +17,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 from .pod_claims import claim_key, claim_not_found, names_claim
+from .volume_advice import AdviseOnVolumes
 
 _WRONG_ZONE = Reason("node(s) had no available volume zone", Code.UNRESOLVABLE)
 
@@ -28,7 +29,7 @@ _NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 Topologies = tuple[NodeRequirement, ...]
 
 
-class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign):
+class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign, AdviseOnVolumes):
     """Compares zone and region labels of bound volumes with those of nodes."""
 
     name = "VolumeZone"

@@ -107,7 +107,7 @@ def _failed(profile: Profile, pod: Pod, nodes: Nodes, failed: Failed) -> Finding
         filter={} if failed.filtered is None else _refusals(nodes, failed.filtered),
         scores={},
         total={},
-        message=diagnosis.message(failed, remedied.told),
+        message=diagnosis.message(failed, remedied.text),
         nominated=None if remedy is None else remedy.node_name,
         victims=() if remedy is None else tuple(pod.key for pod in remedy.victims),
         candidates=None if remedy is None else _candidates(profile, pod, failed, nodes),

@@ -16,30 +16,29 @@ from mooring.engine import diagnosis
 from mooring.engine.cycle import Found, conclude, find_feasible
 from mooring.engine.engine import Engine
 from mooring.engine.explain import explain
-from mooring.engine.explain.data import Explanation, Names, Told
-from mooring.engine.explain.rejecting import merged, rejections
+from mooring.engine.explain.explanation import Answer, Explanation, Names
+from mooring.engine.explain.rejections import list_rejections, merge_rejections
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import ask_pre_enqueue
-from mooring.framework.edits.amounts import shown
 from mooring.framework.profile import Profile
 from mooring.framework.run import pre_filter
 from mooring.framework.status import PluginError
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.objects.resources import CPU, MEMORY
+from mooring.objects.resources import CPU, MEMORY, format_amount
 from mooring.world import Scene, World, place_pod
 
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
-class NodeShare(Told, frozen=True):
+class NodeShare(Answer, frozen=True):
     """How many of the pods a node takes."""
 
     node: str
     count: int
 
 
-class KindShare(Told, frozen=True):
+class KindShare(Answer, frozen=True):
     """How many of the pods like nodes take: by their instance type, else by what they have."""
 
     kind: str
@@ -49,7 +48,7 @@ class KindShare(Told, frozen=True):
     count: int
 
 
-class Left(Told, frozen=True):
+class Left(Answer, frozen=True):
     """Pods that find no node, all for the same reason."""
 
     message: str
@@ -57,7 +56,7 @@ class Left(Told, frozen=True):
     pods: Names
 
 
-class Move(Told, frozen=True):
+class Move(Answer, frozen=True):
     """A pod that is there already: where it was and where it goes; empty is nowhere."""
 
     pod: str
@@ -65,7 +64,7 @@ class Move(Told, frozen=True):
     after: str
 
 
-class RunsOut(Told, frozen=True):
+class RunsOut(Answer, frozen=True):
     """Why nodes that took such pods at first take no more."""
 
     reasons: Names
@@ -73,7 +72,7 @@ class RunsOut(Told, frozen=True):
     nodes: Names
 
 
-class Fit(Told, frozen=True):
+class Fit(Answer, frozen=True):
     """The outcome of placing some pods, one after the other, without evicting any."""
 
     node_count: int
@@ -90,7 +89,7 @@ class Fit(Told, frozen=True):
     why: Explanation | None = None
 
 
-class Comparison(Told, frozen=True):
+class Comparison(Answer, frozen=True):
     """The outcome as things are and as they would be, and whom that makes a difference to."""
 
     before: Fit
@@ -215,7 +214,7 @@ class _Run:
         if failed is None or failed.filtered is None:
             return ()
         found = []
-        for each in merged(rejections(failed.filtered, nodes)):
+        for each in merge_rejections(list_rejections(failed.filtered, nodes)):
             names = tuple(name for name in each.nodes if name in first)
             if names:
                 found.append(RunsOut(each.reasons, len(names), names))
@@ -278,4 +277,5 @@ def _kind_of(node: Node) -> str:
     if named is not None:
         return named
     has = dict(node.allocatable)
-    return f"{shown(CPU, has.get(CPU, 0))} cpu, {shown(MEMORY, has.get(MEMORY, 0))} memory"
+    cpu, memory = (format_amount(name, has.get(name, 0)) for name in (CPU, MEMORY))
+    return f"{cpu} cpu, {memory} memory"

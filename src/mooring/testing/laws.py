@@ -124,7 +124,7 @@ def filter_answers(plugin: Any, prepared: Any, nodes: Nodes, rows: Rows) -> list
     verdict = plugin.filter(prepared, nodes, rows)
     assert verdict.failed.shape == (len(verdict.reasons), nodes.count(rows))
     return [
-        (verdict.code(at), *verdict.told(at)) if no else ()
+        (verdict.code(at), *verdict.texts(at)) if no else ()
         for at, no in enumerate(verdict.rejected.tolist())
     ]
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.engine import Engine
-from mooring.engine.explain import Explanation, explain, queue_view
+from mooring.engine.explain import Explanation, explain, view_queue
 from mooring.objects.pod import Pod
 from mooring.queue import QueuedPod
 
@@ -163,4 +163,4 @@ def find_pod(engine: Engine, namespace: str, name: str) -> Generator[None, None,
 def explain_pod(engine: Engine, pod: Pod, node: str, now: float) -> bytes:
     """The explanation as JSON; UnknownNode if there is no such node."""
     explanation = explain(engine, pod, node)
-    return msgspec.json.encode(replace(explanation, queue=queue_view(engine, pod, now)))
+    return msgspec.json.encode(replace(explanation, queue=view_queue(engine, pod, now)))

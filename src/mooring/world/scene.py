@@ -11,7 +11,7 @@ from mooring.objects.coexist import is_ordinary
 from mooring.objects.kinds import Object
 from mooring.objects.node import HOSTNAME, Node
 from mooring.objects.pod import Pod
-from mooring.plugins.node_unschedulable import CORDONED
+from mooring.objects.taint import CORDONED
 
 
 class DrainError(LookupError):

@@ -63,7 +63,7 @@ def test_answers_for_all_nodes_at_once() -> None:
     verdict = PLUGIN.filter(pod("search"), nodes, nodes.everything)
 
     assert verdict.ok.tolist() == [True, True, False]
-    assert verdict.told(2) == ("node(s) belong to payments",)
+    assert verdict.texts(2) == ("node(s) belong to payments",)
 
 
 def test_prefers_the_nodes_of_its_own_team() -> None:

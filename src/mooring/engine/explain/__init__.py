@@ -1,10 +1,11 @@
-"""Explaining decisions: the same answers that decisions are made of, told as data.
+"""Explanations: the answers that decisions are made of, as data.
 
-Nothing here decides or changes anything. Whoever shows an explanation, in a terminal or over
-HTTP, finds in it all there is to show.
+Nothing here decides or changes anything. The command line and the page show an `Explanation` as it
+is.
 """
 
-from .data import (
+from .explain import UnknownNode, explain, view_queue
+from .explanation import (
     Combination,
     Explanation,
     NodeAnswer,
@@ -15,8 +16,6 @@ from .data import (
     Rejection,
     Suggestion,
 )
-from .explain import UnknownNode, explain
-from .standing import queue_view
 
 __all__ = [
     "Combination",
@@ -30,5 +29,5 @@ __all__ = [
     "Suggestion",
     "UnknownNode",
     "explain",
-    "queue_view",
+    "view_queue",
 ]

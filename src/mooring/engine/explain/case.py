@@ -18,7 +18,7 @@ from mooring.framework.edits import (
     PodAt,
     RecoverNodes,
     Uncordon,
-    edited,
+    apply_edits,
 )
 from mooring.framework.nominated import filter_with_nominated, without_pod
 from mooring.framework.observe import UNOBSERVED
@@ -26,7 +26,7 @@ from mooring.framework.profile import Profile
 from mooring.framework.run import pre_filter
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
-from mooring.plugins.node_unschedulable import CORDONED
+from mooring.objects.taint import CORDONED
 
 RowNumbers = NDArray[np.intp]
 
@@ -46,7 +46,7 @@ class Case:
 
     @classmethod
     def of(cls, profile: Profile, pod: Pod, nodes: Nodes, gone: Iterable[tuple[Pod, int]]) -> Case:
-        # Nobody's metrics count what is only asked.
+        # Metrics count decisions, not questions.
         return cls(replace(profile, observer=UNOBSERVED), pod, nodes, tuple(gone))
 
     @cached_property
@@ -94,15 +94,15 @@ class Case:
 
         On a node with a taint, to lose it means the same as to have it tolerated.
         """
-        pod = edited(self.pod, edits)
+        pod = apply_edits(self.pod, edits)
         gone = self.gone
         for edit in edits:
             if isinstance(edit, EvictPods):
                 gone = (*gone, *(self._located(each) for each in edit.pods))
             elif isinstance(edit, Uncordon):
-                pod = AddToleration.of(CORDONED).applied(pod)
+                pod = AddToleration.of(CORDONED).apply(pod)
             elif isinstance(edit, RecoverNodes):
-                pod = AddToleration(edit.key, edit.value, edit.effect).applied(pod)
+                pod = AddToleration(edit.key, edit.value, edit.effect).apply(pod)
         return replace(self, pod=pod, gone=gone)
 
     def helped(self, edits: tuple[AnyEdit, ...], among: RowNumbers) -> RowNumbers:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 import numpy as np
 
@@ -9,19 +11,39 @@ from mooring.engine import budget, diagnosis
 from mooring.engine.cycle import Found, conclude
 from mooring.engine.engine import Engine
 from mooring.engine.remedies import seek_remedy
+from mooring.framework.advice import Advice
 from mooring.framework.attempt import Failed, Filtered
-from mooring.framework.edits import SetScheduler, pod_at
-from mooring.framework.status import Code, PluginError
+from mooring.framework.calls import ask_pre_enqueue
+from mooring.framework.edits import RemoveGates, SetScheduler, pod_at
+from mooring.framework.status import Code, PluginError, Rejected
 from mooring.objects.pod import Pod
+from mooring.queue import QueuedPod
+from mooring.queue.queued_pod import BACKING_OFF
 
 from .case import Case
-from .data import Explanation, Preemption, Rejection, Suggestion
-from .importance import advise_on_priority
-from .looking import Looked, look
-from .nodes import answer, best
-from .rejecting import merged, rejections
-from .suggesting import Pattern, ranked, suggestions
-from .undecided import held_back, told_foreign, told_gated
+from .explanation import (
+    Explanation,
+    PermitWait,
+    Preemption,
+    QueueView,
+    Rejection,
+    Suggestion,
+)
+from .rejections import (
+    Survey,
+    answer_for_node,
+    list_best,
+    list_rejections,
+    merge_rejections,
+    survey_nodes,
+)
+from .suggestions import (
+    Pattern,
+    make_suggestion,
+    make_suggestions,
+    rank_suggestions,
+    suggest_eviction,
+)
 
 replace = msgspec.structs.replace
 
@@ -44,22 +66,20 @@ def explain(engine: Engine, pod: Pod, node: str = "") -> Explanation:
     if too_costly is not None:
         return replace(base, message=f"too costly to be explained: {too_costly}")
     if pod.spec.scheduler_name not in engine.profiles:
-        profiles = {
-            name: _case(engine, SetScheduler(name).applied(pod)) for name in engine.profiles
-        }
-        return told_foreign(base, profiles)
+        profiles = {name: _case(engine, SetScheduler(name).apply(pod)) for name in engine.profiles}
+        return _explain_foreign(base, profiles)
     case = _case(engine, pod)
     running = case.gone[0][0].node_name if case.gone else ""
     base = replace(base, running_on=running)
     if pod.terminating:
         return replace(base, state="terminating", message="the pod is being deleted")
-    refused = held_back(case)
+    refused = _find_refusal(case)
     if refused is not None:
-        return told_gated(case, base, *refused)
+        return _explain_gated(case, base, *refused)
     if not base.node_count:
         return replace(base, message=diagnosis.NO_NODES)
     try:
-        return _decided(case, base, node)
+        return _explain_decision(case, base, node)
     except PluginError as error:
         return replace(base, state="error", message=str(error))
 
@@ -75,37 +95,45 @@ def _case(engine: Engine, pod: Pod) -> Case:
     return Case.of(profile, replace(pod, node_name=""), nodes, ((placed, row),))
 
 
-def _decided(case: Case, base: Explanation, node: str) -> Explanation:
+def _explain_decision(case: Case, base: Explanation, node: str) -> Explanation:
     outcome = conclude(case.profile, case.pod, case.prepared, case.nodes)
-    looked = look(case, outcome)
-    filtered = looked.filtered
-    told = replace(
+    survey = survey_nodes(case, outcome)
+    filtered = survey.filtered
+    explanation = replace(
         base,
         feasible_count=0 if filtered is None else len(filtered.feasible_rows),
         rejections=_rejections(case, filtered, base.node_count),
-        left_out=_left_out(looked, outcome),
-        combinations=looked.rejectors.among(looked.infeasible).combinations(),
+        left_out=_left_out(survey, outcome),
+        combinations=survey.rejectors.among(survey.infeasible).combinations(),
     )
     if isinstance(outcome, Found):
         chosen = case.actual.name(outcome.row)
-        told = replace(told, state="fits", chosen=chosen, scores=best(looked, chosen))
+        explanation = replace(
+            explanation, state="fits", chosen=chosen, scores=list_best(survey, chosen)
+        )
     else:
-        told = _failed(case, outcome, told)
-    about = [each for each in told.suggestions if not node or node in each.nodes]
-    told = replace(told, suggestions=ranked(case, (*_suggested(looked, node), *about)))
-    return replace(told, node=answer(looked, told, node)) if node else told
+        explanation = _explain_failure(case, outcome, explanation)
+    about = [each for each in explanation.suggestions if not node or node in each.nodes]
+    explanation = replace(
+        explanation, suggestions=rank_suggestions(case, (*_suggest(survey, node), *about))
+    )
+    return (
+        replace(explanation, node=answer_for_node(survey, explanation, node))
+        if node
+        else explanation
+    )
 
 
 def _rejections(case: Case, filtered: Filtered | None, count: int) -> tuple[Rejection, ...]:
     rejected = case.prepared.rejected
     if rejected is not None:
         return (Rejection(case.prepared.rejected_by, rejected.code, rejected.reasons, count),)
-    return () if filtered is None else merged(rejections(filtered, case.actual))
+    return () if filtered is None else merge_rejections(list_rejections(filtered, case.actual))
 
 
-def _left_out(looked: Looked, outcome: Found | Failed) -> Rejection | None:
-    """The nodes beyond those that pre-filters named; a nominated one was looked at all the same."""
-    case = looked.case
+def _left_out(survey: Survey, outcome: Found | Failed) -> Rejection | None:
+    """The nodes beyond those that pre-filters named; a nominated one was survey at all the same."""
+    case = survey.case
     named = case.prepared.node_names
     if named is None or case.prepared.rejected is not None:
         return None
@@ -114,24 +142,24 @@ def _left_out(looked: Looked, outcome: Found | Failed) -> Rejection | None:
     beyond = tuple(name for name in every if name not in named)
     plugins = diagnosis.narrowing(outcome.pre_filtered, outcome.tried_first)
     reason = diagnosis.outside(plugins)
-    told = " ".join(sorted(case.prepared.narrowed_by))
-    return Rejection(told, Code.UNRESOLVABLE, (reason,), len(beyond), beyond) if beyond else None
+    by = " ".join(sorted(case.prepared.narrowed_by))
+    return Rejection(by, Code.UNRESOLVABLE, (reason,), len(beyond), beyond) if beyond else None
 
 
-def _failed(case: Case, failed: Failed, told: Explanation) -> Explanation:
+def _explain_failure(case: Case, failed: Failed, explanation: Explanation) -> Explanation:
     remedied = seek_remedy(case.profile, case.pod, failed, case.nodes)
-    message = diagnosis.message(failed, remedied.told)
+    message = diagnosis.message(failed, remedied.text)
     remedy = remedied.remedy
     if remedy is not None:
         victims = tuple(pod_at(victim, remedy.node_name) for victim in remedy.victims)
         found = Preemption(remedy.node_name, victims)
-        return replace(told, state="preempting", message=message, preemption=found)
-    advice = advise_on_priority(case, failed) if case.profile.post_filter else None
-    return replace(told, message=message, suggestions=() if advice is None else (advice,))
+        return replace(explanation, state="preempting", message=message, preemption=found)
+    advice = suggest_eviction(case, failed)
+    return replace(explanation, message=message, suggestions=() if advice is None else (advice,))
 
 
-def _suggested(looked: Looked, node: str) -> tuple[Suggestion, ...]:
-    case, infeasible = looked.case, looked.infeasible
+def _suggest(survey: Survey, node: str) -> tuple[Suggestion, ...]:
+    case, infeasible = survey.case, survey.infeasible
     if not len(infeasible):
         return ()
     prepared = case.prepared
@@ -141,5 +169,85 @@ def _suggested(looked: Looked, node: str) -> tuple[Suggestion, ...]:
     else:
         if node:
             infeasible = np.intersect1d(infeasible, case.row(node))
-        patterns = looked.rejectors.among(infeasible).patterns()
-    return suggestions(case, patterns, infeasible)
+        patterns = survey.rejectors.among(infeasible).patterns()
+    return make_suggestions(case, patterns, infeasible)
+
+
+# Pods that are not decided about
+
+
+def _explain_foreign(base: Explanation, profiles: Mapping[str, Case]) -> Explanation:
+    """A pod that no profile serves; as each of them would have it."""
+    problem = f"no profile serves scheduler {base.scheduler}"
+    found = tuple(
+        make_suggestion(
+            case,
+            (),
+            Advice(problem, (SetScheduler(name),), kind="scheduler"),
+            case.feasible(case.alive),
+        )
+        for name, case in profiles.items()
+    )
+    return replace(base, state="foreign", message=problem, suggestions=found)
+
+
+def _find_refusal(case: Case) -> tuple[str, Rejected] | None:
+    """The plugin that does not let the pod into the queue, if one does not."""
+    for plugin in case.profile.pre_enqueue:
+        refused = ask_pre_enqueue(plugin, case.pod)
+        if refused is not None:
+            return plugin.name, refused
+    return None
+
+
+def _explain_gated(case: Case, base: Explanation, plugin: str, refused: Rejected) -> Explanation:
+    """A pod that a plugin holds back; without its gates, if it has any."""
+    why = Rejection(plugin, refused.code, refused.reasons, base.node_count)
+    found: tuple[Suggestion, ...] = ()
+    gates = tuple(gate.name for gate in case.pod.spec.scheduling_gates or ())
+    if gates:
+        advice = Advice(refused.message, (RemoveGates(gates),), kind="gates")
+        found = (make_suggestion(case, (plugin,), advice, case.helped(advice.edits, case.alive)),)
+    return replace(
+        base, state="gated", message=refused.message, rejections=(why,), suggestions=found
+    )
+
+
+# What the queue knows
+
+
+def view_queue(engine: Engine, pod: Pod, now: float) -> QueueView | None:
+    """What the queue knows of a pod, by the engine's clock; None if it does not wait."""
+    queued = engine.queue.get(pod.uid)
+    if queued is not None:
+        return _view_queued(engine, queued, now)
+    placement = engine.placement(pod.uid)
+    if placement is None:
+        return None
+    return QueueView(
+        place=placement.queued.place.value,
+        attempts=placement.queued.attempts,
+        assumed_on=placement.node_name,
+        permits=tuple(
+            PermitWait(plugin, _left(until, now))
+            for plugin, (until, _) in placement.permits.items()
+        ),
+    )
+
+
+def _view_queued(engine: Engine, queued: QueuedPod, now: float) -> QueueView:
+    # It is left alone until the second of its expiry is over.
+    backs_off = queued.place in BACKING_OFF
+    refusal = queued.refusal
+    return QueueView(
+        place=queued.place.value,
+        attempts=queued.attempts,
+        message=queued.message if refusal is None else refusal.message,
+        rejected_by=tuple(sorted(queued.blamed)) if refusal is None else (queued.gated_by,),
+        backoff_seconds=_left(queued.expiry + 1, now) if backs_off else 0.0,
+        nominated_node=engine.cluster.nodes.nominations.node_of(queued.pod),
+    )
+
+
+def _left(until: float, now: float) -> float:
+    return round(max(until - now, 0.0), 3)

@@ -1,4 +1,4 @@
-"""What is told about one pod: frozen values that encode to JSON as they are."""
+"""The explanation of one pod: frozen values that encode to JSON as they are."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Names = tuple[str, ...]
 State = Literal["fits", "pending", "preempting", "gated", "terminating", "foreign", "error"]
 
 #: fits: the nodes become feasible in full, by the change alone. evicts: evicting pods that are then
-#: of a lower priority makes them so. none: nothing that could be told makes them so.
+#: of a lower priority makes them so. none: no change is known that makes them so.
 Effect = Literal["fits", "evicts", "none"]
 
 
-class Told(msgspec.Struct, frozen=True, rename="camel"):
-    """How all of this is written: camelCase, every field."""
+class Answer(msgspec.Struct, frozen=True, rename="camel"):
+    """Part of an answer to people: it is written in camelCase, with every field."""
 
 
-class Rejection(Told, frozen=True):
+class Rejection(Answer, frozen=True):
     """Nodes that one plugin was the first to reject, all for the same reasons."""
 
     plugin: str
@@ -34,14 +34,14 @@ class Rejection(Told, frozen=True):
     nodes: Names = ()
 
 
-class Combination(Told, frozen=True):
-    """How many nodes exactly these plugins reject, whoever is first."""
+class Combination(Answer, frozen=True):
+    """How many nodes exactly these plugins reject, in whatever order they are asked."""
 
     plugins: Names
     count: int
 
 
-class NodeScore(Told, frozen=True):
+class NodeScore(Answer, frozen=True):
     """What a feasible node scores: normalised and weighted, per plugin and in all."""
 
     node: str
@@ -49,7 +49,7 @@ class NodeScore(Told, frozen=True):
     by_plugin: dict[str, int]
 
 
-class Suggestion(Told, frozen=True):
+class Suggestion(Answer, frozen=True):
     """What stands in the way on some nodes, and what would change it.
 
     The promise: with all `edits` made, `nodes` take the pod, as `effect` says how.
@@ -59,7 +59,7 @@ class Suggestion(Told, frozen=True):
     plugins: Names
     #: What stands in the way.
     problem: str
-    #: What would help: the text of `edits`; empty where nothing can be told.
+    #: What would help: the text of `edits`; empty where nothing is known.
     remedy: str
     effect: Effect
     edits: tuple[AnyEdit, ...] = ()
@@ -70,7 +70,7 @@ class Suggestion(Told, frozen=True):
     blockers: tuple[PodAt, ...] = ()
 
 
-class NodeAnswer(Told, frozen=True):
+class NodeAnswer(Answer, frozen=True):
     """What there is to say about one node: all who reject it, not only the first."""
 
     node: str
@@ -81,22 +81,22 @@ class NodeAnswer(Told, frozen=True):
     better: int = 0
 
 
-class Preemption(Told, frozen=True):
+class Preemption(Answer, frozen=True):
     """Where the pod would fit once its victims are gone."""
 
     node: str
     victims: tuple[PodAt, ...]
 
 
-class PermitWait(Told, frozen=True):
+class PermitWait(Answer, frozen=True):
     """A plugin whose permit is waited for, and for how long yet."""
 
     plugin: str
     seconds: float
 
 
-class QueueView(Told, frozen=True):
-    """Where a scheduler at work has a pod that is not bound yet."""
+class QueueView(Answer, frozen=True):
+    """Where a running scheduler has a pod that is not bound yet."""
 
     #: active, backoff, error backoff, unschedulable, gated, in flight.
     place: str
@@ -113,7 +113,7 @@ class QueueView(Told, frozen=True):
     permits: tuple[PermitWait, ...] = ()
 
 
-class Explanation(Told, frozen=True):
+class Explanation(Answer, frozen=True):
     """Why a pod is pending, why it goes where it goes, and what would change that."""
 
     pod: str
@@ -134,7 +134,7 @@ class Explanation(Told, frozen=True):
     suggestions: tuple[Suggestion, ...] = ()
     preemption: Preemption | None = None
     node: NodeAnswer | None = None
-    #: Only told by a scheduler at work.
+    #: Only a running scheduler knows it.
     queue: QueueView | None = None
 
     @property

@@ -1,22 +1,28 @@
-"""Advice becomes a suggestion once it was tried: on all nodes that do not take the pod."""
+"""Suggestions: plugins advise, and what is true of their advice when it is tried is suggested."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 
 import msgspec
 import numpy as np
 
-from mooring.framework.advice import MOST_EDITS, Advice
+from mooring.framework.advice import MOST_EDITS, Advice, Advise, AdviseEviction
+from mooring.framework.attempt import Failed
+from mooring.framework.calls import PluginFence, ask_eviction_advice
 from mooring.framework.edits import AnyEdit, LowerRequest, RecoverNodes, Uncordon
+from mooring.framework.plugin import PreFilter
+from mooring.framework.status import PluginError
 
-from .advisors import advised
 from .case import NO_ROWS, Case, RowNumbers
-from .data import Suggestion
+from .explanation import Suggestion
 
 replace = msgspec.structs.replace
+
+# Each piece of advice is tried on all nodes, so a plugin may give only so much of it.
+_MOST_ADVICE = 24
 
 # Of nodes that two plugins reject, the largest groups, and of each the most promising pairs.
 _MOST_PAIRS = 4
@@ -34,44 +40,44 @@ class Tried:
     helped: RowNumbers
 
 
-def suggestions(
+def make_suggestions(
     case: Case, patterns: Iterable[Pattern], infeasible: RowNumbers
 ) -> tuple[Suggestion, ...]:
     """What would help where one plugin or two reject nodes.
 
-    All advice is tried on all infeasible rows, so that what is told is true, and all of it.
+    All advice is tried on all infeasible rows, so that a suggestion is true and complete.
     """
     known = list(patterns)
     pairs = [pattern for pattern in known if len(pattern[0]) == 2][:_MOST_PAIRS]
-    told: dict[frozenset[AnyEdit], Tried] = {}
+    found: dict[frozenset[AnyEdit], Tried] = {}
     hopeless: list[Tried] = []
     for pattern in [*(each for each in known if len(each[0]) == 1), *pairs]:
-        for tried in _tried(case, pattern, infeasible):
+        for tried in _try_advice(case, pattern, infeasible):
             if tried.advice.edits:
-                told.setdefault(frozenset(tried.advice.edits), tried)
+                found.setdefault(frozenset(tried.advice.edits), tried)
             else:
                 hopeless.append(tried)
-    chosen = (*_minimal(told), *hopeless)
-    return tuple(suggestion(case, each.plugins, each.advice, each.helped) for each in chosen)
+    chosen = (*_drop_larger(found), *hopeless)
+    return tuple(make_suggestion(case, each.plugins, each.advice, each.helped) for each in chosen)
 
 
-def ranked(case: Case, found: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
+def rank_suggestions(case: Case, found: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
     """Those of them that say something new: what is near first, and of that what helps most."""
 
     def rank(each: Suggestion) -> tuple[int, ...]:
         is_far, evicts = _is_far(case, each.edits), each.effect == "evicts"
         return not each.count, is_far, evicts, len(each.edits), -each.count
 
-    return tuple(_distinct(sorted(found, key=rank)))
+    return tuple(_drop_repeated(sorted(found, key=rank)))
 
 
-def _distinct(found: Iterable[Suggestion]) -> Iterator[Suggestion]:
+def _drop_repeated(found: Iterable[Suggestion]) -> Iterator[Suggestion]:
     """The first of those that say the same: a cordon is a taint as well, so two plugins may."""
-    told = set()
+    known = set()
     for each in found:
         said = each.remedy or each.problem, each.nodes
-        if said not in told:
-            told.add(said)
+        if said not in known:
+            known.add(said)
             yield each
 
 
@@ -84,10 +90,10 @@ def _is_far(case: Case, edits: Iterable[AnyEdit]) -> bool:
     )
 
 
-def _tried(case: Case, pattern: Pattern, infeasible: RowNumbers) -> Iterator[Tried]:
+def _try_advice(case: Case, pattern: Pattern, infeasible: RowNumbers) -> Iterator[Tried]:
     """The advice for rows that the same plugins reject, as far as it helps such a row."""
     plugins, rows = pattern
-    each = [(plugin, list(advised(case, plugin, rows))) for plugin in plugins]
+    each = [(plugin, list(_ask_for_advice(case, plugin, rows))) for plugin in plugins]
     helps = False
     for plugin, found in each:
         # What mends one may mend another too: a cordon comes with its own taint.
@@ -97,10 +103,10 @@ def _tried(case: Case, pattern: Pattern, infeasible: RowNumbers) -> Iterator[Tri
                 helps = True
                 yield Tried((plugin,), advice, helped)
     if not helps and len(each) == 2:
-        yield from _together(case, each, pattern, infeasible)
+        yield from _try_pairs(case, each, pattern, infeasible)
 
 
-def _together(
+def _try_pairs(
     case: Case,
     each: list[tuple[str, list[Advice]]],
     pattern: Pattern,
@@ -111,7 +117,7 @@ def _together(
     first, second = ([one for one in found if one.edits][:_PER_PLUGIN] for _, found in each)
     tried = [
         Tried(plugins, both, case.helped(both.edits, infeasible))
-        for both in (_both(left, right) for left, right in product(first, second))
+        for both in (_combine(left, right) for left, right in product(first, second))
         if len(both.edits) <= MOST_EDITS
     ]
     good = [one for one in tried if np.isin(one.helped, rows).any()]
@@ -121,31 +127,31 @@ def _together(
         yield max(near or good[:1], key=lambda one: len(one.helped))
 
 
-def _both(left: Advice, right: Advice) -> Advice:
+def _combine(left: Advice, right: Advice) -> Advice:
     edits = tuple(dict.fromkeys((*left.edits, *right.edits)))
     problem = f"{left.problem}; {right.problem}"
     return Advice(problem, edits, (*left.blockers, *right.blockers), "several")
 
 
-def _minimal(told: Mapping[frozenset[AnyEdit], Tried]) -> Iterator[Tried]:
+def _drop_larger(found: Mapping[frozenset[AnyEdit], Tried]) -> Iterator[Tried]:
     """Those that help some node which no smaller change helps."""
-    for key, each in told.items():
-        smaller = [other.helped for edits, other in told.items() if edits < key]
+    for key, each in found.items():
+        smaller = [other.helped for edits, other in found.items() if edits < key]
         if not smaller or not np.isin(each.helped, np.concatenate(smaller)).all():
             yield each
 
 
-def suggestion(
+def make_suggestion(
     case: Case, plugins: tuple[str, ...], advice: Advice, helped: RowNumbers
 ) -> Suggestion:
-    """Advice as it is told: what would help, where it does."""
+    """Advice as it is shown: what would help, and where it does."""
     names = tuple(case.actual.names(helped.tolist()))
-    edits = tuple(_limited(edit, frozenset(names)) for edit in advice.edits) if names else ()
+    edits = tuple(_limit(edit, frozenset(names)) for edit in advice.edits) if names else ()
     return Suggestion(
         kind=advice.kind,
         plugins=plugins,
         problem=advice.problem,
-        remedy=" and ".join(edit.told for edit in edits),
+        remedy=" and ".join(edit.text for edit in edits),
         effect="fits" if names else "none",
         edits=edits,
         count=len(names),
@@ -154,8 +160,54 @@ def suggestion(
     )
 
 
-def _limited(edit: AnyEdit, names: frozenset[str]) -> AnyEdit:
+def _limit(edit: AnyEdit, names: frozenset[str]) -> AnyEdit:
     """The edit, of no more nodes than it helps."""
     if isinstance(edit, Uncordon | RecoverNodes):
         return replace(edit, nodes=tuple(name for name in edit.nodes if name in names))
     return edit
+
+
+# Asking plugins
+
+
+def _ask_for_advice(case: Case, name: str, rows: RowNumbers) -> Iterator[Advice]:
+    """What a plugin advises about rows that it rejects, if it advises at all."""
+    plugin = case.profile.plugins.get(name)
+    if not isinstance(plugin, Advise):
+        return
+    values = case.prepared.prepared
+    prepared = values.get(plugin.name) if isinstance(plugin, PreFilter) else case.pod
+    try:
+        with PluginFence('asking plugin "{}" for advice', plugin):
+            found = list(islice(plugin.advise(case.pod, prepared, case.nodes, rows), _MOST_ADVICE))
+            for each in found:
+                _check(each, case)
+    except PluginError as error:
+        # A plugin that breaks must not cost the explanation.
+        yield Advice(str(error))
+        return
+    yield from found
+
+
+def _check(advice: object, case: Case) -> None:
+    if not isinstance(advice, Advice):
+        raise TypeError(f"{type(advice).__name__} is no Advice")
+    for edit in advice.edits:
+        # A field of a wrong type fails here, and not where the edit is written.
+        msgspec.convert(msgspec.to_builtins(edit), type(edit))
+    # Edits of what is not there fail here, and not where everybody's are tried.
+    case.after(advice.edits)
+
+
+def suggest_eviction(case: Case, failed: Failed) -> Suggestion | None:
+    """What would let a post-filter evict other pods for this one."""
+    if failed.filtered is None or case.gone:
+        return None
+    for plugin in case.profile.post_filter:
+        if not isinstance(plugin, AdviseEviction):
+            continue
+        found = ask_eviction_advice(plugin, case.pod, failed, case.actual, case.profile)
+        if found is not None:
+            made = make_suggestion(case, (plugin.name,), found.advice, found.rows)
+            return replace(made, effect="evicts")
+    return None

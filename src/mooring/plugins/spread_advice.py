@@ -5,45 +5,51 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mooring.cluster import Mask
+from mooring.cluster import Mask, Nodes
 from mooring.cluster.vocabulary import ABSENT
-from mooring.framework.advice import MOST_GROUPS, Advice, failing_sets, on_nodes
+from mooring.framework.advice import MOST_GROUPS, Advice, group_by_failures, name_nodes
 from mooring.framework.edits import RaiseMaxSkew, SoftenSpread
-from mooring.plugins.spread_constraints import HARD
-from mooring.plugins.spread_counts import Spread
+from mooring.objects.pod import Pod
 
-from .case import Case, RowNumbers
+from .spread_constraints import HARD
+from .spread_counts import Spread
 
-Spreading = RaiseMaxSkew | SoftenSpread
+RowNumbers = NDArray[np.intp]
+
+SpreadEdit = RaiseMaxSkew | SoftenSpread
 
 # A few domains by name; of more, the number is enough.
-_DOMAINS_TOLD = 3
+_MOST_DOMAINS = 3
 
 
-def advise_on_spread(case: Case, rows: RowNumbers) -> Iterator[Advice]:
+def advise_on_spread(
+    pod: Pod, spreads: tuple[Spread, ...], nodes: Nodes, rows: RowNumbers
+) -> Iterator[Advice]:
     """Hard constraints: allow a larger skew, or make them preferences where a label is missing."""
-    written = case.pod.spec.topology_spread_constraints or ()
+    written = pod.spec.topology_spread_constraints or ()
     own = [at for at, each in enumerate(written) if each.when_unsatisfiable == HARD]
-    spreads: tuple[Spread, ...] = case.prepared.prepared["PodTopologySpread"].each
     if len(own) != len(spreads):
         # Those of the profile, which no change of the pod can alter.
-        told = f"{on_nodes(rows, case.actual)} break the profile's spread constraints"
-        yield Advice(told, kind="spread")
+        problem = f"{name_nodes(rows, nodes)} break the profile's spread constraints"
+        yield Advice(problem, kind="spread")
         return
-    flags: dict[Spreading, Mask] = {}
+    flags: dict[SpreadEdit, Mask] = {}
     for at, spread in zip(own, spreads, strict=True):
         flags |= _failing(at, spread, rows)
-    for edits, there in failing_sets(flags, rows):
-        told = "; ".join(_told(edit, spreads[own.index(edit.constraint)], there) for edit in edits)
-        yield Advice(told, edits, kind="spread")
+    for edits, there in group_by_failures(flags, rows):
+        problem = "; ".join(
+            _describe(edit, spreads[own.index(edit.constraint)], there) for edit in edits
+        )
+        yield Advice(problem, edits, kind="spread")
 
 
-def _failing(at: int, spread: Spread, rows: RowNumbers) -> dict[Spreading, Mask]:
+def _failing(at: int, spread: Spread, rows: RowNumbers) -> dict[SpreadEdit, Mask]:
     key = spread.constraint.topology_key
     codes = spread.column.codes[rows]
     lacking = codes == ABSENT
-    flags: dict[Spreading, Mask] = {}
+    flags: dict[SpreadEdit, Mask] = {}
     if lacking.any():
         flags[SoftenSpread(at, key)] = lacking
     skewed = spread.skewed()[codes] & ~lacking
@@ -58,13 +64,13 @@ def _fewest(spread: Spread) -> int:
     return spread.lowest.count if enough else 0
 
 
-def _told(edit: Spreading, spread: Spread, rows: RowNumbers) -> str:
+def _describe(edit: SpreadEdit, spread: Spread, rows: RowNumbers) -> str:
     key = edit.topology_key
     if isinstance(edit, SoftenSpread):
         return f"{len(rows)} node{'s' * (len(rows) > 1)} without label {key}"
     codes = np.unique(spread.column.codes[rows]).tolist()
     values = {code: value for value, code in spread.column.vocabulary.in_use().items()}
-    named = [f"{key}={values[code]}" for code in codes[:_DOMAINS_TOLD]]
+    named = [f"{key}={values[code]}" for code in codes[:_MOST_DOMAINS]]
     more = f" and {len(codes) - len(named)} more" if len(codes) > len(named) else ""
     count = int(spread.counts[codes[0]])
     allowed = spread.constraint.max_skew
