@@ -10,7 +10,7 @@ import msgspec
 
 
 class RequestRefused(Exception):
-    """A request that is not fulfilled, with the Status that tells why."""
+    """A refused request, with the Status that says why."""
 
     def __init__(
         self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None
@@ -40,7 +40,7 @@ class RequestRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One field of an object that is not acceptable."""
+    """What is wrong with one field of an object."""
 
     field: str
     reason: str
@@ -79,7 +79,7 @@ def too_long(field: str, most: int) -> Fault:
 
 
 def absent(field: str, value: Any) -> Fault:
-    """A value that names something which is not there."""
+    """Makes the fault of a value that names something absent."""
     return Fault(field, "FieldValueNotFound", f"Not found: {_render(value)}")
 
 
@@ -146,14 +146,14 @@ def unsupported_media(accepted: Iterable[str]) -> RequestRefused:
 
 
 def invalid(group: str, kind: str, name: str, faults: Iterable[Fault]) -> RequestRefused:
-    """An object of which some fields are not acceptable."""
-    told = list(faults)
-    lines = [f"{each.field}: {each.detail}" for each in told]
+    """Makes the refusal of an object with invalid fields."""
+    found = list(faults)
+    lines = [f"{each.field}: {each.detail}" for each in found]
     text = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
     titled = f"{kind}.{group}" if group else kind
-    details = {"name": name, "group": group, "kind": kind, "causes": [each.cause for each in told]}
-    shown = {key: value for key, value in details.items() if value}
-    return RequestRefused(422, "Invalid", f'{titled} "{name}" is invalid: {text}', shown)
+    details = {"name": name, "group": group, "kind": kind, "causes": [each.cause for each in found]}
+    known = {key: value for key, value in details.items() if value}
+    return RequestRefused(422, "Invalid", f'{titled} "{name}" is invalid: {text}', known)
 
 
 def too_many_requests(

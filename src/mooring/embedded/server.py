@@ -26,12 +26,12 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """Where to listen, whom to let in, where to keep objects."""
+    """Settings of the API server."""
 
     host: str = LOOPBACK
     #: 0 takes a free one.
     port: int = 0
-    #: Whoever knows it may do everything; nobody else may do anything.
+    #: A client with this token may do everything, others nothing.
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     #: kubectl sends its token over TLS only.
     tls: bool = True
@@ -40,17 +40,17 @@ class ServerSettings:
     #: The gate of `spec.coexistPolicy`.
     coexist: bool = True
     history_limit: int = HISTORY_LIMIT
-    #: How often a quiet watch tells how far it has come.
+    #: How often a quiet watch sends a bookmark.
     bookmark_seconds: float = 60.0
 
 
-# What is there before anybody has made anything.
+# The namespaces of every cluster.
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that listens."""
+    """A running API server."""
 
     api: ObjectApi
     settings: ServerSettings
@@ -62,12 +62,12 @@ class Server:
     @property
     def url(self) -> str:
         host = self.settings.host
-        shown = f"[{host}]" if ":" in host else host
-        return f"{'https' if self.certificate else 'http'}://{shown}:{self.port}"
+        host_text = f"[{host}]" if ":" in host else host
+        return f"{'https' if self.certificate else 'http'}://{host_text}:{self.port}"
 
     @property
     def kubeconfig(self) -> dict[str, Any]:
-        """What kubectl needs to get here."""
+        """The kubeconfig of the server."""
         cluster: dict[str, Any] = {"server": self.url}
         if self.certificate:
             pem = base64.b64encode(self.certificate.pem).decode()
@@ -83,7 +83,7 @@ class Server:
         }
 
     async def stop(self) -> None:
-        """Stops listening; watches end."""
+        """Stops the server; watches end."""
         await self._runner.cleanup()
         if self._journal is not None:
             await self._journal.close()
@@ -113,7 +113,7 @@ async def serve(settings: ServerSettings) -> Server:
 
 
 def furnish(api: ObjectApi) -> None:
-    """Makes what every cluster has, where it is missing."""
+    """Makes the namespaces and priority classes that every cluster has."""
     namespaces, classes = api.kinds["namespaces"], api.kinds["priorityclasses.scheduling.k8s.io"]
     for name in _NAMESPACES:
         if api.find(namespaces, "", name) is None:

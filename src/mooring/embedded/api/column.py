@@ -18,7 +18,7 @@ NONE, UNKNOWN = "<none>", "<unknown>"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its title, and what it tells of an object."""
+    """A column of a table: its title, and a function that gives the cell of an object."""
 
     name: str
     value: Callable[[Json, datetime], Any]
@@ -42,12 +42,12 @@ class Column:
 
 
 def text_column(name: str, value: Value, *, type: str = "string", wide: bool = False) -> Column:
-    """A column that depends on the object alone."""
+    """Makes a column whose cells depend on the object alone."""
     return Column(name, lambda item, _: value(item), type, int(wide))
 
 
 def field_column(name: str, path: str, default: Any = NONE, *, wide: bool = False) -> Column:
-    """A column with the value of one field."""
+    """Makes a column with the value of one field."""
     return text_column(name, lambda item: at(item, path, default), wide=wide)
 
 
@@ -55,7 +55,7 @@ NAME = Column("Name", lambda item, _: item["metadata"]["name"], format="name")
 
 
 def at(item: Mapping[str, Any], path: str, default: Any = NONE) -> Any:
-    """The value at a path such as spec.nodeName; the default if there is none."""
+    """Returns the value at a path such as spec.nodeName, or the default if there is none."""
     value: Any = item
     for step in path.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
@@ -63,7 +63,7 @@ def at(item: Mapping[str, Any], path: str, default: Any = NONE) -> Any:
 
 
 def age_column(path: str = "metadata.creationTimestamp", name: str = "Age") -> Column:
-    """How long ago something was."""
+    """Makes a column that says how long ago the time at a path was."""
     return Column(name, lambda item, now: since(at(item, path, ""), now))
 
 
@@ -74,7 +74,7 @@ def since(moment: str, now: datetime) -> str:
 
 
 def duration(span: timedelta) -> str:
-    """A span of time, as short as people like it: 90s, 5m10s, 3h, 2d."""
+    """Formats a span of time as kubectl does: 90s, 5m10s, 3h, 2d."""
     seconds = int(span.total_seconds())
     if seconds < 0:
         return "0s" if seconds >= -2 else "<invalid>"
@@ -134,7 +134,7 @@ def read_path(text: str) -> list[Step] | None:
 
 
 def first(steps: list[Step] | None, item: Any) -> Any:
-    """The first value that a path leads to."""
+    """Returns the first value that a path leads to."""
     if steps is None:
         return None
     values = [item]

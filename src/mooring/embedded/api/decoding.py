@@ -1,4 +1,7 @@
-"""Quantities as the API server writes them: the largest suffix that leaves a whole number."""
+"""Reads what clients send into objects with known fields, right types and canonical values.
+
+Types are compiled into msgspec structs when they are first used, so that checking and pruning run
+at the speed of decoding."""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _LEAST_BINARY = 1024
 
 @lru_cache(maxsize=65_536)
 def canonical(text: str) -> str:
-    """The quantity in its canonical form; raises ValueError naming a text that is none."""
+    """Returns a quantity in its canonical form; raises ValueError for a text that is none."""
     nanos = int(Quantity.parse(text))
     if text.endswith("i") and abs(nanos) >= _LEAST_BINARY * NANOS_PER_UNIT:
         return _binary(units(nanos))
@@ -94,7 +97,7 @@ _SCALARS: Mapping[str, Any] = {
 
 
 def decode_known(schema: str, raw: Any, title: str) -> Json:
-    """The object with known fields of the right types only, without nulls."""
+    """Returns an object with its known fields only, all of the right type, without nulls."""
     try:
         value = msgspec.convert(raw, _struct_class(schema), dec_hook=_parse)
     except (msgspec.ValidationError, ValueError) as error:
@@ -103,7 +106,7 @@ def decode_known(schema: str, raw: Any, title: str) -> Json:
 
 
 def expect_shallow(raw: Any) -> None:
-    """Refuses what is nested so deeply that functions which call themselves could not follow."""
+    """Refuses a value that is nested too deeply for recursive functions."""
     level = [raw]
     for _ in range(_MOST_LEVELS + 1):
         level = [child for each in level for child in _children(each)]
@@ -119,7 +122,7 @@ def _children(value: Any) -> Iterable[Any]:
 
 
 def unknown_fields(raw: Any, kept: Any, path: str = "") -> Iterator[str]:
-    """The paths of fields that were sent but not kept; a null was never sent."""
+    """Yields the paths of fields that were sent but not kept; nulls do not count."""
     if isinstance(raw, dict) and isinstance(kept, dict):
         for key, value in raw.items():
             at = f"{path}.{key}" if path else str(key)
@@ -133,7 +136,7 @@ def unknown_fields(raw: Any, kept: Any, path: str = "") -> Iterator[str]:
 
 
 def now_text(moment: datetime) -> str:
-    """A time as the API writes it."""
+    """Formats a time as the API does."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -193,7 +196,7 @@ def _micro(text: str) -> str:
 
 
 def part(item: Mapping[str, Any], name: str) -> Json:
-    """A mapping in a mapping; empty if there is none."""
+    """Returns the mapping in a field of a mapping; an empty one if there is none."""
     value = item.get(name)
     return value if isinstance(value, dict) else {}
 

@@ -14,7 +14,7 @@ from .decoding import expect_shallow
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """The target as the patch changes it; the given one stays as it is."""
+    """Returns the target with a merge patch applied; the given target does not change."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -42,11 +42,11 @@ class PatchOperation(msgspec.Struct, rename={"source": "from"}):
 
 
 class _Untrue(Exception):
-    """A test that does not hold, or a place that does not exist."""
+    """A test of a patch failed, or its path does not exist."""
 
 
 def json_patch(target: Any, raw: Any) -> Any:
-    """The object after every operation; the given one stays as it is."""
+    """Returns the target with a JSON patch applied; the given target does not change."""
     try:
         operations = msgspec.convert(raw, list[PatchOperation])
     except msgspec.ValidationError as error:

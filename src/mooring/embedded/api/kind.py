@@ -16,7 +16,7 @@ from .names import subdomain_faults
 
 
 class KindRules:
-    """What is filled in, refused and kept when objects of a kind are written."""
+    """The rules for writing objects of a kind: what is filled in, refused and kept."""
 
     #: Whether the status has its own address, so that other writes leave it alone.
     status: bool = False
@@ -31,16 +31,16 @@ class KindRules:
         """Fills in what was left out."""
 
     def complete_new(self, item: Json) -> None:
-        """Makes a new object complete, after its defaults."""
+        """Completes a new object, after its defaults."""
 
     def keep_on_update(self, item: Json, old: Json) -> None:
-        """Keeps what an update may not touch."""
+        """Restores the fields that an update may not change."""
 
     def keep_on_part_update(self, item: Json, old: Json, name: str) -> None:
-        """Keeps all but one part of an object that has an address of its own."""
+        """Restores all fields but those of one subresource."""
 
     def keep_on_status_update(self, item: Json, old: Json) -> None:
-        """Keeps what a write to the status may not touch."""
+        """Restores the fields that a write to the status may not change."""
 
     def admit(self, kind: ServedKind, store: ObjectStore, item: Json, old: Json | None) -> None:
         """Completes or refuses a write by what other objects say; `old` is what it replaces."""
@@ -52,55 +52,55 @@ class KindRules:
         """Drops fields whose feature gate is off, unless the stored object uses them."""
 
     def name_faults(self, name: str) -> Iterator[Fault]:
-        """What is wrong with a name."""
+        """Yields what is wrong with a name."""
         yield from subdomain_faults("metadata.name", name)
 
     def creation_faults(self, item: Json) -> Iterator[Fault]:
-        """What a new object must not have although an older one may."""
+        """Yields faults that only a new object must not have."""
         yield from ()
 
     def faults(self, item: Json) -> Iterator[Fault]:
-        """What is wrong with an object by itself."""
+        """Yields what is wrong with an object by itself."""
         yield from ()
 
     def update_faults(self, item: Json, old: Json) -> Iterator[Fault]:
-        """What must not have been changed."""
+        """Yields the fields that an update changes although it may not."""
         yield from ()
 
     def status_faults(self, item: Json, old: Json) -> Iterator[Fault]:
-        """What is wrong with a status."""
+        """Yields what is wrong with a status."""
         yield from ()
 
     def is_held(self, item: Json) -> bool:
-        """Whether an object that is deleted waits for more than its finalizers."""
+        """Whether a deleted object must stay for another reason than its finalizers."""
         return False
 
     def mark_deletion(self, item: Json) -> None:
-        """Notes in an object that it is being deleted."""
+        """Notes the deletion in the object itself."""
 
     def grace_seconds(self, item: Json, asked: int | None) -> int:
-        """How long an object that is deleted stays for others to let go of it."""
+        """Returns how many seconds a deleted object stays."""
         return 0
 
     def prune(self, raw: Any) -> Json:
-        """A custom resource with the fields that its definition knows."""
+        """Returns a custom resource with the fields of its definition only."""
         raise NotImplementedError
 
     def describe(self) -> Json:
-        """The schema of a custom resource, for clients."""
+        """Returns the schema of a custom resource."""
         raise NotImplementedError
 
 
 class PlainRules(KindRules):
-    """Stored as they come."""
+    """The rules of a kind that is stored as it comes."""
 
 
 class StatusRules(KindRules):
-    """A status of its own, and a generation that counts changes of the rest."""
+    """The rules of a kind with a status subresource and a generation."""
 
     status = True
     generation = True
-    #: What nobody has looked at yet is like.
+    #: The status of a new object.
     first_status: ClassVar[Mapping[str, Any]] = {}
 
     def complete_new(self, item: Json) -> None:
@@ -143,7 +143,7 @@ SCALE = Subresource("scale", READ_WRITE, "autoscaling", "v1", "Scale")
 
 @dataclass(frozen=True, slots=True)
 class KindView:
-    """Another form of objects that are stored in the form of another kind."""
+    """How objects of one kind are shown as objects of another."""
 
     inward: Callable[[Json], Json]
     outward: Callable[[Json], Json]
@@ -180,7 +180,7 @@ class ServedKind:
 
     @property
     def resource(self) -> str:
-        """The resource as messages name it: deployments.apps."""
+        """The name of the resource in messages: deployments.apps."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
@@ -192,19 +192,19 @@ class ServedKind:
         return self.singular or self.kind.lower()
 
     def read(self, raw: Any) -> Json:
-        """An object of this kind as it is stored: known fields, right types."""
+        """Reads an object of this kind into the form in which it is stored."""
         item = {**self.known(raw), "kind": self.kind, "apiVersion": self.api_version}
         return self.view.inward(item) if self.view else item
 
     def known(self, raw: Any) -> Json:
-        """What of an object is known, in the form in which it was sent."""
+        """Returns an object with its known fields only, in the form in which it was sent."""
         return self.rules.prune(raw) if not self.schema else self._checked(raw)
 
     def _checked(self, raw: Any) -> Json:
         return decode_known(self.schema, raw, f'{self.kind} in version "{self.version}"')
 
     def position(self, path: str) -> int | None:
-        """Where the value of a selectable field is found in an entry."""
+        """Returns the position of a selectable field in a stored object's fields."""
         if self.view:
             path = self.view.fields.get(path, path)
         known = (*_COMMON_FIELDS, *self.fields)
@@ -212,7 +212,7 @@ class ServedKind:
 
     @property
     def fields_of(self) -> FieldsOf:
-        """Reads the values of the selectable fields of a stored object."""
+        """A function that reads the selectable fields of an object."""
         ways = [
             (_ELSEWHERE.get(path, path).split("."), _ABSENT.get(path, ""))
             for path in (*_COMMON_FIELDS, *self.fields)
@@ -229,7 +229,7 @@ def built_in(
     parts: tuple[Subresource, ...] = (),
     **more: Any,
 ) -> ServedKind:
-    """A kind whose fields are in a table of a package such as core.v1."""
+    """Makes a kind whose fields are in the table of a package such as core.v1."""
     return ServedKind(
         group=group,
         version=package.rpartition(".")[2],
@@ -257,7 +257,7 @@ class ServedKinds:
         return iter(self._by_address.values())
 
     def __getitem__(self, resource: str) -> ServedKind:
-        """The kind of a resource such as pods or deployments.apps, in its first version."""
+        """Returns the kind of a resource such as pods or deployments.apps."""
         return self._by_resource[resource]
 
     def at(self, group: str, version: str, plural: str) -> ServedKind | None:

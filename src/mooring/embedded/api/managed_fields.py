@@ -20,7 +20,7 @@ Paths = frozenset[Path]
 
 _ABSENT = object()
 
-#: What the server alone writes, and what names the object: nobody owns it.
+#: What the server alone writes, and what names the object: no manager owns it.
 _UNOWNED: Paths = frozenset(
     {
         ("f:apiVersion",),
@@ -45,7 +45,7 @@ _UNOWNED: Paths = frozenset(
 
 
 def paths_of(item: Json, shape: FieldShape) -> Paths:
-    """Every field of an object that somebody can own."""
+    """Returns the paths of all fields of an object that a manager can own."""
     found = _paths(item, shape, ())
     return frozenset(
         path for path in found if path[:1] not in _UNOWNED and path[:2] not in _UNOWNED
@@ -87,7 +87,7 @@ def is_item(path: Path) -> bool:
 
 
 def same_at(one: Json, other: Json, path: Path, shape: FieldShape) -> bool:
-    """Whether two objects agree at a path; of an item, whether both have it."""
+    """Whether two objects have the same value at a path, or both have the same list item."""
     mine, theirs = value_at(one, path, shape), value_at(other, path, shape)
     if is_item(path):
         return (mine is _ABSENT) is (theirs is _ABSENT)
@@ -119,7 +119,7 @@ def _down(value: Any, step: str, shape: FieldShape) -> tuple[Any, FieldShape]:
 
 
 def place(items: list[Any], step: str, shape: FieldShape) -> int | None:
-    """Where in a list the item of a step is."""
+    """Returns the position of the item of a step in a list; None if it is not there."""
     if step.startswith("v:"):
         wanted = decode(step[2:].encode())
         return items.index(wanted) if wanted in items else None
@@ -127,7 +127,7 @@ def place(items: list[Any], step: str, shape: FieldShape) -> int | None:
 
 
 def to_tree(paths: Paths) -> Json:
-    """A set of fields as it is stored."""
+    """Returns a set of fields in the form of `fieldsV1`."""
     tree: Json = {}
     for path in sorted(paths):
         below = tree
@@ -139,7 +139,7 @@ def to_tree(paths: Paths) -> Json:
 
 
 def from_tree(tree: Any) -> Paths:
-    """Reads a stored set of fields; what makes no sense is left out."""
+    """Reads `fieldsV1`; steps that cannot be read are left out."""
     return frozenset(_read(tree, ()))
 
 
@@ -160,15 +160,15 @@ def _makes_sense(step: str) -> bool:
     if step.startswith("f:"):
         return True
     try:
-        said = decode(step[2:].encode())
+        key = decode(step[2:].encode())
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return False
-    return step.startswith("v:") or (step.startswith("k:") and isinstance(said, dict))
+    return step.startswith("v:") or (step.startswith("k:") and isinstance(key, dict))
 
 
 @dataclass(frozen=True, slots=True)
 class FieldManager:
-    """Somebody who has set fields of an object, by applying or otherwise."""
+    """A client that has set fields of an object."""
 
     name: str
     operation: str
@@ -186,7 +186,7 @@ class FieldManager:
 
 
 def managers_of(item: Json) -> list[FieldManager]:
-    """The managers that an object names."""
+    """Reads the managers of an object."""
     return [
         FieldManager(
             str(each.get("manager", "")),
@@ -201,7 +201,7 @@ def managers_of(item: Json) -> list[FieldManager]:
 
 
 def name_managers(item: Json, managers: Iterable[FieldManager]) -> None:
-    """Writes down the managers of an object; those that have set nothing are left out."""
+    """Writes the managers of an object; those that own no fields are left out."""
     entries = [_entry(each) for each in managers if each.paths]
     item["metadata"].pop("managedFields", None)
     if entries:
@@ -223,13 +223,13 @@ def _entry(manager: FieldManager) -> Json:
 
 
 def note_update(item: Json, old: Json, shape: FieldShape, writer: FieldManager) -> None:
-    """Gives the writer what an update has changed, if anybody keeps track of the object."""
-    written = item["metadata"].get("managedFields")
-    if written == []:
+    """Makes the writer of an update own what it changed, if the object has managers."""
+    noted = item["metadata"].get("managedFields")
+    if noted == []:
         item["metadata"].pop("managedFields")
         return
     before = old["metadata"].get("managedFields")
-    if not before or written != before:
+    if not before or noted != before:
         return
     had, has = paths_of(old, shape), paths_of(item, shape)
     changed = {path for path in has if path not in had or not same_at(item, old, path, shape)}

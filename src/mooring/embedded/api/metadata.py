@@ -40,7 +40,7 @@ def generated_name(prefix: str) -> str:
 
 
 def complete(item: Json, namespace: str, now: datetime, *, counted: bool) -> None:
-    """Gives a new object its identity."""
+    """Sets the name, uid and creation time of a new object."""
     metadata = item["metadata"]
     prefix = metadata.get("generateName")
     for field in _SET_BY_SERVER:
@@ -59,7 +59,7 @@ def complete(item: Json, namespace: str, now: datetime, *, counted: bool) -> Non
 
 
 def keep_identity(item: Json, old: Json) -> None:
-    """An update leaves alone what the server alone writes."""
+    """Restores the metadata that only the server writes."""
     metadata, kept = item["metadata"], old["metadata"]
     metadata["name"] = kept["name"]
     if "namespace" in kept:
@@ -87,7 +87,7 @@ def changed_beside_status(item: Json, old: Json) -> bool:
 
 
 def metadata_faults(metadata: Json) -> Iterator[Fault]:
-    """What is wrong with the parts that all kinds share."""
+    """Yields what is wrong with the metadata of an object."""
     yield from label_faults("metadata.labels", metadata.get("labels") or {})
     yield from annotation_faults("metadata.annotations", metadata.get("annotations") or {})
     for finalizer in metadata.get("finalizers") or ():
@@ -96,7 +96,7 @@ def metadata_faults(metadata: Json) -> Iterator[Fault]:
 
 
 def finalizer_faults(metadata: Json, old: Json) -> Iterator[Fault]:
-    """An object that is being deleted takes no new finalizers."""
+    """Yields new finalizers of an object that is being deleted."""
     if "deletionTimestamp" not in old:
         return
     added = set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ())
@@ -122,7 +122,7 @@ def _beside_status(item: Json) -> Json:
 
 
 def set_condition(holder: Json, now: str, **condition: str) -> None:
-    """Sets a condition; its time moves only when it comes true or ceases to be."""
+    """Sets a condition; its transition time changes only with its status."""
     conditions = holder.setdefault("conditions", [])
     for at, each in enumerate(conditions):
         if each.get("type") == condition["type"]:
@@ -131,3 +131,24 @@ def set_condition(holder: Json, now: str, **condition: str) -> None:
             conditions[at] = {**condition, "lastProbeTime": None, "lastTransitionTime": since}
             return
     conditions.append({**condition, "lastProbeTime": None, "lastTransitionTime": now})
+
+
+def condition_of(status: Json, kind: str) -> Json:
+    """Returns the condition of a type; an empty one if there is none."""
+    found = (each for each in status.get("conditions") or () if each.get("type") == kind)
+    return next(found, {})
+
+
+def without_condition(status: Json, kind: str) -> list[Json]:
+    return [each for each in status.get("conditions") or () if each.get("type") != kind]
+
+
+def with_condition(status: Json, condition: Json, now: str) -> list[Json]:
+    """Returns conditions with one replaced; its transition time changes only with its status."""
+    old = condition_of(status, condition["type"])
+    since = old["lastTransitionTime"] if old.get("status") == condition["status"] else now
+    new = {**condition, "lastTransitionTime": since}
+    conditions = status.get("conditions") or []
+    if not old:
+        return [*conditions, new]
+    return [new if each is old else each for each in conditions]

@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from mooring.embedded.api.decoding import part
 from mooring.embedded.refusals import Fault, forbidden_field, invalid_value, required
 from mooring.embedded.store.table import Json
+from mooring.objects.selector import LabelSelector, Selector, SelectorError, compile_selector
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_LABEL = re.compile(_LABEL, re.ASCII)
@@ -61,7 +64,7 @@ def dns_1035_faults(field: str, name: str) -> Iterator[Fault]:
 
 
 def label_faults(field: str, labels: Mapping[str, Any]) -> Iterator[Fault]:
-    """What is wrong with labels, or with the labels that a selector asks for."""
+    """Yields what is wrong with labels, or with the labels of a selector."""
     for key, value in labels.items():
         yield from label_key_faults(field, key)
         yield from label_value_faults(field, value)
@@ -114,7 +117,7 @@ _IN, _EXISTS, _ORDER = ("In", "NotIn"), ("Exists", "DoesNotExist"), ("Gt", "Lt")
 
 
 def label_selector_faults(at: str, selector: Json | None) -> Iterator[Fault]:
-    """What is wrong with a selector of labels."""
+    """Yields what is wrong with a label selector."""
     if selector is None:
         return
     yield from label_faults(f"{at}.matchLabels", part(selector, "matchLabels"))
@@ -136,7 +139,7 @@ def label_selector_faults(at: str, selector: Json | None) -> Iterator[Fault]:
 
 
 def node_selector_faults(at: str, selector: Json) -> Iterator[Fault]:
-    """What is wrong with a selector of nodes."""
+    """Yields what is wrong with a node selector."""
     terms = selector.get("nodeSelectorTerms") or []
     if not terms:
         yield required(f"{at}.nodeSelectorTerms", "must have at least one node selector term")
@@ -179,7 +182,7 @@ def _field_requirement_faults(at: str, requirement: Json) -> Iterator[Fault]:
 
 
 def selector_text(selector: Json | None) -> str:
-    """A selector as requests write it."""
+    """Formats a label selector as requests write it."""
     if not selector:
         return ""
     if "matchLabels" not in selector and "matchExpressions" not in selector:
@@ -200,3 +203,11 @@ def _term(expression: Json) -> str:
             return str(key)
         case _:
             return f"!{key}"
+
+
+def read_selector(selector: Json | None) -> Selector | None:
+    """Compiles a label selector; returns None if there is none or it cannot be read."""
+    try:
+        return compile_selector(msgspec.convert(selector, LabelSelector | None))
+    except (msgspec.ValidationError, SelectorError):
+        return None

@@ -1,6 +1,6 @@
-"""The verbs of the API on stored objects, for HTTP and for whoever runs in the same process.
+"""The verbs of the API on stored objects, for HTTP and for code in the same process.
 
-Every write is checked, defaulted and versioned here, whoever asks for it. Nothing awaits, so a
+Every write is checked, defaulted and versioned here. Nothing awaits, so a
 write is atomic. Objects that are handed in are not kept; those that are handed out may be changed.
 """
 
@@ -62,7 +62,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """The object that was deleted, and whether it is gone already."""
+    """The outcome of a deletion: the object, and whether it is gone already."""
 
     entry: StoredObject
     gone: bool
@@ -79,7 +79,7 @@ class ObjectApi:
             store.open_table(kind.table, kind.fields_of)
 
     def find(self, kind: ServedKind, namespace: str, name: str) -> StoredObject | None:
-        """The object of a name, if there is one."""
+        """Returns the object of a name; None if there is none."""
         return self.store.table(kind.table).entries.get(key_of(namespace, name))
 
     def get(self, kind: ServedKind, namespace: str, name: str) -> StoredObject:
@@ -115,7 +115,7 @@ class ObjectApi:
     def update(
         self, kind: ServedKind, namespace: str, name: str, raw: Json, options: WriteOptions = KEEP
     ) -> StoredObject:
-        """Replaces an object; its status stays if it has an address of its own."""
+        """Replaces an object; a status with its own subresource stays."""
         item, entry = kind.read(raw), self.get(kind, namespace, name)
         old, rules = self._read_expected(kind, entry, item), kind.rules
         if rules.status:
@@ -137,7 +137,7 @@ class ObjectApi:
     def update_status(
         self, kind: ServedKind, namespace: str, name: str, raw: Json, options: WriteOptions = KEEP
     ) -> StoredObject:
-        """Replaces the status of an object, and of its metadata what the kind allows."""
+        """Replaces the status of an object, and the metadata that the kind allows."""
         item, entry = kind.read(raw), self.get(kind, namespace, name)
         old = self._read_expected(kind, entry, item)
         if kind.rules.status_keeps_metadata:
@@ -156,7 +156,7 @@ class ObjectApi:
         change: Edit,
         options: WriteOptions = KEEP,
     ) -> StoredObject:
-        """Writes what a function makes of an object, without the rules for updates."""
+        """Changes an object by a function, without the rules for updates."""
         entry = self.get(kind, namespace, name)
         return self._put(kind, entry.key, change(entry.object), options, entry)
 
@@ -167,7 +167,7 @@ class ObjectApi:
         options: WriteOptions = KEEP,
         last: Json | None = None,
     ) -> StoredObject:
-        """Takes an object away at once, whatever its finalizers say; `last` is its last state."""
+        """Removes an object at once, in spite of finalizers; `last` is its last state."""
         if options.dry_run:
             return entry
         return self.store.remove(kind.table, entry.key, last or entry.object)
@@ -175,7 +175,7 @@ class ObjectApi:
     def delete(
         self, kind: ServedKind, namespace: str, name: str, options: DeleteOptions = DELETE
     ) -> Deletion:
-        """Removes an object, or marks it so that others let go of it first."""
+        """Deletes an object; one with finalizers or grace is only marked."""
         entry = self.get(kind, namespace, name)
         item = entry.object
         expect_before_delete(kind, entry, item, options.uid, options.version)
@@ -199,7 +199,7 @@ class ObjectApi:
             self.delete(kind, entry.namespace, entry.name, each)
 
     def _expect_alive(self, kind: ServedKind, namespace: str, name: str) -> None:
-        """Refuses new objects in a namespace that is not there, or about to go."""
+        """Refuses new objects in a namespace that is absent or being deleted."""
         entry = self.store.table("namespaces").entries.get(namespace)
         if entry is None:
             raise not_found("namespaces", namespace)
@@ -228,7 +228,7 @@ class ObjectApi:
                 return
 
     def _read_expected(self, kind: ServedKind, entry: StoredObject, item: Json) -> Json:
-        """The stored object, if the one that replaces it was made from it."""
+        """Returns the stored object; raises if the request does not expect this one."""
         metadata, old = item.setdefault("metadata", {}), entry.object
         expect_name(metadata, entry.name)
         expect_namespace(kind, metadata, entry.namespace)
@@ -251,7 +251,7 @@ class ObjectApi:
         return self._put(kind, entry.key, item, options, entry)
 
     def _note_manager(self, kind: ServedKind, item: Json, old: Json, options: WriteOptions) -> None:
-        """Keeps track of who has set what, for objects that somebody has applied."""
+        """Notes which fields the writer owns, for objects with managed fields."""
         if item["metadata"].get("managedFields") is None:
             return
         name, now = options.manager or "unknown", now_text(self.clock())
@@ -270,7 +270,7 @@ class ObjectApi:
     ) -> StoredObject:
         if entry is not None:
             item["metadata"]["resourceVersion"] = str(entry.version)
-            # A write that changes nothing is none: no new version, nothing for watches to tell.
+            # A write that changes nothing gives no new version and no event.
             if item == entry.object:
                 return entry
         if options.dry_run:
@@ -283,7 +283,7 @@ def key_of(namespace: str, name: str) -> str:
 
 
 def is_finished(kind: ServedKind, item: Json) -> bool:
-    """Whether an object that was deleted has nothing left to wait for."""
+    """Whether a deleted object can be removed."""
     metadata = item["metadata"]
     return (
         "deletionTimestamp" in metadata
@@ -294,13 +294,13 @@ def is_finished(kind: ServedKind, item: Json) -> bool:
 
 
 def _accept(kind: ServedKind, name: str, faults: Iterable[Fault]) -> None:
-    told = list(faults)
-    if told:
-        raise invalid(kind.group, kind.kind, name, told)
+    found = list(faults)
+    if found:
+        raise invalid(kind.group, kind.kind, name, found)
 
 
 def _take(item: Json, old: Json, part: str) -> None:
-    """Puts back what the request may not change."""
+    """Restores a field that the request may not change."""
     if part in old:
         item[part] = old[part]
     else:
@@ -308,7 +308,7 @@ def _take(item: Json, old: Json, part: str) -> None:
 
 
 def _mark(kind: ServedKind, item: Json, options: DeleteOptions, now: datetime) -> None:
-    """Notes when the object is to be gone; a later request can only bring that forward."""
+    """Sets the deletion time of an object; a later request can only make it earlier."""
     metadata = item["metadata"]
     finalizer = _FINALIZERS.get(options.propagation)
     if finalizer and "deletionTimestamp" not in metadata:

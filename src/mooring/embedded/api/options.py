@@ -1,4 +1,4 @@
-"""What a request says beside the object: options and preconditions."""
+"""Options and preconditions of a request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _POLICIES = ("Foreground", "Background", "Orphan")
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How an object is to be written."""
+    """Options of a write."""
 
     dry_run: bool = False
     #: Who writes, for server-side apply.
@@ -40,7 +40,7 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How an object is to be deleted, and on what conditions."""
+    """Options and preconditions of a deletion."""
 
     dry_run: bool = False
     grace_seconds: int | None = None
@@ -67,7 +67,7 @@ class DeleteOptions:
 
 
 def dry_run_of(values: list[str], kind: str = "DeleteOptions") -> bool:
-    """Whether nothing is to be kept."""
+    """Whether the request is a dry run."""
     if any(value != "All" for value in values):
         refuse_options(kind, [unsupported("dryRun", values, ("All",))])
     return bool(values)
@@ -90,10 +90,10 @@ def _policy_faults(policy: str | None, orphan: bool | None) -> Iterator[Fault]:
 
 
 def refuse_options(kind: str, faults: Iterable[Fault]) -> None:
-    """Refuses options of a request that make no sense."""
-    told = list(faults)
-    if told:
-        raise invalid("meta.k8s.io", kind, "", told)
+    """Refuses invalid options of a request."""
+    found = list(faults)
+    if found:
+        raise invalid("meta.k8s.io", kind, "", found)
 
 
 _MODIFIED = (
@@ -102,7 +102,7 @@ _MODIFIED = (
 
 
 def expect_namespace(kind: ServedKind, metadata: Json, namespace: str) -> None:
-    """An object goes where the request was sent."""
+    """Refuses an object whose namespace is not that of the request."""
     if kind.namespaced and metadata.setdefault("namespace", namespace) != namespace:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
@@ -110,7 +110,7 @@ def expect_namespace(kind: ServedKind, metadata: Json, namespace: str) -> None:
 
 
 def expect_name(metadata: Json, name: str) -> None:
-    """An object says its name, and it is that of the request."""
+    """Refuses an object whose name is not that of the request."""
     if not metadata.get("name"):
         raise bad_request(
             f"the name of the object ({name} based on URL) was undeterminable: "
@@ -124,13 +124,13 @@ def expect_name(metadata: Json, name: str) -> None:
 
 
 def expect_version(kind: ServedKind, entry: StoredObject, version: str) -> None:
-    """Nobody else has written since."""
+    """Refuses a write to an object that has changed since it was read."""
     if version and version != str(entry.version):
         raise conflict(kind.resource, entry.name, _MODIFIED)
 
 
 def expect_uid(kind: ServedKind, old: Json, uid: str) -> None:
-    """It is still the same object, not another of the same name."""
+    """Refuses a write to another object of the same name."""
     actual = old["metadata"]["uid"]
     if uid and uid != actual:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}"
@@ -140,7 +140,7 @@ def expect_uid(kind: ServedKind, old: Json, uid: str) -> None:
 def expect_before_delete(
     kind: ServedKind, entry: StoredObject, old: Json, uid: str, version: str
 ) -> None:
-    """What is deleted is what the request means."""
+    """Refuses to delete an object that does not meet the preconditions."""
     title = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     actual = old["metadata"]["uid"]
     if uid and uid != actual:
@@ -158,7 +158,7 @@ def expect_before_delete(
 
 
 def expect_precondition(kind: ServedKind, entry: StoredObject, version: str) -> None:
-    """The version that a request names outright is the current one."""
+    """Refuses a write whose precondition names another version."""
     if version and version != str(entry.version):
         why = (
             f"Precondition failed: ResourceVersion in precondition: {version}, "

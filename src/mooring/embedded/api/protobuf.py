@@ -1,6 +1,6 @@
-"""Kubernetes' protobuf, as far as clients send it: read into what JSON would have said.
+"""Reads Kubernetes' protobuf into the objects that JSON would give.
 
-kubectl and kube-scheduler create objects in this form whatever they are told about the server.
+kubectl and kube-scheduler create objects in this form whatever discovery says.
 Answers are always JSON, which both understand. The numbers of the fields are in the tables of
 `schemas`; a number such as 2.4 is field 4 of a message that JSON shows as part of its parent.
 """
@@ -35,11 +35,11 @@ _Numbers = dict[int, Any]
 
 
 class _Malformed(ValueError):
-    """Not what the wire format allows."""
+    """Bytes that are not valid protobuf."""
 
 
 def read_protobuf(schema: str, body: bytes) -> Json:
-    """The object of a type in the envelope that Kubernetes puts around it."""
+    """Reads an object in the envelope that Kubernetes puts around it."""
     if not body.startswith(_MAGIC):
         raise _unreadable("it does not begin with k8s")
     try:
@@ -114,7 +114,7 @@ def _value(kind: SchemaType, raw: Any) -> Any:
 
 
 def _special(name: str, data: bytes) -> Any:
-    """Types that are messages here and something simpler in JSON."""
+    """Reads types that are messages in protobuf but simple values in JSON."""
     if "." in name:
         return _message(data, _numbers(name))
     parts = {number: value for number, value in _fields(data)}
@@ -141,7 +141,7 @@ def _time(parts: dict[int, Any], *, micro: bool) -> str | None:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """The fields of a message: their numbers, and integers or bytes."""
+    """Yields the fields of a message: their numbers, and integers or bytes."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)

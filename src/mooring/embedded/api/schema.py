@@ -87,14 +87,14 @@ class SchemaStruct:
 
 
 def struct(name: str) -> SchemaStruct:
-    """The type of a full name such as core.v1.Pod."""
+    """Returns the type of a full name such as core.v1.Pod."""
     package, _, _ = name.rpartition(".")
     return package_structs(package)[name]
 
 
 @cache
 def package_structs(package: str) -> Mapping[str, SchemaStruct]:
-    """All types of a package such as core.v1."""
+    """Returns all types of a package such as core.v1."""
     table = _TABLES.joinpath(f"{package}.txt").read_text("utf-8")
     return {each.name: each for each in _read(package, table)}
 
@@ -112,12 +112,12 @@ def _read(package: str, table: str) -> Iterator[SchemaStruct]:
 def _field(package: str, line: str) -> SchemaField:
     declared, _, flags = line.partition(" | ")
     declared, _, numbers = declared.partition(" = ")
-    name, _, written = declared.partition(": ")
+    name, _, text = declared.partition(": ")
     pairs = [flag.partition("=") for flag in flags.split(" ") if flag]
     given = {key: value for key, _, value in pairs}
     return SchemaField(
         name,
-        _type(package, written),
+        _type(package, text),
         required="required" in given,
         merges="merge" in given,
         merge_key=given.get("merge", ""),
@@ -130,19 +130,19 @@ def _field(package: str, line: str) -> SchemaField:
     )
 
 
-def _type(package: str, written: str) -> SchemaType:
-    if written.startswith(_LIST):
-        return SchemaType(written, is_list=True, of=_type(package, written.removeprefix(_LIST)))
-    if written.startswith(_MAP):
-        return SchemaType(written, is_map=True, of=_type(package, written.removeprefix(_MAP)))
-    if written in SCALARS or "." in written:
-        return SchemaType(written)
-    return SchemaType(f"{package}.{written}")
+def _type(package: str, text: str) -> SchemaType:
+    if text.startswith(_LIST):
+        return SchemaType(text, is_list=True, of=_type(package, text.removeprefix(_LIST)))
+    if text.startswith(_MAP):
+        return SchemaType(text, is_map=True, of=_type(package, text.removeprefix(_MAP)))
+    if text in SCALARS or "." in text:
+        return SchemaType(text)
+    return SchemaType(f"{package}.{text}")
 
 
 @dataclass(frozen=True, slots=True)
 class FieldShape:
-    """The shape of a value. Without a type, objects have fields and lists are one piece."""
+    """How a value is merged: by fields, by list items, or as a whole."""
 
     type: SchemaType | None = None
     field: SchemaField | None = None
@@ -159,7 +159,7 @@ class FieldShape:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys that tell the items of a list apart; none if it is not such a list."""
+        """The keys that identify the items of a list; none for other values."""
         return self.field.keys if self.field is not None else ()
 
     @property
@@ -167,7 +167,7 @@ class FieldShape:
         return self.field is not None and self.field.is_set
 
     def child(self, name: str) -> FieldShape:
-        """The shape of a field, or of a value of a map."""
+        """Returns the shape of a field, or of a value of a map."""
         kind = self.type
         if kind is None:
             return FieldShape()
@@ -188,7 +188,7 @@ class FieldShape:
         )
 
     def key_of(self, item: dict[str, Any]) -> dict[str, Any]:
-        """The values that tell an item of this list apart, defaults among them."""
+        """Returns the values that identify an item of this list, with defaults."""
         return {name: self._key(item, name) for name in sorted(self.keys)}
 
     def _key(self, item: dict[str, Any], name: str) -> Any:
@@ -199,5 +199,5 @@ class FieldShape:
 
 
 def shape_of(schema: str) -> FieldShape:
-    """The shape of a kind; of a custom resource, what can be told from its values."""
+    """Returns the shape of a type; without a type, lists are atomic."""
     return FieldShape(SchemaType(schema)) if schema else FieldShape()

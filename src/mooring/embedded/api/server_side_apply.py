@@ -28,7 +28,7 @@ from .object_api import ObjectApi
 from .options import WriteOptions, expect_name, expect_namespace
 from .schema import FieldShape, shape_of
 
-# Who owns what was there before anybody has applied anything.
+# The manager of what was there before the first apply.
 _BEFORE = "before-first-apply"
 _KUBECTL = "kubectl"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -36,7 +36,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 @dataclass(frozen=True, slots=True)
 class AppliedConfiguration:
-    """What is applied, and by whom."""
+    """A configuration that is applied, and its manager."""
 
     config: Json
     shape: FieldShape
@@ -45,7 +45,7 @@ class AppliedConfiguration:
 
 
 def apply_configuration(live: Json, wanted: AppliedConfiguration) -> Json:
-    """The object with what is wanted, and without what its manager wants no more."""
+    """Merges a configuration into an object, and removes what its manager no longer applies."""
     shape = wanted.shape
     mine = paths_of(wanted.config, shape)
     managers = managers_of(live) or [_before(live, wanted)]
@@ -67,14 +67,14 @@ def apply_configuration(live: Json, wanted: AppliedConfiguration) -> Json:
 def _latest(
     manager: FieldManager, paths: Paths, before: list[FieldManager], unchanged: bool
 ) -> FieldManager:
-    """The manager with what it wants now; who wants the same again has done nothing new."""
+    """Returns the manager with its fields; unchanged if it applies the same again."""
     if unchanged and before and before[0].paths == paths:
         return before[0]
     return replace(manager, paths=paths)
 
 
 def create_configuration(wanted: AppliedConfiguration) -> Json:
-    """The object as it is created by applying it."""
+    """Returns the object that applying a configuration creates."""
     item = {**wanted.config, "metadata": {**wanted.config["metadata"]}}
     name_managers(item, [replace(wanted.manager, paths=paths_of(item, wanted.shape))])
     return item
@@ -88,7 +88,7 @@ def _before(live: Json, wanted: AppliedConfiguration) -> FieldManager:
 def _serious(
     conflicts: list[tuple[FieldManager, Path]], live: Json, wanted: AppliedConfiguration
 ) -> list[tuple[FieldManager, Path]]:
-    """Leaves out what kubectl has set itself, before it began to apply on the server's side."""
+    """Leaves out conflicts over fields that kubectl itself applied on the client's side before."""
     notes = live["metadata"].get("annotations") or {}
     if wanted.manager.name != _KUBECTL or _LAST_APPLIED not in notes:
         return conflicts
@@ -129,16 +129,16 @@ def _merge_list(live: list[Any], config: list[Any], shape: FieldShape) -> list[A
 
 
 def _prune(item: Json, dropped: Paths, owned: Paths, shape: FieldShape) -> None:
-    """Takes fields away that nobody wants any more, whole items of lists first."""
+    """Removes fields that no manager owns any more, whole list items first."""
     held = {path[:length] for path in owned for length in range(1, len(path) + 1)}
     for path in sorted(dropped, key=lambda each: (not is_item(each), len(each))):
-        # An item that somebody else has fields of stays, and with it what tells it apart.
+        # An item in which other managers own fields stays, and so do its keys.
         if path not in held and not _is_key(path):
             _remove(item, path, shape)
 
 
 def _is_key(path: Path) -> bool:
-    """Whether a field is one of those that tell an item of a list apart."""
+    """Whether a field is a key of a list item."""
     if len(path) < 2 or not path[-2].startswith("k:"):
         return False
     return path[-1][2:] in decode(path[-2][2:].encode())
@@ -174,10 +174,10 @@ def _conflicting(conflicts: list[tuple[FieldManager, Path]]) -> RequestRefused:
         for manager, path in conflicts
     ]
     names = sorted({manager.name for manager, _ in conflicts})
-    told = ", ".join(f'"{name}"' for name in names)
+    names_text = ", ".join(f'"{name}"' for name in names)
     fields = ", ".join(_path_text(path) for _, path in conflicts)
     count = f"{len(conflicts)} conflict{'s' if len(conflicts) > 1 else ''}"
-    message = f"Apply failed with {count}: conflict with {told}: {fields}"
+    message = f"Apply failed with {count}: conflict with {names_text}: {fields}"
     return RequestRefused(409, "Conflict", message, {"causes": causes})
 
 
@@ -186,7 +186,7 @@ def _path_text(path: Path) -> str:
 
 
 def _item_text(step: str) -> str:
-    """An item of a list as people write it: [name="c"]."""
+    """Formats the key of a list item for people: [name="c"]."""
     if step.startswith("v:"):
         return f"[={step[2:]}]"
     keys = decode(step[2:].encode())
@@ -196,7 +196,7 @@ def _item_text(step: str) -> str:
 def apply_object(
     api: ObjectApi, kind: ServedKind, at: tuple[str, str], raw: Json, options: WriteOptions
 ) -> tuple[StoredObject, bool]:
-    """Applies a configuration to the object of a namespace and name; whether it was made."""
+    """Applies a configuration; returns the object and whether it is new."""
     namespace, name = at
     if not options.named:
         fault = required("fieldManager", "is required for apply patch")

@@ -19,7 +19,7 @@ _NO_FIELDS: Mapping[str, SchemaField] = {}
 
 
 def strategic_merge(target: Json, patch: Json, schema: str) -> Json:
-    """The object of a kind as the patch changes it; the given one stays as it is."""
+    """Returns the target with a strategic merge patch applied; the given target does not change."""
     return _merge(target, patch, struct(schema))
 
 

@@ -1,20 +1,19 @@
-"""PodDisruptionBudgets: how many of the pods that a budget guards may go now."""
+"""The controller of PodDisruptionBudgets: how many pods of a budget may be evicted now."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-import msgspec
-
+from mooring.embedded.api.metadata import with_condition
+from mooring.embedded.controllers.rollouts import share
 from mooring.embedded.store.table import Json
-from mooring.objects.selector import Selector, SelectorError
+from mooring.objects.selector import Selector
 
 from .cache import PODS, ItemChange
 from .controller import Concerns, Controller, ControllerApi
 from .items import ENDED, Item, PodItem
 from .ownership import selector_of
-from .statuses import share, with_condition
 
 BUDGETS = "poddisruptionbudgets.policy"
 
@@ -23,7 +22,7 @@ _EVICTION_SECONDS = 120
 
 
 class _Uncountable(Exception):
-    """How many pods there should be cannot be found out."""
+    """The expected number of pods is not known."""
 
 
 class BudgetController(Controller):
@@ -92,13 +91,10 @@ class BudgetController(Controller):
 
     def _selector(self, budget: Item) -> Selector | None:
         item = self.cluster.read(BUDGETS, budget.key)
-        try:
-            return None if item is None else selector_of(item)
-        except (msgspec.ValidationError, SelectorError):
-            return None
+        return None if item is None else selector_of(item)
 
     def _wanted(self, spec: Json, pods: list[PodItem]) -> tuple[int, int]:
-        """How many pods there should be, and how many of them must be healthy."""
+        """Returns how many pods are expected, and how many of them must be healthy."""
         least, most_missing = spec.get("minAvailable"), spec.get("maxUnavailable")
         if isinstance(least, int):
             return len(pods), least
@@ -110,7 +106,7 @@ class BudgetController(Controller):
         return expected, max(expected - share(most_missing, expected, up=True), 0)
 
     def _expected(self, pods: list[PodItem]) -> int:
-        """As many pods as their controllers want; pods without one do not count."""
+        """Returns how many pods the controllers of these pods want."""
         owners = {owner.uid: owner for pod in pods if (owner := pod.controller) is not None}
         sizes: dict[str, int] = {}
         for uid, reference in sorted(owners.items()):
@@ -119,13 +115,13 @@ class BudgetController(Controller):
                 found = self.cluster.cache.by_uid.get(found.controller.uid) or found
             size = (found.entry.object.get("spec") or {}).get("replicas") if found else None
             if found is None or not isinstance(size, int):
-                told = f"{reference.kind} {reference.name} does not say how many pods it wants"
-                raise _Uncountable(told)
+                message = f"{reference.kind} {reference.name} does not say how many pods it wants"
+                raise _Uncountable(message)
             sizes[found.uid] = size
         return sum(sizes.values())
 
     def _disrupted(self, item: Json, pods: list[PodItem]) -> tuple[Json, float | None]:
-        """The pods that are about to be evicted, and when to stop waiting for that."""
+        """Returns the pods that are being evicted, and when to stop waiting for that."""
         noted = (item.get("status") or {}).get("disruptedPods") or {}
         present = {pod.name for pod in pods if not pod.terminating}
         left = {
@@ -155,7 +151,7 @@ class BudgetController(Controller):
 
 
 def _sync_failure(item: Json, reason: str) -> Json:
-    """What is known stays, but nothing may go."""
+    """Returns counts that allow no eviction, because the expected number of pods is not known."""
     names = ("currentHealthy", "desiredHealthy", "expectedPods")
     known = item.get("status") or {}
     counts = {name: known.get(name, 0) for name in names}
@@ -164,7 +160,7 @@ def _sync_failure(item: Json, reason: str) -> Json:
 
 
 def _differs(seen: ItemChange) -> bool:
-    """Whether a pod counts otherwise than before."""
+    """Whether a change of a pod changes the counts of its budget."""
     return _facts(seen.before) != _facts(seen.after)
 
 

@@ -1,4 +1,4 @@
-"""What there is, indexed by who owns it and where it runs, kept up with the store's history."""
+"""A cache of objects for controllers, indexed by owner and node, that follows the store."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"
 _Group = TypeVar("_Group")
 _Kept = TypeVar("_Kept")
 
-# Nobody owns events, and there are many of them.
+# Events have no owners, and there are many of them.
 _LEFT_OUT = frozenset(("events",))
 
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
-    """What became of an object, as far as it is remembered; None where there is none."""
+    """An item before and after a change; None where there was none."""
 
     before: Item | None
     after: Item | None
@@ -43,8 +43,8 @@ Follower = Callable[[ItemChange], None]
 class Cache:
     """Objects by kind and key, by uid, by owner and by node.
 
-    `catch_up` brings it level with the store, own writes included, so whoever reads after it need
-    not remember what it has just written.
+    `catch_up` brings it level with the store, own writes included, so a controller that reads after
+    it need not remember what it has just written.
     """
 
     def __init__(self, api: ObjectApi) -> None:
@@ -62,11 +62,11 @@ class Cache:
         self._revision = -1
 
     def follow(self, table: str, follower: Follower) -> None:
-        """Has a function told what happens to the objects of a kind."""
+        """Calls a function on every change of objects of a kind."""
         self._followers.setdefault(table, []).append(follower)
 
     def follow_all(self, follower: Follower) -> None:
-        """Has a function told what happens to any object."""
+        """Calls a function on every change of any object."""
         self._following_all.append(follower)
 
     def items(self, table: str) -> Mapping[str, Item]:
@@ -85,11 +85,11 @@ class Cache:
         return item if isinstance(item, StorageItem) else None
 
     def owned(self, uid: str, table: str) -> Iterable[Item]:
-        """The objects of a kind that name an owner."""
+        """Returns the objects of a kind that name an owner."""
         return self._owned.get(uid, {}).get(table, {}).values()
 
     def pods_of(self, uid: str) -> list[PodItem]:
-        """The pods that an owner manages."""
+        """Returns the pods that an owner manages."""
         found = []
         for item in self.owned(uid, PODS):
             manager = item.controller
@@ -98,12 +98,12 @@ class Cache:
         return found
 
     def dependents(self, uid: str) -> Iterator[Item]:
-        """All objects that name an owner."""
+        """Yields all objects that name an owner."""
         for of_kind in self._owned.get(uid, {}).values():
             yield from of_kind.values()
 
     def unmanaged(self, table: str, namespace: str) -> Iterable[Item]:
-        """The objects of a kind that no controller manages."""
+        """Returns the objects of a kind that no controller manages."""
         return self._unmanaged.get((table, namespace), {}).values()
 
     def on_node(self, name: str) -> list[PodItem]:
@@ -111,7 +111,7 @@ class Cache:
 
     @property
     def tables(self) -> list[str]:
-        """The tables that are followed, whatever kinds were served since."""
+        """The tables that are followed, those of kinds that were added later included."""
         kinds = self._api.kinds
         if self._revision != kinds.revision:
             self._revision = kinds.revision
@@ -125,9 +125,9 @@ class Cache:
         return self._kinds[table]
 
     def catch_up(self) -> None:
-        """Takes in what was written since the last time."""
+        """Takes in the writes since the last call."""
         store = self._api.store
-        # Followers may write nothing, so the version stays while they are told.
+        # Followers must not write, so the version does not change meanwhile.
         while self._version != store.version:
             since, self._version = self._version, store.version
             for table in self.tables:
@@ -178,11 +178,11 @@ class Cache:
         seen = ItemChange(before, after)
         if before is not None and after is not None and before.uid != after.uid:
             # One went and another came between two looks.
-            self._tell(table, ItemChange(before, None))
+            self._notify(table, ItemChange(before, None))
             seen = ItemChange(None, after)
-        self._tell(table, seen)
+        self._notify(table, seen)
 
-    def _tell(self, table: str, seen: ItemChange) -> None:
+    def _notify(self, table: str, seen: ItemChange) -> None:
         for follower in self._followers.get(table, ()):
             follower(seen)
         for follower in self._following_all:

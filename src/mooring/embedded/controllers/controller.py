@@ -1,4 +1,4 @@
-"""What a controller is, what it can do to the cluster, and how all of them run."""
+"""What a controller is, what it can do to the cluster, and how it works through its queue."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from mooring.embedded.store.table import Json, StoredObject
 
 from .cache import PODS, Cache, ItemChange
 from .items import Item
-from .work_queue import WorkQueue
 
 _GONE, _CONFLICT = 404, 409
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerApi:
-    """The server, and what is remembered of it."""
+    """The API and the cache, as controllers use them."""
 
     api: ObjectApi
     cache: Cache
@@ -42,7 +41,7 @@ class ControllerApi:
         return self.cache.kind(table)
 
     def read(self, table: str, key: str) -> Json | None:
-        """The object of a key as it is now; whoever asks may change it."""
+        """Returns a copy of the object of a key; None if there is none."""
         entry = self.api.store.table(table).entries.get(key)
         return None if entry is None else entry.object
 
@@ -50,7 +49,7 @@ class ControllerApi:
         return self.api.create(self.kind(table), namespace, item)
 
     def update(self, table: str, item: Json) -> StoredObject:
-        """Replaces an object, if nobody else has since it was read."""
+        """Replaces an object; a conflict if it has changed since it was read."""
         metadata = item["metadata"]
         namespace = metadata.get("namespace", "")
         return self.api.update(self.kind(table), namespace, metadata["name"], item)
@@ -66,7 +65,7 @@ class ControllerApi:
     def delete(
         self, item: Item, grace_seconds: int | None = None, propagation: Propagation = "Background"
     ) -> None:
-        """Deletes the very object that is meant; one that is gone is fine."""
+        """Deletes an object; does nothing if it is gone or replaced by another."""
         options = DeleteOptions(uid=item.uid, grace_seconds=grace_seconds, propagation=propagation)
         kind = self.kind(item.table)
         try:
@@ -76,7 +75,7 @@ class ControllerApi:
                 raise
 
     def disrupt(self, pod: Item, reason: str, message: str, grace: int | None = None) -> None:
-        """Deletes a pod that did nothing wrong, and notes why."""
+        """Deletes a pod with the condition DisruptionTarget."""
         item = self.read(PODS, pod.key)
         if item is None or item["metadata"]["uid"] != pod.uid:
             return
@@ -96,7 +95,7 @@ class ControllerApi:
         self.delete(pod, grace)
 
     def rewrite_owners(self, item: Item, owners: list[Json]) -> None:
-        """Says anew whose an object is."""
+        """Replaces the owner references of an object."""
         stored = self.read(item.table, item.key)
         if stored is None or stored["metadata"]["uid"] != item.uid:
             return
@@ -104,7 +103,7 @@ class ControllerApi:
         self.update(item.table, stored)
 
     def without_finalizer(self, item: Item, finalizer: str) -> None:
-        """Lets go of an object that was waiting for this."""
+        """Removes a finalizer of an object."""
         stored = self.read(item.table, item.key)
         if stored is None or stored["metadata"]["uid"] != item.uid:
             return
@@ -115,7 +114,7 @@ class ControllerApi:
 
 
 def _set(metadata: Json, name: str, values: list[Any]) -> None:
-    """Sets a list that is absent rather than empty."""
+    """Sets a list of the metadata; an empty one is removed."""
     if values:
         metadata[name] = values
     else:
@@ -136,7 +135,7 @@ _log = logging.getLogger(__name__)
 
 
 class Controller(ABC):
-    """Looks after the objects of one kind."""
+    """Brings the objects of one kind into the state that they ask for."""
 
     name: ClassVar[str]
 
@@ -145,32 +144,32 @@ class Controller(ABC):
 
     @abstractmethod
     def concerns(self) -> Mapping[str, Concerns]:
-        """Which keys are to be looked at, by the kind of what happened."""
+        """Returns, by kind, a function that gives the keys that a change concerns."""
 
     @abstractmethod
     def reconcile(self, key: str) -> float | None:
-        """Brings an object in order; tells in how many seconds to look again, if at all.
+        """Brings an object into the state that it asks for; returns when to look again, in seconds.
 
-        0 means that there is more to do at once.
+        None means not before the next change, 0 means at once.
         """
 
 
 def own_key(seen: ItemChange) -> Iterable[str]:
-    """The object itself."""
+    """Returns the key of the object itself."""
     return (seen.item.key,)
 
 
 def follow(controller: Controller) -> WorkQueue:
-    """The queue of what a controller has to look at."""
+    """Makes the queue of a controller, and fills it from the cache."""
     queue = WorkQueue()
     cache = controller.cluster.cache
 
     def follower(concerned: Concerns) -> Callable[[ItemChange], None]:
-        def tell(seen: ItemChange) -> None:
+        def add_keys(seen: ItemChange) -> None:
             for key in concerned(seen):
                 queue.add(key)
 
-        return tell
+        return add_keys
 
     for table, concerned in controller.concerns().items():
         if table == EVERY_KIND:
@@ -181,7 +180,7 @@ def follow(controller: Controller) -> WorkQueue:
 
 
 async def work(controller: Controller, queue: WorkQueue) -> None:
-    """Looks at one key after another."""
+    """Reconciles one key after another."""
     clock = asyncio.get_running_loop().time
     try:
         while True:
@@ -213,3 +212,95 @@ def _look(controller: Controller, queue: WorkQueue, key: str) -> float | None:
         queue.succeeded(key)
         return again
     return None
+
+
+def soonest(*waits: float | None) -> float | None:
+    """Returns the shortest of several waits; None means no wait."""
+    return min((wait for wait in waits if wait is not None), default=None)
+
+
+# A first retry is nearly at once, for conflicts; a lasting failure is tried twice a minute.
+_FIRST_RETRY_SECONDS = 0.005
+
+
+_LONGEST_RETRY_SECONDS = 30.0
+
+
+_MOST_DOUBLINGS = 20
+
+
+class WorkQueue:
+    """A queue of keys. Each key is in it at most once; failed ones come back later and later."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, None] = {}
+        self._later: dict[str, asyncio.TimerHandle] = {}
+        self._failures: dict[str, int] = {}
+        self._resting: dict[str, bool] = {}
+        self._filled = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def add(self, key: str) -> None:
+        """Adds a key; one that rests is added after its rest."""
+        if key in self._resting:
+            self._resting[key] = True
+            return
+        self.add_now(key)
+
+    def add_now(self, key: str) -> None:
+        """Adds a key, even if it rests."""
+        self._keys[key] = None
+        self._filled.set()
+
+    def add_after(self, key: str, seconds: float) -> None:
+        """Adds a key after some seconds, unless it is due sooner."""
+        if seconds <= 0:
+            self.add_now(key)
+            return
+        loop = asyncio.get_running_loop()
+        pending = self._later.get(key)
+        if pending is not None:
+            if pending.when() <= loop.time() + seconds:
+                return
+            pending.cancel()
+        self._later[key] = loop.call_later(seconds, self._due, key)
+
+    def retry(self, key: str) -> None:
+        """Adds a key that failed again, later each time."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        seconds = _FIRST_RETRY_SECONDS * 2 ** min(failures, _MOST_DOUBLINGS)
+        self.add_after(key, min(seconds, _LONGEST_RETRY_SECONDS))
+
+    def succeeded(self, key: str) -> None:
+        self._failures.pop(key, None)
+
+    def rest(self, key: str, seconds: float) -> None:
+        """Keeps a key out of the queue for some seconds."""
+        self._resting[key] = self._keys.pop(key, 0) is None
+        asyncio.get_running_loop().call_later(seconds, self._rested, key)
+
+    async def take(self) -> str:
+        """Waits for a key, and takes the one that has waited longest."""
+        while not self._keys:
+            self._filled.clear()
+            await self._filled.wait()
+        key = next(iter(self._keys))
+        del self._keys[key]
+        return key
+
+    def close(self) -> None:
+        """Cancels the keys that would be added later."""
+        for each in self._later.values():
+            each.cancel()
+        self._later.clear()
+
+    def _due(self, key: str) -> None:
+        self._later.pop(key, None)
+        self.add(key)
+
+    def _rested(self, key: str) -> None:
+        if self._resting.pop(key, False):
+            self.add_now(key)

@@ -1,20 +1,22 @@
-"""Which pods of a daemon come and go: where one is missing, and from one version to the next."""
+"""Which pods of a DaemonSet are made and removed: missing pods, and rolling updates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from mooring.embedded.controllers.controller import soonest
+from mooring.embedded.controllers.items import pause_after_failures
+from mooring.embedded.controllers.rollouts import share
 from mooring.embedded.store.table import Json
 
 from .items import ENDED, PodItem
 from .revisions import REVISION_LABEL
-from .statuses import pause_after_failures, share, soonest
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonSetPlan:
-    """How a daemon is updated, and when a pod of it is good."""
+    """How a DaemonSet is updated, and when a pod of it counts as available."""
 
     #: The version that pods should have.
     present: str
@@ -47,7 +49,7 @@ class DaemonSetPlan:
 
 @dataclass(slots=True)
 class DaemonSetState:
-    """The pods of a daemon by node, and what is to be done about them."""
+    """The pods of a DaemonSet by node, and the changes that are planned for them."""
 
     #: The nodes that should have a pod, in order.
     wanted: list[str]
@@ -60,13 +62,13 @@ class DaemonSetState:
     pause: float | None = None
 
     def active(self, node: str) -> list[PodItem]:
-        """The pods on a node that have neither ended nor are going, the oldest first."""
+        """Returns the pods on a node that neither ended nor are being deleted, the oldest first."""
         pods = [pod for pod in self.pods.get(node, ()) if pod.active]
         return sorted(pods, key=lambda pod: (pod.created, pod.name))
 
 
 def plan_changes(at: DaemonSetState, measure: DaemonSetPlan) -> None:
-    """What is to be done now; versions only change where no pods miss."""
+    """Plans what to make and remove; an update waits until no pod is missing."""
     for node in at.wanted:
         pods = at.pods.get(node, [])
         ended = [pod for pod in pods if pod.phase in ENDED and not pod.terminating]
@@ -76,7 +78,7 @@ def plan_changes(at: DaemonSetState, measure: DaemonSetPlan) -> None:
         else:
             at.remove += ended
         at.remove += _surplus(at.active(node), measure)
-        # Where nodes may have two, nobody waits until the other one has gone.
+        # With a surge, a new pod does not wait until the old one is gone.
         if not pods or (measure.surge and all(pod.terminating for pod in pods)):
             at.create.append(node)
     for node, pods in at.pods.items():
@@ -90,7 +92,7 @@ def plan_changes(at: DaemonSetState, measure: DaemonSetPlan) -> None:
 
 
 def _surplus(active: list[PodItem], measure: DaemonSetPlan) -> list[PodItem]:
-    """The pods on a node beyond the one that it should have, or the two while it has both."""
+    """Returns the pods that a node has too many; during a surge it may have two."""
     if not measure.surge:
         return active[1:]
     old = [pod for pod in active if not measure.is_present(pod)]
@@ -100,7 +102,7 @@ def _surplus(active: list[PodItem], measure: DaemonSetPlan) -> list[PodItem]:
 
 
 def _replace(at: DaemonSetState, measure: DaemonSetPlan) -> Iterator[PodItem]:
-    """Pods of an older version go, those that do nothing first, as many as may miss."""
+    """Yields the old pods to remove, unavailable ones first, as many as may be missing."""
     outdated, missing = [], 0
     for node in at.wanted:
         active = at.active(node)
@@ -112,7 +114,7 @@ def _replace(at: DaemonSetState, measure: DaemonSetPlan) -> Iterator[PodItem]:
 
 
 def _surge(at: DaemonSetState, measure: DaemonSetPlan) -> Iterator[str]:
-    """The nodes that get a second pod, of the present version: those first whose pod is no good."""
+    """Yields the nodes that get a second pod of the present version."""
     waiting, surging = [], 0
     for node in at.wanted:
         active = at.active(node)

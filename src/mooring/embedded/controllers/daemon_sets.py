@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from mooring.embedded.controllers.controller import soonest
+from mooring.embedded.controllers.items import next_availability, without_zeros
 from mooring.embedded.store.table import Json
 from mooring.objects.meta import Wire
 from mooring.objects.node_selector import (
@@ -27,7 +29,6 @@ from .items import NodeItem, PodItem
 from .ownership import Adoption, pod_of
 from .replica_sets import ROUND
 from .revisions import REVISION_LABEL, Revisions, pod_template, with_label
-from .statuses import next_availability, soonest, without_zeros
 
 # A daemon stays on a node whatever becomes of the node.
 _NODE_TROUBLE = ("not-ready", "unreachable")
@@ -52,7 +53,7 @@ _pod = msgspec.json.Decoder(_Pod)
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """What of a template says which nodes it runs on."""
+    """The part of a template that says which nodes its pods run on."""
 
     node_name: str
     selector: Mapping[str, str]
@@ -69,20 +70,20 @@ class Daemon:
         if affinity.required is not None:
             read = [compile_term(each) for each in affinity.required.node_selector_terms]
             terms = tuple(each for each in read if isinstance(each, NodeTerm))
-        written = [*(spec.get("tolerations") or ()), *added_tolerations(spec)]
+        raw = [*(spec.get("tolerations") or ()), *added_tolerations(spec)]
         return cls(
             node_name=spec.get("nodeName", ""),
             selector=spec.get("nodeSelector") or {},
             terms=terms,
-            tolerations=msgspec.convert(tuple(written), tuple[Toleration, ...]),
+            tolerations=msgspec.convert(tuple(raw), tuple[Toleration, ...]),
         )
 
     def runs_on(self, node: NodeItem) -> bool:
-        """Whether a node should have a pod of this."""
+        """Whether a node should have a pod."""
         return self._chooses(node) and self._bears(node, ("NoSchedule", "NoExecute"))
 
     def stays_on(self, node: NodeItem) -> bool:
-        """Whether a pod that is there already may stay."""
+        """Whether a pod that is on a node already may stay."""
         return self._chooses(node) and self._bears(node, ("NoExecute",))
 
     def _chooses(self, node: NodeItem) -> bool:
@@ -95,7 +96,7 @@ class Daemon:
 
     @staticmethod
     def place(spec: Json, node: str) -> None:
-        """Has the scheduler put a pod on one node and nowhere else."""
+        """Makes the scheduler put a pod on one node and nowhere else."""
         spec["tolerations"] = [*(spec.get("tolerations") or ()), *added_tolerations(spec)]
         affinity = dict(spec.get("affinity") or {})
         chosen = dict(affinity.get("nodeAffinity") or {})
@@ -111,7 +112,7 @@ class Daemon:
 
 
 def added_tolerations(spec: Json) -> list[Json]:
-    """The taints that any daemon tolerates, those left out that its template tolerates itself."""
+    """Returns the tolerations that every pod of a DaemonSet gets, without those of its template."""
     added = [_toleration(name, "NoExecute") for name in _NODE_TROUBLE]
     added += [_toleration(name, "NoSchedule") for name in _NODE_PRESSURE]
     if spec.get("hostNetwork"):
@@ -121,7 +122,7 @@ def added_tolerations(spec: Json) -> list[Json]:
 
 
 def target_of(pod: PodItem) -> str:
-    """The node that a pod of a daemon is bound to go to."""
+    """Returns the node that the affinity of a pod names."""
     affinity = _pod.decode(pod.entry.body).spec.affinity
     chosen = affinity.node_affinity if affinity else None
     names = named_nodes(chosen.required) if chosen and chosen.required else None
@@ -167,7 +168,7 @@ class DaemonSetController(Controller):
         return 0.0 if max(len(at.create), len(at.remove)) > ROUND else soonest(again, at.pause)
 
     def _node_seen(self, seen: ItemChange) -> Iterator[str]:
-        """All sets, if the node takes other pods than before."""
+        """Yields all sets, if the node takes other pods than before."""
         before, after = seen.before, seen.after
         if isinstance(before, NodeItem) and isinstance(after, NodeItem):
             same = (before.labels, before.taints) == (after.labels, after.taints)

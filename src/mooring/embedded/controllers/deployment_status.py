@@ -1,4 +1,4 @@
-"""What a deployment says about itself."""
+"""The status of a deployment: counts, conditions and the progress deadline."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from mooring.embedded.api.decoding import now_text
+from mooring.embedded.api.metadata import condition_of, with_condition, without_condition
+from mooring.embedded.controllers.items import without_zeros
 from mooring.embedded.store.table import Json
 
 from .replica_sets import FAILURE
 from .rollouts import RolloutPlan
-from .statuses import condition_of, with_condition, without_condition, without_zeros
 
 _TIMED_OUT = "ProgressDeadlineExceeded"
 _DONE = "NewReplicaSetAvailable"
@@ -20,7 +21,7 @@ _NO_DEADLINE = 2**31 - 1
 
 
 def deployment_status(item: Json, new: Json | None, sets: list[Json], now: datetime) -> Json:
-    """The status of a deployment, from what its sets say."""
+    """Returns the status of a deployment, from the statuses of its sets."""
     old, spec = item.get("status") or {}, item["spec"]
     available = _sum(sets, "availableReplicas")
     replicas = _sum(sets, "replicas")
@@ -52,7 +53,7 @@ def is_complete(spec: Json, status: Json) -> bool:
 
 
 def seconds_to_deadline(spec: Json, status: Json, now: datetime) -> float | None:
-    """How long until a rollout that does not get on counts as failed."""
+    """Returns the seconds until a rollout without progress counts as failed."""
     deadline = spec.get("progressDeadlineSeconds", _NO_DEADLINE)
     progress = condition_of(status, "Progressing")
     settled = progress.get("reason") in (_DONE, _TIMED_OUT)
@@ -77,13 +78,13 @@ def _with_availability(old: Json, plan: RolloutPlan, available: int, now: str) -
 
 
 def _with_progress(status: Json, item: Json, new: Json | None, now: datetime) -> list[Json]:
-    """Whether the rollout gets on; the time of it moves with every step."""
+    """Sets the condition Progressing; its update time moves with every step."""
     before = condition_of(item.get("status") or {}, "Progressing")
-    told = _progress(status, item, new, now)
-    if told is None:
+    found = _progress(status, item, new, now)
+    if found is None:
         conditions: list[Json] = status["conditions"]
         return conditions
-    condition = dict(zip(("status", "reason", "message"), told, strict=True))
+    condition = dict(zip(("status", "reason", "message"), found, strict=True))
     same = all(before.get(name) == value for name, value in condition.items())
     lasting = same and condition["reason"] != "ReplicaSetUpdated"
     updated = before["lastUpdateTime"] if lasting else now_text(now)
@@ -94,13 +95,13 @@ def _with_progress(status: Json, item: Json, new: Json | None, now: datetime) ->
 def _progress(
     status: Json, item: Json, new: Json | None, now: datetime
 ) -> tuple[str, str, str] | None:
-    """Status, reason and message of how the rollout gets on; None if nothing new is to be said."""
+    """Returns status, reason and message of Progressing; None if it does not change."""
     spec, old = item["spec"], item.get("status") or {}
     before = condition_of(old, "Progressing")
     named = new["metadata"]["name"] if new else ""
     if spec.get("paused"):
-        said = before.get("reason") in (_PAUSED, _TIMED_OUT)
-        return None if said else ("Unknown", _PAUSED, "Deployment is paused")
+        is_known = before.get("reason") in (_PAUSED, _TIMED_OUT)
+        return None if is_known else ("Unknown", _PAUSED, "Deployment is paused")
     if is_complete(spec, status) and new is not None:
         return "True", _DONE, f'ReplicaSet "{named}" has successfully progressed.'
     if before.get("reason") == _PAUSED:
@@ -113,9 +114,9 @@ def _progress(
 
 
 def _with_failure(status: Json, sets: list[Json], now: str) -> list[Json]:
-    """What keeps a set from making pods; that of the present version, if there is one, counts."""
-    told = [condition_of(each.get("status") or {}, FAILURE) for each in reversed(sets)]
-    failure = next((each for each in told if each), None)
+    """Sets the condition ReplicaFailure from the sets, the present version first."""
+    found = [condition_of(each.get("status") or {}, FAILURE) for each in reversed(sets)]
+    failure = next((each for each in found if each), None)
     if failure is None:
         return without_condition(status, FAILURE)
     condition = {**failure, "lastUpdateTime": failure["lastTransitionTime"]}
@@ -123,7 +124,7 @@ def _with_failure(status: Json, sets: list[Json], now: str) -> list[Json]:
 
 
 def _has_advanced(old: Json, status: Json) -> bool:
-    """Whether a rollout has got on: more new pods, fewer old ones, or more that are there."""
+    """Whether a rollout has advanced: more new pods, fewer old ones, or more ready ones."""
     gone_before = old.get("replicas", 0) - old.get("updatedReplicas", 0)
     gone_now = status.get("replicas", 0) - status.get("updatedReplicas", 0)
     names = ("updatedReplicas", "readyReplicas", "availableReplicas")

@@ -35,7 +35,7 @@ _OWN_NOTES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DeploymentSets:
-    """The sets of a deployment: that of its present template, if there is one, and the others."""
+    """The sets of a deployment: the one of its present template, and the others."""
 
     new: Json | None
     old: list[Json]
@@ -51,13 +51,13 @@ class DeploymentSets:
         return max(revision_of(self.new) if self.new is not None else 0, latest + 1)
 
     def were_meant_for_another(self, size: int) -> bool:
-        """Whether the deployment had another size when its sets got theirs."""
+        """Whether the size of the deployment has changed since its sets got theirs."""
         known = (_number(each, _DESIRED) for each in self.all if each["spec"]["replicas"])
         return any(each not in (None, size) for each in known)
 
 
 def new_set(deployment: Json, named: str, size: int, revision: int) -> Json:
-    """The set for the present template of a deployment."""
+    """Makes the set for the present template of a deployment."""
     metadata, spec = deployment["metadata"], deployment["spec"]
     template = with_label(spec["template"], HASH_LABEL, named)
     chosen = spec["selector"]
@@ -84,12 +84,12 @@ def new_set(deployment: Json, named: str, size: int, revision: int) -> Json:
 
 
 def size_notes(plan: RolloutPlan) -> dict[str, str]:
-    """What a set is told of the whole when it gets its size."""
+    """Returns the annotations that a set gets with its size."""
     return {_DESIRED: str(plan.size), _MOST: str(plan.size + plan.surge)}
 
 
 def notes_for_sets(deployment: Json) -> dict[str, str]:
-    """The annotations of a deployment that its sets have, too."""
+    """Returns the annotations of a deployment that its sets get, too."""
     notes = deployment["metadata"].get("annotations") or {}
     return {key: value for key, value in notes.items() if key not in _OWN_NOTES}
 
@@ -104,12 +104,12 @@ def version_of(each: Json) -> SetVersion:
 
 
 def revision_of(item: Json) -> int:
-    """The number of a version; 0 if it has none."""
+    """Returns the revision number of a set; 0 if it has none."""
     return _number(item, REVISION) or 0
 
 
 def is_idle(each: Json) -> bool:
-    """Whether a set is only kept for going back."""
+    """Whether a set has no pods and is only kept for a rollback."""
     status = each.get("status") or {}
     observed = status.get("observedGeneration", 0) >= each["metadata"].get("generation", 0)
     return observed and not each["spec"]["replicas"] and not status.get("replicas", 0)
@@ -156,7 +156,7 @@ class DeploymentController(Controller):
         return again
 
     def _freed(self, seen: ItemChange) -> Iterator[str]:
-        """A deployment that recreates waits for pods that are going to be gone."""
+        """Yields the deployment of a pod that is gone: with Recreate it waits for that."""
         if seen.after is not None:
             return
         manager = seen.item.controller
@@ -167,7 +167,7 @@ class DeploymentController(Controller):
                 yield deployment.key
 
     def _advance(self, item: Json) -> None:
-        """One step on the way to the present template."""
+        """Takes one step towards the present template."""
         sets, plan = self._sets(item), RolloutPlan.of(item["spec"])
         if not plan.recreates and sets.were_meant_for_another(plan.size):
             self._rescale(item, sets)
@@ -185,14 +185,14 @@ class DeploymentController(Controller):
         self._resize_all(item, sets, sizes)
 
     def _rescale(self, item: Json, sets: DeploymentSets) -> None:
-        """Only the size changes; a rollout that is under way goes on from there."""
+        """Changes the sizes of the sets in proportion."""
         new = version_of(sets.new) if sets.new is not None else None
         counted = (item.get("status") or {}).get("replicas", 0)
         old = [version_of(each) for each in sets.old]
         self._resize_all(item, sets, rescale(RolloutPlan.of(item["spec"]), new, old, counted))
 
     def _sets(self, item: Json) -> DeploymentSets:
-        """By age; of several sets with the present template the oldest is meant."""
+        """Returns the sets by age; the oldest with the present template is the new one."""
         uid = item["metadata"]["uid"]
         owned = [
             each
@@ -208,7 +208,7 @@ class DeploymentController(Controller):
         return DeploymentSets(new, [each for each in sets if each is not new])
 
     def _create(self, item: Json, size: int, revision: int) -> Json | None:
-        """The set for the present template."""
+        """Creates the set for the present template; returns None if its name is taken."""
         metadata, status = item["metadata"], item.get("status") or {}
         named = hash_of(item["spec"]["template"], status.get("collisionCount", 0))
         made = new_set(item, named, size, revision)
@@ -217,19 +217,19 @@ class DeploymentController(Controller):
         except RequestRefused as refusal:
             if refusal.code != _TAKEN:
                 message = f"Failed to create new replica set: {refusal.message}"
-                self._recorder.tell(item, "ReplicaSetCreateError", message, "Warning")
+                self._recorder.record(item, "ReplicaSetCreateError", message, "Warning")
                 raise
         else:
             if size:
-                self._tell_size(item, stored, 0)
+                self._record_size(item, stored, 0)
             return stored
-        # Somebody else's set has the name: another count gives another name.
+        # A set of another owner has the name: another count gives another name.
         collided = {**status, "collisionCount": status.get("collisionCount", 0) + 1}
         self.cluster.set_status(DEPLOYMENTS, item, collided)
         return None
 
     def _revise(self, item: Json, new: Json, number: int) -> None:
-        """Numbers the present version as the latest."""
+        """Gives the present version the latest revision number."""
         notes = {**notes_for_sets(item), REVISION: str(number)}
         annotations = {**(new["metadata"].get("annotations") or {}), **notes}
         least_ready = item["spec"].get("minReadySeconds", 0)
@@ -244,7 +244,7 @@ class DeploymentController(Controller):
             item["metadata"] = self.cluster.update(DEPLOYMENTS, item).object["metadata"]
 
     def _resize_all(self, item: Json, sets: DeploymentSets, sizes: Sizes) -> None:
-        """Gives sets their sizes, and notes what they were meant for."""
+        """Gives sets their sizes, and notes the size of the deployment on them."""
         notes = size_notes(RolloutPlan.of(item["spec"]))
         for each in sets.all:
             size, before = sizes.get(each["metadata"]["name"]), each["spec"]["replicas"]
@@ -256,13 +256,13 @@ class DeploymentController(Controller):
             each["spec"]["replicas"] = size
             self.cluster.update(REPLICA_SETS, each)
             if size != before:
-                self._tell_size(item, each, before)
+                self._record_size(item, each, before)
 
-    def _tell_size(self, item: Json, each: Json, before: int) -> None:
+    def _record_size(self, item: Json, each: Json, before: int) -> None:
         name, size = each["metadata"]["name"], each["spec"]["replicas"]
         course = "up" if size > before else "down"
         message = f"Scaled {course} replica set {name} from {before} to {size}"
-        self._recorder.tell(item, "ScalingReplicaSet", message)
+        self._recorder.record(item, "ScalingReplicaSet", message)
 
     def _has_pods(self, each: Json) -> bool:
         pods = self.cluster.cache.pods_of(each["metadata"]["uid"])
@@ -276,7 +276,7 @@ class DeploymentController(Controller):
         return seconds_to_deadline(item["spec"], status, now)
 
     def _forget_versions(self, item: Json) -> None:
-        """Removes the oldest of the sets that are only kept for going back."""
+        """Removes the oldest idle sets beyond the history limit."""
         limit = item["spec"].get("revisionHistoryLimit")
         if limit is None:
             return

@@ -15,29 +15,28 @@ from .items import PodItem
 
 EVENTS = "events"
 
-# Others do it in the same measure, so that an owner of ten thousand pods has no more to say here
-# than there: so much at once about an object, and after that once in a while.
+# As in kube-controller-manager: so many events at once about an object, then one in a while.
 _AT_ONCE = 25
 _SECONDS_BETWEEN = 300.0
-# From so many on that differ in their message alone, they are told as one.
+# So many events that differ in their message alone are combined.
 _ALIKE = 10
 _COMBINED = "(combined from similar events): "
-# What happens within a second is told apart in names.
+# Names of events within a second differ by this many ticks.
 _TICKS = 1_000_000
-# About so many objects it is remembered what was told.
+# The reports on so many objects are remembered.
 _MOST_REMEMBERED = 4096
 
 
 @dataclass(slots=True)
 class _Reports:
-    """What was told about an object, and how much more may be."""
+    """The events about an object so far, and how many more are allowed."""
 
     left: float
     since: float
-    #: Keys of events, by what they tell.
-    told: dict[EventText, str] = field(default_factory=dict)
+    #: Keys of the events that were written.
+    keys: dict[EventText, str] = field(default_factory=dict)
 
-    def may_speak(self, now: float) -> bool:
+    def may_report(self, now: float) -> bool:
         gained = max(now - self.since, 0.0) / _SECONDS_BETWEEN
         self.left, self.since = min(self.left + gained, _AT_ONCE), now
         if self.left < 1:
@@ -45,13 +44,13 @@ class _Reports:
         self.left -= 1
         return True
 
-    def place_of(self, told: EventText) -> EventText:
-        """What stands for this: itself, or all that are alike."""
-        combined = EventText(told.reason, _COMBINED, told.type)
-        if told in self.told:
-            return told
-        alike = sum((each.reason, each.type) == (told.reason, told.type) for each in self.told)
-        return combined if alike >= _ALIKE - 1 else told
+    def stand_in_for(self, text: EventText) -> EventText:
+        """Returns the event that stands for this one: itself, or the combined one of many alike."""
+        combined = EventText(text.reason, _COMBINED, text.type)
+        if text in self.keys:
+            return text
+        alike = sum((each.reason, each.type) == (text.reason, text.type) for each in self.keys)
+        return combined if alike >= _ALIKE - 1 else text
 
 
 class EventRecorder:
@@ -59,51 +58,51 @@ class EventRecorder:
 
     def __init__(self, cluster: ControllerApi, component: str) -> None:
         self._cluster = cluster
-        self._teller = EventSource(component)
-        self._spoken: dict[str, _Reports] = {}
+        self._source = EventSource(component)
+        self._reports: dict[str, _Reports] = {}
 
-    def tell(self, about: Json, reason: str, message: str, kind: str = "Normal") -> None:
-        """Tells something about an object; the same again is counted."""
-        spoken, told = self._about(about["metadata"]["uid"]), EventText(reason, message, kind)
-        if not spoken.may_speak(self._cluster.now):
+    def record(self, about: Json, reason: str, message: str, kind: str = "Normal") -> None:
+        """Records an event about an object; the same event again is counted."""
+        reports, text = self._reports_on(about["metadata"]["uid"]), EventText(reason, message, kind)
+        if not reports.may_report(self._cluster.now):
             return
-        place = spoken.place_of(told)
-        text = message if place is told else _COMBINED + message
-        known = self._cluster.api.store.table(EVENTS).entries.get(spoken.told.get(place, ""))
+        place = reports.stand_in_for(text)
+        message = message if place is text else _COMBINED + message
+        known = self._cluster.api.store.table(EVENTS).entries.get(reports.keys.get(place, ""))
         if known is None:
-            spoken.told[place] = self._create(about, EventText(reason, text, kind))
+            reports.keys[place] = self._create(about, EventText(reason, message, kind))
             return
         again: dict[str, Any] = known.object
         again |= {
             "count": again["count"] + 1,
             "lastTimestamp": self._cluster.now_text,
-            "message": text,
+            "message": message,
         }
         events = self._cluster.api.kinds[EVENTS]
         self._cluster.api.edit(events, known.namespace, known.name, lambda _: again)
 
-    def _create(self, about: Json, told: EventText) -> str:
-        event = event_object(about, told, self._teller, self._cluster.now_text)
-        # Whoever lists them by name has them in order.
+    def _create(self, about: Json, text: EventText) -> str:
+        event = event_object(about, text, self._source, self._cluster.now_text)
+        # Sorted by name, events are in order of time.
         order = int(self._cluster.now * _TICKS)
         event["metadata"]["generateName"] += f"{order:x}."
-        # Nodes have no namespace; what is told about them is in this one.
+        # Nodes have no namespace; their events are in this one.
         namespace = about["metadata"].get("namespace", "default")
         api = self._cluster.api
         return api.create(api.kinds[EVENTS], namespace, event).key
 
-    def _about(self, uid: str) -> _Reports:
-        spoken = self._spoken.pop(uid, None) or _Reports(_AT_ONCE, self._cluster.now)
-        self._spoken[uid] = spoken
-        if len(self._spoken) > _MOST_REMEMBERED:
-            # Those that were told of last come last.
-            del self._spoken[next(iter(self._spoken))]
-        return spoken
+    def _reports_on(self, uid: str) -> _Reports:
+        reports = self._reports.pop(uid, None) or _Reports(_AT_ONCE, self._cluster.now)
+        self._reports[uid] = reports
+        if len(self._reports) > _MOST_REMEMBERED:
+            # The latest come last.
+            del self._reports[next(iter(self._reports))]
+        return reports
 
 
 @dataclass(frozen=True, slots=True)
 class PodKeeper:
-    """Makes and removes pods for owners of one kind."""
+    """Creates and deletes pods for owners of one kind, and records events about it."""
 
     cluster: ControllerApi
     recorder: EventRecorder
@@ -115,15 +114,15 @@ class PodKeeper:
             entry = self.cluster.create(PODS, owner["metadata"]["namespace"], pod)
         except RequestRefused as refusal:
             message = f"Error creating: {refusal.message}"
-            self.recorder.tell(owner, "FailedCreate", message, "Warning")
+            self.recorder.record(owner, "FailedCreate", message, "Warning")
             raise
-        self._tell(owner, "SuccessfulCreate", self.made, entry.name)
+        self._record(owner, "SuccessfulCreate", self.made, entry.name)
         return entry
 
     def delete(self, owner: Json, pod: PodItem) -> None:
         self.cluster.delete(pod)
-        self._tell(owner, "SuccessfulDelete", self.removed, pod.name)
+        self._record(owner, "SuccessfulDelete", self.removed, pod.name)
 
-    def _tell(self, owner: Json, reason: str, text: str, pod: str) -> None:
+    def _record(self, owner: Json, reason: str, text: str, pod: str) -> None:
         message = text.format(pod=pod, owner=owner["metadata"]["name"])
-        self.recorder.tell(owner, reason, message)
+        self.recorder.record(owner, reason, message)

@@ -1,4 +1,4 @@
-"""Garbage collection: what has lost its owners goes, and what is in a deleted namespace."""
+"""Garbage collection: deletes objects whose owners are gone, and the content of namespaces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
 
 
 class GarbageController(Controller):
-    """Keys are uids: names come back, what was owned does not."""
+    """Deletes objects whose owners are gone. Its keys are uids, since names can be used again."""
 
     name = "garbage"
 
@@ -46,7 +46,7 @@ class GarbageController(Controller):
             yield from (owner.uid for owner in seen.item.owners)
             return
         if after.terminating and not (seen.before and seen.before.terminating):
-            # Whoever waits for dependents and whoever depends on it may have to act.
+            # Its owners and its dependents may have to be looked at.
             yield after.uid
             yield from [each.uid for each in cache.dependents(after.uid)]
         elif after.owners and (seen.before is None or seen.before.owners != after.owners):
@@ -56,14 +56,14 @@ class GarbageController(Controller):
             yield from (owner.uid for owner in seen.before.owners)
 
     def _orphan(self, item: Item) -> None:
-        """Dependents stay and forget their owner, which may go then."""
+        """Removes the references of dependents to an owner, which can go then."""
         for each in list(self.cluster.cache.dependents(item.uid)):
             kept = [owner_json(owner) for owner in each.owners if owner.uid != item.uid]
             self.cluster.rewrite_owners(each, kept)
         self.cluster.without_finalizer(item, _ORPHAN)
 
     def _wait(self, item: Item) -> None:
-        """An owner goes after the dependents that block it."""
+        """Deletes the dependents that block an owner, which can go after them."""
         blocking = [
             each for each in self.cluster.cache.dependents(item.uid) if _blocks(each, item.uid)
         ]
@@ -74,7 +74,7 @@ class GarbageController(Controller):
                 self._judge(each)
 
     def _judge(self, item: Item) -> None:
-        """Deletes an object none of whose owners is there to stay."""
+        """Deletes an object if none of its owners stays."""
         present = [owner for owner in item.owners if self._exists(owner, item)]
         waiting = [owner for owner in present if self._waits(owner)]
         staying = [owner for owner in present if owner not in waiting]
@@ -87,7 +87,7 @@ class GarbageController(Controller):
             self.cluster.delete(item, propagation=_propagation_of(item))
 
     def _exists(self, owner: OwnerReference, item: Item) -> bool:
-        """Whether an owner is there; of a kind that is not served nobody can say it is not."""
+        """Whether an owner exists; one of a kind that is not served counts as existing."""
         found = self.cluster.cache.by_uid.get(owner.uid)
         if found is None:
             return not self._is_served(owner)
@@ -156,7 +156,7 @@ class NamespaceController(Controller):
                     yield table, entry
 
     def _delete(self, table: str, entry: StoredObject) -> bool:
-        """Has an object deleted that is not yet; whether there was anything to do."""
+        """Deletes an object unless it is being deleted; returns whether it did."""
         item = item_of(table, entry)
         if item.terminating:
             return False

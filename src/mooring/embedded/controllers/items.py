@@ -1,8 +1,8 @@
-"""What controllers remember of objects: little, since there are many of them."""
+"""The items in the cache of controllers: the few fields of each object that they need."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -32,7 +32,7 @@ class OwnerReference(Wire, frozen=True):
 
 
 class NodeTaint(Wire, frozen=True):
-    """A mark that repels pods, and since when."""
+    """A taint, and when it was added."""
 
     key: str = ""
     value: str = ""
@@ -42,7 +42,7 @@ class NodeTaint(Wire, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """An object: who it is, whose it is, whether it is going."""
+    """An object in the cache: its identity, its owners, and whether it is being deleted."""
 
     table: str
     entry: StoredObject
@@ -79,7 +79,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodItem(Item):
-    """A pod: where it is and how it does."""
+    """A pod in the cache: its node, phase and readiness."""
 
     node: str
     phase: str
@@ -89,12 +89,12 @@ class PodItem(Item):
 
     @property
     def active(self) -> bool:
-        """Whether it counts as one that is wanted: neither ended nor going."""
+        """Whether it neither ended nor is being deleted."""
         return not self.terminating and self.phase not in ENDED
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it is going, and still there."""
+        """Whether it is being deleted and has not ended yet."""
         return self.terminating and self.phase not in ENDED
 
     def is_available(self, now: float, least_ready_seconds: int) -> bool:
@@ -104,7 +104,7 @@ class PodItem(Item):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeItem(Item):
-    """A node: what repels pods from it."""
+    """A node in the cache: its taints and conditions."""
 
     taints: tuple[NodeTaint, ...]
     unschedulable: bool
@@ -115,7 +115,7 @@ class NodeItem(Item):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageItem(Item):
-    """A volume or a claim: its class and its other half."""
+    """A volume or a claim in the cache: its class, and the claim or volume it belongs to."""
 
     storage_class: str
     #: The claim of a volume, as namespace/name.
@@ -201,7 +201,7 @@ _storage_object = _decoder(_StorageObject)
 
 
 def item_of(table: str, entry: StoredObject) -> Item:
-    """What is remembered of an object."""
+    """Reads the item of an object."""
     match table:
         case "pods":
             return _pod(table, entry)
@@ -262,3 +262,29 @@ def _identity(table: str, entry: StoredObject, read: _Object) -> dict[str, Any]:
         "owners": metadata.owner_references or (),
         "finalizers": metadata.finalizers or (),
     }
+
+
+def without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
+    """Returns counts without those that are zero, as the API writes them."""
+    return {name: count for name, count in counts.items() if count}
+
+
+def next_availability(pods: Iterable[PodItem], now: float, least_ready: int) -> float | None:
+    """Returns the seconds until the next ready pod counts as available."""
+    if not least_ready:
+        return None
+    waits = [pod.ready_changed + least_ready - now for pod in pods if pod.ready]
+    return min((wait for wait in waits if wait > 0), default=None)
+
+
+# Times are whole seconds, so that this is at least one of them.
+_PAUSE_SECONDS = 2.0
+
+
+def pause_after_failures(pods: Iterable[PodItem], now: float) -> float:
+    """Returns how long to wait before pods are replaced that failed right after their creation.
+
+    Without a pause, pods on a node that rejects them would be replaced without end.
+    """
+    failed = (pod.created for pod in pods if pod.phase == "Failed" and not pod.terminating)
+    return max(max(failed, default=0.0) + _PAUSE_SECONDS - now, 0.0)

@@ -13,7 +13,7 @@ from .replica_sets import restarts_of
 
 
 def format_indexes(indexes: Iterable[int]) -> str:
-    """Indexes in order, three or more that follow each other as a range."""
+    """Formats indexes as a job's status does: 0,3-5,7."""
     runs: list[list[int]] = []
     for index in sorted(set(indexes)):
         if runs and index == runs[-1][-1] + 1:
@@ -26,7 +26,7 @@ def format_indexes(indexes: Iterable[int]) -> str:
 
 
 def read_indexes(text: str) -> set[int]:
-    """The indexes that a text names; what cannot be read names none."""
+    """Reads indexes such as 0,3-5,7; parts that cannot be read are left out."""
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -44,7 +44,7 @@ _LONGEST_NUMBER = 9
 
 @dataclass(frozen=True, slots=True)
 class PodFailure:
-    """One failure of a pod."""
+    """What the failure of a pod means for its job."""
 
     #: Whether it counts towards the limit.
     counts: bool = True
@@ -60,7 +60,7 @@ _PLAIN = PodFailure()
 
 @dataclass(frozen=True, slots=True)
 class FailurePolicy:
-    """How failures of the pods of a job are taken."""
+    """How a job treats failures of its pods."""
 
     rules: tuple[Json, ...]
     #: How often an index may fail; None if indexes are not looked at by themselves.
@@ -78,11 +78,11 @@ class FailurePolicy:
         )
 
     def has_failed(self, pod: PodItem) -> bool:
-        """A pod that is being deleted will not succeed any more."""
+        """Whether a pod has failed; one that is being deleted may count as failed."""
         return pod.phase == "Failed" or (pod.is_stopping and not self.patient)
 
     def verdict(self, pod: PodItem) -> PodFailure:
-        """What the failure of a pod means."""
+        """Decides what the failure of a pod means."""
         if not self.rules and self.limit_per_index is None:
             return _PLAIN
         item = pod.entry.object
@@ -100,7 +100,7 @@ class FailurePolicy:
         )
 
     def _action(self, pod: Json) -> tuple[str, str]:
-        """What the first rule that speaks of a pod says, and why."""
+        """Returns the action of the first rule that matches a pod, and why."""
         for at, rule in enumerate(self.rules):
             why = _match_text(pod, rule)
             if why:
@@ -109,13 +109,13 @@ class FailurePolicy:
 
 
 def index_of(pod: PodItem) -> int:
-    """The index of a pod; -1 if it has none."""
+    """Returns the completion index of a pod; -1 if it has none."""
     text = pod.labels.get(INDEX, "")
     return int(text) if text.isascii() and text.isdecimal() else -1
 
 
 def _match_text(pod: Json, rule: Json) -> str:
-    """What of a pod a rule speaks of; empty if nothing."""
+    """Returns a text on what of a pod matches a rule; empty if nothing does."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     named = f"{metadata['namespace']}/{metadata['name']}"
     codes = rule.get("onExitCodes")
@@ -135,7 +135,7 @@ def _match_text(pod: Json, rule: Json) -> str:
 
 
 def _exits(status: Json) -> Iterator[tuple[str, int]]:
-    """The containers that have ended, and with which code."""
+    """Yields the containers that have ended, and their exit codes."""
     for name in ("containerStatuses", "initContainerStatuses"):
         for each in status.get(name) or ():
             ended: dict[str, Any] | None = (each.get("state") or {}).get("terminated")
@@ -150,7 +150,7 @@ def _number(text: str) -> int:
 
 @dataclass(slots=True)
 class JobTally:
-    """What is remembered of the pods of a job, above all of those that are gone."""
+    """The counts of a job that its present pods do not show: pods that are gone, failures."""
 
     judge: FailurePolicy
     succeeded: int = 0
@@ -165,7 +165,7 @@ class JobTally:
 
     @classmethod
     def since(cls, item: Json, pods: list[PodItem]) -> JobTally:
-        """What a status counts beyond the pods that are still there."""
+        """Makes the tally of a job from its status and its present pods."""
         judge, status = FailurePolicy.of(item["spec"]), item.get("status") or {}
         tally = cls(judge, failed_indexes=read_indexes(status.get("failedIndexes", "")))
         succeeded = sum(pod.phase == "Succeeded" for pod in pods)
@@ -175,14 +175,14 @@ class JobTally:
         return tally
 
     def spare(self, pods: Iterable[PodItem]) -> None:
-        """These are removed on purpose."""
+        """Notes pods that the job itself removes, so that they do not count as failed."""
         self._spared.update(pod.uid for pod in pods)
 
     def is_spared(self, pod: PodItem) -> bool:
         return pod.uid in self._spared
 
     def take(self, pod: PodItem) -> PodFailure:
-        """What the failure of a pod means; it is looked at once."""
+        """Returns what the failure of a pod means; decided once per pod."""
         known = self._verdicts.get(pod.uid)
         # A pod that is stopping has not said yet with what it ends.
         if known is not None and not pod.is_stopping:
@@ -198,7 +198,7 @@ class JobTally:
         return verdict
 
     def count_gone(self, pod: PodItem) -> None:
-        """A pod is gone, and counted for good."""
+        """Counts a pod that is gone."""
         if pod.phase == "Succeeded":
             self.succeeded += 1
         elif pod.uid not in self._spared and self.take(pod).counts:
@@ -273,7 +273,7 @@ def _restarts(spec: Json) -> bool:
 
 
 def _missing(spec: Json, succeeded: int, active: int, waited_for: int) -> int:
-    """As many as may run at once are wanted, but no more than there is left to do."""
+    """Returns how many more pods should run now; negative if there are too many."""
     parallelism: int = spec["parallelism"]
     completions = spec.get("completions")
     if spec.get("suspend"):

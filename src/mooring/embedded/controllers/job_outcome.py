@@ -1,14 +1,15 @@
-"""How a job ends, and what it says about itself."""
+"""How a job ends, and the status of a job."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
+from mooring.embedded.api.metadata import condition_of, with_condition
+from mooring.embedded.controllers.items import without_zeros
 from mooring.embedded.store.table import Json
 
 from .job_counts import JobCounts, JobTally, format_indexes, read_indexes
-from .statuses import condition_of, with_condition, without_zeros
 
 #: The condition that ends a job, its reason and its message.
 Outcome = tuple[str, str, str]
@@ -18,12 +19,12 @@ _BEFORE = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
 
 
 def outcome(item: Json, counts: JobCounts, tally: JobTally, now: float) -> Outcome | None:
-    """How a job ends, if it does; what was said once stays."""
+    """Returns how a job ends; None if it goes on. An outcome in the status stays."""
     status = item.get("status") or {}
     for kind, first in _BEFORE.items():
-        said = condition_of(status, first)
-        if said.get("status") == "True":
-            return (kind, said["reason"], said["message"])
+        known = condition_of(status, first)
+        if known.get("status") == "True":
+            return (kind, known["reason"], known["message"])
     return _failure(item, counts, tally, now) or _success(item["spec"], counts)
 
 
@@ -68,7 +69,7 @@ def _success(spec: Json, counts: JobCounts) -> Outcome | None:
 
 
 def _is_met(rule: Json, completed: set[int], completions: int) -> bool:
-    """Whether enough of the indexes that a rule names are done."""
+    """Whether enough indexes of a success rule are completed."""
     enough, named = rule.get("succeededCount"), rule.get("succeededIndexes")
     if named is None:
         return enough is not None and len(completed) >= enough
@@ -78,15 +79,15 @@ def _is_met(rule: Json, completed: set[int], completions: int) -> bool:
 
 
 def job_status(item: Json, counts: JobCounts, tally: JobTally, now: str) -> Json:
-    """The status of a job that goes on."""
+    """Returns the status of a job that goes on."""
     old, spec = item.get("status") or {}, item["spec"]
     status: dict[str, Any] = {
         name: old[name] for name in ("startTime", "completionTime") if name in old
     }
-    conditions, said = old.get("conditions") or [], condition_of(old, "Suspended")
-    told = _suspension(now, suspended=bool(spec.get("suspend")))
-    if said.get("status", "False") != told["status"]:
-        conditions = with_condition(old, told, now)
+    conditions, known = old.get("conditions") or [], condition_of(old, "Suspended")
+    result = _suspension(now, suspended=bool(spec.get("suspend")))
+    if known.get("status", "False") != result["status"]:
+        conditions = with_condition(old, result, now)
     if spec.get("suspend"):
         status.pop("startTime", None)
     elif "completionTime" not in status:
@@ -105,9 +106,9 @@ def job_status(item: Json, counts: JobCounts, tally: JobTally, now: str) -> Json
     return status
 
 
-def finish(status: Json, told: Outcome, now: str) -> Json:
-    """The status of a job that ends, or has ended if none of its pods is left."""
-    kind, reason, message = told
+def finish(status: Json, result: Outcome, now: str) -> Json:
+    """Adds the outcome to a status; the final condition comes when no pod is left."""
+    kind, reason, message = result
     left = status.get("active", 0) or status["terminating"]
     for each in (_BEFORE[kind],) if left else (_BEFORE[kind], kind):
         condition = {
@@ -125,7 +126,7 @@ def finish(status: Json, told: Outcome, now: str) -> Json:
 
 
 def ending(item: Json) -> Json | None:
-    """The condition that says that a job has ended."""
+    """Returns the condition that says that a job has ended; None if it has not."""
     status = item.get("status") or {}
     found = (condition_of(status, kind) for kind in _BEFORE)
     return next((each for each in found if each.get("status") == "True"), None)

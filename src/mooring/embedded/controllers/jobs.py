@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from mooring.embedded.api.metadata import condition_of
+from mooring.embedded.controllers.controller import soonest
 from mooring.embedded.store.table import Json
 
 from .cache import PODS, ItemChange
@@ -14,7 +16,6 @@ from .job_counts import INDEX, INDEX_FAILURES, JobCounts, JobTally, index_of
 from .job_outcome import Outcome, ending, finish, job_status, outcome, time_of
 from .ownership import Adoption, pod_of
 from .replica_sets import ROUND, rank_for_removal
-from .statuses import condition_of, soonest
 
 # A pod that failed is replaced after this time, and each further one after twice the last.
 _FIRST_DELAY_SECONDS = 10
@@ -27,7 +28,7 @@ _LONGEST_PREFIX = 58
 
 
 def delay_after(failures: int, last: float, now: float) -> float:
-    """How long to wait after so many failures."""
+    """Returns how many seconds to wait before the next pod after so many failures."""
     if not failures:
         return 0.0
     doublings = min(failures - 1, _MOST_DOUBLINGS)
@@ -36,7 +37,7 @@ def delay_after(failures: int, last: float, now: float) -> float:
 
 
 def due_indexes(counts: JobCounts, tally: JobTally, now: float) -> tuple[list[int], float | None]:
-    """The indexes whose pods are due, each after its own failures; when the next one is."""
+    """Returns the indexes whose pods are due, and the seconds until the next one is."""
     due, next_due = [], None
     for index in counts.open_indexes[: counts.missing]:
         wait = delay_after(*tally.index_failures.get(index, (0, 0.0)), now)
@@ -48,7 +49,7 @@ def due_indexes(counts: JobCounts, tally: JobTally, now: float) -> tuple[list[in
 
 
 def surplus(item: Json, counts: JobCounts, now: float) -> list[PodItem]:
-    """The pods that are too many: those that no index needs first."""
+    """Returns the pods that are too many, those without a valid index first."""
     least = max(-counts.missing, 0)
     strays = _strays(item, counts.active, now) if counts.completed is not None else []
     if not least and not strays:
@@ -59,7 +60,7 @@ def surplus(item: Json, counts: JobCounts, now: float) -> list[PodItem]:
 
 
 def _strays(item: Json, active: list[PodItem], now: float) -> list[PodItem]:
-    """Pods with indexes that there are not (any more), or that another pod has."""
+    """Returns pods whose index does not exist or belongs to another pod."""
     everyone = range(item["spec"]["completions"])
     indexes = {index_of(pod) for pod in active}
     if len(indexes) == len(active) and all(index in everyone for index in indexes):
@@ -74,12 +75,12 @@ def _strays(item: Json, active: list[PodItem], now: float) -> list[PodItem]:
 
 
 def new_pods(item: Json, number: int) -> Iterator[Json]:
-    """Pods that are all alike."""
+    """Makes pods that are all alike."""
     return (pod_of(item, item["spec"]["template"]) for _ in range(number))
 
 
 def indexed_pod(item: Json, index: int, tally: JobTally) -> Json:
-    """The pod of an index, which knows it by label, annotation, hostname and environment."""
+    """Makes the pod of an index, with the index in label, annotation, hostname and environment."""
     pod, name = pod_of(item, item["spec"]["template"]), item["metadata"]["name"]
     metadata, ending = pod["metadata"], f"-{index}-"
     metadata["generateName"] = name[: _LONGEST_PREFIX - len(ending)] + ending
@@ -91,11 +92,11 @@ def indexed_pod(item: Json, index: int, tally: JobTally) -> Json:
     pod["spec"]["hostname"] = f"{name}-{index}"
     for field in ("initContainers", "containers"):
         for container in pod["spec"].get(field) or ():
-            _tell_index(container)
+            _add_index_variable(container)
     return pod
 
 
-def _tell_index(container: Json) -> None:
+def _add_index_variable(container: Json) -> None:
     variables = container.get("env") or []
     if all(each["name"] != _INDEX_VARIABLE for each in variables):
         source = {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}
@@ -133,12 +134,12 @@ class JobController(Controller):
             return self._expire(item, ended)
         self._claiming.settle(item, key)
         counts, tally = self._count(item)
-        told = outcome(item, counts, tally, self.cluster.now)
-        if told is not None:
-            return self._end(item, counts, told)
+        result = outcome(item, counts, tally, self.cluster.now)
+        if result is not None:
+            return self._end(item, counts, result)
         more, again = self._scale(item, counts, tally)
         status = self._status(item)
-        self._tell_suspension(item, status)
+        self._record_suspension(item, status)
         self.cluster.set_status(JOBS, item, status)
         return 0.0 if more else soonest(again, _deadline(item, status, self.cluster.now))
 
@@ -148,7 +149,7 @@ class JobController(Controller):
         yield from self._claiming.owner_seen(seen)
 
     def _pod_seen(self, seen: ItemChange) -> Iterator[str]:
-        """A pod that is gone is counted for good."""
+        """Yields the job of a pod, and counts a pod that is gone."""
         manager = seen.item.controller
         if seen.after is None and isinstance(seen.before, PodItem) and manager is not None:
             tally = self._tallies.get(manager.uid)
@@ -165,12 +166,12 @@ class JobController(Controller):
         return JobCounts.of(item, pods, tally), tally
 
     def _status(self, item: Json) -> Json:
-        """What there is to say after what was done."""
+        """Returns the status of a job after the last writes."""
         self.cluster.cache.catch_up()
         return job_status(item, *self._count(item), self.cluster.now_text)
 
     def _scale(self, item: Json, counts: JobCounts, tally: JobTally) -> tuple[bool, float | None]:
-        """Makes or removes pods; whether there is more to do, and when to look again."""
+        """Makes or removes pods; returns whether there is more to do, and when to look again."""
         now = self.cluster.now
         going = surplus(item, counts, now)
         if going:
@@ -194,34 +195,34 @@ class JobController(Controller):
             self._keeper.create(item, pod)
         return counts.missing > ROUND and not again, again
 
-    def _end(self, item: Json, counts: JobCounts, told: Outcome) -> float | None:
-        """Removes what still runs; once nothing does, the job has ended."""
+    def _end(self, item: Json, counts: JobCounts, result: Outcome) -> float | None:
+        """Removes the pods of a job that ends, and writes its status."""
         self._remove(item, counts.active)
         before = item.get("status") or {}
-        status = finish(self._status(item), told, self.cluster.now_text)
+        status = finish(self._status(item), result, self.cluster.now_text)
         self.cluster.set_status(JOBS, item, status)
-        kind, reason, message = told
+        kind, reason, message = result
         if not condition_of(status, kind) or condition_of(before, kind):
             return None
         if kind == "Complete":
-            self._recorder.tell(item, "Completed", "Job completed")
+            self._recorder.record(item, "Completed", "Job completed")
         else:
-            self._recorder.tell(item, reason, message, "Warning")
+            self._recorder.record(item, reason, message, "Warning")
         return 0.0
 
     def _remove(self, item: Json, pods: list[PodItem]) -> None:
         for pod in pods:
             self._keeper.delete(item, pod)
 
-    def _tell_suspension(self, item: Json, status: Json) -> None:
+    def _record_suspension(self, item: Json, status: Json) -> None:
         before = condition_of(item.get("status") or {}, "Suspended")
         after = condition_of(status, "Suspended")
         if before.get("status") != after.get("status"):
             # Without "Job" this is how the events are called, too.
-            self._recorder.tell(item, after["reason"].removeprefix("Job"), after["message"])
+            self._recorder.record(item, after["reason"].removeprefix("Job"), after["message"])
 
     def _expire(self, item: Json, ended: Json) -> float | None:
-        """A job that has ended goes after a while, if it says so."""
+        """Deletes a job that has ended after its time to live."""
         uid = item["metadata"]["uid"]
         self._tallies.pop(uid, None)
         lives = item["spec"].get("ttlSecondsAfterFinished")

@@ -1,4 +1,4 @@
-"""Nodes that fall silent or are in trouble: they repel pods, and after a while lose them."""
+"""Controllers of nodes: silent nodes become Unknown, troubled ones get taints and lose pods."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from mooring.embedded.api.metadata import condition_of
 from mooring.embedded.store.table import Json
 from mooring.objects.taint import Taint, Toleration
 
@@ -14,7 +15,6 @@ from .cache import NODES, PODS, ItemChange
 from .controller import Concerns, Controller, ControllerApi, own_key
 from .event_recorder import EventRecorder
 from .items import ENDED, NodeItem, PodItem
-from .statuses import condition_of
 
 LEASES = "leases.coordination.k8s.io"
 _NAMESPACE = "kube-node-lease"
@@ -27,10 +27,10 @@ _SILENT = {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting no
 
 
 class NodeMonitorController(Controller):
-    """Says of silent nodes that nobody knows how they are; a node without a lease is left alone.
+    """Sets the conditions of silent nodes to Unknown; a node without a lease is left alone.
 
-    Nobody's clock but the own one counts, from when a lease was seen to change: what was written
-    before this began may be old without anybody being silent.
+    A node is silent if its lease did not change for a while on the clock of this process: leases
+    from before its start may be old although their nodes are well.
     """
 
     name = "node-monitor"
@@ -80,11 +80,11 @@ class NodeMonitorController(Controller):
             return
         status = item.setdefault("status", {})
         was_ready = condition_of(status, "Ready").get("status") == "True"
-        told = [self._unknown(each) for each in status.get("conditions") or ()]
-        self.cluster.set_status(NODES, item, {**status, "conditions": told})
+        conditions = [self._unknown(each) for each in status.get("conditions") or ()]
+        self.cluster.set_status(NODES, item, {**status, "conditions": conditions})
         if was_ready:
             message = f"Node {name} status is now: NodeNotReady"
-            self._recorder.tell(item, "NodeNotReady", message)
+            self._recorder.record(item, "NodeNotReady", message)
             for pod in self.cluster.cache.on_node(name):
                 self._mark_not_ready(pod)
 
@@ -95,7 +95,7 @@ class NodeMonitorController(Controller):
         return {**condition, **_SILENT, "status": "Unknown", **since}
 
     def _mark_not_ready(self, pod: PodItem) -> None:
-        """A pod that nobody hears of serves nobody."""
+        """Marks a pod on a silent node as not ready."""
         item = self.cluster.read(PODS, pod.key)
         ready = condition_of((item or {}).get("status") or {}, "Ready")
         if item is None or ready.get("status") != "True":
@@ -104,7 +104,7 @@ class NodeMonitorController(Controller):
         # The condition is part of what was read, which is ours to change.
         kind = self.cluster.kind(PODS)
         self.cluster.api.update_status(kind, pod.namespace, pod.name, item)
-        self._recorder.tell(item, "NodeNotReady", "Node is not ready", "Warning")
+        self._recorder.record(item, "NodeNotReady", "Node is not ready", "Warning")
 
 
 # How long pods of a node that is not there are left alone: it may be about to come.
@@ -122,7 +122,7 @@ _UNSCHEDULABLE = f"{_PREFIX}unschedulable"
 
 
 class _Lasting(Toleration, frozen=True):
-    """A toleration and how long it lasts; for ever if it does not say."""
+    """A toleration and how long it lasts; without a time it lasts for ever."""
 
     toleration_seconds: int | None = None
 
@@ -153,7 +153,7 @@ class NodeController(Controller):
         return self._evict(key, [each for each in taints if each["effect"] == "NoExecute"])
 
     def _pod_seen(self, seen: ItemChange) -> Iterator[str]:
-        """The node that a pod comes to, if it is in trouble or absent."""
+        """Yields the node that a pod is bound to, if the node is tainted or absent."""
         before, after = seen.before, seen.after
         if not isinstance(after, PodItem) or not after.node:
             return
@@ -164,14 +164,14 @@ class NodeController(Controller):
             yield after.node
 
     def _due(self, item: Json, node: NodeItem) -> Iterator[Json]:
-        """The taints that the state of a node asks for; those it has keep their time."""
+        """Yields the taints that the state of a node asks for; present ones keep their time."""
         had = {(each["key"], each["effect"]): each for each in item["spec"].get("taints") or ()}
         for key, effect in _asked_for(node):
             taint = {"key": key, "effect": effect, "timeAdded": self.cluster.now_text}
             yield had.get((key, effect), taint)
 
     def _evict(self, node: str, taints: list[Json]) -> float | None:
-        """Removes pods that do not bear a node any longer; when the next one goes."""
+        """Removes pods whose toleration has run out; returns the seconds until the next one."""
         if not taints:
             return None
         now, next_goes = self.cluster.now, None
@@ -190,12 +190,12 @@ class NodeController(Controller):
 
     def _remove(self, pod: PodItem) -> None:
         message = f"Marking for deletion Pod {pod.key}"
-        self._recorder.tell(pod.entry.object, "TaintManagerEviction", message)
+        self._recorder.record(pod.entry.object, "TaintManagerEviction", message)
         message = "Taint manager: deleting due to NoExecute taint"
         self.cluster.disrupt(pod, "DeletionByTaintManager", message)
 
     def _clear(self, node: str) -> float | None:
-        """Removes the pods of a node that is not there: nobody else will."""
+        """Removes the pods of an absent node after a while."""
         pods = self.cluster.cache.on_node(node)
         if not pods:
             self._missing_since.pop(node, None)
@@ -223,7 +223,7 @@ def _asked_for(node: NodeItem) -> Iterator[tuple[str, str]]:
 
 
 def _others(item: Json, node: NodeItem) -> list[Json]:
-    """The taints that are not ours to set; of a node that never said how it is, those too."""
+    """Returns the taints that this controller does not set."""
     ours = {_UNSCHEDULABLE, *_PRESSURES.values()}
     if node.ready:
         ours |= {_NOT_READY, _UNREACHABLE}
@@ -231,9 +231,9 @@ def _others(item: Json, node: NodeItem) -> list[Json]:
 
 
 def _seconds_borne(pod: PodItem, taints: list[Json]) -> float | None:
-    """How long a pod bears the taints of a node; None for ever."""
-    written = pod.entry.object["spec"].get("tolerations") or []
-    tolerations = msgspec.convert(written, list[_Lasting])
+    """Returns how many seconds a pod tolerates the taints of a node; None means for ever."""
+    raw = pod.entry.object["spec"].get("tolerations") or []
+    tolerations = msgspec.convert(raw, list[_Lasting])
     lasting = []
     for taint in msgspec.convert(taints, list[Taint]):
         bearing = [each for each in tolerations if each.tolerates(taint)]

@@ -7,8 +7,9 @@ from copy import deepcopy
 
 import msgspec
 
+from mooring.embedded.api.names import read_selector
 from mooring.embedded.store.table import Json
-from mooring.objects.selector import LabelSelector, Selector, SelectorError, compile_selector
+from mooring.objects.selector import Selector
 
 from .cache import ItemChange
 from .controller import ControllerApi
@@ -19,7 +20,7 @@ _LONGEST_PREFIX = 57
 
 
 def reference(owner: Json) -> Json:
-    """The reference that makes an owner the controller of an object."""
+    """Makes the reference by which an owner is the controller of an object."""
     metadata = owner["metadata"]
     return {
         "apiVersion": owner["apiVersion"],
@@ -32,12 +33,12 @@ def reference(owner: Json) -> Json:
 
 
 def owner_json(owner: OwnerReference) -> Json:
-    """A reference as it is written."""
+    """Returns an owner reference as JSON."""
     return msgspec.to_builtins(owner)
 
 
 def pod_of(owner: Json, template: Json) -> Json:
-    """A pod made from a template, without a name of its own yet."""
+    """Makes a pod from a template, without a name."""
     metadata = deepcopy(template.get("metadata") or {})
     kept = {
         key: metadata[key] for key in ("labels", "annotations", "finalizers") if key in metadata
@@ -53,8 +54,8 @@ def pod_of(owner: Json, template: Json) -> Json:
 
 
 def selector_of(owner: Json) -> Selector | None:
-    """The pods, or sets of pods, that an owner selects."""
-    return compile_selector(msgspec.convert(owner["spec"].get("selector"), LabelSelector | None))
+    """Reads the selector of an owner."""
+    return read_selector(owner["spec"].get("selector"))
 
 
 def is_managed_by(item: Item, uid: str) -> bool:
@@ -71,9 +72,9 @@ def _any_name(owner: str, dependent: str) -> bool:
 
 
 class Adoption:
-    """What the owners of one kind own of another.
+    """Adopts and releases objects of one kind for owners of another.
 
-    Only what is new, or has new labels or owners, is looked at: the rest has not changed hands.
+    Only objects that are new, or have new labels or owners, are looked at.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Adoption:
         self._suspects: dict[str, set[str]] = {}
 
     def owner_seen(self, seen: ItemChange) -> Iterator[str]:
-        """The owner itself; a new one may find dependents waiting."""
+        """Yields the key of an owner; notes what a new one may adopt."""
         item = seen.item
         of_namespace = self._selectors.setdefault(item.namespace, {})
         if seen.after is None:
@@ -102,7 +103,7 @@ class Adoption:
         yield item.key
 
     def dependent_seen(self, seen: ItemChange) -> Iterator[str]:
-        """The owners whose dependents these are, were or may become."""
+        """Yields the owners that own, owned or may adopt an object."""
         if seen.before is not None:
             yield from self._owner_of(seen.before)
         if seen.after is not None:
@@ -111,7 +112,7 @@ class Adoption:
                 yield from self._suspicious(seen.after)
 
     def settle(self, owner: Json, key: str) -> None:
-        """Adopts and releases what there is to adopt or release."""
+        """Adopts and releases the objects that were noted for an owner."""
         suspects = self._suspects.pop(key, None)
         selector = selector_of(owner)
         if not suspects or selector is None:
@@ -160,10 +161,7 @@ class Adoption:
 
     def _read(self, owner: Item) -> Selector | None:
         item = self._cluster.read(self._owners, owner.key)
-        try:
-            return None if item is None else selector_of(item)
-        except (msgspec.ValidationError, SelectorError):
-            return None
+        return None if item is None else selector_of(item)
 
 
 def _may_change_hands(seen: ItemChange) -> bool:

@@ -1,15 +1,13 @@
-"""Volumes and claims: which belong together, what is made for whom, and what is left behind."""
+"""Controllers of volumes and claims: binding, provisioning and reclaiming."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 
-import msgspec
-
+from mooring.embedded.api.names import read_selector
 from mooring.embedded.store.table import Json
 from mooring.objects.quantity import Quantity
-from mooring.objects.selector import LabelSelector, compile_selector
 
 from .cache import CLAIMS, VOLUMES, ItemChange
 from .controller import Concerns, Controller, ControllerApi
@@ -67,14 +65,14 @@ class VolumeController(Controller):
         self.cluster.set_status(VOLUMES, item, {**(item.get("status") or {}), "phase": phase})
 
     def _reclaim(self, item: Json) -> None:
-        """Its claim is gone: nobody gets it before somebody has looked at what is on it."""
+        """Deletes or releases a volume whose claim is gone."""
         if item["spec"]["persistentVolumeReclaimPolicy"] == "Delete":
             self.cluster.delete(self.cluster.cache.items(VOLUMES)[item["metadata"]["name"]])
         else:
             self._enter(item, "Released")
 
     def _give_up(self, item: Json) -> None:
-        """Its claim has taken another volume: one made for it goes, others are free again."""
+        """Deletes or frees a volume whose claim has taken another one."""
         made = PROVISIONED_BY in (item["metadata"].get("annotations") or {})
         if made and item["spec"]["persistentVolumeReclaimPolicy"] == "Delete":
             self.cluster.delete(self.cluster.cache.items(VOLUMES)[item["metadata"]["name"]])
@@ -88,8 +86,20 @@ _HOSTNAME = "kubernetes.io/hostname"
 _FOLDER = "/var/lib/embedded-volumes"
 
 
+def claim_reference(claim: Json) -> Json:
+    """Makes the reference by which a volume names its claim."""
+    metadata = claim["metadata"]
+    return {
+        "kind": "PersistentVolumeClaim",
+        "apiVersion": "v1",
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
+
+
 def volume_for(claim: Json, of_class: Json, node: NodeItem | None) -> Json:
-    """A volume as a claim asks for it, on a node if one was selected."""
+    """Makes a volume for a claim, on a node if one was selected."""
     metadata, wanted = claim["metadata"], claim["spec"]
     name = f"pvc-{metadata['uid']}"
     spec = {
@@ -99,13 +109,7 @@ def volume_for(claim: Json, of_class: Json, node: NodeItem | None) -> Json:
         "storageClassName": of_class["metadata"]["name"],
         "persistentVolumeReclaimPolicy": of_class["reclaimPolicy"],
         "hostPath": {"path": f"{_FOLDER}/{name}"},
-        "claimRef": {
-            "kind": "PersistentVolumeClaim",
-            "apiVersion": "v1",
-            "namespace": metadata["namespace"],
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-        },
+        "claimRef": claim_reference(claim),
     }
     if node is not None:
         host = node.labels.get(_HOSTNAME, node.name)
@@ -121,12 +125,12 @@ Offer = tuple[int, str]
 
 
 def offer(free: dict[str, list[Offer]], volume: StorageItem) -> None:
-    """Lists a volume among the free ones of its class."""
+    """Adds a volume to the free ones of its class."""
     insort(free.setdefault(volume.storage_class, []), _offer(volume))
 
 
 def withdraw(free: dict[str, list[Offer]], volume: StorageItem) -> None:
-    """Takes a volume off the list, if it is on it."""
+    """Removes a volume from the free ones of its class."""
     listed, entry = free.get(volume.storage_class, []), _offer(volume)
     at = bisect_left(listed, entry)
     if listed[at : at + 1] == [entry]:
@@ -134,7 +138,7 @@ def withdraw(free: dict[str, list[Offer]], volume: StorageItem) -> None:
 
 
 def first_suitable(claim: Json, volumes: Iterable[Json | None]) -> Json | None:
-    """The first volume that a claim can have."""
+    """Returns the first volume that suits a claim."""
     return next((each for each in volumes if each is not None and _suits(claim, each)), None)
 
 
@@ -145,7 +149,7 @@ def _offer(volume: StorageItem) -> Offer:
 def _suits(claim: Json, volume: Json) -> bool:
     wanted, offered = claim["spec"], volume["spec"]
     asked = (wanted.get("resources") or {}).get("requests") or {}
-    selector = compile_selector(msgspec.convert(wanted.get("selector"), LabelSelector | None))
+    selector = read_selector(wanted.get("selector"))
     labels = volume["metadata"].get("labels") or {}
     return (
         offered.get("storageClassName", "") == wanted.get("storageClassName", "")
@@ -173,7 +177,7 @@ class ClaimController(Controller):
         super().__init__(cluster)
         #: The volumes that refer to a claim, by its key.
         self._promised: dict[str, dict[str, None]] = {}
-        #: By class: the volumes that nobody has, the smallest first, and the claims without one.
+        #: By class: the free volumes, the smallest first, and the claims without a volume.
         self._free: dict[str, list[Offer]] = {}
         self._pending: dict[str, dict[str, None]] = {}
 
@@ -188,7 +192,7 @@ class ClaimController(Controller):
         if not key.startswith(_CLASS):
             self._settle(key)
             return None
-        # Volumes came, or the class itself: whoever waits longest gets the first.
+        # Volumes came, or the class itself: the claim that waits longest is first.
         pending = self._pending.get(key.removeprefix(_CLASS), {})
         for each in list(pending):
             self._settle(each)
@@ -234,7 +238,7 @@ class ClaimController(Controller):
             self._bind(claim, volume)
 
     def _promised_to(self, key: str, claim: Json) -> Json | None:
-        """A volume that somebody, most likely the scheduler, has reserved for the claim."""
+        """Returns a volume that names the claim already; usually the scheduler has chosen it."""
         for name in sorted(self._promised.get(key, ())):
             volume = self.cluster.read(VOLUMES, name)
             if volume is not None and _is_for(volume, claim):
@@ -242,7 +246,7 @@ class ClaimController(Controller):
         return None
 
     def _found(self, claim: Json) -> Json | None:
-        """A volume for a claim that may have one already."""
+        """Finds or makes a volume for a claim; returns None while the claim must wait."""
         name = claim["spec"].get("storageClassName", "")
         of_class = self.cluster.read(CLASSES, name) if name else None
         waits = of_class is not None and of_class["volumeBindingMode"] == "WaitForFirstConsumer"
@@ -268,7 +272,7 @@ class ClaimController(Controller):
         return self.cluster.create(VOLUMES, "", volume_for(claim, of_class, found)).object
 
     def _complete(self, claim: Json, named: str) -> None:
-        """The claim names its volume; the rest follows from that."""
+        """Completes the binding of a claim that names its volume."""
         volume = self.cluster.read(VOLUMES, named)
         notes = claim["metadata"].get("annotations") or {}
         if volume is None:
@@ -279,7 +283,7 @@ class ClaimController(Controller):
             self._bind(claim, volume)
 
     def _bind(self, claim: Json, volume: Json) -> None:
-        """Writes both halves; what is written already stays as it is."""
+        """Binds a claim and a volume to each other."""
         self._reserve(claim, volume)
         metadata, spec = claim["metadata"], claim["spec"]
         name = volume["metadata"]["name"]
@@ -288,28 +292,21 @@ class ClaimController(Controller):
             spec["volumeName"] = name
             notes[_BOUND_BY_CONTROLLER] = "yes"
         notes[_BIND_COMPLETED] = "yes"
-        written = self.cluster.update(CLAIMS, claim).object
+        stored = self.cluster.update(CLAIMS, claim).object
         status = {
             "phase": "Bound",
             "accessModes": volume["spec"]["accessModes"],
             "capacity": volume["spec"]["capacity"],
         }
-        self.cluster.set_status(CLAIMS, written, {**(written.get("status") or {}), **status})
+        self.cluster.set_status(CLAIMS, stored, {**(stored.get("status") or {}), **status})
 
     def _reserve(self, claim: Json, volume: Json) -> None:
         reference = volume["spec"].get("claimRef") or {}
         if reference.get("uid"):
             return
-        metadata = claim["metadata"]
         if not reference:
             volume["metadata"].setdefault("annotations", {})[_BOUND_BY_CONTROLLER] = "yes"
-        volume["spec"]["claimRef"] = {
-            "kind": "PersistentVolumeClaim",
-            "apiVersion": "v1",
-            "namespace": metadata["namespace"],
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-        }
+        volume["spec"]["claimRef"] = claim_reference(claim)
         self.cluster.update(VOLUMES, volume)
 
 

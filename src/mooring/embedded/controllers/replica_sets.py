@@ -1,4 +1,4 @@
-"""ReplicaSets: as many pods as asked for, and which of them go first."""
+"""The controller of ReplicaSets, and the order in which pods are removed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from typing import Any
 
 import msgspec
 
+from mooring.embedded.api.metadata import condition_of, with_condition, without_condition
+from mooring.embedded.controllers.controller import soonest
+from mooring.embedded.controllers.items import (
+    next_availability,
+    pause_after_failures,
+    without_zeros,
+)
 from mooring.embedded.refusals import RequestRefused
 from mooring.embedded.store.table import Json
 from mooring.objects.meta import Wire
@@ -19,15 +26,6 @@ from .controller import Concerns, Controller, ControllerApi
 from .event_recorder import EventRecorder, PodKeeper
 from .items import PodItem
 from .ownership import Adoption, pod_of
-from .statuses import (
-    condition_of,
-    next_availability,
-    pause_after_failures,
-    soonest,
-    with_condition,
-    without_condition,
-    without_zeros,
-)
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -61,9 +59,9 @@ _read = msgspec.json.Decoder(_Pod).decode
 def rank_for_removal(
     pods: list[PodItem], now: float, related: Iterable[PodItem] | None = None
 ) -> list[PodItem]:
-    """Those that do least first, then the cheap, then from crowded nodes, then the new.
+    """Sorts pods for removal: idle ones, cheap ones, those of crowded nodes and new ones first.
 
-    A node is crowded by the related pods on it; without any named, by these.
+    The related pods on a node make it crowded; by default these pods themselves.
     """
     beside = pods if related is None else related
     crowd = Counter(pod.node for pod in beside if pod.active)
@@ -71,14 +69,14 @@ def rank_for_removal(
 
 
 def restarts_of(pod: PodItem) -> int:
-    """How often containers of a pod were restarted, all together."""
+    """Returns how often containers of a pod were restarted in all."""
     status = _read(pod.entry.body).status
     containers = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
     return sum(each.restart_count for each in containers)
 
 
 def _rank(pod: PodItem, beside: int, now: float) -> tuple[Any, ...]:
-    # Read only now: of most pods nobody ever asks.
+    # Read only now: most pods are never ranked.
     read = _read(pod.entry.body)
     restarts = (each.restart_count for each in read.status.container_statuses or ())
     return (
@@ -95,13 +93,13 @@ def _rank(pod: PodItem, beside: int, now: float) -> tuple[Any, ...]:
 
 
 def _cost(text: str) -> int:
-    """What it costs to lose a pod; what cannot be read costs nothing."""
+    """Reads the deletion cost of a pod; 0 if it cannot be read."""
     cost = int(text) if _COST.fullmatch(text) else 0
     return cost if cost in _COSTS else 0
 
 
 def _age(since: float, now: float) -> int:
-    """How old something is, roughly: twice as old is another age, less is not."""
+    """Returns the logarithm of an age, so that similar ages are equal."""
     return int(log2((now - since) * _NANOSECONDS)) if now > since else -1
 
 
@@ -139,7 +137,7 @@ class ReplicaSetController(Controller):
         return soonest(wait, self._report(item))
 
     def _scale(self, item: Json) -> float | None:
-        """Makes or removes pods; when there is more to do."""
+        """Makes or removes pods; returns when there is more to do."""
         spec, owned = item["spec"], self.cluster.cache.pods_of(item["metadata"]["uid"])
         pods = [pod for pod in owned if pod.active]
         missing = spec["replicas"] - len(pods)
@@ -155,7 +153,7 @@ class ReplicaSetController(Controller):
         return 0.0 if abs(missing) > ROUND else None
 
     def _related(self, item: Json) -> Iterator[PodItem]:
-        """The pods of all sets that have the same owner: its other versions crowd a node, too."""
+        """Yields the pods of all sets of the same owner."""
         cache, uid = self.cluster.cache, item["metadata"]["uid"]
         known = cache.by_uid.get(uid)
         manager = known.controller if known is not None else None
@@ -192,10 +190,10 @@ class ReplicaSetController(Controller):
         if refusal is None:
             return without_condition(old, FAILURE)
         if condition_of(old, FAILURE):
-            # Each refusal names another pod. To tell them all would be a change each time, and a
+            # Each refusal names another pod. Writing them all would be a change each time, and a
             # change is a reason to try again at once.
             kept: list[Json] = old["conditions"]
             return kept
-        told = {"reason": "FailedCreate", "message": refusal.message}
-        condition = {"type": FAILURE, "status": "True", **told}
+        reason = {"reason": "FailedCreate", "message": refusal.message}
+        condition = {"type": FAILURE, "status": "True", **reason}
         return with_condition(old, condition, self.cluster.now_text)

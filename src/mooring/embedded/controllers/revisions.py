@@ -23,20 +23,20 @@ _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 def hash_of(template: Json, collisions: int = 0) -> str:
-    """A short name for a template; `collisions` gives another one for the same."""
+    """Returns a short hash of a template; another number of collisions gives another hash."""
     digest = hashlib.sha256(_canonical([template, collisions])).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:_LENGTH])
 
 
 def without_hash(template: Json) -> Json:
-    """The template that a set of pods was made from."""
+    """Returns a template without the label of its hash."""
     metadata = dict(template.get("metadata") or {})
     labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k != HASH_LABEL}
     return {**template, "metadata": {**metadata, "labels": labels}}
 
 
 def with_label(template: Json, key: str, value: str) -> Json:
-    """The template with one more label on its pods."""
+    """Returns a template with one more label."""
     metadata = dict(template.get("metadata") or {})
     labels = {**(metadata.get("labels") or {}), key: value}
     return {**template, "metadata": {**metadata, "labels": labels}}
@@ -57,9 +57,9 @@ class Revisions:
 
     @classmethod
     def of(cls, cluster: ControllerApi, owner: Json, label: str = REVISION_LABEL) -> Revisions:
-        """The versions of an owner; a new template becomes one, an old one the latest again.
+        """Reads the versions of an owner; adds one for a new template.
 
-        The label is that of versions, and has their hashes.
+        `label` is the label of versions that has their hashes.
         """
         known = [each.entry.object for each in _owned(cluster, owner)]
         known.sort(key=lambda each: each["revision"])
@@ -83,12 +83,12 @@ class Revisions:
         return revision_hash(self.present)
 
     def template(self, name: str) -> Json:
-        """The template of a version; of one that is forgotten the present one."""
+        """Returns the template of a version; the present one if that version is gone."""
         found = next((each for each in self.known if each["metadata"]["name"] == name), None)
         return (found or self.present)["data"]["spec"]["template"]
 
     def forget(self, in_use: set[str], limit: int) -> None:
-        """Removes the oldest of the versions that no pod has any more."""
+        """Removes the oldest unused versions beyond a limit."""
         idle = [each for each in self.known[:-1] if revision_hash(each) not in in_use]
         items = self.cluster.cache.items(REVISIONS)
         for each in idle[: max(len(idle) - limit, 0)]:
@@ -99,12 +99,12 @@ class Revisions:
 
 
 def revision_hash(revision: Json) -> str:
-    """The hash of a version, with which its name ends."""
+    """Returns the hash at the end of a revision's name."""
     return str(revision["metadata"]["name"]).rpartition("-")[2]
 
 
 def pod_template(template: Json) -> Json:
-    """A template without the mark that says how it replaces another."""
+    """Returns a template without its patch directive."""
     return {key: value for key, value in template.items() if key != "$patch"}
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from mooring.embedded.store.table import Json
 
-from .statuses import share
-
 
 @dataclass(frozen=True, slots=True)
 class SetVersion:
@@ -23,7 +21,7 @@ class SetVersion:
 
 @dataclass(frozen=True, slots=True)
 class RolloutPlan:
-    """How many pods there should be, and how far from that a rollout may go."""
+    """The size of a deployment, and by how much a rollout may exceed or miss it."""
 
     size: int
     surge: int
@@ -56,13 +54,13 @@ Sizes = dict[str, int]
 def recreate(
     plan: RolloutPlan, new: SetVersion, old: Iterable[SetVersion], *, going: bool
 ) -> Sizes:
-    """All old pods go before the first new one comes."""
+    """Returns sizes by which all old pods go before the first new one comes."""
     sizes = {each.name: 0 for each in old}
     return sizes if going else {**sizes, new.name: plan.size}
 
 
 def roll(plan: RolloutPlan, new: SetVersion, old: list[SetVersion]) -> Sizes:
-    """The new set grows as far as the surge allows; the old ones shrink as far as pods may miss."""
+    """Returns the next sizes of a rolling update, within surge and unavailability."""
     before = sum(each.size for each in old)
     if new.size >= plan.size:
         grown = plan.size
@@ -95,10 +93,10 @@ def _shrunk(plan: RolloutPlan, new: SetVersion, grown: int, old: list[SetVersion
 def rescale(
     plan: RolloutPlan, new: SetVersion | None, old: Sequence[SetVersion], counted: int
 ) -> Sizes:
-    """The sizes of sets after a change of the deployment's; all versions are in order of age.
+    """Returns the sizes of sets after the deployment's size changed; versions are in order of age.
 
-    `counted` is how many pods the deployment has counted: what versions go by that do not know
-    how large it was.
+    `counted` is how many pods the status of the deployment counts; versions without a noted size
+    use it.
     """
     versions = [*old, new] if new is not None else list(old)
     active = [each for each in versions if each.size]
@@ -110,7 +108,7 @@ def rescale(
 
 
 def _in_proportion(plan: RolloutPlan, active: list[SetVersion], counted: int) -> Sizes:
-    """Shares out what is added or taken away, from the largest to the smallest version."""
+    """Distributes a change of size over the versions, the largest first."""
     wanted = plan.most - sum(each.size for each in active)
     # Of two of a size the newer one grows first, and the older one shrinks first.
     by_age = list(reversed(active)) if wanted > 0 else active
@@ -128,7 +126,7 @@ def _in_proportion(plan: RolloutPlan, active: list[SetVersion], counted: int) ->
 
 
 def _share(plan: RolloutPlan, version: SetVersion, counted: int) -> int:
-    """By how much a version changes so that it keeps its share of the whole."""
+    """Returns by how much a version changes to keep its share."""
     if not plan.size:
         return -version.size
     before = version.most or counted
@@ -136,3 +134,13 @@ def _share(plan: RolloutPlan, version: SetVersion, counted: int) -> int:
         return 0
     # Halves are rounded up.
     return (2 * version.size * plan.most + before) // (2 * before) - version.size
+
+
+def share(value: int | str | None, whole: int, *, up: bool) -> int:
+    """Returns a number, or a percentage of a whole."""
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value
+    percent = int(value.removesuffix("%"))
+    return -(-percent * whole // 100) if up else percent * whole // 100

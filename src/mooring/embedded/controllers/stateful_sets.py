@@ -1,4 +1,4 @@
-"""StatefulSets: pods with lasting names and volumes, made, updated and removed in order."""
+"""The controller of StatefulSets: pods with lasting names and claims, handled in order."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 
+from mooring.embedded.controllers.items import next_availability, without_zeros
 from mooring.embedded.store.table import Json
 
 from .cache import CLAIMS, PODS
@@ -15,20 +16,19 @@ from .items import ENDED, OwnerReference, PodItem
 from .ownership import Adoption, owner_json, pod_of, reference
 from .replica_sets import ROUND
 from .revisions import REVISION_HASH_LABEL, REVISION_LABEL, Revisions, pod_template
-from .statuses import next_availability, without_zeros
 
 _POD = {"apiVersion": "v1", "kind": "Pod"}
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimKeeper:
-    """Makes the claims of stateful sets, and says whose they are."""
+    """Makes the claims of stateful sets, and sets their owners."""
 
     cluster: ControllerApi
     recorder: EventRecorder
 
     def are_stale(self, item: Json, pod: str) -> bool:
-        """Whether claims of this name are still to go with a pod that had it before."""
+        """Whether claims of an earlier pod of this name are still being deleted."""
         known = self.cluster.cache.items(CLAIMS)
         found = (known.get(key) for key, _ in _claims(item, pod))
         return any(
@@ -38,7 +38,7 @@ class ClaimKeeper:
         )
 
     def furnish(self, item: Json, pod: Json) -> None:
-        """Gives a pod its claims; those that are missing are made."""
+        """Gives a pod its claims, and makes those that are missing."""
         metadata, name = item["metadata"], pod["metadata"]["name"]
         volumes = {}
         for key, template in _claims(item, name):
@@ -48,14 +48,14 @@ class ClaimKeeper:
                 made = _claim(item, template, claim)
                 self.cluster.create(CLAIMS, metadata["namespace"], made)
                 message = f"Create Claim {claim} Pod {name} in StatefulSet {metadata['name']}"
-                self.recorder.tell(item, "SuccessfulCreate", f"{message} success")
+                self.recorder.record(item, "SuccessfulCreate", f"{message} success")
         if volumes:
             others = pod["spec"].get("volumes") or []
             kept = [each for each in others if each["name"] not in volumes]
             pod["spec"]["volumes"] = [*kept, *volumes.values()]
 
     def settle(self, item: Json, pod: PodItem, *, condemned: bool) -> None:
-        """Has the claims of a pod go with it, with the set, or with neither."""
+        """Sets the owners of a pod's claims by the retention policy."""
         known, uid = self.cluster.cache.items(CLAIMS), item["metadata"]["uid"]
         for key, _ in _claims(item, pod.name):
             claim = known.get(key)
@@ -70,7 +70,7 @@ class ClaimKeeper:
 
 
 def _claims(item: Json, pod: str) -> Iterator[tuple[str, Json]]:
-    """The keys of a pod's claims, and what they are made from."""
+    """Yields the keys and templates of a pod's claims."""
     for each in item["spec"].get("volumeClaimTemplates") or ():
         yield f"{item['metadata']['namespace']}/{each['metadata']['name']}-{pod}", each
 
@@ -88,7 +88,7 @@ def _claim(item: Json, template: Json, name: str) -> Json:
 
 
 def _owner(item: Json, pod: PodItem, *, condemned: bool) -> Json | None:
-    """Who takes a claim along when it goes."""
+    """Returns the owner with which a claim is deleted; None if it stays."""
     if condemned and _policy(item, "whenScaled") == "Delete":
         return reference({**_POD, "metadata": {"name": pod.name, "uid": pod.uid}})
     return reference(item) if _policy(item, "whenDeleted") == "Delete" else None
@@ -100,7 +100,7 @@ def _policy(item: Json, when: str) -> str:
 
 
 def _is_free(others: list[OwnerReference]) -> bool:
-    """Whether nobody else manages a claim already."""
+    """Whether no other controller manages a claim."""
     return not any(each.controller for each in others)
 
 
@@ -116,7 +116,7 @@ _SECONDS_FOR_CLAIMS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class StatefulSetState:
-    """What one look at a set works with."""
+    """A stateful set with its pods and versions, as of one look."""
 
     item: Json
     revisions: Revisions
@@ -136,19 +136,19 @@ class StatefulSetState:
 
     @property
     def condemned(self) -> list[PodItem]:
-        """The pods beyond the wanted ones, the last first."""
+        """The pods that are too many, the last first."""
         beyond = sorted(self.pods.keys() - set(self.ordinals), reverse=True)
         return [self.pods[each] for each in beyond]
 
     @property
     def missing(self) -> list[str]:
-        """The names of the pods that should be there."""
+        """The names of the pods that are missing."""
         name = self.item["metadata"]["name"]
         return [f"{name}-{each}" for each in self.ordinals if each not in self.pods]
 
     @property
     def partition(self) -> int:
-        """Pods before this ordinal stay as they are."""
+        """The first ordinal that a rolling update changes."""
         strategy = self.item["spec"]["updateStrategy"]
         kept: int = (strategy.get("rollingUpdate") or {}).get("partition", 0)
         return self.ordinals.start + kept
@@ -165,7 +165,7 @@ class StatefulSetState:
         return pod.labels.get(REVISION_LABEL) == self.revisions.present["metadata"]["name"]
 
     def version_for(self, ordinal: int) -> str:
-        """The name of the version that a new pod gets."""
+        """Returns the name of the version that a new pod gets."""
         current: str = (self.item.get("status") or {}).get("currentRevision", "")
         if self.rolls and current and ordinal < self.partition:
             return current
@@ -212,7 +212,7 @@ class StatefulSetController(Controller):
         return StatefulSetState(item, revisions, pods, self.cluster.now)
 
     def _advance(self, at: StatefulSetState) -> int:
-        """Does what may be done now; how many pods were made or removed."""
+        """Takes the next steps; returns how many pods were made or removed."""
         made, waits = self._fill(at)
         if waits:
             return made
@@ -222,7 +222,7 @@ class StatefulSetController(Controller):
         return made + removed
 
     def _fill(self, at: StatefulSetState) -> tuple[int, bool]:
-        """Makes the pods that are missing, in order; whether the rest has to wait."""
+        """Makes missing pods in order; returns how many, and whether the rest has to wait."""
         made = 0
         for ordinal in at.ordinals:
             pod = at.pods.get(ordinal)
@@ -238,7 +238,7 @@ class StatefulSetController(Controller):
         return made, False
 
     def _shrink(self, at: StatefulSetState) -> tuple[int, bool]:
-        """Removes the pods that are too many, the last first."""
+        """Removes surplus pods, the last first; returns how many, and whether the rest waits."""
         removed = 0
         for pod in at.condemned:
             if not pod.terminating:
@@ -249,7 +249,7 @@ class StatefulSetController(Controller):
         return removed, False
 
     def _update(self, at: StatefulSetState) -> None:
-        """Removes the last pod of an older version, once those after it are fine."""
+        """Removes the last pod of an older version, once all pods after it are available."""
         if not at.rolls:
             return
         for ordinal in reversed(at.ordinals):
@@ -263,7 +263,7 @@ class StatefulSetController(Controller):
                 return
 
     def _create(self, at: StatefulSetState, ordinal: int) -> bool:
-        """Makes a pod, unless claims that went with the last of its name are still to go."""
+        """Makes a pod, unless claims of an earlier pod of its name are still being deleted."""
         item = at.item
         metadata, version = item["metadata"], at.version_for(ordinal)
         name = f"{metadata['name']}-{ordinal}"
@@ -324,6 +324,6 @@ class StatefulSetController(Controller):
 
 
 def _is_member(owner: str, pod: str) -> bool:
-    """Whether a pod has one of the names that a set gives."""
+    """Whether the name of a pod is one that a set gives."""
     prefix, _, ordinal = pod.rpartition("-")
     return prefix == owner and ordinal.isdecimal()

@@ -1,4 +1,4 @@
-"""Running hollow nodes: three tasks for all of them, however many there are."""
+"""Runs all hollow nodes, in three tasks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Take = Callable[[StoredObject, bool], None]
 
 
 class HollowNodes:
-    """The kubelets of a store at work."""
+    """The kubelets of all nodes, and the tasks that run them."""
 
     def __init__(self, api: ObjectApi, settings: HollowSettings) -> None:
         self.kubelets = Kubelets(api, settings)
@@ -65,16 +65,16 @@ class HollowNodes:
                 # So much has happened meanwhile that some of it is forgotten already.
                 continue
 
-    async def _take_all(self, told: Sequence[tuple[StoredObject, bool]], take: Take) -> None:
-        for start in range(0, len(told), _AT_ONCE):
+    async def _take_all(self, changes: Sequence[tuple[StoredObject, bool]], take: Take) -> None:
+        for start in range(0, len(changes), _AT_ONCE):
             await self._api.store.until_writable()
-            for entry, gone in told[start : start + _AT_ONCE]:
+            for entry, gone in changes[start : start + _AT_ONCE]:
                 take(entry, gone)
             self._due.set()
             await asyncio.sleep(0)
 
     async def _keep_time(self) -> None:
-        """Does what is due, when it is due."""
+        """Lets kubelets act when something is due."""
         while True:
             await self._api.store.until_writable()
             if self.kubelets.act():
@@ -103,6 +103,6 @@ class HollowNodes:
 
 
 def _latest(events: list[WatchEvent]) -> list[tuple[StoredObject, bool]]:
-    """How each object is by now: what happened in between does not matter any more."""
+    """Returns the last event of each object."""
     last = {event.entry.key: event for event in events}
     return [(event.entry, event.type == "DELETED") for event in last.values()]

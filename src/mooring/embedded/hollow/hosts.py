@@ -32,13 +32,13 @@ _MISSED_RENEWALS = 4
 
 
 def ready_status(node: Json) -> str:
-    """What the node's condition Ready says; empty if there is none."""
+    """Returns the status of a node's Ready condition; empty if there is none."""
     conditions = (node.get("status") or {}).get("conditions") or ()
     return next((each["status"] for each in conditions if each["type"] == "Ready"), "")
 
 
 def report_ready(node: Json, now: str) -> None:
-    """The node is well."""
+    """Reports a node as ready and without pressure."""
     status = node.setdefault("status", {})
     for kind, reason in _WELL:
         set_condition(status, now, type=kind, status="False", reason=reason)
@@ -50,7 +50,7 @@ def report_ready(node: Json, now: str) -> None:
 
 
 def lease(node: str, uid: str) -> Json:
-    """The lease of a node; nobody has renewed it yet."""
+    """Makes the lease of a node, not yet renewed."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
     return {
         "metadata": {"name": node, "namespace": LEASES, "ownerReferences": [owner]},
@@ -59,14 +59,14 @@ def lease(node: str, uid: str) -> Json:
 
 
 def renew(lease: Json, now: datetime, interval: float) -> Json:
-    """The lease, renewed, and good for some intervals between renewals."""
+    """Renews a lease for some intervals between renewals."""
     spec: dict[str, Any] = lease["spec"]
     spec["renewTime"] = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec["leaseDurationSeconds"] = round(_MISSED_RENEWALS * interval)
     return lease
 
 
-# Renewing some at a time costs fewer wake-ups, and nobody sees the difference.
+# Renewing some at a time costs fewer wake-ups.
 _SHORTEST_PAUSE = 0.5
 
 
@@ -81,7 +81,7 @@ class Heartbeats:
         self._owed = 0.0
 
     def add(self, node: str) -> None:
-        """A node whose lease was just renewed."""
+        """Adds a node whose lease was just renewed."""
         self._nodes[node] = None
 
     def remove(self, node: str) -> None:
@@ -102,8 +102,8 @@ class Heartbeats:
         return self._looked + max(_SHORTEST_PAUSE, left)
 
     def due(self, now: float) -> list[str]:
-        """The nodes whose turn it is."""
-        # A clock that was set back owes nothing; nobody is owed more than one renewal.
+        """Returns the nodes whose leases are due."""
+        # A clock that was set back counts as no time; a node is due at most once.
         passed = max(0.0, now - self._looked)
         self._looked = now
         count = len(self._nodes)
@@ -122,7 +122,7 @@ _READ = reader("Node")
 
 @dataclass(slots=True)
 class Host:
-    """A node and the pods that its kubelet has let in, by key."""
+    """A node and the pods that its kubelet has admitted, by key."""
 
     node: Node
     address: str
@@ -133,17 +133,17 @@ class Host:
 
 
 class HostChange(Enum):
-    """What became of a node that was taken."""
+    """How a node changed since it was last seen."""
 
     KNOWN = auto()
     NEW = auto()
-    #: Somebody had given up on it.
+    #: Its Ready condition was Unknown.
     HEARD_AGAIN = auto()
     STOPPED = auto()
 
 
 class Hosts:
-    """Follows the nodes, and does for them what their kubelets would: says that they are well."""
+    """Follows the nodes, reports them as ready and renews their leases."""
 
     def __init__(self, api: ObjectApi, settings: HollowSettings) -> None:
         self._api = api
@@ -174,7 +174,7 @@ class Hosts:
         self._heartbeats.remove(name)
 
     def take(self, entry: StoredObject) -> HostChange:
-        """Takes a node as it is now; one that is stopped is not kept."""
+        """Takes in a node; one whose kubelet is stopped is not kept."""
         name = entry.name
         if self._written.get(name) == entry.version:
             return HostChange.KNOWN
@@ -187,7 +187,7 @@ class Hosts:
         if known is not None:
             host.pods = known.pods
         self._hosts[name] = host
-        # What others say of a node stays, except that nobody has heard of it.
+        # Conditions that others set stay, except Unknown.
         silent = ready_status(item) == "Unknown"
         if silent or (known is None and ready_status(item) != "True"):
             self._report(name, item)

@@ -1,4 +1,6 @@
-"""What comes next in the lives of pods, and when."""
+"""The kubelets of all hollow nodes: pods are admitted or rejected, run, end and go.
+
+Nothing here waits: the caller passes in what happened, and calls `act` when something is due."""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ class KeptPod:
     uid: str
     host: Host
     life: PodLife
-    #: What was seen or written last; the echo of a write tells nothing.
+    #: The last version that was seen or written; the event of an own write is no news.
     version: int
     #: When it was started; None before it was.
     begun: float | None = None
@@ -53,11 +55,11 @@ class KeptPod:
 
 
 def next_turn(kept: KeptPod, settings: HollowSettings, now: float) -> tuple[float, Turn] | None:
-    """When a pod that runs has its next turn, and which; None if it runs for ever."""
+    """Returns when a running pod has its next turn, and which; None if it runs for ever."""
     life = kept.life
     if life.grace is not None:
         stop_at = now + min(life.grace, settings.stop_seconds)
-        # Whoever deletes a pod again can only make it faster.
+        # A second deletion can only shorten the time.
         kept.stop_at = stop_at if kept.stop_at is None else min(kept.stop_at, stop_at)
         return kept.stop_at, Turn.STOP
     seconds, deadline = life.seconds(settings), life.spec.active_deadline_seconds
@@ -70,7 +72,7 @@ def next_turn(kept: KeptPod, settings: HollowSettings, now: float) -> tuple[floa
 
 
 def pause_after(exits: int) -> float:
-    """How long a kubelet waits before it starts containers again that have exited so often."""
+    """Returns how many seconds a kubelet waits before it restarts containers."""
     if exits <= 1:
         return 0.0
     return min(_FIRST_PAUSE_SECONDS * 2 ** min(exits - 2, _MOST_DOUBLINGS), _LONGEST_PAUSE_SECONDS)
@@ -110,7 +112,7 @@ class Kubelets:
         return min(times, default=None)
 
     def take_node(self, entry: StoredObject, *, gone: bool) -> None:
-        """A node came, changed or went."""
+        """Takes in a node that came, changed or went."""
         taken = HostChange.STOPPED if gone else self.hosts.take(entry)
         if taken is HostChange.STOPPED:
             self._lose(entry.name)
@@ -124,7 +126,7 @@ class Kubelets:
                 self._report_running(key, self._kept[key])
 
     def take_pod(self, entry: StoredObject, *, gone: bool) -> None:
-        """A pod came, changed or went."""
+        """Takes in a pod that came, changed or went."""
         key, node = entry.key, entry.fields[self._node_at]
         kept = self._kept.get(key)
         if gone:
@@ -150,7 +152,7 @@ class Kubelets:
             self._change(entry, pod, life, kept)
 
     def running_first(self, pods: list[StoredObject]) -> list[StoredObject]:
-        """Those that run have their place; only then the others are asked whether there is room."""
+        """Sorts pods so that running ones take their room before others are admitted."""
         return sorted(pods, key=lambda entry: entry.fields[self._phase_at] != "Running")
 
     def forget_other_nodes(self, names: set[str]) -> None:
@@ -164,7 +166,7 @@ class Kubelets:
             self._forget(key)
 
     def act(self) -> bool:
-        """Does what is due; whether there is more of it."""
+        """Does what is due; returns whether there is more."""
         now = self._now
         self.hosts.renew(now)
         for _ in range(_AT_ONCE):
@@ -244,7 +246,7 @@ class Kubelets:
             self._look_ahead(key, kept)
 
     def _wait_for_restart(self, key: str, kept: KeptPod) -> None:
-        """The containers have exited, and are started again, later each time."""
+        """Notes that containers have exited, and sets the time of their restart."""
         kept.exits += 1
         pause, now, code = pause_after(kept.exits), self._pods.now, kept.life.exit_code
         entry = self._pods.write(key, kept.uid, lambda pod: crash(pod, code, pause, now))
@@ -261,14 +263,14 @@ class Kubelets:
             self._look_ahead(key, kept)
 
     def _report_running(self, key: str, kept: KeptPod) -> None:
-        """Contradicts who has given up on a pod that runs."""
+        """Reports a running pod as ready again after its node was Unknown."""
         entry = self._pods.find(key)
         if entry is None or kept.begun is None or kept.exits or is_ready(entry.body):
             return
         now = self._pods.now
-        written = self._pods.write(key, kept.uid, lambda pod: report_ready(pod, now))
-        if written is not None:
-            kept.version = written.version
+        after = self._pods.write(key, kept.uid, lambda pod: report_ready(pod, now))
+        if after is not None:
+            kept.version = after.version
 
     def _after(self, key: str, seconds: float, turn: Turn) -> None:
         self._timers.set(key, self._now + seconds, turn)
@@ -280,7 +282,7 @@ class Kubelets:
             kept.host.pods.pop(key, None)
 
     def _lose(self, node: str) -> None:
-        """A node is gone: its pods stay as they are, for others to clear away."""
+        """Forgets a node that is gone; its pods stay as they are."""
         host = self.hosts.find(node)
         keys = set(host.pods) if host is not None else set()
         self.hosts.remove(node)

@@ -32,7 +32,7 @@ from .pod_life import COEXIST_GATE
 # Names of nodes are this and a number, and must stay names.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?", re.ASCII)
 _RESOURCE = re.compile(r"([a-z0-9][-a-z0-9.]*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
-# msgspec tells where at the end of its message.
+# msgspec names the place at the end of its message.
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<where>.*)`)?", re.DOTALL)
 
 _MOST_NODES = 100_000
@@ -52,7 +52,7 @@ class ShapeImage(Wire, frozen=True, forbid_unknown_fields=True):
 
 
 class ShapeTaint(Wire, frozen=True, forbid_unknown_fields=True):
-    """A mark that repels pods."""
+    """A taint of a shape."""
 
     key: str
     effect: str
@@ -77,8 +77,8 @@ class NodeShape(Wire, frozen=True, forbid_unknown_fields=True):
     objects: tuple[Json, ...] = ()
 
 
-class _Written(Wire, frozen=True, forbid_unknown_fields=True):
-    """What a file says."""
+class _FileContent(Wire, frozen=True, forbid_unknown_fields=True):
+    """The content of a shape file."""
 
     shapes: tuple[NodeShape, ...]
     manifests: tuple[str, ...] = ()
@@ -95,9 +95,9 @@ class ShapeFile:
 
 
 def read_shape_file(raw: Mapping[str, Any], source: str = "") -> ShapeFile:
-    """Reads what a shape file says; raises ShapeError."""
+    """Reads the content of a shape file; raises ShapeError."""
     try:
-        cluster = msgspec.convert(raw, _Written)
+        cluster = msgspec.convert(raw, _FileContent)
     except msgspec.ValidationError as error:
         raise ShapeError(_error_text(str(error))) from None
     for at, shape in enumerate(cluster.shapes):
@@ -113,7 +113,7 @@ def read_shape_file(raw: Mapping[str, Any], source: str = "") -> ShapeFile:
 
 
 def plain_nodes(count: int) -> ShapeFile:
-    """So many nodes that are all alike."""
+    """Returns a shape file with so many nodes of the default shape."""
     return read_shape_file({"shapes": [{"count": count}]})
 
 
@@ -164,7 +164,7 @@ def node_names(shape: NodeShape) -> Iterator[str]:
 
 
 def make_nodes(api: ObjectApi, shapes: Sequence[NodeShape], source: str = "") -> int:
-    """Makes the nodes that are not there yet; returns how many that were.
+    """Makes the nodes that do not exist yet; returns how many it made.
 
     The source is the file that the shapes are from, for those that cannot be made.
     """
@@ -182,7 +182,7 @@ def make_nodes(api: ObjectApi, shapes: Sequence[NodeShape], source: str = "") ->
 
 
 def make(api: ObjectApi, item: Json, place: str) -> bool:
-    """Makes an object of any kind, unless there is one of the name already."""
+    """Makes an object of any kind, unless it exists; returns whether it did."""
     kind = _kind(api, item)
     metadata = item.get("metadata")
     named = metadata if isinstance(metadata, dict) else {}
@@ -201,7 +201,7 @@ def make(api: ObjectApi, item: Json, place: str) -> bool:
 
 
 def node_of(shape: NodeShape, number: int, address: str, now: str) -> Json:
-    """One node of a shape, ready from the start."""
+    """Makes one node of a shape, ready from the start."""
     name = f"{shape.name}-{number}"
     annotations = dict(shape.annotations)
     if shape.coexist_policy is not None:
@@ -248,8 +248,8 @@ def _labels(shape: NodeShape, number: int, name: str) -> dict[str, str]:
 
 
 def _taint(taint: Any) -> Json:
-    told = {"key": taint.key, "effect": taint.effect}
-    return {**told, "value": taint.value} if taint.value else told
+    item = {"key": taint.key, "effect": taint.effect}
+    return {**item, "value": taint.value} if taint.value else item
 
 
 def _info(name: str) -> Json:
@@ -274,7 +274,7 @@ def _kind(api: ObjectApi, item: Mapping[str, Any]) -> ServedKind | None:
 
 
 def _write_status(api: ObjectApi, kind: ServedKind, entry: StoredObject, item: Json) -> None:
-    """A status that creation does not keep is written by itself, as its owner would."""
+    """Writes the status of an object if its creation did not keep it."""
     status = item.get("status")
     if status and kind.rules.status and "status" not in entry.object:
         whole = {**entry.object, "status": status}
@@ -282,7 +282,7 @@ def _write_status(api: ObjectApi, kind: ServedKind, entry: StoredObject, item: J
 
 
 def _fill_in_name(value: Any, node: str) -> Any:
-    """The same with the name of the node wherever it is asked for."""
+    """Returns a value with `{node}` replaced by the name of a node."""
     match value:
         case str():
             return value.replace("{node}", node)

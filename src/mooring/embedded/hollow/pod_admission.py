@@ -1,7 +1,7 @@
-"""What a kubelet asks of a pod that was bound to its node, in the kubelet's own words.
+"""Admission of pods by kubelets, with the kubelet's own messages.
 
 A scheduler has asked the same before, so that only what was bound around it, or at the same time,
-is rejected. The order is the kubelet's: of several reasons the first one is told.
+is rejected. The order is the kubelet's; the first of several reasons counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FIRST = {PODS: 0, CPU: 1, MEMORY: 2, EPHEMERAL_STORAGE: 3}
 
 
 def admit(pod: Pod, node: Node, present: Collection[Pod], *, coexists: bool) -> Refusal | None:
-    """Why a pod cannot run beside those that are present; None lets it in.
+    """Returns why a pod cannot run beside those that are present; None admits it.
 
     `coexists` is the gate of the coexist policy on that node.
     """
@@ -52,7 +52,7 @@ def _refusals(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[Refusa
 
 
 def _shortages(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[Refusal]:
-    """Each resource that is short, in the order in which a kubelet looks."""
+    """Yields a refusal for each resource that is short, in the kubelet's order."""
     has = dict(node.allocatable)
     used: Counter[str] = Counter({PODS: len(present)})
     for other in present:
@@ -73,7 +73,7 @@ def _shortages(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[Refus
 
 
 def _is_chosen(pod: Pod, node: Node) -> bool:
-    """Whether node selector and required node affinity want this node."""
+    """Whether node selector and required node affinity match a node."""
     spec = pod.spec
     wanted = spec.node_selector or {}
     if any(node.labels.get(key) != value for key, value in wanted.items()):

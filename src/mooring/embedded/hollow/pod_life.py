@@ -1,4 +1,4 @@
-"""What a kubelet reads of a pod beside what scheduling reads, and what it does later."""
+"""Settings of hollow nodes, what their kubelets read of a pod, and timers."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ KUBELET = "hollow.mooring.dev/kubelet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HollowSettings:
-    """How long things take on hollow nodes, and what their kubelets know."""
+    """How long things take on hollow nodes, and the gates of their kubelets."""
 
     #: From being bound to running.
     start_seconds: float = 0.0
     #: How long pods run that are not restarted; those that are run for ever.
     run_seconds: float = 10.0
-    #: From being told to stop to having stopped, if the grace period allows as much.
+    #: How long a pod takes to stop, if its grace period allows as much.
     stop_seconds: float = 1.0
     #: The gate of the coexist policy, on nodes that do not say otherwise.
     coexist: bool = True
@@ -63,7 +63,7 @@ class _Status(Wire, frozen=True):
 
 
 class PodLife(Wire, frozen=True):
-    """How far a pod has come, and when it is to end."""
+    """The part of a pod that says how far it has come and when it ends."""
 
     metadata: _Meta
     spec: _Spec = _Spec()
@@ -83,9 +83,9 @@ class PodLife(Wire, frozen=True):
 
     @property
     def grace(self) -> int | None:
-        """The seconds that a pod has which is being deleted; None for others.
+        """The grace period of a pod that is being deleted; None for others.
 
-        Without any seconds left its kubelet has let go of it, and others have not.
+        None also once its kubelet has released it.
         """
         if self.metadata.deletion_timestamp is None:
             return None
@@ -104,7 +104,7 @@ class PodLife(Wire, frozen=True):
     def seconds(self, settings: HollowSettings) -> float | None:
         """How long its containers run; None if for ever.
 
-        Those that are always started again do, unless somebody has asked for something else.
+        Containers that are always restarted run for ever unless an annotation says otherwise.
         """
         asked = _number(self.metadata.annotations, RUN_SECONDS)
         if asked is None and self.spec.restart_policy == "Always" and not self.exit_code:
@@ -130,13 +130,13 @@ _read_conditions = msgspec.json.Decoder(_Pod).decode
 
 
 def is_ready(body: bytes) -> bool:
-    """Whether a pod is said to be ready; asked of few, so not part of every life."""
+    """Whether the Ready condition of a pod is true."""
     conditions = _read_conditions(body).status.conditions
     return any((each.type, each.status) == ("Ready", "True") for each in conditions)
 
 
 def _number(annotations: Mapping[str, str] | None, key: str) -> float | None:
-    """A number that is not negative; what is none does not count, as nobody could be told."""
+    """Reads an annotation as a number; None if it is none or negative."""
     number = -1.0
     with suppress(ValueError, KeyError, OverflowError):
         number = float((annotations or {})[key])
@@ -147,7 +147,7 @@ T = TypeVar("T")
 
 
 class Timers(Generic[T]):
-    """A heap of times. What was said earlier about a key is forgotten when it comes up."""
+    """One timer per key; setting it again replaces the earlier one."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, str]] = []
@@ -163,7 +163,7 @@ class Timers(Generic[T]):
         self._last.pop(key, None)
 
     def due(self, now: float) -> tuple[str, T] | None:
-        """The next thing whose time has come; each is told once."""
+        """Takes the next timer that is due; None if there is none."""
         next_due = self.next
         if next_due is None or next_due > now:
             return None

@@ -15,16 +15,16 @@ from mooring.embedded.kinds.event_kinds import EventSource, EventText, event_obj
 from mooring.embedded.store.table import Json, StoredObject
 from mooring.objects.coexist import Refusal
 
-#: 128 plus the number of SIGTERM: what a process leaves that is told to stop, and does.
+#: 128 plus the number of SIGTERM: the exit code of a process that is stopped.
 TERMINATED = 143
 
-# 10.128.0.0/9: an address follows from the uid, so that nobody has to keep track of them. Two
+# 10.128.0.0/9: an address follows from the uid, so that none has to be stored. Two
 # pods may get the same one, and nothing here would notice.
 _FIRST_ADDRESS, _ADDRESSES = int(IPv4Address("10.128.0.0")), 2**23
 
 
 def run(pod: Json, host_ip: str, now: str) -> None:
-    """All containers have started; init containers are done."""
+    """Sets the status of a pod whose containers have started."""
     status, spec = pod["status"], pod["spec"]
     status["phase"] = "Running"
     status.setdefault("startTime", now)
@@ -45,13 +45,13 @@ def run(pod: Json, host_ip: str, now: str) -> None:
 
 
 def report_ready(pod: Json, now: str) -> None:
-    """The pod serves."""
+    """Sets the conditions of a pod that is ready."""
     for kind in ("Ready", "ContainersReady"):
         set_condition(pod["status"], now, type=kind, status="True")
 
 
 def end(pod: Json, exit_code: int, now: str) -> None:
-    """All containers have exited, of themselves or because they were told to."""
+    """Sets the status of a pod whose containers have all exited."""
     status = pod["status"]
     status["phase"] = "Failed" if exit_code else "Succeeded"
     for name in ("containerStatuses", "initContainerStatuses"):
@@ -64,7 +64,7 @@ def end(pod: Json, exit_code: int, now: str) -> None:
 
 
 def crash(pod: Json, exit_code: int, pause: float, now: str) -> None:
-    """All containers have exited, and will be started again after a pause."""
+    """Sets the status of a pod whose containers will be restarted after a pause."""
     status = pod["status"]
     ended = [_terminate(each, exit_code, now) for each in status.get("containerStatuses") or ()]
     status["containerStatuses"] = [
@@ -85,7 +85,7 @@ def crash(pod: Json, exit_code: int, pause: float, now: str) -> None:
 
 
 def restart(pod: Json, now: str) -> None:
-    """All containers run again."""
+    """Sets the status of a pod whose containers run again."""
     pod["status"]["containerStatuses"] = [
         {
             **each,
@@ -100,7 +100,7 @@ def restart(pod: Json, now: str) -> None:
 
 
 def exceed_deadline(pod: Json, now: str) -> None:
-    """The pod ran for longer than it may."""
+    """Sets the status of a pod that ran for longer than its deadline."""
     end(pod, TERMINATED, now)
     pod["status"] |= {
         "reason": "DeadlineExceeded",
@@ -109,7 +109,7 @@ def exceed_deadline(pod: Json, now: str) -> None:
 
 
 def reject(pod: Json, refusal: Refusal, now: str) -> None:
-    """The pod is not let in, and will never run."""
+    """Sets the status of a pod that its kubelet does not admit."""
     status = pod["status"]
     status.setdefault("startTime", now)
     status |= {
@@ -162,7 +162,7 @@ def _address(uid: str) -> str:
 
 
 class PodWriter:
-    """Writes statuses of pods, each of the very pod that is meant."""
+    """Writes statuses of pods, found by key and uid."""
 
     def __init__(self, api: ObjectApi) -> None:
         self._api = api
@@ -189,7 +189,7 @@ class PodWriter:
         return self._api.store.put(self._kind.table, key, item)
 
     def reject(self, key: str, uid: str, node: str, refusal: Refusal) -> None:
-        """Tells that a pod is not let in, and why."""
+        """Writes that a pod is not admitted, and an event about it."""
         now = self.now
         entry = self.write(key, uid, partial(reject, refusal=refusal, now=now))
         if entry is None:
@@ -200,12 +200,12 @@ class PodWriter:
             "kind": "Pod",
             "metadata": {**metadata, "resourceVersion": str(entry.version)},
         }
-        told = EventText(refusal.reason, refusal.message, "Warning")
-        event = event_object(about, told, EventSource("kubelet", node), now)
+        text = EventText(refusal.reason, refusal.message, "Warning")
+        event = event_object(about, text, EventSource("kubelet", node), now)
         self._api.create(self._api.kinds["events"], entry.namespace, event)
 
     def let_go(self, key: str, uid: str) -> None:
-        """Tells that a pod that is being deleted has ended, so that it can go."""
+        """Writes that a pod has ended, and completes its deletion."""
         now = self.now
         entry = self.write(key, uid, lambda pod: _interrupt(pod, now))
         if entry is not None:

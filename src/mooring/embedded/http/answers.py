@@ -51,7 +51,7 @@ def refuse(refusal: RequestRefused) -> web.Response:
 
 
 def success_status(kind: ServedKind, name: str, uid: str = "") -> dict[str, Any]:
-    """The Status of what was done."""
+    """Returns the Status of a successful request."""
     details = {"name": name, "group": kind.group, "kind": kind.plural, "uid": uid}
     return {
         "kind": "Status",
@@ -63,7 +63,7 @@ def success_status(kind: ServedKind, name: str, uid: str = "") -> dict[str, Any]
 
 
 def body_of(kind: ServedKind, entry: StoredObject) -> bytes:
-    """An object as clients of a kind see it."""
+    """Returns the JSON of an object in the form of its kind."""
     return entry.body if kind.view is None else encode(kind.view.outward(entry.object))
 
 
@@ -80,7 +80,7 @@ def list_head(kind_name: str, api_version: str, listed: ListResult) -> bytes:
 async def send_list(
     request: web.BaseRequest, kind: ServedKind, listed: ListResult
 ) -> web.StreamResponse:
-    """A list of objects, in pieces if it is long."""
+    """Sends a list of objects, in pieces if it is long."""
     head = list_head(f"{kind.kind}List", kind.api_version, listed)
     if len(listed.entries) <= _PIECE:
         return json_bytes(
@@ -112,7 +112,7 @@ def send_form(
     entries: Sequence[StoredObject],
     listed: ListResult | None = None,
 ) -> web.Response:
-    """Objects in the form that the client wants."""
+    """Sends objects as a table or as metadata alone."""
     if want.form == "Table":
         return json_answer(_make_table(query, kind, want, entries, listed))
     items = [_metadata_only(each.object, want) for each in entries]
@@ -129,7 +129,7 @@ def send_form(
 
 
 def renderer_of(query: Query, kind: ServedKind, want: AnswerForm) -> Renderer:
-    """How the objects of a watch are sent."""
+    """Returns the function that renders the objects of a watch."""
     if want.form == "Table":
         return lambda entry: encode(_make_table(query, kind, want, [entry], None))
     if want.form:
@@ -198,17 +198,17 @@ class WatchStream:
     """One watch that is being sent."""
 
     def __init__(
-        self, store: ObjectStore, kind: ServedKind, selection: Selection, shown: Renderer
+        self, store: ObjectStore, kind: ServedKind, selection: Selection, render: Renderer
     ) -> None:
         self._store = store
         self._kind = kind
         self._selection = selection
-        self._shown = shown
+        self._render = render
 
     async def send(
         self, request: web.BaseRequest, asked: WatchRequest, bookmark_seconds: float
     ) -> web.StreamResponse:
-        """Tells what happens until the client goes or the time is up."""
+        """Sends events until the client goes or the time is up."""
         watch, first = self._start(asked)
         await self._store.until_settled(watch.version)
         response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache"})
@@ -227,15 +227,15 @@ class WatchStream:
         return response
 
     def _start(self, asked: WatchRequest) -> tuple[TableWatch, bytes]:
-        """The watch, and what it tells of what is there already."""
+        """Returns the watch, and the events of the objects that exist already."""
         version = read_version(asked.version)
-        told_first = not version if asked.initial is None else asked.initial
-        if not told_first:
+        starts_with_list = not version if asked.initial is None else asked.initial
+        if not starts_with_list:
             version = version or self._store.visible
             return TableWatch(self._store, self._kind.table, self._selection, version), b""
         page = ListRequest(version=asked.version)
         listed = list_entries(self._store, self._kind.table, self._selection, page)
-        lines = [_line("ADDED", self._shown(entry)) for entry in listed.entries]
+        lines = [_line("ADDED", self._render(entry)) for entry in listed.entries]
         if asked.initial and asked.bookmarks:
             lines.append(self._bookmark(listed.version, {"k8s.io/initial-events-end": "true"}))
         return TableWatch(self._store, self._kind.table, self._selection, listed.version), b"".join(
@@ -248,7 +248,7 @@ class WatchStream:
         while True:
             events = watch.ready()
             if events:
-                lines = [_line(each.type, self._shown(each.entry)) for each in events]
+                lines = [_line(each.type, self._render(each.entry)) for each in events]
                 await response.write(b"".join(lines))
             try:
                 async with asyncio.timeout(bookmark_seconds):

@@ -26,7 +26,7 @@ VERSION: Json = {
 
 
 def wants_aggregated(accept: str) -> str:
-    """The version of aggregated discovery that a client asks for; empty for none."""
+    """Returns the version of aggregated discovery that a client asks for; empty for none."""
     for each in accept.split(","):
         if f"g={_AGGREGATED}" in each and "as=APIGroupDiscoveryList" in each:
             for version in ("v2", "v2beta1"):
@@ -69,7 +69,7 @@ def resources(kinds: ServedKinds, group_name: str, version: str) -> Json:
 
 
 def aggregate(kinds: ServedKinds, version: str, *, core: bool) -> Json:
-    """All groups with their resources, in one answer."""
+    """Returns all groups with their resources, in one answer."""
     items = [
         {
             "metadata": {"name": name, "creationTimestamp": None} if name else {},
@@ -119,10 +119,7 @@ def _resource(kind: ServedKind) -> Iterator[Json]:
         "kind": kind.kind,
         "verbs": list(kind.verbs),
     }
-    if kind.short_names:
-        entry["shortNames"] = list(kind.short_names)
-    if kind.categories:
-        entry["categories"] = list(kind.categories)
+    entry |= _short_names(kind)
     yield entry
     for part in kind.subresources.values():
         shape = _shape(kind, part)
@@ -146,10 +143,7 @@ def _describe(kind: ServedKind) -> Json:
         "singularResource": kind.one,
         "verbs": list(kind.verbs),
     }
-    if kind.short_names:
-        found["shortNames"] = list(kind.short_names)
-    if kind.categories:
-        found["categories"] = list(kind.categories)
+    found |= _short_names(kind)
     if kind.subresources:
         found["subresources"] = [
             {"subresource": each.name, "responseKind": _shape(kind, each), "verbs": [*each.verbs]}
@@ -162,3 +156,9 @@ def _shape(kind: ServedKind, part: Subresource) -> dict[str, Any]:
     if part.kind:
         return {"group": part.group, "version": part.version, "kind": part.kind}
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def _short_names(kind: ServedKind) -> Json:
+    """Returns the short names and categories of a kind."""
+    names = {"shortNames": list(kind.short_names), "categories": list(kind.categories)}
+    return {key: value for key, value in names.items() if value}

@@ -30,14 +30,14 @@ _SKEW = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What clients trust, and what the server listens with."""
+    """The certificate that clients trust, and the TLS context of the server."""
 
     pem: bytes
     context: ssl.SSLContext
 
 
 def sign_own(host: str) -> Certificate:
-    """A certificate for a host and for the loopback addresses."""
+    """Makes a certificate for a host and for the loopback addresses."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mooring embedded cluster")])
     now = datetime.now(UTC)
@@ -92,7 +92,7 @@ Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class _Connection(web.RequestHandler):
-    """A connection. Its errors are those of requests that could not even be read."""
+    """A connection; requests that cannot be read get a Status, too."""
 
     def handle_error(
         self,
@@ -114,7 +114,7 @@ class _Connection(web.RequestHandler):
 
 
 class HttpServer(web.Server):
-    """Passes what can be read to the one who answers."""
+    """Passes requests to the function that answers them."""
 
     def __init__(self, answer: Answer) -> None:
         # A client that goes away takes its request with it, so that no watch outlives it.

@@ -1,4 +1,4 @@
-"""What is sent and what is wanted: content types, bodies and patches."""
+"""Content types of requests and answers, bodies and patches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AnswerForm:
 
 
 def read_accept(accept: str) -> AnswerForm:
-    """The first form of the Accept header that can be served."""
+    """Returns the first form of the Accept header that can be served."""
     if not accept:
         return AnswerForm()
     for each in accept.split(","):
@@ -52,12 +52,12 @@ def read_accept(accept: str) -> AnswerForm:
 
 
 def media_of(content_type: str) -> str:
-    """The media type without its parameters."""
+    """Returns a media type without its parameters."""
     return content_type.partition(";")[0].strip().lower()
 
 
 def read_object(content_type: str, body: bytes, schema: str = "") -> dict[str, Any]:
-    """The object in a body; in protobuf it can be read if its type is known."""
+    """Reads the object in a body; protobuf needs its type."""
     if schema and media_of(content_type) == _PROTOBUF:
         return read_protobuf(schema, body)
     raw = read_any(content_type, body)
@@ -102,7 +102,7 @@ def _yaml(body: bytes) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which a date is a text, as in JSON, and nothing stands for something else.
+    """YAML without dates and aliases, as in JSON.
 
     A few aliases of aliases would fill the memory.
     """
@@ -130,7 +130,7 @@ PatchFunction = Callable[[Json], Any]
 
 
 def read_patch(content_type: str, body: bytes, schema: str) -> PatchFunction:
-    """The change that a body describes."""
+    """Reads a patch; returns the function that applies it."""
     media = media_of(content_type)
     if media == JSON_PATCH:
         raw = read_any(media, body)
@@ -146,7 +146,7 @@ def read_patch(content_type: str, body: bytes, schema: str) -> PatchFunction:
 
 
 def apply_patch(kind: ServedKind, item: Json, change: PatchFunction) -> Json:
-    """The object of a kind after a change, in the form that clients of the kind know."""
+    """Applies a patch to a stored object, in the form of its kind."""
     result = change(kind.view.outward(item) if kind.view else item)
     if not isinstance(result, dict):
         raise bad_request("the patch leaves no object")

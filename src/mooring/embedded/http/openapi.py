@@ -69,9 +69,9 @@ _PARAMETERS = [
 
 
 def documents(kinds: ServedKinds) -> dict[str, bytes]:
-    """The document of each group and version, by addresses such as apis/apps/v1.
+    """Makes the document of each group and version, by addresses such as apis/apps/v1.
 
-    That of the empty address tells where they are; the hash there changes with their content.
+    The document of the empty address lists the others, with a hash of their content.
     """
     prefixes = sorted({_prefix(each) for each in kinds})
     found = {prefix: _document(kinds, prefix) for prefix in prefixes}
@@ -99,7 +99,7 @@ def _document(kinds: ServedKinds, prefix: str) -> bytes:
 
 
 def full_name(schema: str) -> str:
-    """The name of a type as clients know it."""
+    """Returns the name of a type as clients know it."""
     if schema.startswith("meta.v1."):
         return _META + schema.removeprefix("meta.v1.")
     if schema.startswith("apiextensions.v1."):
@@ -127,7 +127,7 @@ def _paths(prefix: str, kind: ServedKind) -> Iterator[tuple[str, Json]]:
 
 
 def schemas(kinds: Iterable[ServedKind]) -> Json:
-    """The types of kinds, of lists of them, and of all that they refer to."""
+    """Returns the types of kinds, of their lists, and of all that they refer to."""
     found: Json = {}
     for kind in kinds:
         name = full_name(kind.schema) if kind.schema else _custom_name(kind)
@@ -144,7 +144,7 @@ def schemas(kinds: Iterable[ServedKind]) -> Json:
 
 
 def _custom(described: Json) -> Json:
-    """The schema of a custom resource, which need not speak of what all objects have."""
+    """Returns the schema of a custom resource with the fields of all objects."""
     common = {**_TYPE_META, "metadata": _reference(f"{_META}ObjectMeta")}
     return {**described, "properties": {**(described.get("properties") or {}), **common}}
 
@@ -190,7 +190,7 @@ def _collect(schema: str, found: Json) -> None:
 
 
 def _property(field: SchemaField, found: Json) -> Json:
-    shown = _type_schema(field.type, found)
+    schema_of_type = _type_schema(field.type, found)
     strategies = [
         *(["merge"] if field.merges else []),
         *(["retainKeys"] if field.retains_keys else []),
@@ -203,7 +203,10 @@ def _property(field: SchemaField, found: Json) -> Json:
         "x-kubernetes-patch-merge-key": field.merge_key or None,
         "x-kubernetes-patch-strategy": ",".join(strategies) or None,
     }
-    return {**shown, **{key: value for key, value in extensions.items() if value is not None}}
+    return {
+        **schema_of_type,
+        **{key: value for key, value in extensions.items() if value is not None},
+    }
 
 
 def _list_type(field: SchemaField) -> str | None:

@@ -27,7 +27,7 @@ _BYTES = 2
 
 
 def documents(kinds: ServedKinds) -> dict[str, bytes]:
-    """The document of all kinds, by media type."""
+    """Makes the document of all kinds, by media type."""
     definitions = {name: _older(shape) for name, shape in schemas(kinds).items()}
     whole = {"swagger": "2.0", "info": INFO, "paths": {}, "definitions": definitions}
     return {JSON: encode(whole), PROTOBUF: _in_protobuf(whole)}
@@ -40,7 +40,7 @@ def _in_protobuf(whole: Json) -> bytes:
 
 
 def _older(shape: Json) -> Json:
-    """A schema of the newer version in the words of the older one."""
+    """Converts a schema of OpenAPI v3 to v2."""
     reference = next((each["$ref"] for each in shape.get("allOf") or () if "$ref" in each), "")
     extensions = {key: value for key, value in shape.items() if key.startswith("x-kubernetes-")}
     kept = {key: shape[key] for key in _KEPT if key in shape} | extensions
@@ -81,7 +81,7 @@ def _named(shapes: Mapping[str, Json]) -> bytes:
 
 
 def _any(value: Any) -> bytes:
-    """A value as YAML, of which JSON is a part."""
+    """Encodes a value as YAML, by its JSON."""
     return _message(2, encode(value))
 
 

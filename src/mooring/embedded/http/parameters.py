@@ -38,11 +38,11 @@ _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 @dataclass(frozen=True, slots=True)
 class WatchRequest:
-    """How a watch is to start and to end."""
+    """What a watch request asks for."""
 
     version: str = ""
     bookmarks: bool = False
-    #: Whether it tells first what is there; None leaves that to the version.
+    #: Whether it begins with the objects that exist; None leaves that to the version.
     initial: bool | None = None
     timeout_seconds: int = 0
 
@@ -69,7 +69,7 @@ def read_selection(query: Query, kind: ServedKind, namespace: str, name: str = "
 
 
 def read_list_request(query: Query) -> ListRequest:
-    """Which part of a list is asked for, as of when."""
+    """Reads which page of a list is asked for, and of which version."""
     refuse_options("ListOptions", _list_faults(query))
     token, version = query.get("continue", ""), query.get("resourceVersion", "")
     if token and version not in ("", "0"):
@@ -106,11 +106,11 @@ def _list_faults(query: Query) -> Iterator[Fault]:
 
 
 def _watch_faults(query: Query) -> Iterator[Fault]:
-    match, told = query.get(_MATCH, ""), "sendInitialEvents" in query
-    if told and match != "NotOlderThan":
+    match, initial = query.get(_MATCH, ""), "sendInitialEvents" in query
+    if initial and match != "NotOlderThan":
         detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
         yield forbidden_field(_MATCH, detail)
-    if match and not told:
+    if match and not initial:
         detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
         yield forbidden_field(_MATCH, detail)
     if match not in ("", "NotOlderThan"):
@@ -122,7 +122,7 @@ def _watch_faults(query: Query) -> Iterator[Fault]:
 def read_write_options(
     query: Query, options: str = "CreateOptions", *, agent: str = "", subresource: str = ""
 ) -> WriteOptions:
-    """How an object is to be written; `options` is what Kubernetes calls such a request's."""
+    """Reads the options of a write; `options` is their name in Kubernetes."""
     refuse_options(options, _write_faults(query))
     dry, manager = query.get("dryRun"), query.get("fieldManager", "")
     return WriteOptions(
@@ -144,12 +144,12 @@ def _write_faults(query: Query) -> Iterator[Fault]:
         yield unsupported("fieldValidation", validation, _VALIDATIONS)
 
 
-# More warnings than these nobody reads.
+# So many warnings are enough.
 _MOST_WARNINGS = 20
 
 
 def check_type(kind: ServedKind, raw: Json) -> None:
-    """A body may leave out its kind and version, but not name others."""
+    """Refuses a body of another kind or version."""
     version, named = raw.get("apiVersion"), raw.get("kind")
     if version not in (None, "", kind.api_version):
         raise bad_request(
@@ -163,7 +163,7 @@ def check_type(kind: ServedKind, raw: Json) -> None:
 
 
 def check_fields(query: Query, kind: ServedKind, raw: Json) -> list[str]:
-    """The warnings about fields that nobody knows; an error if the client is strict."""
+    """Returns warnings about unknown fields; refuses them if the client is strict."""
     how = query.get("fieldValidation", "")
     if how == "Ignore":
         return []
@@ -178,7 +178,7 @@ def check_fields(query: Query, kind: ServedKind, raw: Json) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A kind, and which of its objects, and which part of that."""
+    """The kind, object and subresource that a path names."""
 
     kind: ServedKind
     namespace: str = ""
@@ -187,7 +187,7 @@ class Address:
 
 
 def locate(kinds: ServedKinds, path: str) -> Address:
-    """Reads /api/v1/... and /apis/group/version/..."""
+    """Reads the address in a path such as /api/v1/... or /apis/group/version/..."""
     steps = path.strip("/").split("/")
     if steps[0] == "api" and len(steps) > 2:
         group, version, rest = "", steps[1], steps[2:]
@@ -216,7 +216,7 @@ def _address(kind: ServedKind, namespace: str, rest: list[str]) -> Address:
 
 
 def _refuse_not_served(group: str, steps: list[str]) -> None:
-    """Names a kind that people may look for, and why it is not served."""
+    """Refuses a known kind that is not served, and says why."""
     plural = steps[2] if len(steps) > 2 and steps[0] == "namespaces" else steps[0]
     resource = f"{plural}.{group}" if group else plural
     why = NOT_SERVED.get(resource)

@@ -1,4 +1,4 @@
-"""The door of the server: who may ask, and what answers an address."""
+"""Routes requests: checks the token, and finds what answers a path."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _USER = {
     "username": "mooring-admin",
     "groups": ["system:masters", "system:authenticated"],
 }
-_ALLOWED = {"allowed": True, "reason": "whoever has the token may do everything"}
+_ALLOWED = {"allowed": True, "reason": "the token allows everything"}
 _EVERYTHING: Json = {
     "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
     "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
     "incomplete": False,
 }
 _STATUSES: dict[str, Json] = {
-    # Another token than the server's own is nobody's.
+    # The server knows its own token only.
     "TokenReview": {"authenticated": False},
     "SelfSubjectReview": {"userInfo": _USER},
     "SubjectAccessReview": _ALLOWED,
@@ -75,7 +75,7 @@ _FIXED: dict[str, Json] = {"/": {"paths": _PATHS}, "/version": discovery.VERSION
 
 
 class ServerPaths:
-    """Answers what is asked about the server itself."""
+    """Answers paths about the server itself: health, version, discovery, OpenAPI."""
 
     def __init__(self, kinds: ServedKinds, store: ObjectStore) -> None:
         self._kinds = kinds
@@ -85,7 +85,7 @@ class ServerPaths:
         self._revision = 0
 
     def answer(self, request: web.BaseRequest) -> web.Response | None:
-        """The answer; None if the address is one of objects."""
+        """Returns the answer; None if the path is one of objects."""
         path = "/" + request.path.strip("/")
         found = self._found(request, path)
         if found is None:
@@ -124,7 +124,7 @@ class ServerPaths:
         )
 
     def _openapi(self, version: str, name: str) -> bytes:
-        """A document of OpenAPI; all of a version are made at once, and anew with new kinds."""
+        """Returns an OpenAPI document; all are made at once, and again when kinds change."""
         if self._revision != self._kinds.revision:
             self._documents.clear()
             self._revision = self._kinds.revision
@@ -157,7 +157,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Router:
-    """Answers every request, always with a Status where something is refused."""
+    """Answers every request; a refusal is always a Status."""
 
     def __init__(self, api: ObjectApi, token: str, bookmark_seconds: float) -> None:
         self._api = api
@@ -177,12 +177,12 @@ class Router:
             return refuse(bad_request("the object is nested too deeply"))
         except ConnectionError:
             raise
-        except Exception:  # noqa: BLE001 - a fault of ours is told to the client as a Status, too
+        except Exception:  # noqa: BLE001 - an error of the server is a Status, too
             _LOG.exception("a request to %s failed", request.path)
             return refuse(RequestRefused(500, "InternalError", "Internal error occurred"))
 
     async def _final(self, refusal: RequestRefused) -> RequestRefused:
-        """A refusal once all is safe that it may rest on, or the one that it never will be."""
+        """Waits until the state behind a refusal is on disk; returns the refusal, or the disk's."""
         try:
             await self._api.store.until_settled(self._api.store.version)
         except RequestRefused as worse:

@@ -44,7 +44,7 @@ class ObjectVerbs:
         self._bookmark_seconds = bookmark_seconds
 
     async def answer(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
-        """What a request for an object or a collection gets."""
+        """Answers a request for an object or a collection."""
         if at.name:
             verbs: dict[str, tuple[str, Verb]] = {
                 "GET": ("get", self._get),
@@ -64,7 +64,7 @@ class ObjectVerbs:
         return await verb(request, at)
 
     async def answer_part(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
-        """What a request for the status of an object, or another part of its form, gets."""
+        """Answers a request for a subresource that has the form of the object."""
         verbs: dict[str, tuple[str, Verb]] = {
             "GET": ("get", self._get),
             "PUT": ("update", self._update),
@@ -116,8 +116,8 @@ class ObjectVerbs:
     async def _watch(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         want = read_accept(request.headers.get("Accept", ""))
         selection = parameters.read_selection(request.query, at.kind, at.namespace, at.name)
-        shown = renderer_of(request.query, at.kind, want)
-        stream = WatchStream(self._api.store, at.kind, selection, shown)
+        renderer = renderer_of(request.query, at.kind, want)
+        stream = WatchStream(self._api.store, at.kind, selection, renderer)
         return await stream.send(
             request, parameters.read_watch_request(request.query), self._bookmark_seconds
         )
@@ -190,14 +190,14 @@ class ObjectVerbs:
 
 
 def _write(request: web.BaseRequest, at: Address) -> WriteOptions:
-    """How to write; a client that does not say who it is goes by the name of its program."""
+    """Reads the options of a write; the user agent is the default field manager."""
     agent = request.headers.get("User-Agent", "").partition("/")[0]
     options = _OPTIONS[request.method]
     return parameters.read_write_options(request.query, options, agent=agent, subresource=at.part)
 
 
 async def read_delete(request: web.BaseRequest) -> DeleteOptions:
-    """The options of a deletion, from the body or from the query."""
+    """Reads the options of a deletion, from the body or from the query."""
     body = await request.read()
     content_type = request.headers.get("Content-Type", "")
     raw = read_object(content_type, body, "meta.v1.DeleteOptions") if body.strip() else {}
@@ -255,8 +255,8 @@ class PartVerbs:
             scale_of(at.kind, entry.object),
         )
         if want.form:
-            shown = entry.rewritten(entry.version, scale)
-            return send_form(request.query, SCALES, want, [shown])
+            renderer = entry.rewritten(entry.version, scale)
+            return send_form(request.query, SCALES, want, [renderer])
         return json_answer(scale)
 
     async def _scale_wanted(

@@ -45,7 +45,7 @@ _ROLE = "node-role.kubernetes.io/"
 
 
 class NamespaceRules(KindRules):
-    """A namespace stays until whoever empties it has finalized it."""
+    """The rules of namespaces; a deleted one stays until it is empty and finalized."""
 
     status = True
     status_keeps_metadata = False
@@ -76,7 +76,7 @@ class NamespaceRules(KindRules):
 
 
 class NodeRules(KindRules):
-    """Kubelets create nodes with their status, so creation keeps it."""
+    """The rules of nodes; kubelets create them with their status."""
 
     status = True
     status_keeps_metadata = False
@@ -181,7 +181,7 @@ _PRIORITY_CLASS_COLUMNS = (
 
 
 def cluster_kinds() -> Iterator[ServedKind]:
-    """Namespaces, nodes, priority classes and leases."""
+    """Yields namespaces, nodes, priority classes and leases."""
     core = partial(built_in, "", "core.v1", namespaced=False)
     yield core(
         "Namespace",

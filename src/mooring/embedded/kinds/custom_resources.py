@@ -76,7 +76,7 @@ class CustomRules(KindRules):
 
 
 def read_columns(version: Json) -> Sequence[Column]:
-    """What a table shows of the resources of a version."""
+    """Reads the columns that a definition gives for its resources."""
     given = version.get("additionalPrinterColumns")
     return (NAME, *(_column(each) for each in given)) if given else (NAME, age_column())
 
@@ -102,7 +102,7 @@ def _age(moment: str, now: datetime) -> str:
 
 
 class DefinitionRules(KindRules):
-    """The rules of definitions. What they define is served as soon as they are stored."""
+    """The rules of definitions; their resources are served as soon as they are stored."""
 
     status = True
     generation = True
@@ -177,7 +177,7 @@ _REPLICAS = ".spec.replicas"
 
 
 def serve_custom_resources(api: ObjectApi) -> None:
-    """Serves what is defined already, and follows what is defined from now on."""
+    """Serves the resources of all definitions, now and as they change."""
     for entry in api.store.table(_DEFINITIONS).entries.values():
         _serve_kinds(api, entry.object)
 
@@ -200,14 +200,14 @@ def _serve_kinds(api: ObjectApi, definition: Json) -> None:
 
 
 def _empty(api: ObjectApi, definition: Json) -> None:
-    """The objects of a definition go with it."""
+    """Removes the objects of a definition that is gone."""
     for kind in list(_kinds(definition))[:1]:
         for entry in list(api.store.table(kind.table).entries.values()):
             api.remove(kind, entry)
 
 
 def _kinds(definition: Json) -> Iterator[ServedKind]:
-    """One kind for each version that is served."""
+    """Yields one kind for each served version of a definition."""
     spec = definition["spec"]
     names, group = spec["names"], spec["group"]
     stored = next(each["name"] for each in spec["versions"] if each.get("storage"))
@@ -238,7 +238,7 @@ def _kinds(definition: Json) -> Iterator[ServedKind]:
 
 
 def _version_view(group: str, shown: str, stored: str) -> KindView:
-    """Versions differ in their name only: nothing is converted."""
+    """Returns the view of a version; versions differ in their name only."""
     return KindView(
         lambda item: {**item, "apiVersion": f"{group}/{stored}"},
         lambda item: {**item, "apiVersion": f"{group}/{shown}"},
@@ -247,7 +247,7 @@ def _version_view(group: str, shown: str, stored: str) -> KindView:
 
 
 def definition_kinds() -> Iterator[ServedKind]:
-    """Definitions of custom resources."""
+    """Yields the kind of definitions."""
     yield built_in(
         "apiextensions.k8s.io",
         "apiextensions.v1",

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import msgspec
-
 from mooring.embedded.api.column import (
     NAME,
     age_column,
@@ -18,7 +16,7 @@ from mooring.embedded.api.column import (
 from mooring.embedded.api.decoding import decode_known, now_text, part
 from mooring.embedded.api.kind import STATUS, ServedKind, StatusRules, built_in
 from mooring.embedded.api.metadata import set_condition
-from mooring.embedded.api.names import label_selector_faults
+from mooring.embedded.api.names import label_selector_faults, read_selector
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.options import DeleteOptions, WriteOptions, expect_before_delete
 from mooring.embedded.refusals import (
@@ -31,7 +29,6 @@ from mooring.embedded.refusals import (
     unsupported,
 )
 from mooring.embedded.store.table import Json, StoredObject
-from mooring.objects.selector import LabelSelector, SelectorError, compile_selector
 
 from .workloads import number_column
 
@@ -39,15 +36,15 @@ _PERCENT = re.compile(r"[0-9]+%", re.ASCII)
 _ENDED = ("Succeeded", "Failed")
 _BUDGETS = "poddisruptionbudgets.policy"
 _REFUSAL = "Cannot evict pod as it would violate the pod's disruption budget."
-# What a client is told to wait while a budget was changed and nobody has looked at it yet.
+# How long a client waits while the controller has not seen the last change of a budget.
 _RETRY_SECONDS = 10
-# More evictions than these, none of them confirmed, mean that nobody looks after the budget.
+# With more unconfirmed evictions than these, no controller works on the budget.
 _MOST_DISRUPTED = 2000
 _NEGATIVE = "must be greater than or equal to 0"
 
 
 class BudgetRules(StatusRules):
-    """Disruption budgets; their status is a controller's."""
+    """The rules of disruption budgets."""
 
     status_keeps_metadata = False
     first_status: ClassVar = {
@@ -62,7 +59,7 @@ class BudgetRules(StatusRules):
 
 
 def budget_faults(spec: Json) -> Iterator[Fault]:
-    """A budget says how many must stay, or how many may go, not both."""
+    """Yields what is wrong with the spec of a budget."""
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         detail = "minAvailable and maxUnavailable cannot be both set"
         yield invalid_value("spec", spec, detail)
@@ -124,7 +121,7 @@ def _mark_disrupted(api: ObjectApi, pod: Json) -> Json:
 
 
 def _spend(api: ObjectApi, entry: StoredObject, pod: Json, how: DeleteOptions) -> None:
-    """Takes one disruption off the pod's budget, if it has one and the pod counts in it."""
+    """Takes one disruption off the pod's budget; refuses if none is left."""
     budgets = list(_budgets_of(api, entry))
     if len(budgets) > 1:
         message = (
@@ -142,11 +139,7 @@ def _spend(api: ObjectApi, entry: StoredObject, pod: Json, how: DeleteOptions) -
 def _budgets_of(api: ObjectApi, entry: StoredObject) -> Iterator[Json]:
     for each in api.store.table(_BUDGETS).in_order(entry.namespace):
         budget = each.object
-        try:
-            written = msgspec.convert(part(budget, "spec").get("selector"), LabelSelector | None)
-            selector = compile_selector(written)
-        except (msgspec.ValidationError, SelectorError):
-            continue
+        selector = read_selector(part(budget, "spec").get("selector"))
         if selector is not None and selector.matches(entry.labels):
             yield budget
 
@@ -157,7 +150,7 @@ def _is_ready(pod: Json) -> bool:
 
 
 def _spares_unready(budget: Json) -> bool:
-    """Whether a pod that is not ready may go without counting as a disruption."""
+    """Whether a pod that is not ready may be evicted without a disruption."""
     if part(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     status = part(budget, "status")
@@ -168,8 +161,8 @@ def _spares_unready(budget: Json) -> bool:
 def _expect_allowed(budget: Json) -> None:
     name, status = budget["metadata"]["name"], part(budget, "status")
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
-        told = f"The disruption budget {name} is still being processed by the server."
-        raise _refuse(told, _RETRY_SECONDS)
+        message = f"The disruption budget {name} is still being processed by the server."
+        raise _refuse(message, _RETRY_SECONDS)
     allowed = status.get("disruptionsAllowed", 0)
     if allowed < 0:
         raise forbidden(_BUDGETS, name, "pdb disruptions allowed is negative")
@@ -190,7 +183,7 @@ def _why_none(name: str, status: Json) -> str:
 
 
 def _note_disruption(api: ObjectApi, budget: Json, pod: str) -> None:
-    """Tells the budget's controller that a pod is about to go."""
+    """Notes in the budget that a pod is being evicted."""
 
     def spent(stored: Json) -> Json:
         status = stored["status"]
@@ -218,7 +211,7 @@ _BUDGET_COLUMNS = (
 
 
 def budget_kinds() -> Iterator[ServedKind]:
-    """Disruption budgets."""
+    """Yields the kind of disruption budgets."""
     yield built_in(
         "policy",
         "policy.v1",

@@ -1,4 +1,4 @@
-"""Events: what somebody reports about another object.
+"""Events: what a component reports about another object.
 
 They have two forms: that of core/v1, which is stored, and that of events.k8s.io/v1."""
 
@@ -51,7 +51,7 @@ _LONGEST_PREFIX = 200
 
 @dataclass(frozen=True, slots=True)
 class EventText:
-    """What is told."""
+    """The reason, message and type of an event."""
 
     reason: str
     message: str
@@ -60,14 +60,14 @@ class EventText:
 
 @dataclass(frozen=True, slots=True)
 class EventSource:
-    """Who tells it, and on which node, if on any."""
+    """The component that reports an event, and its node."""
 
     component: str
     host: str = ""
 
 
-def event_object(about: Json, told: EventText, teller: EventSource, now: str) -> Json:
-    """The event that tells something about an object, for the first time."""
+def event_object(about: Json, text: EventText, teller: EventSource, now: str) -> Json:
+    """Makes an event about an object."""
     metadata = about["metadata"]
     source: dict[str, Any] = {"component": teller.component}
     if teller.host:
@@ -82,9 +82,9 @@ def event_object(about: Json, told: EventText, teller: EventSource, now: str) ->
             "uid": metadata["uid"],
             "resourceVersion": metadata.get("resourceVersion", ""),
         },
-        "reason": told.reason,
-        "message": told.message,
-        "type": told.type,
+        "reason": text.reason,
+        "message": text.message,
+        "type": text.type,
         "count": 1,
         "firstTimestamp": now,
         "lastTimestamp": now,
@@ -100,8 +100,8 @@ def _inward(item: Json) -> Json:
 
 
 def _outward(item: Json) -> Json:
-    shown = {_BACK.get(key, key): value for key, value in item.items()}
-    return {**shown, "apiVersion": "events.k8s.io/v1"}
+    outer = {_BACK.get(key, key): value for key, value in item.items()}
+    return {**outer, "apiVersion": "events.k8s.io/v1"}
 
 
 EVENTS_VIEW = KindView(
@@ -126,7 +126,7 @@ EVENTS_VIEW = KindView(
 
 
 class EventRules(KindRules):
-    """Older than the rule that what is not known is left out: people sort by these fields."""
+    """The rules of events; clients sort by fields that are empty, so they are filled in."""
 
     def default(self, item: Json) -> None:
         fill(item, eventTime=None, firstTimestamp=None, lastTimestamp=None, source={})
@@ -175,7 +175,7 @@ _EVENT_COLUMNS = (
 
 
 def event_kinds() -> Iterator[ServedKind]:
-    """Events, in both of their forms."""
+    """Yields events, in both of their forms."""
     both: dict[str, Any] = {
         "short_names": ("ev",),
         "fields": _EVENT_FIELDS,

@@ -33,7 +33,7 @@ from .workloads import (
 
 
 class JobRules(TemplateRules):
-    """Jobs choose their pods by labels that the server makes up."""
+    """The rules of jobs; the server adds the labels by which they select pods."""
 
     def default_spec(self, item: Json, spec: Json) -> None:
         if spec.get("parallelism") is None and spec.get("completions") is None:
@@ -132,7 +132,7 @@ JOB_COLUMNS = (
 
 
 def job_kinds(*, coexist: bool) -> Iterator[ServedKind]:
-    """Jobs."""
+    """Yields the kind of jobs."""
     yield built_in(
         "batch",
         "batch.v1",

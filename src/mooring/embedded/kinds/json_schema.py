@@ -47,7 +47,7 @@ _PARTS: dict[str, tuple[type, ...]] = {
 
 
 def shape_faults(schema: Json, at: str) -> Iterator[Fault]:
-    """What is wrong with a schema itself, so that it can be relied on later."""
+    """Yields what is wrong with a schema itself."""
     for name, types in _PARTS.items():
         value = schema.get(name)
         if value is not None and not isinstance(value, types):
@@ -63,7 +63,7 @@ def shape_faults(schema: Json, at: str) -> Iterator[Fault]:
 
 
 def prune(value: Any, schema: Json) -> Any:
-    """The value without the fields that its schema does not know, and without nulls."""
+    """Returns a value without unknown fields and nulls."""
     if isinstance(value, list):
         items = schema.get("items") or {}
         return [prune(each, items) for each in value]
@@ -100,7 +100,7 @@ def fill_defaults(value: Any, schema: Json) -> None:
 
 
 def schema_faults(value: Any, schema: Json, at: str) -> Iterator[Fault]:
-    """What of a value its schema does not allow."""
+    """Yields what is wrong with a value by its schema."""
     if value is None and schema.get("nullable"):
         return
     if not _is_typed(value, schema):
@@ -139,7 +139,7 @@ def _scalar_faults(value: Any, schema: Json, at: str) -> Iterator[Fault]:
 
 
 def _bound_faults(value: Any, size: float, schema: Json, at: str) -> Iterator[Fault]:
-    """A number, or how long a value is, against what is allowed."""
+    """Yields bounds that a number, or the length of a value, exceeds."""
     least, most = (_MINIMA, _MAXIMA) if size is value else (_LEAST, _MOST)
     for name, text in (least | most).items():
         bound = schema.get(name)

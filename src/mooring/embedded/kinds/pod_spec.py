@@ -1,4 +1,4 @@
-"""Specs of pods and templates: what is filled in, what is wrong, what may change."""
+"""Specs of pods and templates: defaults and validation."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def default_pod_spec(spec: Json) -> None:
 
 
 def containers(spec: Json) -> Iterator[Json]:
-    """All containers of a pod, of whichever list."""
+    """Yields all containers of a pod."""
     for name in CONTAINERS:
         yield from spec.get(name) or ()
 
@@ -114,7 +114,7 @@ PORT_RANGE = "must be between 1 and 65535, inclusive"
 
 
 def container_faults(at: str, container: Json, names: set[str]) -> Iterator[Fault]:
-    """What is wrong with a container; `names` are those of the containers before it."""
+    """Yields what is wrong with a container; `names` are those of the containers before it."""
     name = container.get("name", "")
     yield from label_name_faults(f"{at}.name", name)
     if name and name in names:
@@ -131,36 +131,36 @@ def container_faults(at: str, container: Json, names: set[str]) -> Iterator[Faul
 
 
 def resource_faults(at: str, resources: Json) -> Iterator[Fault]:
-    """What is wrong with requests and limits."""
+    """Yields what is wrong with requests and limits."""
     requests, limits = part(resources, "requests"), part(resources, "limits")
     # Limits first: a request that was not written comes from its limit.
     yield from amount_faults(f"{at}.limits", limits, named=True)
     yield from amount_faults(f"{at}.requests", requests, named=True)
-    for name, written in requests.items():
+    for name, text in requests.items():
         limit = limits.get(name)
         if limit is None:
             if not _is_overcommitted(name):
                 detail = "Limit must be set for non overcommitable resources"
                 yield required(f"{at}.limits", detail)
             continue
-        asked, most = Quantity.parse(written), Quantity.parse(limit)
+        asked, most = Quantity.parse(text), Quantity.parse(limit)
         if asked > most:
             detail = f"must be less than or equal to {name} limit of {limit}"
-            yield invalid_value(f"{at}.requests", written, detail)
+            yield invalid_value(f"{at}.requests", text, detail)
         elif asked != most and not _is_overcommitted(name):
             detail = f"must be equal to {name} limit of {limit}"
-            yield invalid_value(f"{at}.requests", written, detail)
+            yield invalid_value(f"{at}.requests", text, detail)
 
 
 def amount_faults(at: str, amounts: Mapping[str, str], *, named: bool) -> Iterator[Fault]:
-    """What is wrong with amounts of resources."""
-    for name, written in amounts.items():
+    """Yields what is wrong with amounts of resources."""
+    for name, text in amounts.items():
         where = f"{at}[{name}]"
-        amount = Quantity.parse(written)
+        amount = Quantity.parse(text)
         if amount < 0:
-            yield invalid_value(where, written, _NEGATIVE)
+            yield invalid_value(where, text, _NEGATIVE)
         elif amount % NANOS_PER_UNIT and not _is_overcommitted(name) and named:
-            yield invalid_value(where, written, "must be an integer")
+            yield invalid_value(where, text, "must be an integer")
         if named:
             yield from _resource_name_faults(where, name)
 
@@ -172,7 +172,7 @@ def _resource_name_faults(at: str, name: str) -> Iterator[Fault]:
 
 
 def _is_overcommitted(name: str) -> bool:
-    """Whether more of a resource may be promised than there is."""
+    """Whether a resource may be overcommitted."""
     return name in _STANDARD or "kubernetes.io/" in name
 
 
@@ -190,7 +190,7 @@ def _port_faults(at: str, port: Json) -> Iterator[Fault]:
 
 
 def host_port_faults(spec: Json, at: str) -> Iterator[Fault]:
-    """A pod of the host's network shows its ports there; no two containers share one."""
+    """Yields host ports that two containers share or that differ from the container's."""
     taken = set()
     for place, container in enumerate(spec.get("containers") or ()):
         for index, port in enumerate(container.get("ports") or ()):
@@ -211,12 +211,12 @@ _PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
 
 
 def pod_faults(item: Json) -> Iterator[Fault]:
-    """What is wrong with a pod by itself."""
+    """Yields what is wrong with a pod by itself."""
     yield from pod_spec_faults("spec", item["spec"])
 
 
 def creation_faults(item: Json) -> Iterator[Fault]:
-    """What a new pod must not have although an older one may."""
+    """Yields faults that only a new pod must not have."""
     spec = item["spec"]
     if spec.get("nodeName") and spec.get("schedulingGates"):
         detail = "cannot be set until all schedulingGates have been cleared"
@@ -224,7 +224,7 @@ def creation_faults(item: Json) -> Iterator[Fault]:
 
 
 def pod_spec_faults(at: str, spec: Json, claimed: Iterable[str] = ()) -> Iterator[Fault]:
-    """What is wrong with a spec; `claimed` are volumes that its controller will add."""
+    """Yields what is wrong with a spec; `claimed` are volumes that its controller adds."""
     yield from _all_container_faults(at, spec)
     yield from _mount_faults(at, spec, claimed)
     yield from _choice_faults(at, spec)

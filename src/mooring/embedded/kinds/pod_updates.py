@@ -1,4 +1,4 @@
-"""What of a pod may change after it was created: very little."""
+"""Updates of pods: which fields may change after creation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORBIDDEN = (
 
 
 def pod_update_faults(item: Json, old: Json) -> Iterator[Fault]:
-    """What an update changes although it may not."""
+    """Yields what an update changes although it may not."""
     spec, before = item["spec"], old["spec"]
     yield from _toleration_faults(spec, before)
     yield from _deadline_faults(spec, before)
@@ -29,7 +29,7 @@ def pod_update_faults(item: Json, old: Json) -> Iterator[Fault]:
 
 
 def _with_allowed_changes(spec: Json, before: Json) -> Json:
-    """The old spec with what may be changed taken from the new one."""
+    """Returns the old spec with the changes that are allowed."""
     result = deepcopy(before)
     for name in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
         _take(result, spec, name)
@@ -41,7 +41,7 @@ def _with_allowed_changes(spec: Json, before: Json) -> Json:
         for one, other in zip(mine, theirs, strict=False):
             _take(one, other, "image")
     if before.get("schedulingGates"):
-        # A pod that waits may still be told where to go, as long as that only narrows the choice.
+        # The nodes of a gated pod may still be narrowed.
         _take(result, spec, "nodeSelector")
         if "nodeAffinity" in part(spec, "affinity"):
             result["affinity"] = {
@@ -52,7 +52,7 @@ def _with_allowed_changes(spec: Json, before: Json) -> Json:
 
 
 def _toleration_faults(spec: Json, before: Json) -> Iterator[Fault]:
-    """Tolerations may be added; of those that are there, only how long they last may change."""
+    """Yields a fault if present tolerations change in more than their time."""
     now = [_lasting(each) for each in spec.get("tolerations") or ()]
     if any(_lasting(each) not in now for each in before.get("tolerations") or ()):
         detail = "existing toleration can not be modified except its tolerationSeconds"
@@ -92,7 +92,7 @@ def _take(target: Json, source: Json, name: str) -> None:
 
 
 def resize(item: Json, old: Json) -> Json:
-    """The old spec with the resources of the new one, container by container."""
+    """Returns the old spec with the resources of the new one."""
     spec = deepcopy(old["spec"])
     _take(spec, item["spec"], "resources")
     for name in ("containers", "initContainers"):

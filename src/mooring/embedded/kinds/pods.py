@@ -134,7 +134,7 @@ class PodRules(KindRules):
         yield from pod_update_faults(item, old)
 
     def grace_seconds(self, item: Json, asked: int | None) -> int:
-        """A pod that no node has, or that has ended, has nobody to wait for."""
+        """Returns the grace period of a pod; 0 if no kubelet runs it."""
         spec = item["spec"]
         if not spec.get("nodeName") or part(item, "status").get("phase") in ("Succeeded", "Failed"):
             return 0
@@ -182,14 +182,14 @@ def _priority_class(store: ObjectStore, pod: str, named: str) -> Json:
 
 
 def _tolerate_trouble(spec: Json) -> None:
-    """A pod leaves a node in trouble only after a while, unless it says otherwise."""
+    """Adds tolerations by which a pod stays on a troubled node for a while."""
     tolerations = spec.setdefault("tolerations", [])
     for key in _NODE_TROUBLE:
-        told = any(
+        tolerated = any(
             each.get("key", "") in ("", key) and each.get("effect", "") in ("", "NoExecute")
             for each in tolerations
         )
-        if not told:
+        if not tolerated:
             tolerations.append(
                 {
                     "key": key,
@@ -201,7 +201,7 @@ def _tolerate_trouble(spec: Json) -> None:
 
 
 def quality_of_service(spec: Json) -> str:
-    """How the pod ranks when a node runs short: by its requests and limits."""
+    """Returns the quality-of-service class of a pod."""
     needs = [part(each, "resources") for each in containers(spec)]
     pod_level = part(spec, "resources")
     if pod_level.get("requests") or pod_level.get("limits"):
@@ -225,7 +225,7 @@ def _amount(resources: Json, kind: str, name: str) -> int:
 
 
 def _merge_spread_labels(spec: Json, labels: Json) -> None:
-    """Labels that a spread constraint refers to by key become part of its selector."""
+    """Adds the labels of matchLabelKeys to the selectors of spread constraints."""
     for constraint in spec.get("topologySpreadConstraints") or ():
         selector = constraint.get("labelSelector")
         keys = constraint.get("matchLabelKeys") or ()
@@ -269,7 +269,7 @@ def _status(item: Json) -> str:
 
 
 def _reasons(item: Json) -> Iterator[str]:
-    """What containers say about themselves, those that start first before the others."""
+    """Yields the reasons in the statuses of containers, init containers first."""
     for name, prefix in (("initContainerStatuses", "Init:"), ("containerStatuses", "")):
         for each in _statuses(item, name):
             waiting = at(each, "state.waiting.reason", "")
@@ -319,7 +319,7 @@ _POD_COLUMNS = (
 
 
 def pod_kinds(*, coexist: bool) -> Iterator[ServedKind]:
-    """Pods, and the bindings that assign them."""
+    """Yields pods, and the bindings that assign them."""
     yield built_in(
         "",
         "core.v1",

@@ -1,4 +1,4 @@
-"""Services: their rules, and addresses at which nothing listens but which people look for."""
+"""Services: their rules, and their addresses, at which nothing listens."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _OPEN_TYPES = ("LoadBalancer", "NodePort")
 
 
 class ServiceRules(KindRules):
-    """Services get addresses and node ports when they are written."""
+    """The rules of services; they get addresses and node ports when they are written."""
 
     status = True
     shows_deleted = True
@@ -115,7 +115,7 @@ class ServiceAddresses:
         self._store = store
 
     def assign(self, kind: ServedKind, item: Json, old: Json | None = None) -> None:
-        """Completes a service; what it had, it keeps."""
+        """Gives a service its address and node ports; present ones stay."""
         spec, before = item["spec"], part(old or {}, "spec")
         if spec["type"] not in _OPEN_TYPES:
             for name in _OPEN:
@@ -184,7 +184,7 @@ def _place(kind: ServedKind, path: str) -> int:
 
 
 def _seed(item: Json) -> int:
-    """Like names get like addresses in every cluster, which makes examples easy to follow."""
+    """Returns a number by which the same name gets the same address in every cluster."""
     return crc32(f"{item['metadata']['namespace']}/{item['metadata']['name']}".encode())
 
 
@@ -238,7 +238,7 @@ _SERVICE_COLUMNS = (
 
 
 def service_kinds() -> Iterator[ServedKind]:
-    """Services and their endpoints."""
+    """Yields services and their endpoints."""
     yield built_in(
         "",
         "core.v1",

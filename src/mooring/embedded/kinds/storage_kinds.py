@@ -1,4 +1,4 @@
-"""Volumes, claims, classes and what drivers say about themselves."""
+"""Volumes, claims, storage classes and drivers: rules and columns."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class VolumeRules(KindRules):
 
 
 class ClaimRules(KindRules):
-    """Claims that name no class get the default one when they are created."""
+    """The rules of claims; a new one without a class gets the default class."""
 
     status = True
 
@@ -158,7 +158,7 @@ def _is_default(item: Json) -> bool:
 
 
 class ShowDeletedRules(KindRules):
-    """Who deletes an object is shown it."""
+    """The rules of kinds whose deletion is answered with the object."""
 
     shows_deleted = True
 
@@ -195,7 +195,7 @@ class DriverRules(ShowDeletedRules):
 
 
 class AttachmentRules(ShowDeletedRules):
-    """Who attaches volumes may create an attachment with its status."""
+    """The rules of attachments; they may be created with their status."""
 
     status = True
 
@@ -238,10 +238,10 @@ def _volume_status(item: Json) -> str:
 
 
 def _if_bound(path: str) -> Column:
-    def tell(item: Json) -> str:
+    def read(item: Json) -> str:
         return str(at(item, path, "")) if at(item, "spec.volumeName", "") else ""
 
-    return text_column("Capacity", tell)
+    return text_column("Capacity", read)
 
 
 def _class_name(item: Json) -> str:
@@ -292,7 +292,7 @@ _CSI_NODE_COLUMNS = (
 
 
 def storage_kinds() -> Iterator[ServedKind]:
-    """Volumes, claims, classes, and what drivers say about themselves."""
+    """Yields volumes, claims, classes and what belongs to drivers."""
     yield built_in(
         "",
         "core.v1",

@@ -1,4 +1,4 @@
-"""Kinds that are stored without anything acting on them, and reviews, which are not even stored."""
+"""Kinds that are stored without anything acting on them, and reviews, which are not stored."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NOT_IN_NAMES = ("/", "%")
 
 
 class ConfigMapRules(KindRules):
-    """Data by key, as text or as bytes."""
+    """The rules of config maps."""
 
     parts: tuple[str, ...] = ("data", "binaryData")
 
@@ -74,15 +74,15 @@ class ConfigMapRules(KindRules):
 
 
 class SecretRules(ConfigMapRules):
-    """Data that is always bytes, though it may be written as text."""
+    """The rules of secrets; stringData becomes data."""
 
     parts = ("data",)
 
     def default(self, item: Json) -> None:
         fill(item, type="Opaque")
-        written = item.pop("stringData", None)
-        if written:
-            item["data"] = {**part(item, "data"), **{k: _base64(v) for k, v in written.items()}}
+        texts = item.pop("stringData", None)
+        if texts:
+            item["data"] = {**part(item, "data"), **{k: _base64(v) for k, v in texts.items()}}
         super().default(item)
 
     def update_faults(self, item: Json, old: Json) -> Iterator[Fault]:
@@ -100,7 +100,7 @@ class ServiceAccountRules(KindRules):
 
 
 class AccessRules(KindRules):
-    """Roles and bindings may have names such as system:node."""
+    """The rules of roles and their bindings, whose names may be like system:node."""
 
     def name_faults(self, name: str) -> Iterator[Fault]:
         if name in _NO_NAMES:
@@ -115,7 +115,7 @@ def _count_column(*paths: str) -> Column:
 
 
 def data_kinds() -> Iterator[ServedKind]:
-    """Config maps, secrets and service accounts."""
+    """Yields config maps, secrets and service accounts."""
     core = partial(built_in, "", "core.v1")
     yield core(
         "ConfigMap",
@@ -135,7 +135,7 @@ def data_kinds() -> Iterator[ServedKind]:
 
 
 def stored_kinds() -> Iterator[ServedKind]:
-    """Kinds that nothing acts on, for the manifests that bring them along."""
+    """Yields kinds that nothing acts on, for manifests that contain them."""
     yield from _devices()
     # kubectl apply --prune asks for CronJobs and Ingresses whatever it applies.
     yield built_in(
@@ -173,7 +173,7 @@ def _devices() -> Iterator[ServedKind]:
 
 
 def review_kinds() -> Iterator[ServedKind]:
-    """Questions about who is asking and whether they may; none is stored."""
+    """Yields the reviews of tokens and access; none is stored."""
     who = partial(
         built_in, "authentication.k8s.io", "authentication.v1", verbs=CREATE_ONLY, namespaced=False
     )

@@ -1,4 +1,4 @@
-"""Parts of objects that have addresses of their own: bindings, scales, finalizers."""
+"""Subresources: bindings of pods, scales, and finalizers of namespaces."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/regio
 
 
 def bind(api: ObjectApi, namespace: str, name: str, raw: Json, options: WriteOptions) -> None:
-    """Assigns a pod to a node, once and for all."""
+    """Assigns a pod to a node; refuses if it has one."""
     binding = decode_known("core.v1.Binding", raw, 'Binding in version "v1"')
     metadata, target = part(binding, "metadata"), part(binding, "target")
     if metadata.get("name", "") != name:
@@ -110,7 +110,7 @@ _KEPT_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimest
 
 
 def scale_of(kind: ServedKind, item: Json) -> Json:
-    """The scale of a stored object."""
+    """Returns the scale of an object."""
     spec, status, metadata = part(item, "spec"), part(item, "status"), item["metadata"]
     return {
         "kind": "Scale",
@@ -145,7 +145,7 @@ def set_scale(
 
 
 def finalize(api: ObjectApi, name: str, raw: Json, options: WriteOptions) -> StoredObject:
-    """Takes over the finalizers of the spec; without any a deleted namespace is gone."""
+    """Replaces the finalizers of a namespace; a deleted one without any is removed."""
     kind = api.kinds["namespaces"]
     given, entry = kind.read(raw), api.get(kind, "", name)
     item, metadata = entry.object, given.setdefault("metadata", {})

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, ClassVar
 
-import msgspec
-
 from mooring.embedded.api.column import (
     NAME,
     NONE,
@@ -18,7 +16,12 @@ from mooring.embedded.api.column import (
 )
 from mooring.embedded.api.decoding import fill, part
 from mooring.embedded.api.kind import SCALE, STATUS, KindRules, ServedKind, StatusRules, built_in
-from mooring.embedded.api.names import label_faults, label_selector_faults, selector_text
+from mooring.embedded.api.names import (
+    label_faults,
+    label_selector_faults,
+    read_selector,
+    selector_text,
+)
 from mooring.embedded.refusals import (
     Fault,
     forbidden_field,
@@ -27,7 +30,6 @@ from mooring.embedded.refusals import (
     unsupported,
 )
 from mooring.embedded.store.table import Json
-from mooring.objects.selector import LabelSelector, SelectorError, compile_selector
 
 from .pod_scheduling import drop_disabled
 from .pod_spec import default_pod_spec, pod_spec_faults
@@ -39,7 +41,7 @@ _NEGATIVE = "must be greater than or equal to 0"
 
 
 def count_faults(spec: Json, *names: str) -> Iterator[Fault]:
-    """Numbers of which there cannot be fewer than none."""
+    """Yields counts of a spec that are negative."""
     for name in names:
         count = spec.get(name)
         if count is not None and count < 0:
@@ -47,7 +49,7 @@ def count_faults(spec: Json, *names: str) -> Iterator[Fault]:
 
 
 def selecting_faults(kind: str, spec: Json) -> Iterator[Fault]:
-    """A controller must select the pods that it makes."""
+    """Yields a fault if the selector does not match the template."""
     selector = spec.get("selector")
     if selector is None:
         yield required("spec.selector")
@@ -64,15 +66,12 @@ def selecting_faults(kind: str, spec: Json) -> Iterator[Fault]:
 
 
 def _selects(selector: Json, labels: Json) -> bool:
-    try:
-        compiled = compile_selector(msgspec.convert(selector, LabelSelector))
-    except (msgspec.ValidationError, SelectorError):
-        return False
+    compiled = read_selector(selector)
     return compiled is not None and compiled.matches(labels)
 
 
 def template_faults(spec: Json, restart_policies: tuple[str, ...] | None) -> Iterator[Fault]:
-    """What is wrong with the template of pods."""
+    """Yields what is wrong with a template of pods."""
     template = part(spec, "template")
     at = "spec.template"
     labels = part(part(template, "metadata"), "labels")
@@ -88,7 +87,7 @@ def template_faults(spec: Json, restart_policies: tuple[str, ...] | None) -> Ite
 
 
 def unchanged_faults(item: Json, old: Json, *names: str) -> Iterator[Fault]:
-    """Fields of the spec that stay as they were created."""
+    """Yields immutable fields of a spec that changed."""
     spec, before = part(item, "spec"), part(old, "spec")
     for name in names:
         if spec.get(name) != before.get(name):
@@ -96,7 +95,7 @@ def unchanged_faults(item: Json, old: Json, *names: str) -> Iterator[Fault]:
 
 
 class TemplateRules(StatusRules):
-    """A kind whose spec has a template of pods. Its controller notes things in annotations, too."""
+    """The rules of kinds with a template of pods."""
 
     status_keeps_metadata = False
 
@@ -130,7 +129,7 @@ class TemplateRules(StatusRules):
 
 
 class PodTemplateRules(KindRules):
-    """A template by itself, which nobody makes pods of."""
+    """The rules of templates by themselves."""
 
     generation = True
     shows_deleted = True
@@ -253,7 +252,7 @@ def number_column(name: str, path: str) -> Column:
 
 
 def template_columns() -> tuple[Column, ...]:
-    """What the containers of a template are, for kinds that make pods."""
+    """Returns the columns with the containers of a template."""
     return (
         text_column("Containers", lambda item: _joined(item, "name"), wide=True),
         text_column("Images", lambda item: _joined(item, "image"), wide=True),
@@ -317,7 +316,7 @@ _DAEMON_SET_COLUMNS = (
 
 
 def workload_kinds(*, coexist: bool) -> Iterator[ServedKind]:
-    """Deployments, sets of pods, and what belongs to them."""
+    """Yields deployments, sets of pods, and what belongs to them."""
     scalable = (STATUS, SCALE)
     apps = partial(built_in, "apps", "apps.v1", categories=("all",))
     yield apps(

@@ -1,4 +1,4 @@
-"""Keeps objects across restarts, in SQLite: safe before anybody is told about them.
+"""Keeps objects across restarts, in SQLite. No write is acknowledged before it is on disk.
 
 Writes are collected while a transaction is under way and then committed together, by a thread of
 their own, so that many writers share one wait for the disk. The store shows nothing before it is
@@ -60,11 +60,11 @@ _log = logging.getLogger(__name__)
 
 
 class DataDirError(InputError):
-    """A data directory that cannot be used; the text says why."""
+    """A data folder that cannot be used; the text says why."""
 
 
 class SqliteJournal:
-    """Writes what it is given to a database, in order."""
+    """Writes objects to a database, in order, in a thread of its own."""
 
     #: A full disk is looked at so often: soon enough for people, too seldom to be a load.
     retry_seconds = 1.0
@@ -78,7 +78,7 @@ class SqliteJournal:
         self._thread: threading.Thread | None = None
 
     def restore(self, history_limit: int) -> ObjectStore:
-        """A store with everything that was kept."""
+        """Returns a store with all objects of the database."""
         try:
             latest = self._connection.execute("SELECT version FROM latest").fetchone()
             store = ObjectStore(latest[0] if latest else 1, history_limit)
@@ -89,7 +89,7 @@ class SqliteJournal:
         return store
 
     def attach(self, store: ObjectStore) -> None:
-        """Starts to keep what is written to a store, from the running event loop."""
+        """Starts to write the changes of a store, from the running event loop."""
         loop = asyncio.get_running_loop()
 
         def settle(version: int) -> None:
@@ -108,7 +108,7 @@ class SqliteJournal:
         self._writes.put((table, entry.key, entry.version, None if gone else entry.body))
 
     async def close(self) -> None:
-        """Writes what is left, and lets go of the database."""
+        """Writes what is left, and closes the database."""
         self._closing.set()
         self._writes.put(None)
         if self._thread is not None:
@@ -116,7 +116,7 @@ class SqliteJournal:
         self._connection.close()
 
     def _records(self) -> Iterator[tuple[str, str, int, bytes]]:
-        """What was kept, each record as it was written."""
+        """Yields the records of the database; raises for a damaged one."""
         for row, kind, key, version, body, checksum in self._connection.execute(_READ):
             if not isinstance(body, bytes) or checksum != _checksum(kind, key, version, body):
                 raise _damaged(self.path, row, kind, key, "its checksum does not match")
@@ -133,7 +133,7 @@ class SqliteJournal:
                 return
 
     def _keep(self, batch: list[_Write], fail: Callable[[str], None]) -> bool:
-        """Commits a batch, as often as it takes; False if the server stops before that."""
+        """Commits a batch, again until it succeeds; returns False if the server stops first."""
         failed = False
         while True:
             try:
@@ -152,11 +152,13 @@ class SqliteJournal:
                     _log.warning("%s: objects can be kept again", self.path)
                 return True
             if self._closing.wait(self.retry_seconds):
-                _log.error("%s: %d writes that nobody was told of are lost", self.path, len(batch))
+                _log.error(
+                    "%s: %d writes that were not acknowledged are lost", self.path, len(batch)
+                )
                 return False
 
     def _collect(self) -> tuple[list[_Write], bool]:
-        """What waits to be written, at least one write, and whether nothing follows."""
+        """Waits for writes; returns them, and whether they are the last."""
         batch: list[_Write] = []
         write = self._writes.get()
         while write is not None:
@@ -181,7 +183,7 @@ class SqliteJournal:
 
 
 def _checksum(kind: str, key: str, version: int, body: bytes) -> int:
-    """Covers all of a record, so that no part of it can change unnoticed."""
+    """Returns a checksum over all parts of a record."""
     return zlib.crc32(body, zlib.crc32(f"{kind}\0{key}\0{version}\0".encode()))
 
 
@@ -190,7 +192,7 @@ def _damaged(path: Path, row: int, kind: str, key: str, why: str) -> DataDirErro
 
 
 def _make_private(folder: Path) -> None:
-    """Makes the folder, or sees to it that its owner alone may read what is in it."""
+    """Makes the folder readable by its owner alone; refuses a shared folder."""
     try:
         folder.mkdir(mode=_OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
         known = {path for path in folder.iterdir() if path.name.startswith(FILE_NAME)}
@@ -220,9 +222,9 @@ def _open(path: Path) -> sqlite3.Connection:
     try:
         # The thread that opens it only reads, before the one that writes is started.
         connection = sqlite3.connect(path, timeout=0, check_same_thread=False)
-        # What is not UTF-8 is found by its checksum, and told with its position.
+        # The checksum finds what is not UTF-8, and the error names its position.
         connection.text_factory = lambda data: data.decode(errors="replace")
-        # Nobody else may write here while we do: their versions would be ours.
+        # No other process may write here: it would use the same versions.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
@@ -238,14 +240,14 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _expect_intact(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuses a database whose pages are damaged; the text says which."""
+    """Refuses a database with damaged pages."""
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise DataDirError(f"{path}: the database is damaged: {' '.join(found.split())}")
 
 
 def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
-    """Brings a database of an older format to the present one."""
+    """Converts a database of an older format."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > _FORMAT:
         raise DataDirError(
@@ -267,7 +269,7 @@ def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _expect_object(path: Path, row: int, kind: str, key: str, body: Any) -> None:
-    """Refuses a record without a checksum that is not even an object."""
+    """Refuses a record of the first format that is not an object."""
     try:
         if isinstance(body, bytes) and isinstance(decode(body)["metadata"], dict):
             return

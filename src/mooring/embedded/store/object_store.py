@@ -31,7 +31,7 @@ class Journal(Protocol):
     """Keeps writes beyond the life of the process."""
 
     def append(self, table: str, entry: StoredObject, *, gone: bool) -> None:
-        """Takes a write; `Store.settle` is called once it is safe."""
+        """Takes a write; calls `ObjectStore.settle` once it is safe."""
 
 
 class ObjectStore:
@@ -50,15 +50,15 @@ class ObjectStore:
         self._listeners: dict[str, list[Listener]] = {}
 
     def listen(self, name: str, listener: Listener) -> None:
-        """Has a function told of every change of a table, at once, after those before it."""
+        """Calls a function on every change of a table, at once and in order."""
         self._listeners.setdefault(name, []).append(listener)
 
     def restore(self, name: str, key: str, version: int, body: bytes) -> None:
-        """Takes over an object that was kept; its table is opened later."""
+        """Takes over an object of a journal; its table is opened later."""
         self._kept.setdefault(name, []).append((key, version, body))
 
     def open_table(self, name: str, fields_of: FieldsOf) -> Table:
-        """The table of a name, made if there is none."""
+        """Returns the table of a name; makes it if there is none."""
         if name not in self._tables:
             table = Table(fields_of, self._history_limit, self.version)
             table.load([_entry(table, *kept) for kept in self._kept.pop(name, ())])
@@ -69,7 +69,7 @@ class ObjectStore:
         return self._tables[name]
 
     def put(self, name: str, key: str, item: Json) -> StoredObject:
-        """Writes an object, new or not, and gives it its version."""
+        """Writes an object and gives it its version."""
         table = self._tables[name]
         entry = self._entry(table, key, item)
         self._record(name, table, TableChange(entry.version, table.entries.get(key), entry))
@@ -90,11 +90,11 @@ class ObjectStore:
 
     @property
     def visible(self) -> int:
-        """The newest version that readers may ask for: what cannot be kept is not shown."""
+        """The newest version that lists show; while the disk fails, the last safe one."""
         return self.settled if self._failure else self.version
 
     def settle(self, version: int) -> None:
-        """Everything up to a version is safe now."""
+        """Marks everything up to a version as safe."""
         self._failure = ""
         self.settled = version
         _wake(self._unsettled)
@@ -102,7 +102,7 @@ class ObjectStore:
             _wake(table.waiting)
 
     def fail(self, reason: str) -> None:
-        """Nothing can be kept for now: writes are refused until `settle` is called."""
+        """Refuses writes until `settle` is called, because nothing can be kept."""
         self._failure = reason
         _wake(self._unsettled)
 
@@ -112,14 +112,14 @@ class ObjectStore:
             await _wait(self._unsettled)
 
     async def until_settled(self, version: int) -> None:
-        """Waits until a version may be shown to anyone."""
+        """Waits until a version is safe; raises if the disk fails."""
         while self.settled < version:
             if self._failure:
                 raise self._refusal()
             await _wait(self._unsettled)
 
     async def until_changed(self, name: str, since: int) -> None:
-        """Waits until a table has something to show that is newer than a version."""
+        """Waits until a table has safe changes after a version."""
         table = self._tables[name]
         while not table.changes(since, self.settled):
             await _wait(table.waiting)

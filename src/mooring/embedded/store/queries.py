@@ -1,4 +1,4 @@
-"""Lists and watches: what is in a table, page by page, and what happens to it."""
+"""Lists and watches of a table."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Token(msgspec.Struct, rename={"version": "rv", "after": "start"}):
 def list_entries(
     store: ObjectStore, name: str, selection: Selection, page: ListRequest = WHOLE
 ) -> ListResult:
-    """The objects that are selected."""
+    """Lists the selected objects, one page at a time."""
     version, after = _start(store, page)
     table, namespace = store.table(name), selection.namespace
     if selection.namespace_only:
@@ -69,7 +69,7 @@ def list_entries(
 def _page_result(
     entries: list[StoredObject], version: int, remaining: int, *, known: bool
 ) -> ListResult:
-    """A page, and where the next one begins if there is one."""
+    """Makes a page, with a token if another one follows."""
     if not remaining:
         return ListResult(entries, version)
     token = msgspec.json.encode(_Token(version, entries[-1].key))
@@ -89,7 +89,7 @@ def _start(store: ObjectStore, page: ListRequest) -> tuple[int, str]:
 
 
 def read_version(text: str) -> int:
-    """A version that a request names; none is 0."""
+    """Reads the version that a request names; 0 for none."""
     if not text:
         return 0
     # More than twenty digits is more than 64 bits.
@@ -118,7 +118,7 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One thing that a watch tells. A deleted object is told as it last was."""
+    """One event of a watch. A deleted object has its last state."""
 
     type: EventType
     entry: StoredObject
@@ -139,27 +139,27 @@ class TableWatch:
         store.table(name).changes(version, version)
 
     def ready(self) -> list[WatchEvent]:
-        """What has happened and was not told yet."""
+        """Returns the events since the last call."""
         store = self._store
         changes = store.table(self._name).changes(self.version, store.settled)
         # Nothing of this kind happened up to here, so resuming from here is as good and is
         # remembered for longer.
         self.version = max(self.version, store.settled)
-        return list(self._told(changes))
+        return list(self._events_of(changes))
 
     async def events(self) -> AsyncIterator[list[WatchEvent]]:
-        """What happens, as it happens, many at a time when there is much."""
+        """Yields events as they happen, several at a time if there are many."""
         while True:
-            told = self.ready()
-            if told:
-                yield told
+            found = self.ready()
+            if found:
+                yield found
             await self._store.until_changed(self._name, self.version)
 
     async def wait(self) -> None:
-        """Waits until something happens, be it selected or not."""
+        """Waits until any object of the table changes."""
         await self._store.until_changed(self._name, self.version)
 
-    def _told(self, changes: list[TableChange]) -> Iterator[WatchEvent]:
+    def _events_of(self, changes: list[TableChange]) -> Iterator[WatchEvent]:
         if self._selection.everything:
             for change in changes:
                 yield WatchEvent(_type(change), change.after, change.version)

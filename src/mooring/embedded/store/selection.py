@@ -29,7 +29,7 @@ FieldTerm = tuple[int, str, bool]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects of a kind a request is about."""
+    """Which objects of a table a request selects."""
 
     namespace: str = ""
     labels: Selector = EVERYTHING
@@ -39,7 +39,7 @@ class Selection:
     fields: tuple[FieldTerm, ...] = ()
 
     def matches(self, entry: StoredObject | None) -> bool:
-        """Whether the request is about this object."""
+        """Whether an object is selected."""
         if entry is None:
             return False
         if self.namespace and not entry.key.startswith(f"{self.namespace}/"):
@@ -63,7 +63,7 @@ class Selection:
 
 
 def read_labels(text: str) -> tuple[Selector, tuple[tuple[str, str, int], ...]]:
-    """A label selector such as "app in (a, b), !canary"."""
+    """Reads a label selector such as "app in (a, b), !canary"."""
     requirements = set()
     orders = []
     for term in _terms(text):
@@ -77,7 +77,7 @@ def read_labels(text: str) -> tuple[Selector, tuple[tuple[str, str, int], ...]]:
 
 
 def read_fields(text: str, position_of: Callable[[str], int | None]) -> tuple[FieldTerm, ...]:
-    """A field selector such as "spec.nodeName=a,status.phase!=Failed"."""
+    """Reads a field selector such as "spec.nodeName=a,status.phase!=Failed"."""
     terms = []
     for part in _split_fields(text):
         match = _FIELD.fullmatch(part)
@@ -99,7 +99,7 @@ def _split_fields(text: str) -> Iterator[str]:
 
 
 def _terms(text: str) -> Iterator[str]:
-    """The terms of a label selector: commas within parentheses do not part them."""
+    """Yields the terms of a label selector; commas within parentheses do not separate them."""
     if not text.strip():
         return
     depth, start = 0, 0

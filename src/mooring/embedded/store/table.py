@@ -1,4 +1,4 @@
-"""The objects of one kind, every one with its version, and what happened to them."""
+"""A table: the objects of one kind with their versions, and their latest changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ decode: Callable[[bytes], Any] = msgspec.json.Decoder().decode
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object as it was written at some version."""
+    """An object as it was written at one version."""
 
     key: str
     version: int
@@ -48,11 +48,11 @@ class StoredObject:
 
     @property
     def object(self) -> Json:
-        """The object, decoded anew: the caller may change it."""
+        """A decoded copy of the object, which the caller may change."""
         return decode(self.body)
 
     def rewritten(self, version: int, item: Json) -> StoredObject:
-        """This object at another version."""
+        """Returns this object with other content and version."""
         return StoredObject(self.key, version, encode(item), self.labels, self.fields)
 
 
@@ -83,7 +83,7 @@ class Table:
         self._moment: tuple[int, dict[str, StoredObject]] = (version, {})
 
     def load(self, entries: list[StoredObject]) -> None:
-        """Takes over what was kept by a journal."""
+        """Takes over the objects of a journal."""
         self.entries = {entry.key: entry for entry in entries}
         self._keys = sorted(self.entries)
 
@@ -102,18 +102,18 @@ class Table:
             self.forget(self._changes[-self._limit - 1].version)
 
     def forget(self, version: int) -> None:
-        """Forgets changes up to a version: who resumes from before it must list again."""
+        """Forgets changes up to a version; watches from before it must list again."""
         del self._changes[: self._after(version)]
         self.forgotten = max(self.forgotten, version)
 
     def changes(self, since: int, until: int) -> list[TableChange]:
-        """What happened after one version, up to another."""
+        """Returns the changes after one version, up to another."""
         if since < self.forgotten:
             raise expired(f"too old resource version: {since} ({self.forgotten})")
         return self._changes[self._after(since) : self._after(until)]
 
     def in_order(self, namespace: str = "", after: str = "") -> list[StoredObject]:
-        """The objects of a namespace, or of all, in the order of their keys."""
+        """Returns the objects of a namespace, or of all, in the order of their keys."""
         keys, entries = self._keys, self.entries
         start, end = _range(keys, namespace, after)
         return [entries[key] for key in keys[start:end]]
@@ -121,7 +121,7 @@ class Table:
     def page(
         self, version: int, namespace: str = "", after: str = "", limit: int = 0
     ) -> tuple[list[StoredObject], int]:
-        """As many objects as of a version, in order, and how many follow."""
+        """Returns a page of objects as of a version, and how many follow."""
         entries, keys = self.entries, self._keys
         if self.changes(version, self._newest()):
             entries = self.at(version)
@@ -131,7 +131,7 @@ class Table:
         return [entries[key] for key in keys[start:stop]], max(end - stop, 0)
 
     def at(self, version: int) -> dict[str, StoredObject]:
-        """The objects as they were at a version, in the order of their keys."""
+        """Returns the objects as of a version, in the order of their keys."""
         undone = self.changes(version, self._newest())
         if self._moment[0] == version and self._moment[1]:
             return self._moment[1]
@@ -152,7 +152,7 @@ class Table:
 
 
 def _range(keys: list[str], namespace: str, after: str) -> tuple[int, int]:
-    """Where the keys of a namespace are that come after one of them."""
+    """Returns the range of the keys of a namespace that come after a key."""
     start, end = bisect_right(keys, after) if after else 0, len(keys)
     if namespace:
         # "0" is the character after "/".
