@@ -13,7 +13,8 @@ from mooring.cluster import (
     HandleRegistry,
     ObjectPerNode,
 )
-from mooring.objects.custom import CustomKind, CustomObject, Malformed
+from mooring.documents.errors import DecodeError
+from mooring.objects.custom import CustomKind, CustomObject
 from mooring.objects.decode import from_builtins
 from mooring.objects.pod import Pod
 from tests import builders
@@ -59,7 +60,7 @@ class SlotsHandle(ObjectPerNode):
     def read(self, item: CustomObject) -> tuple[str, Slots]:
         spec = item.mapping("spec")
         if not spec.get("nodeName"):
-            raise Malformed("spec.nodeName", "is required")
+            raise DecodeError("is required", "spec.nodeName")
         return spec["nodeName"], Slots(spec["slots"])
 
 

@@ -62,7 +62,7 @@ def test_a_gate_that_is_not_known_skips_the_scenario_visibly(
         pytest.param("{", "line 1: ", id="no JSON"),
         pytest.param(recording({"pod": "default/two"}), "no pending pod default/two", id="no pod"),
         pytest.param(
-            recording(objects=[node_manifest(cpu="2x")]), "'2x' is not a quantity", id="object"
+            recording(objects=[node_manifest(cpu="2x")]), '"2x" is not a quantity', id="object"
         ),
     ],
 )

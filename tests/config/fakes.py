@@ -16,7 +16,7 @@ from mooring.config import (
     load_mapping,
 )
 from mooring.config.duration import Duration
-from mooring.config.strict import convert
+from mooring.documents.conversion import convert
 from mooring.documents.errors import Problems
 from mooring.objects.meta import Wire
 from mooring.objects.node_selector import NodeAffinity

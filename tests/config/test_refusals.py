@@ -310,7 +310,7 @@ def test_a_default_plugin_that_is_not_known_may_be_disabled_but_not_named_otherw
         ),
         pytest.param(
             [{"name": "DynamicResources", "args": {"filterTimeout": "10"}}],
-            "[0].args.filterTimeout: must be a duration such as 15s, 1m30s or 500ms, got '10'",
+            '[0].args.filterTimeout: must be a duration such as 15s, 1m30s or 500ms, got "10"',
             id="duration",
         ),
         pytest.param(
@@ -434,7 +434,7 @@ profiles:
         "scheduler.yaml: parallelism: duplicate key (line 5, column 1)",
         "scheduler.yaml: colour: unknown field",
         "scheduler.yaml: leaderElection.leaseDuration: "
-        "must be a duration such as 15s, 1m30s or 500ms, got 'soon'",
+        'must be a duration such as 15s, 1m30s or 500ms, got "soon"',
         'scheduler.yaml: podMaxBackoffSeconds: must be an integer, got "never"',
         'scheduler.yaml: profiles[0].plugins.filter.enabled[0]: must be a mapping, got "name"',
         "scheduler.yaml: profiles[1]: must be a mapping, got 7",

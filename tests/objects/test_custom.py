@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from mooring.objects.custom import CustomKind, CustomObject, Malformed
-from mooring.objects.decode import DecodeError, from_builtins, from_json
+from mooring.documents.errors import DecodeError
+from mooring.objects.custom import CustomKind, CustomObject
+from mooring.objects.decode import from_builtins, from_json
 
 KIND = CustomKind("example.com", "v1", "Thing", "things", namespaced=True)
 RAW: dict[str, Any] = {
@@ -88,5 +89,5 @@ def test_mappings_within() -> None:
 
     assert item.mapping("spec", "deep") == {"value": [1, "two"]}
     assert item.mapping("spec", "other", "deeper") == {}
-    with pytest.raises(Malformed, match=r"spec\.deep\.value: must be a mapping"):
+    with pytest.raises(DecodeError, match=r"spec\.deep\.value: must be a mapping"):
         item.mapping("spec", "deep", "value")

@@ -71,7 +71,7 @@ def test_what_is_not_a_quantity_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="is not a quantity") as raised:
         Quantity.parse(text)
 
-    assert repr(text) in str(raised.value)
+    assert f'"{text}"' in str(raised.value)
 
 
 @st.composite

@@ -8,11 +8,12 @@ import pytest
 
 from mooring.cluster import Cluster, HandleRegistry
 from mooring.config import ConfigError, load_mapping
+from mooring.documents.errors import DecodeError
 from mooring.engine import Engine
 from mooring.framework.events import Action, Resource
 from mooring.framework.profile import known_plugins
 from mooring.framework.status import Rejected
-from mooring.objects.custom import CustomObject, Malformed
+from mooring.objects.custom import CustomObject
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
 from mooring.plugins.disk_io import DiskIO, DiskIOArgs
@@ -137,7 +138,9 @@ def test_a_pod_that_cannot_be_read(asks: Pod, told: str) -> None:
     assert answer.message.startswith(told)
     made.put_pod(asks.on("a"))
     (report,) = made.extended.reports.take()
-    assert report.startswith(f"extended resource {DISK_IO}: pod default/pod: add_pod: Malformed: ")
+    assert report.startswith(
+        f"extended resource {DISK_IO}: pod default/pod: add_pod: DecodeError: "
+    )
 
 
 def test_nobody_registered_the_resource() -> None:
@@ -231,7 +234,7 @@ def test_a_malformed_object(fields: Any, told: str) -> None:
 
     assert made.extended.reports.take() == [f"NodeDiskIOStatus a: {told}"]
     assert rejections(plugin, asking(read=70), made) == {}
-    with pytest.raises(Malformed):
+    with pytest.raises(DecodeError):
         DiskIOHandle().read(custom(KIND, "a", **fields))
 
 

@@ -135,17 +135,18 @@ _IN = "requiredDuringSchedulingIgnoredDuringExecution"
         ({"priorityClassName": "gold"}, 'spec.priorityClassName: there is no PriorityClass "gold"'),
         ({"hostNetwork": "yes"}, 'spec.hostNetwork: must be true or false, got "yes"'),
         ({"tolerations": [{}, {"operator": "Equals"}]},
-         'spec.tolerations[1].operator: unknown operator "Equals"'),
+         'spec.tolerations[1].operator: must be one of "Equal", "Exists", "Lt", "Gt", '
+         'got "Equals"'),
         ({"affinity": {"podAffinity": {_IN: [{"labelSelector": {}}]}}},
          f"spec.affinity.podAffinity.{_IN}[0].topologyKey: is required"),
         ({"affinity": {"nodeAffinity": {_IN: {"nodeSelectorTerms": [
             {"matchExpressions": [{"key": "a", "operator": "Near"}]}]}}}},
          f"spec.affinity.nodeAffinity.{_IN}.nodeSelectorTerms[0].matchExpressions[0].operator: "
-         'unknown operator "Near"'),
+         'must be one of "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", got "Near"'),
         ({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
                                          "whenUnsatisfiable": "Never"}]},
          "spec.topologySpreadConstraints[0].whenUnsatisfiable: "
-         'unknown whenUnsatisfiable "Never"'),
+         'must be one of "DoNotSchedule", "ScheduleAnyway", got "Never"'),
         ({"nodeName": "nowhere"}, 'spec.nodeName: there is no node "nowhere"'),
         ({"schedulingGroup": 5}, "spec.schedulingGroup: must be a mapping, got 5"),
     ],
@@ -212,7 +213,7 @@ _MODES = {"accessModes": ["ReadWriteOnce"]}
         ("PersistentVolume", {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [
             {"matchExpressions": [{"key": "a", "operator": "Near"}]}]}}}},
          "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].operator: "
-         'unknown operator "Near"'),
+         'must be one of "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", got "Near"'),
         ("PersistentVolume", {"spec": 5}, "spec: must be a mapping, got 5"),
         ("PersistentVolumeClaim", {"spec": _MODES},
          "spec.resources.requests.storage: is required"),

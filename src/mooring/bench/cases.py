@@ -10,8 +10,8 @@ from typing import Any, get_type_hints
 import msgspec
 
 from mooring.config import document
+from mooring.documents.conversion import decode_hook
 from mooring.documents.errors import InputError, Problems, shown
-from mooring.objects.meta import decode_hook
 
 from .operations import CreatePods, CreatePodSets, Operation
 

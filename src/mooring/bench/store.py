@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from mooring.documents.errors import DecodeError
 from mooring.objects.custom import CustomKind
-from mooring.objects.decode import DecodeError, from_builtins
+from mooring.objects.decode import from_builtins
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod

@@ -24,7 +24,7 @@ class ObjectPerNode(Handle):
 
     @abstractmethod
     def read(self, item: CustomObject) -> tuple[str, ExtendedResource]:
-        """The name of the node, and what it has; raises Malformed naming the field."""
+        """The name of the node, and what it has; raises DecodeError naming the field."""
 
     def run(self, cache: ExtendedCache, informer: Informer) -> None:
         super().run(cache, informer)

@@ -15,7 +15,7 @@ Listener = Callable[[CustomObject], None]
 class Informer:
     """Tells a handle of the objects of its custom resource, as they are now and from then on.
 
-    A listener that raises is reported, with the object and what was raised: `Malformed` names the
+    A listener that raises is reported, with the object and what was raised: `DecodeError` names the
     field. It hears of the object again when that changes.
     """
 

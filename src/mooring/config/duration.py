@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Self
+from typing import ClassVar, Self
+
+from mooring.documents.errors import shown
 
 NANOS_PER_SECOND = 10**9
 
@@ -28,16 +30,18 @@ MAX_NANOS = 2**63 - 1
 class Duration(int):
     """A span of time in nanoseconds."""
 
+    noun: ClassVar = "a duration such as 15s, 1m30s or 500ms"
+
     @classmethod
     def parse(cls, text: str | int | float) -> Self:
         """Reads Go's notation; raises ValueError naming what it cannot read."""
         match = _SHAPE.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise ValueError(f"must be a duration such as 15s, 1m30s or 500ms, got {text!r}")
+            raise ValueError(f"must be {cls.noun}, got {shown(text)}")
         sign, parts = match[1], match[2]
         nanos = sum(int(Fraction(number) * _NANOS[unit]) for number, unit in _PART.findall(parts))
         if nanos > MAX_NANOS:
-            raise ValueError(f"must be a duration of at most 292 years, got {text!r}")
+            raise ValueError(f"must be a duration of at most 292 years, got {shown(text)}")
         return cls(-nanos if sign == "-" else nanos)
 
     @classmethod

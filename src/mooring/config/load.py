@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
+from mooring.documents import conversion
 from mooring.documents.errors import ConfigError, Problem, Problems, item, shown
 
-from . import document, strict
+from . import document
 from .configuration import (
     API_VERSION,
     KIND,
@@ -69,8 +70,8 @@ def _load(
     if header:
         # What another kind or version would have meant is not worth guessing.
         raise ConfigError((*problems, *header), source)
-    written: ConfigurationDocument = strict.convert(ConfigurationDocument, raw, "", problems)
-    strict.check(written, "", problems)
+    written: ConfigurationDocument = conversion.convert(ConfigurationDocument, raw, "", problems)
+    conversion.check(written, "", problems)
     profiles = _profiles(written, known, gates, problems)
     problems.raise_any(source)
     settings = {name: getattr(written, name) for name in SchedulerSettings.__struct_fields__}

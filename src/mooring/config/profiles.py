@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.config import strict
+from mooring.documents import conversion
 from mooring.documents.errors import Problem, Problems, child, item, shown
 
 from .configuration import (
@@ -72,8 +72,8 @@ def decode_args(
     wanted: type[msgspec.Struct], raw: Mapping[str, Any], path: str, problems: Problems
 ) -> msgspec.Struct | None:
     """Decodes and checks args of a type."""
-    args: msgspec.Struct | None = strict.convert(wanted, raw, path, problems)
-    strict.check(args, path, problems)
+    args: msgspec.Struct | None = conversion.convert(wanted, raw, path, problems)
+    conversion.check(args, path, problems)
     return args
 
 
@@ -105,7 +105,7 @@ class ProfileReader:
     problems: Problems
 
     def read(self, written: ProfileDocument, path: str) -> ProfileConfiguration:
-        strict.check(written, path, self.problems)
+        conversion.check(written, path, self.problems)
         points = self._points(written.plugins, child(path, "plugins"))
         own = written.percentage_of_nodes_to_score
         return ProfileConfiguration(

@@ -21,11 +21,14 @@ MooringError          what users are told in a line or two, without a traceback
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 # Enough to recognise a value; a pasted certificate does not fill the screen.
 _MAX_CHARACTERS = 80
+
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 # Python refuses to write out integers of many thousand digits.
 _MAX_BITS = 256
@@ -40,6 +43,15 @@ class InputError(MooringError):
 
     def __init__(self, *parts: object) -> None:
         super().__init__(": ".join(filter(None, map(str, parts))))
+
+
+class DecodeError(InputError, ValueError):
+    """An object that cannot be read: which field of it, if that is known, and what is wrong."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(field, message)
+        self.message = message
+        self.field = field
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +140,19 @@ def child(path: str, name: str) -> str:
 def item(path: str, index: int) -> str:
     """The path of an element of a list."""
     return f"{path}[{index}]"
+
+
+def entry(path: str, key: str) -> str:
+    """The path of a value by its key, as users write it: requests.cpu, labels["example.com/a"]."""
+    return child(path, key) if _PLAIN_KEY.fullmatch(key) else f'{path}["{key}"]'
+
+
+def path_of(steps: Iterable[str | int]) -> str:
+    """The path that keys and indices lead along."""
+    path = ""
+    for step in steps:
+        path = item(path, step) if isinstance(step, int) else entry(path, step)
+    return path
 
 
 def shown(value: object) -> str:

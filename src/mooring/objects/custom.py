@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from mooring.documents.conversion import to_struct
+from mooring.documents.errors import DecodeError
 from mooring.documents.json_text import empty_below
 
 from .meta import ObjectKind, ObjectMeta
@@ -54,22 +56,15 @@ class CustomObject(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.kind} {self.key}"
 
     def mapping(self, *path: str) -> Fields:
-        """The mapping at a path, empty if it is not there; raises Malformed if it is no mapping."""
+        """The mapping at a path, empty if it is not there; raises DecodeError if it is none."""
         found: Any = self.fields
         for at, step in enumerate(path, 1):
             found = found.get(step)
             if found is None:
                 return {}
             if not isinstance(found, Mapping):
-                raise Malformed(".".join(path[:at]), "must be a mapping")
+                raise DecodeError("must be a mapping", ".".join(path[:at]))
         return found
-
-
-class Malformed(ValueError):
-    """A field of a custom object that cannot be read."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(f"{field}: {message}")
 
 
 class WireCustom(msgspec.Struct, frozen=True):
@@ -83,7 +78,7 @@ class Whole:
 
     def __init__(self, fields: Fields) -> None:
         self.fields = fields
-        self.metadata = msgspec.convert(fields, WireCustom).metadata
+        self.metadata = to_struct(WireCustom, fields).metadata
 
     @classmethod
     def hook(cls, wanted: type, raw: Any) -> Whole:
@@ -94,15 +89,15 @@ class Whole:
 
 
 def custom_object(kind: CustomKind, raw: Fields) -> CustomObject:
-    """Reads an object of a kind; raises ValueError naming the field that is wrong.
+    """Reads an object of a kind; raises DecodeError with the field that is wrong.
 
     The items of a list leave out what they are, so that may be missing.
     """
     for field, expected in (("apiVersion", kind.api_version), ("kind", kind.kind)):
         found = raw.get(field, expected)
         if found != expected:
-            raise Malformed(field, f"must be {expected}")
-    meta = msgspec.convert(raw, WireCustom).metadata
+            raise DecodeError(f"must be {expected}", field)
+    meta = to_struct(WireCustom, raw).metadata
     fields = {name: value for name, value in raw.items() if name not in _ELSEWHERE}
     # Plugins and recordings walk and compare what they get, which recurses.
     empty_below(fields)

@@ -8,17 +8,13 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from mooring.documents.errors import InputError
+from mooring.documents.conversion import decode_hook, to_struct
+from mooring.documents.errors import DecodeError
 from mooring.documents.json_text import cut, decode_at_any_depth, split_list
 
 from .custom import CustomKind, Whole, custom_object
 from .kinds import KINDS, Object
-from .meta import ObjectKind, Wire, decode_hook
-
-
-class DecodeError(InputError, ValueError):
-    """An object that cannot be read; the text names the field."""
-
+from .meta import ObjectKind, Wire
 
 #: What reading raises: bad JSON, a bad value, or nesting without end.
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -144,7 +140,7 @@ def from_builtins(kind: str | CustomKind, raw: Mapping[str, Any]) -> Object:
     if isinstance(kind, CustomKind):
         return _reading(lambda: custom_object(kind, raw))
     item = _item(kind)
-    return _reading(lambda: item.of(msgspec.convert(raw, item.wire, dec_hook=decode_hook)))
+    return _reading(lambda: item.of(to_struct(item.wire, raw)))
 
 
 def _item(kind: str) -> Any:
@@ -157,5 +153,7 @@ def _item(kind: str) -> Any:
 def _reading(read: Callable[[], Object]) -> Object:
     try:
         return read()
+    except DecodeError:
+        raise
     except UNREADABLE as error:
         raise DecodeError(str(error)) from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
@@ -92,13 +91,3 @@ def seconds(moment: datetime | None) -> float | None:
     if moment is None:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def decode_hook(wanted: type, raw: Any) -> Any:
-    """Teaches msgspec the types that are ours: whatever has a `parse`."""
-    parse = getattr(wanted, "parse", None)
-    if parse is None:
-        raise NotImplementedError(wanted)
-    if not isinstance(raw, str | int | float) or isinstance(raw, bool):
-        raise ValueError(f"expected a quantity, got {type(raw).__name__}")
-    return parse(raw)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Self
+from typing import ClassVar, Self
+
+from mooring.documents.errors import shown
 
 MAX_INT64 = 2**63 - 1
 
@@ -29,6 +31,8 @@ _FARTHEST_EXPONENT = 400
 
 class Quantity(int):
     """A quantity in nano-units, the finest step Kubernetes keeps."""
+
+    noun: ClassVar = "a quantity"
 
     @classmethod
     def parse(cls, text: str | int | float) -> Self:
@@ -65,7 +69,7 @@ def bounded(amount: int) -> int:
 def _nanos(text: str) -> int:
     match = _SHAPE.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is not a quantity")
+        raise ValueError(f"{shown(text)} is not a quantity")
     sign, digits, binary, decimal, exponent = match.groups()
     whole, _, fraction = digits.partition(".")
     mantissa = int(whole + fraction or "0")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.extended_columns import ExtendedColumns
 from mooring.config import ConfigError, Problem
-from mooring.documents.errors import child, item
+from mooring.documents.errors import DecodeError, child, item
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
@@ -27,7 +27,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
-from mooring.objects.custom import CustomObject, Malformed
+from mooring.objects.custom import CustomObject
 from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -117,7 +117,7 @@ class DiskIO(
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         try:
             return self._asked(pod)
-        except Malformed as error:
+        except DecodeError as error:
             return str(error)
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
@@ -128,7 +128,7 @@ class DiskIO(
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Bandwidth | Rejected | None:
         try:
             return self._asked(pod)
-        except Malformed as error:
+        except DecodeError as error:
             return unresolvable(str(error))
 
     def filter(self, prepared: Bandwidth, nodes: Nodes, rows: Rows) -> Verdict:
@@ -239,7 +239,7 @@ class DiskIO(
         return new.uid == pod.uid or new.has_place
 
     def _asked(self, pod: Pod) -> Bandwidth | None:
-        """What a pod is estimated to use, None if it says nothing; raises Malformed."""
+        """What a pod is estimated to use, None if it says nothing; raises DecodeError."""
         if not asks(pod):
             return None
         use = estimated(pod, self._args.block_sizes)
@@ -248,7 +248,7 @@ class DiskIO(
     def _readable(self, pod: Pod) -> Bandwidth | None:
         try:
             return self._asked(pod)
-        except Malformed:
+        except DecodeError:
             return None
 
 
@@ -260,5 +260,5 @@ def _figures(nodes: Nodes, row: int) -> list[int] | None:
 def _read(item: CustomObject) -> Bandwidth:
     try:
         return capacity(item)
-    except Malformed:
+    except DecodeError:
         return NOTHING

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mooring.cluster import Admission, ExtendedResource, ObjectPerNode
-from mooring.documents.errors import shown
-from mooring.objects.custom import CustomKind, CustomObject, Malformed
+from mooring.documents.errors import DecodeError, shown
+from mooring.objects.custom import CustomKind, CustomObject
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
 from mooring.objects.quantity import Quantity
@@ -125,7 +125,7 @@ def asks(pod: Pod) -> bool:
 
 
 def estimated(pod: Pod, block_sizes: tuple[BlockSize, ...]) -> Bandwidth:
-    """What a pod is estimated to use; raises Malformed naming an annotation."""
+    """What a pod is estimated to use; raises DecodeError naming an annotation."""
     held = pod.annotations
     return _estimated(held.get(READ), held.get(WRITE), held.get(BLOCK_SIZE), block_sizes)
 
@@ -153,7 +153,7 @@ def node_name(item: CustomObject) -> str:
     name = item.mapping("spec").get("nodeName")
     if not isinstance(name, str) or not name:
         wrong = "is required" if name in (None, "") else f"must be a string, got {shown(name)}"
-        raise Malformed("spec.nodeName", wrong)
+        raise DecodeError(wrong, "spec.nodeName")
     return name
 
 
@@ -167,17 +167,17 @@ def _direction(item: CustomObject, name: str) -> int:
         found = item.mapping(*path).get(name)
         if found is not None:
             return _amount(".".join((*path, name)), found)
-    raise Malformed(f"spec.capacity.{name}", "is required")
+    raise DecodeError("is required", f"spec.capacity.{name}")
 
 
 def _amount(field: str, found: Any) -> int:
     """A quantity in whole units."""
     if not isinstance(found, str | int | float) or isinstance(found, bool):
-        raise Malformed(field, f"must be a quantity, got {shown(found)}")
+        raise DecodeError(f"must be a quantity, got {shown(found)}", field)
     try:
         amount = Quantity.parse(found).value
     except ValueError:
-        raise Malformed(field, f"must be a quantity, got {shown(found)}") from None
+        raise DecodeError(f"must be a quantity, got {shown(found)}", field) from None
     if amount < 0:
-        raise Malformed(field, f"must not be negative, got {shown(found)}")
+        raise DecodeError(f"must not be negative, got {shown(found)}", field)
     return min(amount, _MOST)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from mooring.documents.errors import InputError
+from mooring.documents.errors import DecodeError, InputError
 from mooring.engine import Engine
 from mooring.engine.actions import Action, BindPod, EvictPod, Report, WriteVolumes
 from mooring.engine.events import (
@@ -19,7 +19,7 @@ from mooring.engine.events import (
     Removed,
 )
 from mooring.objects.custom import CustomKind
-from mooring.objects.decode import DecodeError, from_json
+from mooring.objects.decode import from_json
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.pod import Pod
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mooring.documents.errors import path_of
 from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, Resources
@@ -13,7 +14,6 @@ from mooring.objects.storage import StorageObject
 from mooring.objects.workload import PodDisruptionBudget
 from mooring.world.defaults import PriorityClass
 
-from .fields import path_of
 from .storage_checks import Fault, storage_faults
 
 

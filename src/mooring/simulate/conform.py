@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from mooring.config import ConfigError, Configuration, FeatureGates, default, load_mapping
-from mooring.documents.errors import InputError
+from mooring.documents.errors import DecodeError, InputError
 from mooring.engine import Engine
 from mooring.engine.events import Applied
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
-from mooring.objects.decode import DecodeError, from_builtins
+from mooring.objects.decode import from_builtins
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs

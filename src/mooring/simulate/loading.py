@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import msgspec
-
-from mooring.documents.errors import InputError, Place, shown
+from mooring.documents.conversion import to_struct
+from mooring.documents.errors import DecodeError, InputError, Place, shown
 from mooring.objects.custom import CustomKind
-from mooring.objects.decode import DecodeError, from_builtins
+from mooring.objects.decode import from_builtins
 from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -24,7 +23,6 @@ from mooring.world.defaults import (
 )
 
 from .checks import faults
-from .fields import Decode, explain
 from .manifests import PRIORITY_CLASS, STORAGE_CLASS, Manifest, read
 
 T = TypeVar("T", bound=Object | PriorityClass)
@@ -95,13 +93,7 @@ def _decoded(manifest: Manifest, defaults: Defaults) -> Object:
 
 
 def _priority_class(manifest: Manifest) -> PriorityClass:
-    def decode(raw: Any) -> PriorityClass:
-        try:
-            return msgspec.convert(raw, PriorityClass)
-        except msgspec.ValidationError as error:
-            raise DecodeError(str(error)) from error
-
-    return _read(manifest, lambda raw: raw, decode)
+    return _read(manifest, lambda raw: raw, lambda raw: to_struct(PriorityClass, raw))
 
 
 def _read(manifest: Manifest, fill: Callable[[Any], Any], decode: Callable[[Any], T]) -> T:
@@ -124,17 +116,18 @@ def _decoded_with_nulls(
         raw = drop_nulls(manifest.raw)
     try:
         return decode(fill(raw))
-    except DecodeError as error:
-        raise _error(manifest, *_explained(decode, raw, fill(raw), str(error))) from None
+    except DecodeError as filled:
+        error = _as_written(decode, raw) or filled
+        raise _error(manifest, error.field, error.message) from None
 
 
-def _explained(decode: Decode, written: Any, filled: Any, error: str) -> tuple[str, str]:
-    """What is wrong: as it is written if possible, else as it was filled in."""
+def _as_written(decode: Callable[[Any], object], raw: Any) -> DecodeError | None:
+    """What is wrong with an object before anything is filled in."""
     try:
-        decode(written)
-    except DecodeError as original:
-        return explain(decode, written, str(original))
-    return explain(decode, filled, error)
+        decode(raw)
+    except DecodeError as error:
+        return error
+    return None
 
 
 def _error(manifest: Manifest, field: str, told: str) -> InputError:
