@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
+from mooring import testing
 from mooring.app import binding, scheduler
 from mooring.app.perform import Performer
 from mooring.app.scheduler import Scheduler
@@ -18,7 +19,9 @@ from mooring.config import default
 from mooring.engine import Engine
 from mooring.engine.events import Applied, Removed
 from mooring.engine.registry import registry
+from mooring.framework.plugin import Permit, Wait, WaitingPods
 from mooring.framework.profile import known_plugins
+from mooring.objects.pod import Pod
 from tests.builders import node, pod
 
 from .fake_api import FakeApi, refusal
@@ -27,9 +30,9 @@ from .fake_api import FakeApi, refusal
 class Stage:
     """A scheduler over a fake API server."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Engine | None = None) -> None:
         plugins = registry()
-        self.engine = Engine(default(known_plugins(plugins)), plugins)
+        self.engine = engine or Engine(default(known_plugins(plugins)), plugins)
         self.api = FakeApi()
         self.now = 0.0
         self.scheduler = Scheduler(self.engine, lambda: self.now)
@@ -63,8 +66,8 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(*, leading: bool = True) -> AsyncIterator[Stage]:
-    made = Stage()
+async def stage(*, leading: bool = True, engine: Engine | None = None) -> AsyncIterator[Stage]:
+    made = Stage(engine)
     loop = asyncio.create_task(made.scheduler.run())
     if leading:
         made.lead()
@@ -240,3 +243,52 @@ async def test_what_was_decided_is_dropped_once_leadership_is_lost() -> None:
     assert it.bindings() == {"b": "n1"}
     assert it.reasons() == ["Scheduled"]
     assert it.paths("patch") == []
+
+
+class Patient(Permit):
+    """Makes every pod wait."""
+
+    name = "Patient"
+    made: ClassVar[list[Patient]] = []
+
+    def attach(self, waiting: WaitingPods) -> None:
+        self.waiting = waiting
+        self.made[:] = [self]
+
+    def permit(self, pod: Pod, node_name: str) -> Wait:
+        return Wait(600)
+
+
+async def test_a_plugin_lets_a_pod_go_from_a_thread_of_its_own() -> None:
+    async with stage(engine=testing.make_engine(Patient)) as it:
+        it.apply(node("n1"), pod("a"))
+        await settle()
+        (patient,) = Patient.made
+        (waiting,) = patient.waiting
+        assert it.bindings() == {}
+
+        await asyncio.to_thread(patient.waiting.allow, waiting.pod.uid)
+        await settle()
+
+    assert it.bindings() == {"a": "n1"}
+
+
+class Together(Patient):
+    """The second pod lets the first one go, within its decision."""
+
+    name = "Together"
+
+    def permit(self, pod: Pod, node_name: str) -> Wait:
+        for each in self.waiting:
+            self.waiting.allow(each.pod.uid)
+        return Wait(600)
+
+
+async def test_a_plugin_lets_a_pod_go_within_a_decision() -> None:
+    async with stage(engine=testing.make_engine(Together)) as it:
+        it.apply(node("n1"), pod("a"))
+        await settle()
+        it.apply(pod("b"))
+        await settle()
+
+    assert it.bindings() == {"a": "n1"}

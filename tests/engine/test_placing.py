@@ -8,7 +8,7 @@ import pytest
 
 from mooring.cluster import Nodes, NodeView, Rows
 from mooring.engine.actions import BindPod, PatchPodStatus, PodRef, RecordEvent
-from mooring.engine.events import BindingFailed, Bound, PermitRefused, Permitted
+from mooring.engine.events import BindingFailed, Bound, Event, PermitRefused, Permitted
 from mooring.framework.plugin import (
     NodeFilter,
     NodeScore,
@@ -22,6 +22,7 @@ from mooring.framework.plugin import (
     PreScore,
     Reserve,
     Wait,
+    WaitingPods,
 )
 from mooring.framework.status import Code, Rejected
 from mooring.objects.pod import Pod
@@ -313,6 +314,68 @@ def test_waiting_too_long(asked: float, waits: float, told: str) -> None:
     reason = f"rejected due to timeout after waiting {told} at plugin Guard"
     assert conditions(taken)["p"].message == f"0/1 nodes are available: 1 {reason}."
     assert run.node_of("p") == ""
+
+
+class Patient(Permit):
+    """Makes every pod wait, and is told to let go by the test."""
+
+    name = "Patient"
+    made: ClassVar[list[Patient]] = []
+
+    def attach(self, waiting: WaitingPods) -> None:
+        self.waiting = waiting
+        self.made[:] = [self]
+
+    def permit(self, pod: Pod, node_name: str) -> Wait:
+        return Wait(60)
+
+
+def test_a_plugin_sees_who_waits_for_it_and_lets_them_go() -> None:
+    run = driver(node("one", cpu=4), pod("p", cpu=1), pod("q", cpu=1), plugins=(Patient,))
+    assert bindings(run.step(2)) == {}
+    (patient,) = Patient.made
+    assert [(each.pod.name, each.node_name) for each in patient.waiting] == [
+        ("p", "one"),
+        ("q", "one"),
+    ]
+
+    patient.waiting.allow("default/p")
+    patient.waiting.allow("default/p")
+    patient.waiting.allow("default/stranger")
+    patient.waiting.refuse("default/q", "not today")
+    assert run.engine.next_step(run.now) == run.now
+    taken = run.step(0)
+
+    assert bindings(taken) == {"p": "one"}
+    assert conditions(taken)["q"].message == "0/1 nodes are available: 1 not today."
+    assert list(patient.waiting) == []
+    assert run.step() == []
+
+
+def test_what_a_plugin_says_to_waiting_pods_can_be_told_as_events() -> None:
+    run = driver(node("one", cpu=4), pod("p", cpu=1), plugins=(Patient,))
+    run.step()
+    said: list[Event] = []
+    run.engine.on_answer = said.append
+    (patient,) = Patient.made
+
+    patient.waiting.allow("default/p")
+    patient.waiting.refuse("default/p", "no")
+
+    assert said == [
+        Permitted("default/p", "Patient"),
+        PermitRefused("default/p", "Patient", "no"),
+    ]
+    assert run.step() == []
+
+
+@pytest.mark.parametrize("message", [None, 7, "\ud800"])
+def test_a_refusal_needs_a_text(message: Any) -> None:
+    run = driver(node("one", cpu=4), pod("p", cpu=1), plugins=(Patient,))
+    run.step()
+
+    with pytest.raises((TypeError, UnicodeError)):
+        Patient.made[0].waiting.refuse("default/p", message)
 
 
 def test_a_pod_that_is_deleted_while_it_waits() -> None:

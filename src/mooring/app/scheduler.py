@@ -47,11 +47,20 @@ class Scheduler:
         self._waiter: asyncio.Future[None] | None = None
         self._performer: Performing | None = None
         self._caught_up: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        # As events like others, so that a recording has them.
+        engine.on_answer = self._tell_from_anywhere
 
     def tell(self, event: Event) -> None:
         """Something happened."""
         self._inbox.append(event)
         self.wake()
+
+    def _tell_from_anywhere(self, event: Event) -> None:
+        """A plugin says something: on this thread within a decision, or on one of its own."""
+        self._inbox.append(event)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.wake)
 
     def lead(self, performer: Performing) -> None:
         """Begins to decide. Until then the cluster is only followed, so that it is known."""
@@ -76,16 +85,16 @@ class Scheduler:
 
     async def run(self) -> None:
         """Follows the cluster, and schedules while it leads, until cancelled."""
+        self._loop = asyncio.get_running_loop()
         while True:
-            busy = self._take_in()
-            busy = self._decide() or busy
-            if busy:
+            self._take_in()
+            if self._decide() or self._inbox:
                 # What came over the wire meanwhile goes first.
                 await asyncio.sleep(0)
             else:
                 await self._pause()
 
-    def _take_in(self) -> bool:
+    def _take_in(self) -> None:
         now = self.clock()
         if self._recorder is not None:
             self._recorder.rotate(self.engine, now)
@@ -96,7 +105,6 @@ class Scheduler:
             self.engine.handle(event, now)
         if self._caught_up is not None and not self._inbox:
             self._caught_up.set()
-        return bool(self._inbox)
 
     def _decide(self) -> bool:
         performer = self._ready_performer()

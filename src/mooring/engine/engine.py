@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from zlib import crc32
 
 from mooring.cluster import Cluster, HandleRegistry
 from mooring.config import Configuration
 from mooring.framework.attempt import Failed
-from mooring.framework.calls import ask_pre_enqueue, ask_wakeups, broken
+from mooring.framework.calls import ask_pre_enqueue, ask_wakeups, attach, broken
 from mooring.framework.events import Wakeup
 from mooring.framework.observe import PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
 from mooring.framework.plugin import Registry
@@ -39,7 +39,7 @@ from .evictions import IN_PROGRESS, Evictions
 from .failures import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, patch
 from .fence import Fence, describe
 from .intake import Intake
-from .placements import Placement, Placements
+from .placements import Placement, Placements, WaitingForPermit
 from .remedies import seek_remedy
 from .reuse import Reuse, ReuseSettings
 
@@ -100,6 +100,11 @@ class Engine:
             observer=observer,
         )
         self._placements = Placements(self.cluster, self.queue, self._emit, self._fail, observer)
+        #: What plugins said to pods that wait for their permit, until it is taken in.
+        self._answers: deque[Event] = deque()
+        #: Where to send that instead, as events to be told to `handle`.
+        self.on_answer: Callable[[Event], None] = self._answers.append
+        self._attach_permits()
         self._evictions = Evictions(self.cluster, self.queue, self._placements, self._emit)
         self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)
         self._fence = Fence(
@@ -182,6 +187,7 @@ class Engine:
                 self._attempt(queued, now)
             except Exception as error:  # noqa: BLE001 - one pod must not stop the scheduler
                 self._give_up(queued, error, now)
+        self._take_answers(now)
         if self._is_observed:
             self._observer.settles()
         self._report_order()
@@ -190,6 +196,10 @@ class Engine:
             self._outbox += [Report("", text) for text in reports.take()]
         taken, self._outbox = self._outbox, []
         return taken
+
+    def _take_answers(self, now: float) -> None:
+        while self._answers:
+            self.handle(self._answers.popleft(), now)
 
     def _look_after(self, now: float) -> None:
         for placement in list(self._placements.waiting.values()):
@@ -206,6 +216,8 @@ class Engine:
 
     def next_step(self, now: float) -> float | None:
         """The earliest time at which `step` has something to do without a further event."""
+        if self._answers:
+            return now
         moments = [self.queue.next_flush(now), self._placements.next_deadline()]
         known = [moment for moment in moments if moment is not None]
         return max(now, min(known)) if known else None
@@ -366,6 +378,14 @@ class Engine:
             plugin = next(iter(self.profiles.values())).queue_sort
             broke = broken(f'running QueueSort plugin "{plugin.name}"', error)
             self._emit(Report("", f"{broke}; pods are ordered by priority and age from now on"))
+
+    def _attach_permits(self) -> None:
+        for profile in self.profiles.values():
+            for plugin in profile.permit:
+                tell = WaitingForPermit(
+                    plugin.name, self._placements, lambda event: self.on_answer(event)
+                )
+                attach(plugin, tell)
 
     def _emit(self, action: Action) -> None:
         self._outbox.append(action)

@@ -24,15 +24,23 @@ from mooring.framework.observe import (
     Running,
     asking,
 )
-from mooring.framework.plugin import PreBind, Preparation, Reserve, Wait
+from mooring.framework.plugin import (
+    PreBind,
+    Preparation,
+    Reserve,
+    Wait,
+    WaitingPod,
+    WaitingPods,
+)
 from mooring.framework.profile import Profile
-from mooring.framework.status import Code, PluginError, Rejected
+from mooring.framework.status import Code, PluginError, Rejected, check_text
 from mooring.objects.pod import PLACED, Pod
 from mooring.queue import Queue, QueuedPod
 from mooring.queue.happenings import ASSIGNED_POD_DELETE
 
 from . import actions
 from .actions import Action, BindPod, PatchPodStatus, PodRef, WriteVolumes
+from .events import Event, PermitRefused, Permitted
 from .failures import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, refusal
 
 # A permit may not be waited for longer than this, whatever its plugin says.
@@ -60,6 +68,30 @@ class Placement(msgspec.Struct, eq=False, gc=False):
     def deadlines(self) -> Iterator[float]:
         yield from (until for until, _ in self.permits.values())
         yield from self.preparing.values()
+
+
+class WaitingForPermit(WaitingPods):
+    """What a permit plugin sees of the placements, and says to them by events."""
+
+    def __init__(self, plugin: str, placements: Placements, tell: Callable[[Event], None]) -> None:
+        self._plugin = plugin
+        self._placements = placements
+        self._tell = tell
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        # A copy, since other threads may ask while pods come and go.
+        for placement in list(self._placements.waiting.values()):
+            if self._plugin in placement.permits:
+                yield WaitingPod(placement.pod, placement.node_name)
+
+    def allow(self, uid: str) -> None:
+        check_text("uid", uid)
+        self._tell(Permitted(uid, self._plugin))
+
+    def refuse(self, uid: str, message: str) -> None:
+        check_text("uid", uid)
+        check_text("message", message)
+        self._tell(PermitRefused(uid, self._plugin, message))
 
 
 Fail = Callable[[QueuedPod, Profile, Failure, float], None]

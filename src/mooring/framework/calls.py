@@ -43,6 +43,7 @@ from .plugin import (
     Scores,
     Sign,
     Wait,
+    WaitingPods,
 )
 from .status import Code, PluginError, Reason, Rejected
 from .verdict import Verdict
@@ -394,6 +395,12 @@ def ask_reserve(
         raise
     except BaseException as error:
         raise broken_at('running Reserve plugin "{}"', plugin, error) from error
+
+
+def attach(plugin: Permit, waiting: WaitingPods) -> None:
+    """Hands a plugin the pods that wait for its permit, when the scheduler starts."""
+    with PluginFence('attaching Permit plugin "{}"', plugin):
+        plugin.attach(waiting)
 
 
 def ask_permit(plugin: Permit, ask: Ask, pod: Pod, node_name: str) -> Rejected | Wait | None:

@@ -8,7 +8,7 @@ values, handed back to it untouched.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
@@ -269,8 +269,39 @@ class Reserve(Plugin):
         """Gives it back. Called also for plugins whose `reserve` did not run."""
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingPod:
+    """A pod that waits for a permit, and the node that is kept for it meanwhile."""
+
+    pod: Pod
+    node_name: str
+
+
+class WaitingPods(ABC):
+    """The pods that wait for the permit of one plugin. All threads may use it.
+
+    What it is told takes effect once the decision under way has ended. A pod that does not wait, or
+    does not wait any more, is left alone.
+    """
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[WaitingPod]:
+        """The pods that wait now, in the order in which they began to."""
+
+    @abstractmethod
+    def allow(self, uid: str) -> None:
+        """Lets a pod be bound, as far as this plugin is concerned."""
+
+    @abstractmethod
+    def refuse(self, uid: str, message: str) -> None:
+        """Has a pod give its node back and return to the queue; users read the message."""
+
+
 class Permit(Plugin):
     """Has the last word before a pod is bound."""
+
+    def attach(self, waiting: WaitingPods) -> None:
+        """Called once, before any pod: what answers `Wait` keeps this to let pods go."""
 
     @abstractmethod
     def permit(self, pod: Pod, node_name: str) -> Rejected | Wait | None:
