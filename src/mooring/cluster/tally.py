@@ -189,18 +189,17 @@ class Tallies:
         self._placed = placed
         #: Made when a new tally is asked for, dropped when it is far behind.
         self._pods: PodIndex | None = None
+        #: Whether anybody counts. A plain value, since every pod that comes or goes looks.
+        self.are_there = False
         self._tallies: Recent[PodMatch, Tally] = Recent(_FEWEST_TALLIES)
         self._index: SelectorIndex[Tally] = SelectorIndex()
         self.grow(capacity)
-
-    @property
-    def are_there(self) -> bool:
-        return self._pods is not None or bool(self._tallies)
 
     def tally(self, match: PodMatch) -> Tally:
         """The tally of a match; a new one counts all placed pods once."""
         known = self._tallies.get(match)
         if known is None:
+            self.are_there = True
             if self._pods is None:
                 self._pods = PodIndex(self._placed())
             by_row = self._pods.count(
@@ -234,7 +233,7 @@ class Tallies:
         """Drops the tallies that nobody asked for lately."""
         self._discard(self._tallies.sweep())
         if not self._tallies:
-            self._pods = None
+            self._pods, self.are_there = None, False
 
     def __iter__(self) -> Iterator[Tally]:
         return iter(self._tallies)

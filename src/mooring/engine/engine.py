@@ -246,9 +246,7 @@ class Engine:
             return
         if self._is_observed:
             queued.began = self._observer.begins()
-        too_costly = budget.excess(pod, self.cluster)
-        if too_costly is not None:
-            self._park(queued, profile, too_costly, now)
+        if not budget.is_ordinary(pod) and self._park(queued, profile, now):
             return
         try:
             outcome = self.decide(profile, pod)
@@ -265,8 +263,11 @@ class Engine:
             self._observer.despairs(queued.began)
             self._fail(queued, profile, Failure(UNSCHEDULABLE, diagnosis.NO_NODES), now)
 
-    def _park(self, queued: QueuedPod, profile: Profile, why: str, now: float) -> None:
-        """Leaves a pod alone that is too costly, the longer the more often that was found."""
+    def _park(self, queued: QueuedPod, profile: Profile, now: float) -> bool:
+        """Leaves a pod alone if it is too costly, the longer the more often that was found."""
+        why = budget.excess(queued.pod, self.cluster)
+        if why is None:
+            return False
         self.too_costly[profile.name] += 1
         self._observer.despairs(queued.began)
         attempt = budget.attempts_told(queued.pod) + 1
@@ -274,6 +275,7 @@ class Engine:
         told = f"0/{count} nodes are available: {why}. It is tried again later (attempt {attempt})."
         failure = Failure(budget.TOO_COSTLY, told, delay=budget.delay(attempt))
         self._fail(queued, profile, failure, now)
+        return True
 
     def decide(self, profile: Profile, pod: Pod) -> Found | Failed | None:
         """The decision about a pod as things are, without a consequence; None without nodes."""

@@ -19,7 +19,7 @@ from mooring.framework.run import fits_on, pre_filter
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 
-from . import budget, diagnosis
+from . import diagnosis
 from .actions import Report
 from .class_parts import Unserved
 from .cycle import Found, Window, decide
@@ -161,9 +161,6 @@ class Reuse:
         self._signer.sweep()
 
     def _sign(self, pod: Pod) -> int | None:
-        if not budget.is_ordinary(pod):
-            # It costs more to keep such a pod than to look at it again.
-            return None
         try:
             return self._signer.sign(pod, self._cluster.nodes)
         except PASSING:

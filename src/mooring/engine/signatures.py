@@ -11,6 +11,8 @@ from mooring.framework.plugin import UNSIGNABLE, Sign
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod, PodSpec
 
+from .budget import is_ordinary
+
 # Enough for the templates of a large cluster; beyond it, the oldest are signed anew.
 _MOST_REMEMBERED = 16_384
 
@@ -46,10 +48,13 @@ class Signer:
         spec = pod.spec
         # Claims change while pods wait, and granted resources are told by no template.
         if spec.volumes or pod.status.sizes:
-            return self._signature(pod, nodes)
+            return self._signature(pod, nodes) if is_ordinary(pod) else None
         key = id(spec), pod.namespace, pod.node_name, pod.owner, self._texts(pod, nodes)
         known = self._known.find(key)
         if known is None:
+            if not is_ordinary(pod):
+                # It costs more to keep such a pod than to look at it again.
+                return None
             known = self._signature(pod, nodes), spec
             self._known.put(key, known)
         return known[0]
