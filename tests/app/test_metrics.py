@@ -15,8 +15,8 @@ from mooring.app.observations import Observations
 from mooring.config import load_mapping
 from mooring.engine import Engine
 from mooring.engine.actions import BindPod
+from mooring.engine.classes.classes import ClassSettings
 from mooring.engine.events import Applied, BindingFailed, PermitRefused, Permitted
-from mooring.engine.reuse import ReuseSettings
 from mooring.framework.plugin import Permit, Registry, Wait
 from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
@@ -49,7 +49,7 @@ class Scene:
         }
         configuration = load_mapping(raw, known=known_plugins(registry))
         self.observations = Observations(lambda: next(ticks) / 1000)
-        settings = ReuseSettings(classes=reuse, batches=reuse)
+        settings = ClassSettings(classes=reuse, batches=reuse)
         self.engine = Engine(configuration, registry, settings, self.observations)
         self.driver = Driver(self.engine)
         self.metrics = Metrics(self.engine, self.observations)

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.engine import budget
 from mooring.engine.actions import PatchPodStatus, RecordEvent
-from mooring.engine.reuse import ReuseSettings
+from mooring.engine.classes.classes import ClassSettings
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY, inter_pod_affinity_hints
 from mooring.plugins.node_affinity import NodeAffinity
@@ -94,7 +94,7 @@ def test_it_is_decided_once_it_costs_less(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.usefixtures("small")
 def test_reuse_makes_no_difference() -> None:
     stories = []
-    for reuse in (ReuseSettings(), ReuseSettings(classes=False, batches=False)):
+    for reuse in (ClassSettings(), ClassSettings(classes=False, batches=False)):
         made = engine()
         driver = Driver(type(made)(made.configuration, REGISTRY, reuse))
         driver.apply(node("one", cpu=4), node("two", cpu=4))
@@ -145,7 +145,7 @@ def test_pods_with_many_rules_are_not_remembered() -> None:
     driver.apply(node("one", cpu=4), node("two", cpu=4), with_terms("greedy", 200))
     driver.settle()
 
-    reuse = driver.engine.reuse["default-scheduler"]
+    reuse = driver.engine.classes["default-scheduler"]
     assert len(reuse) == 0
     assert not reuse._failures
     assert not len(reuse._signer._known)
@@ -162,7 +162,7 @@ def test_what_was_worked_out_is_dropped_when_nobody_asks() -> None:
     driver.apply(node("one", cpu=4, labels={"zone": "a"}), node("two", labels={"zone": "b"}))
     driver.apply(pod("spread", labels={"app": "a"}, spec={"topologySpreadConstraints": [spread]}))
     driver.settle()
-    state, reuse = driver.engine.cluster._state, driver.engine.reuse["default-scheduler"]
+    state, reuse = driver.engine.cluster._state, driver.engine.classes["default-scheduler"]
     assert len(reuse) == 1
     assert len(list(state.tallies)) == 1
     assert "zone" in {column.key for column in state.labels.columns}

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.documents.errors import ConfigError
 from mooring.engine.actions import BindPod
-from mooring.engine.statistics import Way
+from mooring.engine.classes.statistics import DecisionPath
 from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS, admit
 from mooring.objects.kinds import Object
 from mooring.objects.pod import PLACED
@@ -330,8 +330,8 @@ def test_exclusive_pods_are_taken_from_the_ranking_of_their_class() -> None:
     run.settle()
 
     assert sorted(places(run, *(f"e{at}" for at in range(8)))) == [f"n{at}" for at in range(8)]
-    ways = run.engine.reuse["default-scheduler"].statistics.ways
-    assert ways == {Way.FIRST: 1, Way.RANKED: 7}
+    ways = run.engine.classes["default-scheduler"].statistics.paths
+    assert ways == {DecisionPath.FIRST: 1, DecisionPath.BATCH: 7}
 
 
 def test_ordinary_pods_stay_ranked_beside_exclusive_ones() -> None:
@@ -341,8 +341,8 @@ def test_ordinary_pods_stay_ranked_beside_exclusive_ones() -> None:
         run.apply(pod(f"p{at}", cpu="10m"), exclusive(f"e{at}", cpu="10m"))
         run.settle()
 
-    statistics = run.engine.reuse["default-scheduler"].statistics
-    assert statistics.ways == {Way.FIRST: 2, Way.RANKED: 4}
+    statistics = run.engine.classes["default-scheduler"].statistics
+    assert statistics.paths == {DecisionPath.FIRST: 2, DecisionPath.BATCH: 4}
     assert sum(statistics.flushes.values()) == 1
     alone, together = places(run, "e0", "e1", "e2"), places(run, "p0", "p1", "p2")
     assert len(set(alone)) == 3

@@ -18,8 +18,8 @@ from mooring.cluster.storage import Storage
 from mooring.cluster.tally import Tallies
 from mooring.cluster.volume_use import VolumeUse
 from mooring.engine.actions import Report
+from mooring.engine.classes.classes import Classes
 from mooring.engine.events import BindingFailed, Bound
-from mooring.engine.reuse import Reuse
 from mooring.objects.decode import from_builtins
 from mooring.objects.node import HOSTNAME
 from mooring.objects.pod import Pod
@@ -234,7 +234,7 @@ def test_workloads_are_kept_when_all_is_counted_anew(monkeypatch: pytest.MonkeyP
 
 def test_an_attempt_that_raises_fails_its_pod_only(monkeypatch: pytest.MonkeyPatch) -> None:
     run = driver(node("one"), pod("rich", cpu=1), pod("other", cpu=1))
-    Failpoint(monkeypatch, Reuse, "decide")(is_rich)
+    Failpoint(monkeypatch, Classes, "decide")(is_rich)
 
     taken = run.step(8)
 

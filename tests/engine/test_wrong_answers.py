@@ -13,7 +13,7 @@ from mooring.cluster import Change, Scope, check
 from mooring.config import Configuration, load_mapping
 from mooring.engine import Engine
 from mooring.engine.actions import RecordEvent, Report
-from mooring.engine.reuse import ReuseSettings
+from mooring.engine.classes.classes import ClassSettings
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     ClaimWrite,
@@ -473,7 +473,7 @@ def test_wrong_answers_fail_no_other_pod(name: str, reuse: bool) -> None:
     point = POINTS[name]
     asked: list[Answer] = []
     registry = {**REGISTRY, "Wrong": plugin_of(point, asked)}
-    configuration, settings = configured(registry), ReuseSettings(classes=reuse, batches=reuse)
+    configuration, settings = configured(registry), ClassSettings(classes=reuse, batches=reuse)
     wrong: list[str] = []
     for title, answer in point.answers():
         asked[:] = [answer]

@@ -12,10 +12,10 @@ from mooring.cluster.check_extended import resources_again
 from mooring.config import Configuration, FeatureGates, load_mapping
 from mooring.engine import Engine, diagnosis
 from mooring.engine.actions import Action, Report, encode
+from mooring.engine.classes.classes import Classes, ClassSettings
+from mooring.engine.classes.statistics import DecisionPath
 from mooring.engine.cycle import Found, Window, decide
 from mooring.engine.events import Applied, Event, Removed
-from mooring.engine.reuse import Reuse, ReuseSettings
-from mooring.engine.statistics import Way
 from mooring.framework.attempt import Failed
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import Profile, known_plugins
@@ -68,7 +68,7 @@ class FourWays:
             name: Engine(
                 self.configuration,
                 self.registry,
-                ReuseSettings(classes, batches, self.most_classes),
+                ClassSettings(classes, batches, self.most_classes),
             )
             for name, (classes, batches) in WAYS.items()
         }
@@ -77,7 +77,7 @@ class FourWays:
             for name, profile in first.profiles.items():
                 witness = Witness(profile, first.cluster, self)
                 # It stands where decisions are made, and has the one method that matters.
-                first.reuse[name] = cast(Reuse, witness)
+                first.classes[name] = cast(Classes, witness)
 
     def handle(self, events: Iterable[Event], now: float) -> None:
         for event in events:
@@ -123,10 +123,10 @@ class FourWays:
             assert not leaked, f"pods that are gone take room: {leaked}"
 
     @property
-    def ways(self) -> Counter[Way]:
+    def ways(self) -> Counter[DecisionPath]:
         """How decisions were made where everything is reused."""
-        both = self.engines["classes and batches"].reuse.values()
-        return sum((each.statistics.ways for each in both), Counter())
+        both = self.engines["classes and batches"].classes.values()
+        return sum((each.statistics.paths for each in both), Counter())
 
 
 def _encoded(actions: Iterable[Action]) -> list[bytes]:
@@ -226,7 +226,7 @@ def run(
     registry: Registry = REGISTRY,
     most_classes: int = 512,
     recounts: bool = True,
-) -> Counter[Way]:
+) -> Counter[DecisionPath]:
     """Runs a stream; raises Differs, with the turn at which it is first seen."""
     world = World(seed, shape or Shape())
     ways = FourWays(using, registry, most_classes, recounts)

@@ -20,7 +20,7 @@ from mooring.cluster import (
     ObjectPerNode,
     Scope,
 )
-from mooring.engine.statistics import Way
+from mooring.engine.classes.statistics import DecisionPath
 from mooring.framework.plugin import (
     NodeFilter,
     NodeScore,
@@ -153,9 +153,16 @@ def test_with_other_plugins(raw: Manifest, seed: int) -> None:
 
 
 def test_pods_that_use_disks_join_classes_and_batches() -> None:
-    ways = sum((run(seed, BUILT_IN, DISKS, recounts=False) for seed in range(12)), Counter[Way]())
+    ways = sum(
+        (run(seed, BUILT_IN, DISKS, recounts=False) for seed in range(12)), Counter[DecisionPath]()
+    )
 
-    for common in (Way.RANKED, Way.COLUMNS, Way.FIRST, Way.FAILURE):
+    for common in (
+        DecisionPath.BATCH,
+        DecisionPath.COLUMNS,
+        DecisionPath.FIRST,
+        DecisionPath.FAILURE,
+    ):
         assert ways[common] > 20, common
 
 
@@ -163,10 +170,10 @@ def test_what_is_declared_is_ranked_too() -> None:
     using = configuration(enabling("DeclaredDisk"), WITH_DISKS)
     ways = sum(
         (run(seed, using, DISKS, registry=WITH_DISKS, recounts=False) for seed in (4, 7, 9)),
-        Counter[Way](),
+        Counter[DecisionPath](),
     )
 
-    assert ways[Way.RANKED] > 10
+    assert ways[DecisionPath.BATCH] > 10
 
 
 @given(SEEDS)

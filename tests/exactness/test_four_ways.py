@@ -19,7 +19,7 @@ from mooring.cluster import ChangeLog, changes
 from mooring.cluster import cluster as cluster_module
 from mooring.config import Configuration, FeatureGates, default, load_mapping
 from mooring.engine.actions import BindPod, EvictPod, PodRef
-from mooring.engine.statistics import Way
+from mooring.engine.classes.statistics import DecisionPath
 from mooring.framework.profile import known_plugins
 from mooring.objects.coexist import is_exclusive
 from mooring.objects.kinds import READ_KINDS
@@ -148,7 +148,7 @@ def test_with_exclusive_pods_that_prefer_small_nodes(seed: int) -> None:
 
 def test_streams_of_exclusive_pods_try_what_they_are_for() -> None:
     """Exclusive pods are placed by their class, fail, and evict others or are evicted."""
-    ways: Counter[Way] = Counter()
+    ways: Counter[DecisionPath] = Counter()
     placed, evicted = Counter[bool](), Counter[bool]()
     for seed in range(12):
         world, made = World(seed, COEXISTING), FourWays(DEFAULT, recounts=False)
@@ -166,7 +166,13 @@ def test_streams_of_exclusive_pods_try_what_they_are_for() -> None:
 
     assert min(placed[True], placed[False]) > 50
     assert min(evicted[True], evicted[False]) > 3
-    assert ways.keys() >= {Way.RANKED, Way.COLUMNS, Way.FIRST, Way.FAILURE, Way.NOMINATED}
+    assert ways.keys() >= {
+        DecisionPath.BATCH,
+        DecisionPath.COLUMNS,
+        DecisionPath.FIRST,
+        DecisionPath.FAILURE,
+        DecisionPath.NOMINATED,
+    }
 
 
 @given(SEEDS)
@@ -191,7 +197,7 @@ def test_when_not_all_nodes_are_looked_at(seed: int) -> None:
         configuration({"percentageOfNodesToScore": 50}),
         Shape(nodes=(105, 125), turns=8),
     )
-    assert ways.keys() <= {Way.SAMPLING, Way.UNSIGNED}
+    assert ways.keys() <= {DecisionPath.SAMPLING, DecisionPath.UNSIGNED}
 
 
 @given(SEEDS)
@@ -222,15 +228,24 @@ def test_a_plugin_that_does_not_sign_switches_reuse_off() -> None:
     enabled = profile(plugins={"multiPoint": {"enabled": [{"name": "Unsigned"}]}})
     ways = run(5, configuration(enabled, WITH_OUTSIDERS), registry=WITH_OUTSIDERS)
 
-    assert ways.keys() == {Way.OFF}
+    assert ways.keys() == {DecisionPath.OFF}
 
 
 def test_streams_make_decisions_in_every_way() -> None:
     """Otherwise they would prove nothing: most ways come up often, and nobody is left out."""
-    ways = sum((run(seed, DEFAULT, recounts=False) for seed in range(12)), Counter[Way]())
+    ways = sum((run(seed, DEFAULT, recounts=False) for seed in range(12)), Counter[DecisionPath]())
 
-    assert ways.keys() >= set(Way) - {Way.OFF, Way.SAMPLING, Way.BROKEN}
-    for common in (Way.RANKED, Way.COLUMNS, Way.FIRST, Way.FAILURE):
+    assert ways.keys() >= set(DecisionPath) - {
+        DecisionPath.OFF,
+        DecisionPath.SAMPLING,
+        DecisionPath.BROKEN,
+    }
+    for common in (
+        DecisionPath.BATCH,
+        DecisionPath.COLUMNS,
+        DecisionPath.FIRST,
+        DecisionPath.FAILURE,
+    ):
         assert ways[common] > 50
 
 

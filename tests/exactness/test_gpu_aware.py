@@ -9,7 +9,7 @@ from hypothesis import given
 
 from mooring.config import Configuration
 from mooring.engine.actions import Action, BindPod, EvictPod, RecordEvent
-from mooring.engine.statistics import Way
+from mooring.engine.classes.statistics import DecisionPath
 from mooring.objects.pod import Pod
 from tests.builders import node, pod
 from tests.exactness.four_ways import FourWays, configuration, profile, run
@@ -56,12 +56,17 @@ def test_the_streams_meet_gpu_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(FourWays, "step", step)
     using = gpu_aware("Filter", remembers=True)
-    ways = sum((run(seed, using, recounts=False) for seed in range(12)), Counter[Way]())
+    ways = sum((run(seed, using, recounts=False) for seed in range(12)), Counter[DecisionPath]())
 
     notes = [each.note for each in asked if isinstance(each, RecordEvent)]
     assert sum("node(s) with GPUs only take" in note for note in notes) > 50
     assert sum(isinstance(each, EvictPod) for each in asked) > 5
-    for common in (Way.RANKED, Way.COLUMNS, Way.FIRST, Way.FAILURE):
+    for common in (
+        DecisionPath.BATCH,
+        DecisionPath.COLUMNS,
+        DecisionPath.FIRST,
+        DecisionPath.FAILURE,
+    ):
         assert ways[common] > 10
 
 

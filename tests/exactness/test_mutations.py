@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mooring.cluster import Change, Nodes, RowFacts, Scope
-from mooring.engine.pod_class import PodClass
+from mooring.engine.classes.pod_class import PodClass
 from mooring.framework.plugin import Reduction, Rescore
 from mooring.objects.coexist import is_exclusive
 from mooring.objects.pod import Pod

@@ -12,8 +12,8 @@ from hypothesis import Phase, given, settings
 from mooring.app.observations import Observations
 from mooring.engine import Engine
 from mooring.engine.actions import Action, encode
+from mooring.engine.classes.classes import ClassSettings
 from mooring.engine.events import Event
-from mooring.engine.reuse import ReuseSettings
 from mooring.framework.observe import Observer
 from tests.exactness.four_ways import configuration, profile
 from tests.exactness.outsiders import OUTSIDERS, WITH_OUTSIDERS
@@ -53,7 +53,7 @@ class Counting(Observer):
 def test_observers_change_no_decision(reuse: bool, seed: int) -> None:
     enabled = {"multiPoint": {"enabled": [{"name": each.name} for each in OUTSIDERS]}}
     using = configuration(profile(plugins=enabled) if seed % 2 else None, WITH_OUTSIDERS)
-    kept = ReuseSettings(classes=reuse, batches=reuse)
+    kept = ClassSettings(classes=reuse, batches=reuse)
     observers: list[Observer] = [Observations(), Restless(seed), Counting()]
     plain = Engine(using, WITH_OUTSIDERS, kept)
     observed = [Engine(using, WITH_OUTSIDERS, kept, observer) for observer in observers]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from mooring.cluster import Cluster
-from mooring.engine.ranking import Ranking, Turns
+from mooring.engine.classes.batch import Batch, Turns
 from mooring.framework.plugin import Filter, Plugin, Reduction, Rescore, Score
 from mooring.objects.pod import Pod
 from mooring.plugins import BUILTIN
@@ -109,10 +109,10 @@ def rankings(draw: st.DrawFn) -> tuple[dict[int, int], list[int], int]:
     return totals, order, draw(st.integers(0, count - 1))
 
 
-def ranked(totals: dict[int, int], order: list[int], start: int = 0) -> Ranking:
+def ranked(totals: dict[int, int], order: list[int], start: int = 0) -> Batch:
     rows = np.array(sorted(totals), np.intp)
     numbers = np.array([totals[row] for row in sorted(totals)], np.int64)
-    return Ranking(rows, numbers, Turns.of(np.array(order, np.intp), len(order), start))
+    return Batch(rows, numbers, Turns.of(np.array(order, np.intp), len(order), start))
 
 
 def best(totals: dict[int, int], order: list[int], start: int) -> int | None:

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from mooring.cluster import Cluster, Nodes
 from mooring.config import Configuration, FeatureGates, default, load_mapping
 from mooring.engine import Engine
+from mooring.engine.classes.signature import Signer
 from mooring.engine.events import Applied
-from mooring.engine.signatures import Signer
 from mooring.framework.nominated import filter_with_nominated
 from mooring.framework.profile import Profile, known_plugins
 from mooring.framework.run import pre_filter, score_rows

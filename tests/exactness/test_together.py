@@ -9,7 +9,7 @@ from hypothesis import given
 
 from mooring.config import Configuration
 from mooring.engine.actions import Action, RecordEvent
-from mooring.engine.statistics import Way
+from mooring.engine.classes.statistics import DecisionPath
 from tests.exactness.four_ways import FourWays, configuration, profile, run
 from tests.exactness.streams import Shape
 from tests.exactness.templates import GPU
@@ -51,7 +51,7 @@ def test_the_streams_meet_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FourWays, "step", step)
     ways = sum(
         (run(seed, everything(), shape=TOGETHER, recounts=False) for seed in range(20)),
-        Counter[Way](),
+        Counter[DecisionPath](),
     )
 
     for reason in ("failed CoexistPolicy", "node(s) with GPUs only take", "disk"):

@@ -159,8 +159,8 @@ class Metrics:
 
     def _of_batches(self) -> Iterator[Counts]:
         attempts, flushed = Counts(table.BATCH_ATTEMPTS), Counts(table.BATCH_CACHE_FLUSHED)
-        for name, reuse in self._engine.reuse.items():
-            told = reuse.statistics.metrics(name)
+        for name, classes in self._engine.classes.items():
+            told = classes.statistics.metrics(name)
             for counts in (attempts, flushed):
                 for labels, count in told[counts.metric.name].items():
                     counts.add(labels, count)

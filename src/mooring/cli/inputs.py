@@ -22,7 +22,7 @@ from mooring.config.configuration import API_VERSION, KIND
 from mooring.config.duration import Duration
 from mooring.documents.errors import InputError, Problem
 from mooring.engine import Engine
-from mooring.engine.engine import reuse_settings
+from mooring.engine.engine import class_settings
 from mooring.engine.explain import Explanation
 from mooring.engine.registry import RegistryError, check, registry
 from mooring.framework.observe import UNOBSERVED, Observer
@@ -61,7 +61,7 @@ class EngineOptions:
         """Makes the engine; raises ConfigError, RegistryError or InputError."""
         plugins = registry(self._own_plugins)
         configuration = _apply_election(self._configuration(plugins), self.election)
-        settings = replace(reuse_settings(configuration), verify_share=verify_share)
+        settings = replace(class_settings(configuration), verify_share=verify_share)
         if most_classes is not None:
             settings = replace(settings, most_classes=most_classes)
         return Engine(configuration, plugins, settings, observer)

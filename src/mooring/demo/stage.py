@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from mooring.app.metric_table import GET_NODE_HINT_DURATION
 from mooring.app.observations import Observations
 from mooring.engine import Engine
+from mooring.engine.classes.statistics import DecisionPath
 from mooring.engine.explain import Explanation, explain
-from mooring.engine.statistics import Way
 from mooring.objects.pod import Pod
 
 from .cluster_view import DemoClient, PodView
@@ -67,8 +67,8 @@ def read_figures(engine: Engine, observations: Observations) -> DecisionFigures:
     """The figures as of now."""
     histograms = {each.metric.name: each for each in observations.histograms()}
     durations = [buckets for _, buckets in histograms[GET_NODE_HINT_DURATION.name]]
-    statistics = [reuse.statistics for reuse in engine.reuse.values()]
-    by_batch = sum(each.ways[Way.RANKED] for each in statistics)
+    statistics = [reuse.statistics for reuse in engine.classes.values()]
+    by_batch = sum(each.paths[DecisionPath.BATCH] for each in statistics)
     return DecisionFigures(
         decisions=sum(each.decisions for each in statistics),
         by_batch=by_batch,

@@ -21,6 +21,7 @@ from mooring.queue import Backoff, FailedAttempt, Queue, QueuedPod
 
 from . import actions, budget, diagnosis
 from .actions import Action, Report
+from .classes.classes import Classes, ClassSettings
 from .cycle import Found, Window, looked_at
 from .events import (
     Applied,
@@ -41,7 +42,6 @@ from .fence import Fence, describe
 from .intake import Intake
 from .placements import Placement, Placements, WaitingForPermit
 from .remedies import seek_remedy
-from .reuse import Reuse, ReuseSettings
 
 # After so many placements per node, ties begin at the next node: pods that ask for nothing, which
 # all nodes of a full cluster suit equally well, do not all go to one. Rarely, because whatever is
@@ -69,7 +69,7 @@ class Engine:
         self,
         configuration: Configuration,
         registry: Registry,
-        reuse: ReuseSettings | None = None,
+        settings: ClassSettings | None = None,
         observer: Observer = UNOBSERVED,
     ) -> None:
         self.configuration = configuration
@@ -86,9 +86,9 @@ class Engine:
         self.cluster = Cluster(self.handles)
         self.cluster.extended.run()
         self._outbox: list[Action] = list(_unowned(self.handles))
-        settings = reuse or reuse_settings(configuration)
-        self.reuse = {
-            name: Reuse(profile, self.cluster, settings, self._emit)
+        settings = settings or class_settings(configuration)
+        self.classes = {
+            name: Classes(profile, self.cluster, settings, self._emit)
             for name, profile in self.profiles.items()
         }
         first = next(iter(self.profiles.values()))
@@ -113,7 +113,7 @@ class Engine:
             self._intake,
             self._placements,
             self._evictions,
-            self.reuse.values(),
+            self.classes.values(),
             self._emit,
         )
         # Schedulers of different names start their search at different nodes, so that they do
@@ -211,8 +211,8 @@ class Engine:
     def _sweep(self, now: float) -> None:
         self._next_sweep = now + _SWEEP_EVERY
         self.cluster.sweep()
-        for reuse in self.reuse.values():
-            reuse.sweep()
+        for classes in self.classes.values():
+            classes.sweep()
 
     def next_step(self, now: float) -> float | None:
         """The earliest time at which `step` has something to do without a further event."""
@@ -283,7 +283,7 @@ class Engine:
         if not count:
             return None
         window = Window(self._start % count, profile.percentage_of_nodes_to_score)
-        outcome = self.reuse[profile.name].decide(pod, window)
+        outcome = self.classes[profile.name].decide(pod, window)
         self._start += looked_at(outcome, window, profile)
         if isinstance(outcome, Found):
             self._placed_in_turn += 1
@@ -411,7 +411,7 @@ def _backoff(configuration: Configuration) -> Backoff:
     )
 
 
-def reuse_settings(configuration: Configuration) -> ReuseSettings:
+def class_settings(configuration: Configuration) -> ClassSettings:
     """What the feature gates let like pods share."""
     gates = configuration.gates
-    return ReuseSettings(classes=gates["EquivalenceCache"], batches=gates["OpportunisticBatching"])
+    return ClassSettings(classes=gates["EquivalenceCache"], batches=gates["OpportunisticBatching"])

@@ -18,11 +18,11 @@ from mooring.objects.pod import Pod
 from mooring.queue import Queue
 
 from .actions import Action, Report
+from .classes.classes import Classes
 from .events import Applied, Bound, Event, Evicted, EvictionFailed, Removed
 from .evictions import Evictions
 from .intake import Intake
 from .placements import Placements
-from .reuse import Reuse
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Fence:
     intake: Intake
     placements: Placements
     evictions: Evictions
-    reuse: Iterable[Reuse]
+    classes: Iterable[Classes]
     emit: Callable[[Action], None]
     #: How many exceptions were caught, by what raised them: the kind of an object, the name of an
     #: outcome, or "attempt".
@@ -93,7 +93,7 @@ class Fence:
         self.queue.done(pod.uid)
 
     def _recount(self, without: Any) -> None:
-        for each in self.reuse:
+        for each in self.classes:
             each.forget()
         try:
             others: Mapping[Identity, Exception] = recount(self.cluster, without)

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import msgspec
 
 from mooring.documents.json_text import decode_at_any_depth, empty_below
+from mooring.engine.classes.classes import ClassSettings
 from mooring.engine.events import (
     BindingFailed,
     Bound,
@@ -27,7 +28,6 @@ from mooring.engine.events import (
     PodEnded,
     Unbound,
 )
-from mooring.engine.reuse import ReuseSettings
 from mooring.objects.decode import reader
 from mooring.objects.kinds import READ_KINDS
 from mooring.objects.meta import Wire
@@ -69,7 +69,7 @@ class Setup(Wire, frozen=True):
     config: str | None = None
     feature_gates: Mapping[str, bool] = {}
     #: None is what the feature gates say.
-    reuse: ReuseSettings | None = None
+    reuse: ClassSettings | None = None
 
 
 class Header(Wire, frozen=True):

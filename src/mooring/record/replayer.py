@@ -122,7 +122,7 @@ class Replayer:
 
     @property
     def decisions(self) -> int:
-        return sum(each.statistics.decisions for each in self.engine.reuse.values())
+        return sum(each.statistics.decisions for each in self.engine.classes.values())
 
     @property
     def seconds(self) -> float:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.engine.statistics import Statistics
+from mooring.engine.classes.statistics import Statistics
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from mooring.world import Claimed
 
@@ -54,7 +54,7 @@ def _reuse(statistics: Statistics) -> dict[str, Any]:
         "decisions": statistics.decisions,
         "alike": statistics.alike,
         "reused": statistics.reused,
-        "ways": {way.value: count for way, count in statistics.ways.items()},
+        "ways": {way.value: count for way, count in statistics.paths.items()},
         "flushes": {why.value: count for why, count in statistics.flushes.items()},
         "longestRun": statistics.longest_run,
         "lookedAt": statistics.looked_at,
@@ -67,7 +67,9 @@ def _reuse(statistics: Statistics) -> dict[str, Any]:
 def reuse_line(profile: str, statistics: Statistics) -> str:
     """What like pods of a profile shared, and why not more, in one line."""
     others = (
-        f"{count} {way.value}" for way, count in sorted(statistics.ways.items()) if not way.is_reuse
+        f"{count} {way.value}"
+        for way, count in sorted(statistics.paths.items())
+        if not way.is_reuse
     )
     told = f"{statistics.reused} of {statistics.decisions} decisions of {profile} reused answers"
     line = "; ".join((told, *others))

@@ -53,7 +53,7 @@ def simulate(
         volumes=tuple(run.volumes),
         use=_sum_use(engine.cluster.nodes, before),
         nodes=len(engine.cluster.nodes),
-        reuse={name: reuse.statistics for name, reuse in engine.reuse.items()},
+        reuse={name: reuse.statistics for name, reuse in engine.classes.items()},
         story=tuple(run.story),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mooring.engine.actions import Action
-from mooring.engine.statistics import Statistics
+from mooring.engine.classes.statistics import Statistics
 from mooring.objects.pod import Pod
 from mooring.world import Claimed
 

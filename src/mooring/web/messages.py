@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine import Engine
-from mooring.engine.statistics import Way
+from mooring.engine.classes.statistics import DecisionPath
 
 #: A waiting pod: its number, namespace/name, place, index into `reasons` and attempts.
 Put = tuple[int, str, str, int, int]
@@ -94,9 +94,9 @@ def count_figures(engine: Engine, wall: float, placed: int) -> Figures:
 
 def _sample(engine: Engine, wall: float, placed: int) -> Sample:
     decisions = by_batch = by_class = 0
-    for reuse in engine.reuse.values():
+    for reuse in engine.classes.values():
         statistics = reuse.statistics
         decisions += statistics.decisions
-        by_batch += statistics.ways[Way.RANKED]
-        by_class += statistics.reused - statistics.ways[Way.RANKED]
+        by_batch += statistics.paths[DecisionPath.BATCH]
+        by_class += statistics.reused - statistics.paths[DecisionPath.BATCH]
     return round(wall, 3), decisions, by_batch, by_class, placed

@@ -16,8 +16,8 @@ from mooring.framework.calls import (
 )
 from mooring.framework.plugin import MAX_SCORE, Reduction, Rescore, Scores
 
-from .class_parts import Asked, ScoreColumn, Unserved
-from .ranking import Ranking, Turns
+from .batch import Batch, Turns
+from .parts import Asked, ScoreColumn, Unserved
 
 # Looked up once: this is compared with for every row that changes.
 UPDATED = Rescore.UPDATED
@@ -34,7 +34,7 @@ class ClassScores:
         self._bits = bits
         self._nodes = nodes
         self._normalized = [each for each in columns if each.plugin.reduces is Reduction.LARGEST]
-        self.ranking: Ranking | None = None
+        self.ranking: Batch | None = None
         self._add_up()
 
     def refresh(
@@ -206,7 +206,7 @@ class ClassScores:
             if self._is_behind:
                 self._add_up()
             rows = np.flatnonzero(self._bits == 0)
-            ranking = self.ranking = Ranking(rows, self.totals[rows], turns)
+            ranking = self.ranking = Batch(rows, self.totals[rows], turns)
         return ranking.best()
 
     def totals_of(self, feasible: NDArray[np.intp]) -> Scores:

@@ -42,7 +42,7 @@ from mooring.framework.run import pre_filter
 from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
 
-from .class_parts import (
+from .parts import (
     Asked,
     RelativeScore,
     RowFilter,
@@ -52,7 +52,7 @@ from .class_parts import (
     skips_steadily,
     united,
 )
-from .class_scores import ClassScores
+from .scores import ClassScores
 from .statistics import Flush, Statistics
 
 # More changed rows than this are asked about in columns: one by one would take longer.

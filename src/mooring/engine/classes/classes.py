@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Cluster
+from mooring.engine import diagnosis
+from mooring.engine.actions import Report
+from mooring.engine.cycle import Found, Window, decide
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import PASSING, broken
 from mooring.framework.nominated import refused_by_nominated
@@ -19,14 +22,11 @@ from mooring.framework.run import fits_on, pre_filter
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 
-from . import diagnosis
-from .actions import Report
-from .class_parts import Unserved
-from .cycle import Found, Window, decide
+from .batch import Turns
+from .parts import Unserved
 from .pod_class import PodClass
-from .ranking import Turns
-from .signatures import Signer
-from .statistics import Flush, Statistics, Way
+from .signature import Signer
+from .statistics import DecisionPath, Flush, Statistics
 
 # The answers of all classes may take so many bytes, at so many per row of each.
 _MOST_BYTES = 128 * 2**20
@@ -34,11 +34,11 @@ _BYTES_PER_ROW = 128
 _FEWEST_CLASSES = 64
 
 # Looked up once: it is compared with for every pod.
-_RANKED = Way.RANKED
+_BATCH = DecisionPath.BATCH
 
 
 @dataclass(frozen=True, slots=True)
-class ReuseSettings:
+class ClassSettings:
     """What may be reused, how many classes are kept, and which share of decisions is verified."""
 
     classes: bool = True
@@ -47,14 +47,14 @@ class ReuseSettings:
     verify_share: float = 0.0
 
 
-class Reuse:
+class Classes:
     """The classes of one profile, the least recently used forgotten first."""
 
     def __init__(
         self,
         profile: Profile,
         cluster: Cluster,
-        settings: ReuseSettings,
+        settings: ClassSettings,
         report: Callable[[Report], None],
     ) -> None:
         self._profile = profile
@@ -93,63 +93,63 @@ class Reuse:
         """The decision for a pod: the same as `cycle.decide` makes, mostly with less work."""
         signature = self._sign(pod)
         self.statistics.saw(signature)
-        way, outcome = self._served(signature, pod, window)
+        path, outcome = self._served(signature, pod, window)
         if outcome is None or signature is None:
             outcome = self._decide_alone(pod, window)
             if signature is not None:
                 self.statistics.look_back(signature, outcome)
-        elif self._settings.verify_share and way.is_reuse:
+        elif self._settings.verify_share and path.is_reuse:
             outcome = self._verified(pod, window, outcome)
-        self.statistics.ways[way] += 1
+        self.statistics.paths[path] += 1
         if signature is not None:
             self._asked.add(signature)
             self._remember(signature, pod, outcome)
         if not self._is_observed:
             return outcome
-        if way is _RANKED:
+        if path is _BATCH:
             self._ranked.append(self._clock() - self._observer.began)
         else:
             found = isinstance(outcome, Found)
-            self._observer.decided(self._profile.name, way.is_reuse, found)
+            self._observer.decided(self._profile.name, path.is_reuse, found)
         return outcome
 
     def _served(
         self, signature: int | None, pod: Pod, window: Window
-    ) -> tuple[Way, Found | Failed | None]:
+    ) -> tuple[DecisionPath, Found | Failed | None]:
         """How the pod is decided, and the decision if it comes from its class."""
         if not self.is_on:
-            return Way.OFF, None
+            return DecisionPath.OFF, None
         if signature is None:
-            return Way.UNSIGNED, None
+            return DecisionPath.UNSIGNED, None
         if (window.percentage and window.percentage < 100) or not self._profile.score:
-            return Way.SAMPLING, None
+            return DecisionPath.SAMPLING, None
         nominations = self._cluster.nodes.nominations
         # A volume that a nominated pod shares is told from others by no signature.
         if nominations and (pod.spec.volumes or nominations.node_of(pod)):
-            return Way.NOMINATED, None
+            return DecisionPath.NOMINATED, None
         failed = self._known_failure((signature, pod.priority))
         if failed is not None:
-            return Way.FAILURE, failed
+            return DecisionPath.FAILURE, failed
         return self._by_answers(signature, pod, window)
 
     def _by_answers(
         self, signature: int, pod: Pod, window: Window
-    ) -> tuple[Way, Found | Failed | None]:
+    ) -> tuple[DecisionPath, Found | Failed | None]:
         """The decision by what plugins have answered, or answer quickly."""
         try:
             if pod.spec.named_nodes is not None:
                 # A class is of no use to pods for certain nodes.
-                return Way.NARROWED, self._on_named(pod)
+                return DecisionPath.NARROWED, self._on_named(pod)
             return self._by_class(signature, pod, window)
         except Unserved:
             self._classes.pop(signature, None)
-            return Way.NARROWED, None
+            return DecisionPath.NARROWED, None
         except PASSING:
             raise
         except BaseException as error:  # noqa: BLE001 - deciding alone can do without a class
             self._classes.pop(signature, None)
             self._break = error
-            return Way.BROKEN, None
+            return DecisionPath.BROKEN, None
 
     def sweep(self) -> None:
         """Drops the classes that had no pod since the last sweep, and what is known of them."""
@@ -224,16 +224,16 @@ class Reuse:
 
     def _by_class(
         self, signature: int, pod: Pod, window: Window
-    ) -> tuple[Way, Found | Failed | None]:
+    ) -> tuple[DecisionPath, Found | Failed | None]:
         known = self._classes.pop(signature, None)
         kept = self._made(pod) if known is None else self._refreshed(known, pod)
         self._classes[signature] = kept
-        way, row = self._choose(kept, pod, window)
+        path, row = self._choose(kept, pod, window)
         if row is None:
             # The reasons are worth a full look: there is one per class and state of the cluster.
-            return Way.FIRST, None
+            return DecisionPath.FIRST, None
         kept.last_row = row
-        return (Way.FIRST if known is None else way), Found(row, kept.pre_filtered, None)
+        return (DecisionPath.FIRST if known is None else path), Found(row, kept.pre_filtered, None)
 
     def _made(self, pod: Pod) -> PodClass:
         if len(self._classes) >= self._most_classes():
@@ -267,20 +267,20 @@ class Reuse:
         changed = self._cluster.changes.since(kept.generation)
         return changed is not None and changed.keys() <= {kept.last_row}
 
-    def _choose(self, kept: PodClass, pod: Pod, window: Window) -> tuple[Way, int | None]:
+    def _choose(self, kept: PodClass, pod: Pod, window: Window) -> tuple[DecisionPath, int | None]:
         nodes = self._cluster.nodes
         if not nodes.nominations and kept.is_ranked and self._settings.batches:
-            return Way.RANKED, kept.scores.best(self._turns(window.start))
+            return DecisionPath.BATCH, kept.scores.best(self._turns(window.start))
         feasible = np.flatnonzero(kept.feasible())
         if nodes.nominations:
             feasible = self._without_crowded(kept, pod, feasible)
         if len(feasible) <= 1:
-            return Way.COLUMNS, int(feasible[0]) if len(feasible) else None
+            return DecisionPath.COLUMNS, int(feasible[0]) if len(feasible) else None
         with Running(self._observer, SCORE, self._profile.name):
             best = kept.scored(pod, feasible).best()
         # As `first_best` does, with turns that are known already.
         turns = self._turns(window.start).of_row
-        return Way.COLUMNS, int(best[turns[best].argmin()] if len(best) > 1 else best[0])
+        return DecisionPath.COLUMNS, int(best[turns[best].argmin()] if len(best) > 1 else best[0])
 
     def _turns(self, start: int) -> Turns:
         """The visit order from some start: one for all classes, until a node comes or goes."""

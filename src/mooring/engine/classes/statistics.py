@@ -6,18 +6,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from mooring.engine.cycle import Found
 from mooring.framework.attempt import Failed
-
-from .cycle import Found
 
 # Signatures whose last place is remembered; beyond it, counting begins anew.
 _MOST_REMEMBERED = 65_536
 
 
-class Way(StrEnum):
+class DecisionPath(StrEnum):
     """How a decision was made; values are what is told about it."""
 
-    RANKED = "by the ranking of their class"
+    BATCH = "by the ranking of their class"
     COLUMNS = "over the columns of their class"
     FAILURE = "failed like the one before"
     FIRST = "first of their class"
@@ -30,7 +29,7 @@ class Way(StrEnum):
 
     @property
     def is_reuse(self) -> bool:
-        return self in (Way.RANKED, Way.COLUMNS, Way.FAILURE)
+        return self in (DecisionPath.BATCH, DecisionPath.COLUMNS, DecisionPath.FAILURE)
 
 
 class Flush(StrEnum):
@@ -47,7 +46,7 @@ class Flush(StrEnum):
 class Statistics:
     """Counts for one profile, kept whether anything is reused or not."""
 
-    ways: Counter[Way] = field(default_factory=Counter)
+    paths: Counter[DecisionPath] = field(default_factory=Counter)
     flushes: Counter[Flush] = field(default_factory=Counter)
     #: Decisions for pods that were like one before them.
     alike: int = 0
@@ -96,11 +95,11 @@ class Statistics:
 
     @property
     def decisions(self) -> int:
-        return sum(self.ways.values())
+        return sum(self.paths.values())
 
     @property
     def reused(self) -> int:
-        return sum(count for way, count in self.ways.items() if way.is_reuse)
+        return sum(count for path, count in self.paths.items() if path.is_reuse)
 
     @property
     def longest_run(self) -> int:

@@ -6,12 +6,11 @@ from collections.abc import Hashable
 
 from mooring.cluster import Nodes
 from mooring.cluster.recent import Recent
+from mooring.engine.budget import is_ordinary
 from mooring.framework.calls import ask_sign
 from mooring.framework.plugin import UNSIGNABLE, Sign
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod, PodSpec
-
-from .budget import is_ordinary
 
 # Enough for the templates of a large cluster; beyond it, the oldest are signed anew.
 _MOST_REMEMBERED = 16_384

@@ -35,7 +35,7 @@ class Turns:
         return cls(start, of_row, of_row.tolist(), row_at.tolist())
 
 
-class Ranking:
+class Batch:
     """The best row: the highest total, and of equals the first in the visit order.
 
     Rows of one total wait in a heap by their turn. An entry counts only while its row still has
