@@ -18,7 +18,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, ReplicaSet, SelectingObject, Service
-from mooring.plugins.disk_io_resource import (
+from mooring.plugins.disk_io.disk_io_resource import (
     BLOCK_SIZE,
     BLOCK_SIZES,
     DISK_IO,
@@ -27,7 +27,7 @@ from mooring.plugins.disk_io_resource import (
     DiskIOHandle,
     DiskIOResource,
 )
-from mooring.plugins.quiet_disk import QUIET
+from mooring.plugins.disk_io.quiet_disk import QUIET
 from tests.builders import node, pod
 from tests.coexisting import ANNOTATED, DAEMON, MIRRORED
 from tests.storage_builders import csi_node, pv, pvc, storage_class

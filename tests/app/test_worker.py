@@ -17,7 +17,7 @@ from mooring.engine import Engine
 from mooring.framework.profile import known_plugins
 from mooring.objects.kinds import KINDS, READ_KINDS
 from mooring.plugins import REGISTRY
-from mooring.plugins.disk_io_resource import KIND
+from mooring.plugins.disk_io.disk_io_resource import KIND
 from tests.app.fake_api import FakeApi
 
 ESSENTIAL = {kind.kind for kind in KINDS.values() if kind.essential}

@@ -18,7 +18,7 @@ from mooring.cli.bench import EMBEDDED
 from mooring.cli.bench_targets import engine_targets
 from mooring.cluster.extended_figures import extended_figures
 from mooring.objects.custom import CustomKind
-from mooring.plugins.disk_io_resource import DISK_IO, KIND
+from mooring.plugins.disk_io.disk_io_resource import DISK_IO, KIND
 from tests.bench.servers import run_through
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 

@@ -14,7 +14,7 @@ from mooring.engine.registry import registry
 from mooring.framework.profile import known_plugins
 from mooring.objects.custom import CustomObject
 from mooring.objects.decode import from_builtins
-from mooring.plugins.disk_io_resource import (
+from mooring.plugins.disk_io.disk_io_resource import (
     BLOCK_SIZE,
     BLOCK_SIZES,
     KIND,
@@ -22,7 +22,7 @@ from mooring.plugins.disk_io_resource import (
     WRITE,
     DiskIOHandle,
 )
-from mooring.plugins.quiet_disk import QUIET
+from mooring.plugins.disk_io.quiet_disk import QUIET
 from tests.docs.pages import DOCS, blocks, languages, run
 
 PAGE = DOCS / "scheduler-cache-extension.md"

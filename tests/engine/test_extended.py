@@ -15,9 +15,15 @@ from mooring.engine.actions import Report
 from mooring.framework.plugin import NodeFilter
 from mooring.objects.custom import CustomObject
 from mooring.objects.pod import Pod
-from mooring.plugins.disk_io import DiskIO
-from mooring.plugins.disk_io_resource import BLOCK_SIZES, DISK_IO, KIND, Bandwidth, estimated
-from mooring.plugins.quiet_disk import QuietDisk
+from mooring.plugins.disk_io.disk_io import DiskIO
+from mooring.plugins.disk_io.disk_io_resource import (
+    BLOCK_SIZES,
+    DISK_IO,
+    KIND,
+    Bandwidth,
+    estimated,
+)
+from mooring.plugins.disk_io.quiet_disk import QuietDisk
 from tests.builders import node, pod
 from tests.engine.driver import Driver, conditions, driver, evictions, only
 from tests.extended_fakes import SLOTS, SlotsHandle, custom, status, using

@@ -22,7 +22,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import PodDisruptionBudget
-from mooring.plugins.default_preemption import DefaultPreemption
+from mooring.plugins.preemption.default_preemption import DefaultPreemption
 from tests.builders import node, pod
 from tests.coexisting import DAEMON
 from tests.engine.driver import engine

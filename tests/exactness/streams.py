@@ -26,7 +26,7 @@ from mooring.objects.custom import CustomKind
 from mooring.objects.decode import from_builtins
 from mooring.objects.node import ZONE
 from mooring.objects.storage import BIND_COMPLETED
-from mooring.plugins.disk_io_resource import KIND as DISKS
+from mooring.plugins.disk_io.disk_io_resource import KIND as DISKS
 from tests.builders import Manifest, node_manifest, pod_manifest
 from tests.exactness.templates import (
     IMAGES,

@@ -11,8 +11,8 @@ from typing import Any
 from mooring.objects.coexist import ANNOTATION, MIRROR
 from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
 from mooring.objects.node import HOSTNAME, ZONE
-from mooring.plugins.disk_io_resource import BLOCK_SIZE, READ, WRITE
-from mooring.plugins.quiet_disk import QUIET
+from mooring.plugins.disk_io.disk_io_resource import BLOCK_SIZE, READ, WRITE
+from mooring.plugins.disk_io.quiet_disk import QUIET
 from tests.builders import Manifest
 from tests.strategies import PREFERRED, REQUIRED
 

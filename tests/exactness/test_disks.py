@@ -33,10 +33,10 @@ from mooring.framework.plugin import (
 from mooring.objects.custom import CustomObject
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
-from mooring.plugins.disk_io import DiskIO
-from mooring.plugins.disk_io_resource import BLOCK_SIZES, KIND, estimated, node_name
-from mooring.plugins.disk_io_resource import capacity as told_capacity
-from mooring.plugins.quiet_disk import QuietDisk
+from mooring.plugins.disk_io.disk_io import DiskIO
+from mooring.plugins.disk_io.disk_io_resource import BLOCK_SIZES, KIND, estimated, node_name
+from mooring.plugins.disk_io.disk_io_resource import capacity as told_capacity
+from mooring.plugins.disk_io.quiet_disk import QuietDisk
 from tests.builders import Manifest, node, pod
 from tests.exactness.four_ways import Differs, configuration, profile, run
 from tests.exactness.streams import Shape

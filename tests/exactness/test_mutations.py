@@ -14,15 +14,15 @@ from mooring.objects.coexist import is_exclusive
 from mooring.objects.pod import Pod
 from mooring.plugins.coexist_policy import CoexistPolicy
 from mooring.plugins.image_locality import ImageLocality
-from mooring.plugins.inter_pod_affinity import InterPodAffinity
+from mooring.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
 from mooring.plugins.node_affinity import NodeAffinity
 from mooring.plugins.node_ports import NodePorts
 from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.node_resources_fit import NodeResourcesFit
 from mooring.plugins.node_unschedulable import NodeUnschedulable
-from mooring.plugins.node_volume_limits import NodeVolumeLimits
-from mooring.plugins.pod_topology_spread import PodTopologySpread
 from mooring.plugins.taint_toleration import TaintToleration
+from mooring.plugins.topology_spread.pod_topology_spread import PodTopologySpread
+from mooring.plugins.volumes.node_volume_limits import NodeVolumeLimits
 from tests.exactness.four_ways import Differs, configuration, run
 from tests.exactness.streams import COEXISTING, Shape
 

@@ -12,7 +12,7 @@ from mooring.engine.explain import Suggestion, explain
 from mooring.framework.edits import AnyEdit, SetScheduler
 from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
-from mooring.plugins.disk_io_resource import KIND
+from mooring.plugins.disk_io.disk_io_resource import KIND
 from tests.builders import node, pod
 from tests.coexisting import exclusive
 from tests.explain.building import configuration, engine

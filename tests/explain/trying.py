@@ -17,7 +17,7 @@ from mooring.framework.run import pre_filter
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.taint import CORDONED
-from mooring.plugins.default_preemption import DefaultPreemption
+from mooring.plugins.preemption.default_preemption import DefaultPreemption
 
 
 def feasible(engine: Engine, pod: Pod) -> set[str]:

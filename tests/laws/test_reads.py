@@ -15,9 +15,9 @@ from mooring.framework.plugin import Plugin
 from mooring.objects.node import HOSTNAME, Node
 from mooring.objects.pod import Pod
 from mooring.objects.storage import StorageObject
-from mooring.plugins.disk_io_resource import DISK_IO
-from mooring.plugins.pod_topology_spread import PodTopologySpread
-from mooring.plugins.volume_binding import VolumeBinding
+from mooring.plugins.disk_io.disk_io_resource import DISK_IO
+from mooring.plugins.topology_spread.pod_topology_spread import PodTopologySpread
+from mooring.plugins.volumes.volume_binding import VolumeBinding
 from mooring.testing import check_reads, collect_answers
 from tests.builders import cluster, node, pod
 from tests.laws.answers import EITHER, build

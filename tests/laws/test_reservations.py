@@ -10,8 +10,8 @@ from hypothesis import given
 from mooring.cluster import Cluster, check
 from mooring.objects.pod import Pod
 from mooring.objects.storage import StorageObject
-from mooring.plugins.volume_binding import VolumeBinding
-from mooring.plugins.volume_claims import Claims
+from mooring.plugins.volumes.volume_binding import VolumeBinding
+from mooring.plugins.volumes.volume_claims import Claims
 from tests.builders import cluster, node
 from tests.storage_builders import (
     claiming,

@@ -16,8 +16,8 @@ from mooring.framework.status import Rejected
 from mooring.objects.custom import CustomObject
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
-from mooring.plugins.disk_io import DiskIO, DiskIOArgs
-from mooring.plugins.disk_io_resource import (
+from mooring.plugins.disk_io.disk_io import DiskIO, DiskIOArgs
+from mooring.plugins.disk_io.disk_io_resource import (
     BLOCK_SIZES,
     DISK_IO,
     KIND,
@@ -26,7 +26,7 @@ from mooring.plugins.disk_io_resource import (
     DiskIOResource,
     estimated,
 )
-from mooring.plugins.quiet_disk import QUIET, QuietDisk
+from mooring.plugins.disk_io.quiet_disk import QUIET, QuietDisk
 from tests import builders
 from tests.builders import node, pod
 from tests.extended_fakes import custom

@@ -18,7 +18,11 @@ from mooring.objects.affinity import Term
 from mooring.objects.node import HOSTNAME, ZONE, Node
 from mooring.objects.pod import Pod
 from mooring.objects.workload import Namespace
-from mooring.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs, Rules
+from mooring.plugins.inter_pod_affinity.inter_pod_affinity import (
+    InterPodAffinity,
+    InterPodAffinityArgs,
+    Rules,
+)
 from tests.builders import (
     EMPTY,
     cluster,

@@ -11,7 +11,7 @@ from mooring.framework.events import Action, Resource
 from mooring.framework.status import Code, PluginError
 from mooring.objects.csi import CSINode
 from mooring.objects.pod import Pod
-from mooring.plugins.node_volume_limits import NodeVolumeLimits, Volumes
+from mooring.plugins.volumes.node_volume_limits import NodeVolumeLimits, Volumes
 from tests.builders import cluster, node, pod
 from tests.plugins.asking import codes, listens, rejections, wakes
 from tests.storage_builders import (

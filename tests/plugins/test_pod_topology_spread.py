@@ -22,9 +22,12 @@ from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
 from mooring.objects.taint import tolerated
 from mooring.objects.workload import ReplicaSet, Service
-from mooring.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
-from mooring.plugins.spread_constraints import Constraint, own_constraints
-from mooring.plugins.spread_counts import Lowest, Spreads
+from mooring.plugins.topology_spread.pod_topology_spread import (
+    PodTopologySpread,
+    PodTopologySpreadArgs,
+)
+from mooring.plugins.topology_spread.spread_constraints import Constraint, own_constraints
+from mooring.plugins.topology_spread.spread_counts import Lowest, Spreads
 from tests.builders import (
     EMPTY,
     cluster,

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from mooring.cluster import Cluster, check
 from mooring.objects.node import ZONE, Node
 from mooring.objects.pod import Pod
-from mooring.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
+from mooring.plugins.topology_spread.pod_topology_spread import (
+    PodTopologySpread,
+    PodTopologySpreadArgs,
+)
 from tests.builders import cluster, node, pod
 from tests.plugins.asking import rejections, scores
 

@@ -12,7 +12,7 @@ from mooring.framework.status import Code, PluginError, unresolvable
 from mooring.objects.node import ZONE
 from mooring.objects.pod import Pod
 from mooring.objects.storage import StorageObject
-from mooring.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
+from mooring.plugins.volumes.volume_binding import VolumeBinding, VolumeBindingArgs
 from tests.builders import cluster, node, pod
 from tests.plugins.asking import codes, listens, rejections, scores, wakes
 from tests.storage_builders import (

@@ -9,7 +9,7 @@ from mooring.framework.plugin import ClaimWrite, Preparation, VolumeWrite
 from mooring.framework.status import Code, Rejected, unresolvable
 from mooring.objects.pod import Pod
 from mooring.objects.storage import StorageObject
-from mooring.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
+from mooring.plugins.volumes.volume_binding import VolumeBinding, VolumeBindingArgs
 from tests.builders import cluster, node, pod
 from tests.storage_builders import claiming, pv, pvc, storage_class
 

@@ -9,7 +9,7 @@ import pytest
 from mooring.cluster import WhatIf
 from mooring.framework.events import Action, Resource
 from mooring.framework.status import Code, unresolvable
-from mooring.plugins.volume_restrictions import Exclusive, VolumeRestrictions
+from mooring.plugins.volumes.volume_restrictions import Exclusive, VolumeRestrictions
 from tests.builders import cluster, node, pod
 from tests.plugins.asking import codes, listens, rejections, wakes
 from tests.storage_builders import claiming, mounting, pvc

@@ -10,10 +10,10 @@ from mooring.cluster import Change, Cluster
 from mooring.framework.plugin import UNSIGNABLE, Sign
 from mooring.objects.node import ZONE
 from mooring.objects.pod import Pod
-from mooring.plugins.node_volume_limits import NodeVolumeLimits
-from mooring.plugins.volume_binding import VolumeBinding
-from mooring.plugins.volume_restrictions import VolumeRestrictions
-from mooring.plugins.volume_zone import VolumeZone
+from mooring.plugins.volumes.node_volume_limits import NodeVolumeLimits
+from mooring.plugins.volumes.volume_binding import VolumeBinding
+from mooring.plugins.volumes.volume_restrictions import VolumeRestrictions
+from mooring.plugins.volumes.volume_zone import VolumeZone
 from tests.builders import cluster, node, pod
 from tests.storage_builders import claiming, mounting, pv, pvc, storage_class
 

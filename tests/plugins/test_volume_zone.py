@@ -9,7 +9,7 @@ import pytest
 from mooring.framework.events import Action, Resource
 from mooring.framework.status import Code, unresolvable
 from mooring.objects.node import BETA_REGION, BETA_ZONE, REGION, ZONE
-from mooring.plugins.volume_zone import VolumeZone
+from mooring.plugins.volumes.volume_zone import VolumeZone
 from tests.builders import cluster, node, pod
 from tests.plugins.asking import codes, listens, rejections, wakes
 from tests.storage_builders import claiming, mounting, pv, pvc, storage_class

@@ -8,7 +8,7 @@ from typing import Any
 
 from mooring.objects.coexist import ANNOTATION
 from mooring.objects.node import HOSTNAME, ZONE
-from mooring.plugins.disk_io_resource import BLOCK_SIZE, READ, WRITE
+from mooring.plugins.disk_io.disk_io_resource import BLOCK_SIZE, READ, WRITE
 from tests.builders import Manifest
 from tests.strategies import PREFERRED, REQUIRED
 

@@ -18,7 +18,7 @@ from mooring.objects.condition import Condition, refusal
 from mooring.objects.decode import Reader
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import ObjectKind, ObjectMeta, Wire
-from mooring.plugins.disk_io_resource import KIND as DISKS
+from mooring.plugins.disk_io.disk_io_resource import KIND as DISKS
 
 #: A folder in which `kubectl apply -f` finds everything that the story applies.
 MANIFESTS = Path(str(files(__package__))) / "manifests"

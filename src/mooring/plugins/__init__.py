@@ -1,4 +1,4 @@
-"""The built-in plugins, one file each.
+"""The built-in plugins: a file each, or a folder where one is large.
 
 They decide and nothing else: no I/O, no clock, and no knowledge of the engine that runs them.
 `BUILTIN` is the one list of what there is.
@@ -8,12 +8,12 @@ from mooring.framework.plugin import Plugin, Registry
 
 from .coexist_policy import CoexistPolicy
 from .default_binder import DefaultBinder
-from .default_preemption import DefaultPreemption
-from .disk_io import DiskIO
+from .disk_io.disk_io import DiskIO
+from .disk_io.quiet_disk import QuietDisk
 from .dynamic_resources import DynamicResources
 from .gpu_aware import GPUAware
 from .image_locality import ImageLocality
-from .inter_pod_affinity import InterPodAffinity
+from .inter_pod_affinity.inter_pod_affinity import InterPodAffinity
 from .node_affinity import NodeAffinity
 from .node_declared_features import NodeDeclaredFeatures
 from .node_name import NodeName
@@ -21,15 +21,15 @@ from .node_ports import NodePorts
 from .node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from .node_resources_fit import NodeResourcesFit
 from .node_unschedulable import NodeUnschedulable
-from .node_volume_limits import NodeVolumeLimits
-from .pod_topology_spread import PodTopologySpread
+from .preemption.default_preemption import DefaultPreemption
 from .priority_sort import PrioritySort
-from .quiet_disk import QuietDisk
 from .scheduling_gates import SchedulingGates
 from .taint_toleration import TaintToleration
-from .volume_binding import VolumeBinding
-from .volume_restrictions import VolumeRestrictions
-from .volume_zone import VolumeZone
+from .topology_spread.pod_topology_spread import PodTopologySpread
+from .volumes.node_volume_limits import NodeVolumeLimits
+from .volumes.volume_binding import VolumeBinding
+from .volumes.volume_restrictions import VolumeRestrictions
+from .volumes.volume_zone import VolumeZone
 
 #: In the order in which the default profile runs them; after them, those that are off by default.
 BUILTIN: tuple[type[Plugin], ...] = (

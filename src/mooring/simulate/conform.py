@@ -17,7 +17,7 @@ from mooring.framework.profile import known_plugins
 from mooring.objects.decode import from_builtins
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.pod import Pod
-from mooring.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
+from mooring.plugins.preemption.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from mooring.world import place_pod
 
 from .findings import Candidate, Finding, Refused, find

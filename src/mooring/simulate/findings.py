@@ -17,7 +17,7 @@ from mooring.framework.profile import Profile
 from mooring.framework.run import score_rows
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
-from mooring.plugins.default_preemption import DefaultPreemption
+from mooring.plugins.preemption.default_preemption import DefaultPreemption
 
 Names = tuple[str, ...]
 

@@ -32,15 +32,12 @@ from mooring.objects.csi import CSIDriver, CSINode, CSIStorageCapacity
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.plugins.allocation import Ratio, ShapePoint
 
-from .allocation import Ratio, ShapePoint
-from .pod_claims import uses_claim
-from .volume_advice import AdviseOnVolumes
 from .volume_capacity_score import CapacityScore
-from .volume_claims import Claims, claims_of
-from .volume_matching import usable
+from .volume_claims import AdviseOnVolumes, Claims, claims_of, uses_claim
 from .volume_progress import progress
-from .volume_search import search
+from .volume_search import search, usable
 
 _UNUSABLE = Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE)
 _NO_VOLUME = Reason("node(s) didn't find available persistent volumes to bind", Code.UNRESOLVABLE)

@@ -16,8 +16,7 @@ from mooring.objects.node_selector import NodeRequirement
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
-from .pod_claims import claim_key, claim_not_found, names_claim
-from .volume_advice import AdviseOnVolumes
+from .volume_claims import AdviseOnVolumes, claim_key, claim_not_found, names_claim
 
 _WRONG_ZONE = Reason("node(s) had no available volume zone", Code.UNRESOLVABLE)
 

@@ -26,8 +26,7 @@ from mooring.framework.run import active_filters, filter_rows
 from mooring.objects.pod import Pod
 from mooring.objects.workload import PodDisruptionBudget
 
-from .preemption_budgets import breaking
-from .preemption_candidates import PRIORITY_SHIFT, Candidates
+from .preemption_candidates import PRIORITY_SHIFT, Candidates, breaking
 
 # Rows that are looked at together, at the least: fewer save nothing.
 _AT_ONCE = 64

@@ -16,8 +16,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.storage import READ_WRITE_ONCE_POD
 from mooring.objects.volume import ClaimUse, Disk
 
-from .pod_claims import claim_key, claim_not_found, names_claim
-from .volume_advice import AdviseOnVolumes
+from .volume_claims import AdviseOnVolumes, claim_key, claim_not_found, names_claim
 
 _DISK_TAKEN = Reason("node(s) had no available disk")
 _CLAIM_TAKEN = Reason(

@@ -1,16 +1,45 @@
-"""The claims of a pod sorted by what they still need, or why the pod cannot be placed with them."""
+"""The claims of a pod: what they still need, what is wrong with them, and what would help."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Nodes
 from mooring.cluster.storage import Storage
+from mooring.framework.advice import MOST_GROUPS, Advice, Advise
+from mooring.framework.edits import DropVolume
 from mooring.framework.status import PluginError, Rejected, unresolvable
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim
-from mooring.objects.volume import ClaimUse
+from mooring.objects.volume import ClaimUse, Volume
 
-from .pod_claims import claim_key, claim_not_found, not_made_for
+
+def claim_key(pod: Pod, use: ClaimUse) -> str:
+    return f"{pod.namespace}/{use.name}"
+
+
+def claim_not_found(name: str) -> str:
+    return f'persistentvolumeclaim "{name}" not found'
+
+
+def not_made_for(pod: Pod, claim: PersistentVolumeClaim) -> str:
+    """What is said about an ephemeral volume whose claim belongs to someone else."""
+    return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
+
+
+def names_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+    """A hint: whether the pod has a volume that is this claim."""
+    return pod.namespace == new.namespace and ClaimUse(new.name, False) in pod.claims
+
+
+def uses_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+    """A hint: whether the pod names the claim, or has a volume that makes a claim of that name."""
+    return pod.namespace == new.namespace and any(use.name == new.name for use in pod.claims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +99,27 @@ def _waits(claim: PersistentVolumeClaim, storage: Storage) -> bool:
     if by_class.volume_binding_mode is None:
         raise PluginError(f'VolumeBindingMode not set for StorageClass "{by_class.name}"')
     return by_class.waits and not claim.volume_name
+
+
+class AdviseOnVolumes(Advise[Any]):
+    """The advice of all plugins about volumes: each volume by itself, then all of them.
+
+    Which of them is in the way shows when the advice is tried.
+    """
+
+    def advise(
+        self, pod: Pod, prepared: Any, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        volumes = pod.spec.volumes or ()
+        for volume in volumes[:MOST_GROUPS]:
+            problem = f"volume {_describe(volume, pod)} is in the way"
+            yield Advice(problem, (DropVolume(volume.name),), kind="volumes")
+        if len(volumes) > 1:
+            drops = tuple(DropVolume(volume.name) for volume in volumes)
+            yield Advice("its volumes are in the way", drops, kind="volumes")
+
+
+def _describe(volume: Volume, pod: Pod) -> str:
+    if not volume.claims:
+        return volume.name
+    return f"{volume.name} (claim {volume.claim_of(pod.name).name})"

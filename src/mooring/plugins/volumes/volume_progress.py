@@ -9,7 +9,7 @@ from mooring.cluster.storage import Binding, Reservation
 from mooring.framework.status import Code, Rejected
 from mooring.objects.storage import PersistentVolume
 
-from .volume_matching import usable
+from .volume_search import usable
 
 
 def progress(reserved: Reservation, nodes: Nodes) -> bool | Rejected:

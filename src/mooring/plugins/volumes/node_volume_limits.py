@@ -16,8 +16,7 @@ from mooring.objects.csi import CSINode, VolumeAttachment
 from mooring.objects.in_tree import Sources, VolumeKey
 from mooring.objects.pod import Pod
 
-from .pod_claims import claim_key, claim_not_found, not_made_for, uses_claim
-from .volume_advice import AdviseOnVolumes
+from .volume_claims import AdviseOnVolumes, claim_key, claim_not_found, not_made_for, uses_claim
 
 _EXCEEDED = Reason("node(s) exceed max volume count")
 

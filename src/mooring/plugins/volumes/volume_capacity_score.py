@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from mooring.cluster import Mask
 from mooring.framework.plugin import Scores
 from mooring.objects.quantity import MOST_AMOUNT, bounded, units
+from mooring.plugins.allocation import ShapePoint, curve
 
-from .allocation import ShapePoint, curve
 from .volume_search import Search
 
 _FULL = 100

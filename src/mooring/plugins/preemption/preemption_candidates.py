@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster.pod_table import started
 from mooring.objects.pod import Pod
+from mooring.objects.workload import PodDisruptionBudget
 
 # Makes every priority positive, so that more victims always weigh more than fewer.
 PRIORITY_SHIFT = 2**31
@@ -105,3 +106,17 @@ def weigh(victims: Sequence[Pod]) -> tuple[int, int, int, float]:
         len(victims),
         min(started(pod) for pod in victims if pod.priority == highest),
     )
+
+
+def breaking(victims: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]) -> list[bool]:
+    """Whether evicting each, in this order, is one disruption more than some budget allows."""
+    allowed = [budget.disruptions_allowed for budget in budgets]
+    broken = []
+    for pod in victims:
+        breaks = False
+        for at, budget in enumerate(budgets):
+            if budget.covers(pod):
+                allowed[at] -= 1
+                breaks = breaks or allowed[at] < 0
+        broken.append(breaks)
+    return broken

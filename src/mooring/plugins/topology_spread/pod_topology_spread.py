@@ -34,7 +34,6 @@ from mooring.objects.pod import Pod
 from mooring.objects.selector import SelectorError
 from mooring.objects.spread import TopologySpreadConstraint
 
-from .pod_topology_spread_hints import node_helps, pod_helps
 from .spread_advice import advise_on_spread
 from .spread_constraints import (
     HARD,
@@ -48,6 +47,7 @@ from .spread_constraints import (
     pods_per_domain,
 )
 from .spread_counts import Spreads, spread_of
+from .spread_hints import node_helps, pod_helps
 
 _SKEWED = Reason("node(s) didn't match pod topology spread constraints")
 _NO_LABEL = Reason(f"{_SKEWED.text} (missing required label)", Code.UNRESOLVABLE)

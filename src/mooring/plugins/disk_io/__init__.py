@@ -1,0 +1,1 @@
+"""DiskIO and QuietDisk: disk bandwidth as an extended resource."""

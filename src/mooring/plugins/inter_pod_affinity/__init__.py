@@ -1,0 +1,1 @@
+"""InterPodAffinity: pods that want to be near others, or away from them."""

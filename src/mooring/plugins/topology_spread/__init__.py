@@ -1,0 +1,1 @@
+"""PodTopologySpread: like pods are spread over domains of nodes."""
