@@ -10,6 +10,7 @@ from mooring.embedded.api.decoding import decode_known
 from mooring.embedded.api.schema import package_structs
 from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.kinds.custom_resources import BUILT_IN_GROUPS
+from mooring.objects.kinds import KINDS
 from tests.embedded.serving import PODS, Client, pod
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -295,3 +296,14 @@ async def test_scale(client: Client) -> None:
     await client.refused(409, "PUT", f"{path}/d/scale", scale)
     less = {"metadata": {"name": "d"}, "spec": {"replicas": -1}}
     await client.refused(422, "PUT", f"{path}/d/scale", less)
+
+
+def test_kinds_are_served_as_the_table_of_kinds_has_them() -> None:
+    served = {(each.api_version, each.kind): each for each in catalogue()}
+    known = [each for each in KINDS.values() if each.item is not None]
+
+    assert known
+    for kind in known:
+        version = f"{kind.group}/{kind.version}" if kind.group else kind.version
+        found = served[version, kind.kind]
+        assert (found.plural, found.namespaced) == (kind.plural, kind.namespaced)

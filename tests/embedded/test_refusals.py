@@ -407,10 +407,13 @@ async def test_yaml_without_tricks(client: Client) -> None:
     made = await client.create(maps, text, kind="application/yaml")
     assert made["data"] == {"x": "1"}
 
-    bomb = b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
+    doubled = [f"a{at}: &a{at} [*a{at - 1}, *a{at - 1}]" for at in range(1, 40)]
+    bomb = "\n".join(["a0: &a0 [x, x]", *doubled]).encode()
     status = await client.refused(400, "POST", maps, bomb, kind="application/yaml")
-
-    assert "aliases are not supported" in status["message"]
+    assert "the body is not YAML: the body: document 1" in status["message"]
+    two = text + b"---\n" + text
+    status = await client.refused(400, "POST", maps, two, kind="application/yaml")
+    assert status["message"] == "the body must be one document of YAML"
 
 
 async def test_a_dry_run_leaves_nothing_behind(client: Client) -> None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from mooring.embedded.refusals import Fault
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.table import FieldsOf, Json
+from mooring.objects.kinds import KINDS
 
 from .column import NAME, Column, age_column
 from .decoding import decode_known
@@ -240,6 +241,16 @@ def built_in(
         subresources={part.name: part for part in parts},
         **more,
     )
+
+
+def known_kind(
+    name: str, rules: KindRules | None = None, parts: tuple[Subresource, ...] = (), **more: Any
+) -> ServedKind:
+    """Makes a kind of the table of kinds, which has its group, version, plural and scope."""
+    kind = KINDS[name]
+    package = f"{kind.group.partition('.')[0] or 'core'}.{kind.version}"
+    more["namespaced"] = kind.namespaced
+    return built_in(kind.group, package, name, kind.plural, rules, parts, **more)
 
 
 class ServedKinds:

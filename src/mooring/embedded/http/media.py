@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
-import yaml
 
+from mooring.documents.errors import InputError
+from mooring.documents.yaml_text import documents
 from mooring.embedded.api.decoding import expect_shallow
 from mooring.embedded.api.json_patch import json_patch, merge_patch
 from mooring.embedded.api.kind import ServedKind
@@ -94,29 +95,12 @@ def _yaml(body: bytes) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
     try:
-        raw = yaml.load(body, Loader=_Loader)
-        # What JSON cannot say, such as dates and keys that are numbers, is refused or made text.
-        return decode(msgspec.json.encode(raw))
-    except (yaml.YAMLError, UnicodeDecodeError, TypeError, ValueError, RecursionError) as error:
+        found = [value for _, value in documents(body.decode(), "the body")]
+    except (InputError, UnicodeDecodeError) as error:
         raise bad_request(f"the body is not YAML: {error}") from error
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML without dates and aliases, as in JSON.
-
-    A few aliases of aliases would fill the memory.
-    """
-
-    def compose_node(self, parent: Any, index: int) -> Any:
-        if self.check_event(yaml.events.AliasEvent):
-            raise yaml.YAMLError("aliases are not supported")
-        return super().compose_node(parent, index)
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, shape) for tag, shape in rules if tag != "tag:yaml.org,2002:timestamp"]
-    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+    if len(found) != 1:
+        raise bad_request("the body must be one document of YAML")
+    return found[0]
 
 
 JSON_PATCH = "application/json-patch+json"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from mooring.embedded.api.column import (
     NAME,
@@ -16,7 +15,13 @@ from mooring.embedded.api.column import (
     text_column,
 )
 from mooring.embedded.api.decoding import fill, part
-from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, Subresource, built_in
+from mooring.embedded.api.kind import (
+    STATUS,
+    KindRules,
+    ServedKind,
+    Subresource,
+    known_kind,
+)
 from mooring.embedded.api.names import label_name_faults
 from mooring.embedded.refusals import (
     Fault,
@@ -182,35 +187,23 @@ _PRIORITY_CLASS_COLUMNS = (
 
 def cluster_kinds() -> Iterator[ServedKind]:
     """Yields namespaces, nodes, priority classes and leases."""
-    core = partial(built_in, "", "core.v1", namespaced=False)
-    yield core(
+    yield known_kind(
         "Namespace",
-        "namespaces",
         NamespaceRules(),
         parts=(STATUS, Subresource("finalize", ("update",))),
         short_names=("ns",),
         fields=("status.phase",),
         columns=_NAMESPACE_COLUMNS,
     )
-    yield core(
+    yield known_kind(
         "Node",
-        "nodes",
         NodeRules(),
         parts=(STATUS,),
         short_names=("no",),
         fields=("spec.unschedulable",),
         columns=_NODE_COLUMNS,
     )
-    yield built_in(
-        "scheduling.k8s.io",
-        "scheduling.v1",
-        "PriorityClass",
-        "priorityclasses",
-        PriorityClassRules(),
-        namespaced=False,
-        short_names=("pc",),
-        columns=_PRIORITY_CLASS_COLUMNS,
+    yield known_kind(
+        "PriorityClass", PriorityClassRules(), short_names=("pc",), columns=_PRIORITY_CLASS_COLUMNS
     )
-    yield built_in(
-        "coordination.k8s.io", "coordination.v1", "Lease", "leases", columns=_LEASE_COLUMNS
-    )
+    yield known_kind("Lease", columns=_LEASE_COLUMNS)

@@ -14,7 +14,7 @@ from mooring.embedded.api.column import (
     text_column,
 )
 from mooring.embedded.api.decoding import decode_known, now_text, part
-from mooring.embedded.api.kind import STATUS, ServedKind, StatusRules, built_in
+from mooring.embedded.api.kind import STATUS, ServedKind, StatusRules, known_kind
 from mooring.embedded.api.metadata import set_condition
 from mooring.embedded.api.names import label_selector_faults, read_selector
 from mooring.embedded.api.object_api import ObjectApi
@@ -212,11 +212,8 @@ _BUDGET_COLUMNS = (
 
 def budget_kinds() -> Iterator[ServedKind]:
     """Yields the kind of disruption budgets."""
-    yield built_in(
-        "policy",
-        "policy.v1",
+    yield known_kind(
         "PodDisruptionBudget",
-        "poddisruptionbudgets",
         BudgetRules(),
         parts=(STATUS,),
         short_names=("pdb",),

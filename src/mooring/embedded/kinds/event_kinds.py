@@ -18,7 +18,7 @@ from mooring.embedded.api.column import (
     text_column,
 )
 from mooring.embedded.api.decoding import fill
-from mooring.embedded.api.kind import KindRules, KindView, ServedKind, built_in
+from mooring.embedded.api.kind import KindRules, KindView, ServedKind, built_in, known_kind
 from mooring.embedded.store.table import Json
 
 _EVENT_FIELDS = (
@@ -182,13 +182,4 @@ def event_kinds() -> Iterator[ServedKind]:
         "columns": _EVENT_COLUMNS,
     }
     yield built_in("", "core.v1", "Event", "events", EventRules(), **both)
-    yield built_in(
-        "events.k8s.io",
-        "events.v1",
-        "Event",
-        "events",
-        EventRules(),
-        stored_as="events",
-        view=EVENTS_VIEW,
-        **both,
-    )
+    yield known_kind("Event", EventRules(), stored_as="events", view=EVENTS_VIEW, **both)

@@ -14,7 +14,7 @@ from mooring.embedded.api.column import (
     text_column,
 )
 from mooring.embedded.api.decoding import fill, part
-from mooring.embedded.api.kind import STATUS, ServedKind, built_in
+from mooring.embedded.api.kind import STATUS, ServedKind, known_kind
 from mooring.embedded.refusals import (
     Fault,
     required,
@@ -133,11 +133,8 @@ JOB_COLUMNS = (
 
 def job_kinds(*, coexist: bool) -> Iterator[ServedKind]:
     """Yields the kind of jobs."""
-    yield built_in(
-        "batch",
-        "batch.v1",
+    yield known_kind(
         "Job",
-        "jobs",
         JobRules(coexist=coexist),
         parts=(STATUS,),
         categories=("all",),

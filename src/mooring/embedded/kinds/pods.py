@@ -19,7 +19,7 @@ from mooring.embedded.api.kind import (
     KindRules,
     ServedKind,
     Subresource,
-    built_in,
+    known_kind,
 )
 from mooring.embedded.refusals import (
     Fault,
@@ -320,11 +320,8 @@ _POD_COLUMNS = (
 
 def pod_kinds(*, coexist: bool) -> Iterator[ServedKind]:
     """Yields pods, and the bindings that assign them."""
-    yield built_in(
-        "",
-        "core.v1",
+    yield known_kind(
         "Pod",
-        "pods",
         PodRules(coexist=coexist),
         parts=_POD_PARTS,
         short_names=("po",),
@@ -332,4 +329,4 @@ def pod_kinds(*, coexist: bool) -> Iterator[ServedKind]:
         fields=_POD_FIELDS,
         columns=_POD_COLUMNS,
     )
-    yield built_in("", "core.v1", "Binding", "bindings", verbs=CREATE_ONLY)
+    yield known_kind("Binding", verbs=CREATE_ONLY)

@@ -15,7 +15,7 @@ from mooring.embedded.api.column import (
     text_column,
 )
 from mooring.embedded.api.decoding import fill, part
-from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, built_in
+from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, built_in, known_kind
 from mooring.embedded.api.names import label_faults, label_name_faults, selector_text
 from mooring.embedded.refusals import (
     Fault,
@@ -239,11 +239,8 @@ _SERVICE_COLUMNS = (
 
 def service_kinds() -> Iterator[ServedKind]:
     """Yields services and their endpoints."""
-    yield built_in(
-        "",
-        "core.v1",
+    yield known_kind(
         "Service",
-        "services",
         ServiceRules(),
         parts=(STATUS,),
         short_names=("svc",),

@@ -14,7 +14,7 @@ from mooring.embedded.api.column import (
     text_column,
 )
 from mooring.embedded.api.decoding import fill, part
-from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, built_in
+from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, built_in, known_kind
 from mooring.embedded.api.names import label_selector_faults, node_selector_faults
 from mooring.embedded.refusals import (
     Fault,
@@ -293,37 +293,26 @@ _CSI_NODE_COLUMNS = (
 
 def storage_kinds() -> Iterator[ServedKind]:
     """Yields volumes, claims, classes and what belongs to drivers."""
-    yield built_in(
-        "",
-        "core.v1",
+    yield known_kind(
         "PersistentVolume",
-        "persistentvolumes",
         VolumeRules(),
         parts=(STATUS,),
-        namespaced=False,
         short_names=("pv",),
         columns=_VOLUME_COLUMNS,
     )
-    yield built_in(
-        "",
-        "core.v1",
+    yield known_kind(
         "PersistentVolumeClaim",
-        "persistentvolumeclaims",
         ClaimRules(),
         parts=(STATUS,),
         short_names=("pvc",),
         columns=_CLAIM_COLUMNS,
     )
     storage = partial(built_in, "storage.k8s.io", "storage.v1", namespaced=False)
-    yield storage(
-        "StorageClass",
-        "storageclasses",
-        StorageClassRules(),
-        short_names=("sc",),
-        columns=_CLASS_COLUMNS,
+    yield known_kind(
+        "StorageClass", StorageClassRules(), short_names=("sc",), columns=_CLASS_COLUMNS
     )
-    yield storage("CSINode", "csinodes", ShowDeletedRules(), columns=_CSI_NODE_COLUMNS)
-    yield storage("CSIDriver", "csidrivers", DriverRules())
-    yield storage("CSIStorageCapacity", "csistoragecapacities", namespaced=True)
-    yield storage("VolumeAttachment", "volumeattachments", AttachmentRules(), parts=(STATUS,))
+    yield known_kind("CSINode", ShowDeletedRules(), columns=_CSI_NODE_COLUMNS)
+    yield known_kind("CSIDriver", DriverRules())
+    yield known_kind("CSIStorageCapacity")
+    yield known_kind("VolumeAttachment", AttachmentRules(), parts=(STATUS,))
     yield storage("VolumeAttributesClass", "volumeattributesclasses", short_names=("vac",))

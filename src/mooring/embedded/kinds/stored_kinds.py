@@ -23,6 +23,7 @@ from mooring.embedded.api.kind import (
     ServedKind,
     StatusRules,
     built_in,
+    known_kind,
 )
 from mooring.embedded.refusals import (
     Fault,
@@ -161,15 +162,10 @@ def stored_kinds() -> Iterator[ServedKind]:
 
 def _devices() -> Iterator[ServedKind]:
     devices = partial(built_in, "resource.k8s.io", "resource.v1")
-    yield devices("DeviceClass", "deviceclasses", namespaced=False)
+    yield known_kind("DeviceClass")
     yield devices("ResourceClaim", "resourceclaims", StatusRules(), parts=(STATUS,))
     yield devices("ResourceClaimTemplate", "resourceclaimtemplates")
-    yield devices(
-        "ResourceSlice",
-        "resourceslices",
-        namespaced=False,
-        fields=("spec.driver", "spec.nodeName"),
-    )
+    yield known_kind("ResourceSlice", fields=("spec.driver", "spec.nodeName"))
 
 
 def review_kinds() -> Iterator[ServedKind]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, ClassVar
 
 from mooring.embedded.api.column import (
@@ -15,7 +14,15 @@ from mooring.embedded.api.column import (
     text_column,
 )
 from mooring.embedded.api.decoding import fill, part
-from mooring.embedded.api.kind import SCALE, STATUS, KindRules, ServedKind, StatusRules, built_in
+from mooring.embedded.api.kind import (
+    SCALE,
+    STATUS,
+    KindRules,
+    ServedKind,
+    StatusRules,
+    built_in,
+    known_kind,
+)
 from mooring.embedded.api.names import (
     label_faults,
     label_selector_faults,
@@ -318,47 +325,43 @@ _DAEMON_SET_COLUMNS = (
 def workload_kinds(*, coexist: bool) -> Iterator[ServedKind]:
     """Yields deployments, sets of pods, and what belongs to them."""
     scalable = (STATUS, SCALE)
-    apps = partial(built_in, "apps", "apps.v1", categories=("all",))
-    yield apps(
+    yield known_kind(
         "Deployment",
-        "deployments",
         DeploymentRules(coexist=coexist),
         parts=scalable,
         short_names=("deploy",),
         columns=_DEPLOYMENT_COLUMNS,
+        categories=("all",),
     )
-    yield apps(
+    yield known_kind(
         "ReplicaSet",
-        "replicasets",
         ReplicaSetRules(coexist=coexist),
         parts=scalable,
         short_names=("rs",),
         fields=("status.replicas",),
         columns=_REPLICA_SET_COLUMNS,
+        categories=("all",),
     )
-    yield apps(
+    yield known_kind(
         "StatefulSet",
-        "statefulsets",
         StatefulSetRules(coexist=coexist),
         parts=scalable,
         short_names=("sts",),
         columns=_STATEFUL_SET_COLUMNS,
+        categories=("all",),
     )
-    yield apps(
+    yield known_kind(
         "DaemonSet",
-        "daemonsets",
         DaemonSetRules(coexist=coexist),
         parts=(STATUS,),
         short_names=("ds",),
         columns=_DAEMON_SET_COLUMNS,
+        categories=("all",),
     )
     yield built_in("apps", "apps.v1", "ControllerRevision", "controllerrevisions")
     yield built_in("", "core.v1", "PodTemplate", "podtemplates", PodTemplateRules(coexist=coexist))
-    yield built_in(
-        "",
-        "core.v1",
+    yield known_kind(
         "ReplicationController",
-        "replicationcontrollers",
         ReplicationControllerRules(coexist=coexist),
         parts=scalable,
         short_names=("rc",),
