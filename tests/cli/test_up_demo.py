@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.demo import Stage, story
+from mooring.demo import Stage, player
 from tests.cli.invoking import Mooring
 
 # A busy machine takes its time; what hangs is noticed.
@@ -37,7 +37,7 @@ async def test_the_whole_story_ends_by_itself(tmp_path: Path) -> None:
 
     assert (process.returncode, err) == (0, "")
     assert out.startswith("The cluster is ready: 110 nodes, https://127.0.0.1:")
-    assert [each.title for each in story.CHAPTERS if each.title not in out] == []
+    assert [each.title for each in player.CHAPTERS if each.title not in out] == []
     assert out.endswith("\nEvery promise was kept.\n")
     assert "\x1b" not in out
     assert "\r" not in out
@@ -75,8 +75,8 @@ async def _stop(stage: Stage) -> None:
 def test_a_story_that_does_not_end_well_is_told_by_the_exit_code(
     play: object, told: str, mooring: Mooring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chapter = type(story.CHAPTERS[0])("A chapter", "that is not\nlike the others", play)  # type: ignore[arg-type]
-    monkeypatch.setattr(story, "CHAPTERS", (chapter,))
+    chapter = type(player.CHAPTERS[0])("A chapter", "that is not\nlike the others", play)  # type: ignore[arg-type]
+    monkeypatch.setattr(player, "CHAPTERS", (chapter,))
 
     ended = mooring("up", "--demo", "--once", "--no-browser")
 

@@ -11,7 +11,7 @@ import msgspec
 from mooring.app.observations import Observations
 from mooring.client.requests import Params
 from mooring.config import default
-from mooring.demo.cluster_view import DemoClient, DemoPod, PodView
+from mooring.demo.demo_client import DemoClient, DemoPod, PodView
 from mooring.demo.stage import Stage
 from mooring.engine import Engine
 from mooring.framework.profile import known_plugins

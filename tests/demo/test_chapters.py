@@ -12,8 +12,8 @@ import yaml
 from msgspec.structs import replace
 
 from mooring.demo import MANIFESTS, BrokenPromise, Stage
+from mooring.demo.player import CHAPTERS
 from mooring.demo.resource_chapters import DISKS, EXPLANATION, GPUS, PREEMPTION
-from mooring.demo.story import CHAPTERS
 from mooring.demo.workload_chapters import DEPLOYMENT, EXCLUSIVE, JOB
 from mooring.engine.explain import Explanation, Suggestion
 from mooring.framework.edits import LowerRequest

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.embedded.api.decoding import canonical
-from mooring.embedded.api.options import DeleteOptions, WriteOptions
+from mooring.embedded.api.request_options import DeleteOptions, WriteOptions
 from mooring.embedded.kinds.disruption import evict
 from mooring.embedded.kinds.subresources import bind
 from mooring.embedded.refusals import RequestRefused

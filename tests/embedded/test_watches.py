@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.api.options import DeleteOptions
+from mooring.embedded.api.request_options import DeleteOptions
 from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.refusals import RequestRefused
 from mooring.embedded.server import ServerSettings, furnish

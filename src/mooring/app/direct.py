@@ -14,7 +14,7 @@ from random import uniform
 from mooring.client.errors import ApiError
 from mooring.client.requests import Params
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.api.options import DeleteOptions, WriteOptions
+from mooring.embedded.api.request_options import DeleteOptions, WriteOptions
 from mooring.embedded.http import parameters
 from mooring.embedded.http.answers import body_of, list_head
 from mooring.embedded.http.media import apply_patch, read_object, read_patch

@@ -4,8 +4,8 @@ Chapters do what a user could do with kubectl, through the API server, and every
 text is checked. A narrator shows the story; nothing is printed here.
 """
 
-from .cluster_view import CLUSTER, MANIFESTS, SCHEDULER
+from .demo_client import CLUSTER, MANIFESTS, SCHEDULER
+from .player import play_story
 from .stage import BrokenPromise, Narrator, Stage
-from .story import play_story
 
 __all__ = ["CLUSTER", "MANIFESTS", "SCHEDULER", "BrokenPromise", "Narrator", "Stage", "play_story"]

@@ -7,7 +7,7 @@ from collections import Counter
 from mooring.engine.explain import Explanation, Suggestion
 from mooring.framework.edits import LowerRequest
 
-from .cluster_view import load_objects
+from .demo_client import load_objects
 from .stage import BrokenPromise, Chapter, Stage
 
 

@@ -18,7 +18,7 @@ from mooring.engine.classes.statistics import DecisionPath
 from mooring.engine.explain import Explanation, explain
 from mooring.objects.pod import Pod
 
-from .cluster_view import DemoClient, PodView
+from .demo_client import DemoClient, PodView
 
 
 class BrokenPromise(Exception):

@@ -6,7 +6,7 @@ from collections import Counter
 from math import isfinite
 from time import perf_counter
 
-from .cluster_view import DemoPod
+from .demo_client import DemoPod
 from .stage import Chapter, DecisionFigures, Stage
 
 _REPLICAS, _PER_ZONE = 9, {"a": 3, "b": 3, "c": 3}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.embedded.api.options import WriteOptions
+from mooring.embedded.api.request_options import WriteOptions
 from mooring.embedded.kinds.disruption import evict
 from mooring.embedded.refusals import RequestRefused
 from tests.embedded.controllers.playing import Json, Play, played, workload

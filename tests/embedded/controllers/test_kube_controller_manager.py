@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.api.options import WriteOptions
+from mooring.embedded.api.request_options import WriteOptions
 from mooring.embedded.controllers import run_controllers
 from mooring.embedded.hollow.hollow_nodes import HollowNodes
 from mooring.embedded.hollow.node_shapes import make_nodes, plain_nodes

@@ -7,7 +7,7 @@ from typing import Any
 
 from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.api.options import DeleteOptions, WriteOptions
+from mooring.embedded.api.request_options import DeleteOptions, WriteOptions
 from mooring.embedded.hollow.kubelets import Kubelets
 from mooring.embedded.hollow.pod_life import HollowSettings
 from mooring.embedded.kinds.catalogue import catalogue

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.api.options import WriteOptions
+from mooring.embedded.api.request_options import WriteOptions
 from mooring.embedded.hollow.pod_life import COEXIST_GATE, EXIT_CODE, RUN_SECONDS
 from tests.embedded.hollow.cluster import HollowCluster, conditions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.embedded.api.options import WriteOptions
+from mooring.embedded.api.request_options import WriteOptions
 from mooring.embedded.hollow.pod_life import KUBELET
 from tests.embedded.hollow.cluster import HollowCluster, conditions
 

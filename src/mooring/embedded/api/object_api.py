@@ -33,7 +33,7 @@ from .metadata import (
     keep_identity,
     metadata_faults,
 )
-from .options import (
+from .request_options import (
     DeleteOptions,
     WriteOptions,
     expect_before_delete,

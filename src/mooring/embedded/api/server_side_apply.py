@@ -25,7 +25,7 @@ from .managed_fields import (
     same_at,
 )
 from .object_api import ObjectApi
-from .options import WriteOptions, expect_name, expect_namespace
+from .request_options import WriteOptions, expect_name, expect_namespace
 from .schema import FieldShape, shape_of
 
 # The manager of what was there before the first apply.

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from mooring.embedded.api.decoding import now_text
 from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.api.options import DeleteOptions, Propagation
+from mooring.embedded.api.request_options import DeleteOptions, Propagation
 from mooring.embedded.refusals import RequestRefused
 from mooring.embedded.store.table import Json, StoredObject
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mooring.embedded.api.decoding import part
-from mooring.embedded.api.options import Propagation, WriteOptions
+from mooring.embedded.api.request_options import Propagation, WriteOptions
 from mooring.embedded.kinds.cluster_kinds import NAMESPACE_FINALIZER
 from mooring.embedded.kinds.subresources import finalize
 from mooring.embedded.store.table import StoredObject
 
 from .cache import ItemChange
 from .controller import EVERY_KIND, Concerns, Controller
-from .items import Item, OwnerReference, item_of
+from .items import Item, ItemOwner, item_of
 from .ownership import owner_json
 from .replica_sets import ROUND
 
@@ -86,18 +86,18 @@ class GarbageController(Controller):
         else:
             self.cluster.delete(item, propagation=_propagation_of(item))
 
-    def _exists(self, owner: OwnerReference, item: Item) -> bool:
+    def _exists(self, owner: ItemOwner, item: Item) -> bool:
         """Whether an owner exists; one of a kind that is not served counts as existing."""
         found = self.cluster.cache.by_uid.get(owner.uid)
         if found is None:
             return not self._is_served(owner)
         return found.namespace in ("", item.namespace)
 
-    def _is_served(self, owner: OwnerReference) -> bool:
+    def _is_served(self, owner: ItemOwner) -> bool:
         kinds = self.cluster.api.kinds
         return any(each.kind == owner.kind and each.group == owner.group for each in kinds)
 
-    def _waits(self, owner: OwnerReference) -> bool:
+    def _waits(self, owner: ItemOwner) -> bool:
         found = self.cluster.cache.by_uid.get(owner.uid)
         return found is not None and found.terminating and _FOREGROUND in found.finalizers
 

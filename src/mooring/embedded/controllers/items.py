@@ -16,7 +16,7 @@ from mooring.objects.quantity import Quantity
 ENDED = ("Succeeded", "Failed")
 
 
-class OwnerReference(Wire, frozen=True):
+class ItemOwner(Wire, frozen=True):
     """A reference to an owner."""
 
     api_version: str = ""
@@ -49,7 +49,7 @@ class Item:
     uid: str
     created: float
     terminating: bool
-    owners: tuple[OwnerReference, ...]
+    owners: tuple[ItemOwner, ...]
     finalizers: tuple[str, ...]
 
     @property
@@ -69,7 +69,7 @@ class Item:
         return self.entry.labels
 
     @property
-    def controller(self) -> OwnerReference | None:
+    def controller(self) -> ItemOwner | None:
         """The owner that manages this object, if one does."""
         for each in self.owners:
             if each.controller:
@@ -130,7 +130,7 @@ class _Metadata(Wire, frozen=True):
     uid: str = ""
     creation_timestamp: datetime | None = None
     deletion_timestamp: str | None = None
-    owner_references: tuple[OwnerReference, ...] | None = None
+    owner_references: tuple[ItemOwner, ...] | None = None
     finalizers: tuple[str, ...] | None = None
 
 

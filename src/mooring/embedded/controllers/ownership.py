@@ -13,7 +13,7 @@ from mooring.objects.selector import Selector
 
 from .cache import ItemChange
 from .controller import ControllerApi
-from .items import Item, OwnerReference
+from .items import Item, ItemOwner
 
 # The longest name that leaves room for a suffix.
 _LONGEST_PREFIX = 57
@@ -32,7 +32,7 @@ def reference(owner: Json) -> Json:
     }
 
 
-def owner_json(owner: OwnerReference) -> Json:
+def owner_json(owner: ItemOwner) -> Json:
     """Returns an owner reference as JSON."""
     return msgspec.to_builtins(owner)
 

@@ -12,7 +12,7 @@ from mooring.embedded.store.table import Json
 from .cache import CLAIMS, PODS
 from .controller import Concerns, Controller, ControllerApi
 from .event_recorder import EventRecorder, PodKeeper
-from .items import ENDED, OwnerReference, PodItem
+from .items import ENDED, ItemOwner, PodItem
 from .ownership import Adoption, owner_json, pod_of, reference
 from .replica_sets import ROUND
 from .revisions import REVISION_HASH_LABEL, REVISION_LABEL, Revisions, pod_template
@@ -99,7 +99,7 @@ def _policy(item: Json, when: str) -> str:
     return str(policy.get(when, "Retain"))
 
 
-def _is_free(others: list[OwnerReference]) -> bool:
+def _is_free(others: list[ItemOwner]) -> bool:
     """Whether no other controller manages a claim."""
     return not any(each.controller for each in others)
 

@@ -10,7 +10,7 @@ from zlib import crc32
 from mooring.embedded.api.decoding import now_text
 from mooring.embedded.api.metadata import set_condition
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.api.options import DeleteOptions
+from mooring.embedded.api.request_options import DeleteOptions
 from mooring.embedded.kinds.event_kinds import EventSource, EventText, event_object
 from mooring.embedded.store.table import Json, StoredObject
 from mooring.objects.coexist import Refusal

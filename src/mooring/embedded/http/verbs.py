@@ -8,7 +8,7 @@ from aiohttp import web
 
 from mooring.embedded.api.decoding import part
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.api.options import DeleteOptions, WriteOptions, refuse_options
+from mooring.embedded.api.request_options import DeleteOptions, WriteOptions, refuse_options
 from mooring.embedded.api.server_side_apply import apply_object
 from mooring.embedded.kinds.disruption import evict
 from mooring.embedded.kinds.subresources import SCALES, bind, finalize, scale_of, set_scale

@@ -15,7 +15,7 @@ from .pods import pod_kinds
 from .services import service_kinds
 from .storage_kinds import storage_kinds
 from .stored_kinds import data_kinds, review_kinds, stored_kinds
-from .workloads import workload_kinds
+from .workload_kinds import workload_kinds
 
 #: Kinds of Kubernetes that this server does not serve although people may look for them, and why.
 NOT_SERVED = {

@@ -18,7 +18,7 @@ from mooring.embedded.api.kind import STATUS, ServedKind, StatusRules, known_kin
 from mooring.embedded.api.metadata import set_condition
 from mooring.embedded.api.names import label_selector_faults, read_selector
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.api.options import DeleteOptions, WriteOptions, expect_before_delete
+from mooring.embedded.api.request_options import DeleteOptions, WriteOptions, expect_before_delete
 from mooring.embedded.refusals import (
     Fault,
     RequestRefused,
@@ -30,7 +30,7 @@ from mooring.embedded.refusals import (
 )
 from mooring.embedded.store.table import Json, StoredObject
 
-from .workloads import number_column
+from .workload_kinds import number_column
 
 _PERCENT = re.compile(r"[0-9]+%", re.ASCII)
 _ENDED = ("Succeeded", "Failed")

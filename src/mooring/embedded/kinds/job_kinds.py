@@ -22,7 +22,7 @@ from mooring.embedded.refusals import (
 )
 from mooring.embedded.store.table import Json
 
-from .workloads import (
+from .workload_kinds import (
     TEMPLATE_COLUMNS,
     TemplateRules,
     count_faults,

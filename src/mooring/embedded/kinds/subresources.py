@@ -10,7 +10,7 @@ from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.api.metadata import set_condition
 from mooring.embedded.api.names import selector_text
 from mooring.embedded.api.object_api import ObjectApi, is_finished
-from mooring.embedded.api.options import (
+from mooring.embedded.api.request_options import (
     WriteOptions,
     expect_name,
     expect_precondition,
@@ -27,7 +27,7 @@ from mooring.embedded.refusals import (
 )
 from mooring.embedded.store.table import Json, StoredObject
 
-from .workloads import number_column
+from .workload_kinds import number_column
 
 _TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 

@@ -10,7 +10,7 @@ from mooring.app.observations import Observations
 from mooring.engine import Engine
 
 from . import resource_chapters, workload_chapters
-from .cluster_view import PodView, connect_client
+from .demo_client import PodView, connect_client
 from .stage import Chapter, Narrator, Stage
 
 CHAPTERS = (
