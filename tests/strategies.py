@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Cluster, HandleRegistry, Nodes
-from mooring.cluster.extended_figures import extended_figures
+from mooring.cluster.extended.resources import extended_figures
 from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
 from mooring.objects.node import ZONE, Node
 from mooring.objects.pod import Pod

@@ -16,7 +16,7 @@ from mooring.bench.live.plane import open_plane
 from mooring.bench.live.processes import embedded_server
 from mooring.cli.bench import EMBEDDED
 from mooring.cli.bench_targets import engine_targets
-from mooring.cluster.extended_figures import extended_figures
+from mooring.cluster.extended.resources import extended_figures
 from mooring.objects.custom import CustomKind
 from mooring.plugins.disk_io.disk_io_resource import DISK_IO, KIND
 from tests.bench.servers import run_through

@@ -19,8 +19,8 @@ from mooring.cluster import (
     Informer,
     WhatIf,
 )
-from mooring.cluster.extended import kind_of_change
-from mooring.cluster.extended_figures import extended_figures, extended_lines
+from mooring.cluster.extended.contract import kind_of_change
+from mooring.cluster.extended.resources import extended_figures, extended_lines
 from mooring.objects.custom import CustomKind
 from mooring.objects.pod import Pod
 from tests.builders import node, pod

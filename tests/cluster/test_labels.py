@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from mooring.cluster import Cluster
-from mooring.cluster.vocabulary import ABSENT
+from mooring.cluster.labels import ABSENT
 from mooring.objects.node import Node
 from mooring.objects.node_selector import NodeSelectorTerm, NodeTerm, compile_term
 from tests.builders import cluster, node

@@ -8,8 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.cluster import PodMatch, pod_index
-from mooring.cluster.pod_index import PodChange, PodIndex
+from mooring.cluster import PodMatch, label_index
+from mooring.cluster.label_index import PodChange, PodIndex
 from mooring.objects.pod import Pod
 from mooring.objects.selector import Requirement, Selector, equality
 from tests.builders import cluster, node, pod
@@ -42,7 +42,7 @@ def pods(draw: st.DrawFn) -> tuple[int, Pod]:
 @given(data=st.data())
 def test_counts_agree_with_asking_pod_by_pod(few: int, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pod_index, "_FEW_GROUPS", few)
+        patch.setattr(label_index, "_FEW_GROUPS", few)
         placed = data.draw(st.lists(pods(), max_size=8))
         index = PodIndex(placed)
         for _ in range(2):
@@ -83,7 +83,7 @@ def test_a_new_tally_looks_at_each_set_of_labels_once(monkeypatch: pytest.Monkey
 
 
 def test_many_comings_and_goings_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_index, "_MOST_CHANGES", 8)
+    monkeypatch.setattr(label_index, "_MOST_CHANGES", 8)
     made = cluster(node("one"))
     for at in range(50):
         made.nodes.tally(PodMatch(((None, equality({"app": f"x{at}"})),)))

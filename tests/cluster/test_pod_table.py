@@ -79,9 +79,9 @@ def test_what_each_asks_for() -> None:
     found = made.nodes.lesser_pods(9, np.array([0]))
 
     columns = made.nodes.resources
-    assert found.taken.requests.array[columns["cpu"]].tolist() == [2000, 0]
-    assert found.taken.requests.array[columns["example.com/gpu"]].tolist() == [0, 3]
-    assert found.taken.requests.array[columns["pods"]].tolist() == [1, 1]
+    assert found.usage.requests.array[columns["cpu"]].tolist() == [2000, 0]
+    assert found.usage.requests.array[columns["example.com/gpu"]].tolist() == [0, 3]
+    assert found.usage.requests.array[columns["pods"]].tolist() == [1, 1]
 
 
 def test_a_reused_slot_keeps_nothing_of_the_pod_before() -> None:
@@ -91,8 +91,8 @@ def test_a_reused_slot_keeps_nothing_of_the_pod_before() -> None:
     made.put_pod(running("b", "one", memory=5))
     found = made.nodes.lesser_pods(1, np.array([0]))
 
-    assert found.taken.requests.array[made.nodes.resources["cpu"]].tolist() == [0]
-    assert found.taken.requests.array[made.nodes.resources["memory"]].tolist() == [5]
+    assert found.usage.requests.array[made.nodes.resources["cpu"]].tolist() == [0]
+    assert found.usage.requests.array[made.nodes.resources["memory"]].tolist() == [5]
 
 
 def test_resources_that_come_later_have_their_place() -> None:
@@ -101,7 +101,7 @@ def test_resources_that_come_later_have_their_place() -> None:
     made.put_node(node("two", **{f"example.com/device{at}": 1 for at in range(20)}))
     found = made.nodes.lesser_pods(1, np.array([0]))
 
-    assert len(found.taken.requests.array) == len(made.nodes.requested)
+    assert len(found.usage.requests.array) == len(made.nodes.requested)
 
 
 def test_more_pods_than_slots() -> None:

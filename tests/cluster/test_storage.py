@@ -8,8 +8,8 @@ import pytest
 
 from mooring.cluster import Change, Cluster, WhatIf, check
 from mooring.cluster.changes import EVERYWHERE
-from mooring.cluster.csi_nodes import NO_LIMIT
-from mooring.cluster.storage import Binding, Reservation, Storage
+from mooring.cluster.storage.objects import Binding, Reservation, Storage
+from mooring.cluster.storage.use import NO_LIMIT
 from mooring.objects.storage import ClaimRef, PersistentVolume, StorageObject
 from mooring.objects.volume import Disk
 from tests.builders import cluster, node

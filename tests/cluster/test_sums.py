@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from mooring.cluster import Cluster, WhatIf, check
-from mooring.cluster.sums import MOST_SUM, Sums
+from mooring.cluster.arrays import MOST_SUM, Sums
 from mooring.objects.pod import Pod
 from mooring.objects.quantity import MOST_AMOUNT
 from tests.builders import cluster, node, pod
@@ -157,7 +157,7 @@ def test_what_lesser_pods_take_is_exact() -> None:
     lesser = made.nodes.lesser_pods(1, rows)
     what_if = WhatIf(made.nodes)
 
-    what_if.shift(lesser.rows, -lesser.taken.summed(lesser.begins))
+    what_if.shift(lesser.rows, -lesser.usage.summed(lesser.begins))
 
     assert not what_if.requested[:, 0].any()
 

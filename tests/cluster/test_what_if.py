@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 
 from mooring.cluster import Cluster, Nodes, WhatIf, check
-from mooring.cluster.taken import Taken
+from mooring.cluster.usage import Usage
 from mooring.objects.node import Node
 from mooring.objects.pod import HostPort, Pod
 from tests.builders import cluster, node, pod
@@ -72,7 +72,7 @@ def test_of_what_is_itself_what_if() -> None:
 def test_many_rows_can_be_shifted_at_once() -> None:
     made = cluster(node("one"), node("two"), node("three"))
     what_if = WhatIf(made.nodes)
-    more = Taken.nothing((len(what_if.requested), 2))
+    more = Usage.nothing((len(what_if.requested), 2))
     more.requests.array[what_if.resources["cpu"]] = [5, 7]
     more.coexisting[:] = [[1, 0], [2, 3]]
     what_if.shift(np.array([2, 0]), more)

@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from mooring.cluster import ExtendedCache, HandleRegistry, Informer, NodeView
-from mooring.cluster.extended_figures import extended_figures
+from mooring.cluster.extended.resources import extended_figures
 from mooring.engine.actions import Report
 from mooring.framework.plugin import NodeFilter
 from mooring.objects.custom import CustomObject

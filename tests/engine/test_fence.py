@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 
 from mooring.cluster import Cluster, check
-from mooring.cluster.images import Images
+from mooring.cluster.inventory import Images, PortColumns, VisitOrder
 from mooring.cluster.labels import LabelColumns
-from mooring.cluster.order import VisitOrder
-from mooring.cluster.pod_table import PodTable
-from mooring.cluster.ports import PortColumns
+from mooring.cluster.pods import PodTable
 from mooring.cluster.standing_terms import StandingTerms
-from mooring.cluster.storage import Storage
+from mooring.cluster.storage.objects import Storage
+from mooring.cluster.storage.use import VolumeUse
 from mooring.cluster.tally import Tallies
-from mooring.cluster.volume_use import VolumeUse
 from mooring.engine.actions import Report
 from mooring.engine.classes.classes import Classes
 from mooring.engine.events import BindingFailed, Bound

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from mooring.cluster import Cluster, check
-from mooring.cluster.check_extended import resources_again
+from mooring.cluster.check.parts import resources_again
 from mooring.config import Configuration, FeatureGates, load_mapping
 from mooring.engine import Engine, diagnosis
 from mooring.engine.actions import Action, Report, encode

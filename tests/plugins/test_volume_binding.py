@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster.storage import Reservation
+from mooring.cluster.storage.objects import Reservation
 from mooring.framework.events import Action, Resource
 from mooring.framework.status import Code, PluginError, unresolvable
 from mooring.objects.node import ZONE

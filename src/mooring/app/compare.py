@@ -13,7 +13,7 @@ from mooring.client.listing import list_kind
 from mooring.client.requests import Requests
 from mooring.cluster import Cluster
 from mooring.cluster.check import check
-from mooring.cluster.extended_figures import extended_lines
+from mooring.cluster.extended.resources import extended_lines
 from mooring.engine import Engine
 from mooring.engine.actions import PodRef
 from mooring.engine.events import Event, PodEnded, Unbound

@@ -7,11 +7,17 @@ arrays, so there is no snapshot to copy. Decisions, plugins and I/O do not live 
 from .changes import Change, ChangeLog, Scope
 from .check import check
 from .cluster import Cluster, UnknownNode
-from .extended import Admission, ExtendedCache, ExtendedResource, Handle, HandleRegistry
-from .extended_handles import ObjectPerNode
-from .informers import Informer
+from .columns import Figures, RowFacts
+from .extended.contract import (
+    Admission,
+    ExtendedCache,
+    ExtendedResource,
+    Handle,
+    HandleRegistry,
+    ObjectPerNode,
+)
+from .extended.informers import Informer
 from .nodes import Mask, Nodes, NodeView, Rows
-from .row_facts import Figures, RowFacts
 from .tally import PodMatch, Tally
 from .what_if import WhatIf
 

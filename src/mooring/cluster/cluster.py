@@ -16,32 +16,26 @@ from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, SelectingObject
 
 from .changes import EVERYWHERE, Change, ChangeLog
-from .coexistence import count_coexistence, nomination_change
 from .columns import Columns
-from .csi_nodes import CSINodeColumns
-from .extended import HandleRegistry
-from .extended_resources import ExtendedResources
-from .images import Images
-from .label_keys import LabelKeys
-from .labels import LabelColumns
+from .extended.contract import HandleRegistry
+from .extended.resources import ExtendedResources
+from .inventory import Images, PortColumns, VisitOrder
+from .label_index import LabelKeys
+from .labels import LabelColumns, Vocabulary
 from .nodes import Nodes, State
-from .nominations import Nominations
-from .order import VisitOrder
-from .pod_changes import counts_alike, pod_change
-from .ports import PortColumns
-from .requests import count_requests
+from .pods import Nominations
 from .standing_terms import StandingTerms
-from .storage import Storage
-from .storage_writer import StorageWriter
+from .storage.objects import Storage
+from .storage.use import CSINodeColumns, VolumeUse
+from .storage.writer import StorageWriter
 from .tally import Tallies
-from .vocabulary import Vocabulary
-from .volume_use import VolumeUse
+from .usage import count_coexistence, count_requests, counts_alike, nomination_change, pod_change
 from .workloads import Workloads
 
 T = TypeVar("T", bound=Hashable)
 
-# What `Layout` is worked out from.
-_LAYOUT = int(Change.LABELS | Change.TAINTS | Change.MEMBERSHIP)
+# What `NodeDerived` is worked out from.
+_DERIVED_FROM = int(Change.LABELS | Change.TAINTS | Change.MEMBERSHIP)
 
 
 class UnknownNode(LookupError):
@@ -91,7 +85,7 @@ class Cluster:
         self._assumed: set[str] = set()
         self._stranded: dict[str, dict[str, Pod]] = {}
         self.changes = ChangeLog()
-        self._storage = StorageWriter(self._state, self._note)
+        self._storage = self._storage_writer()
         self.nodes = Nodes(self._state)
 
     # Nodes
@@ -331,7 +325,7 @@ class Cluster:
         self._state = other._state
         self._state.extended = extended
         self._state.storage.noted = lambda: self._note(EVERYWHERE, Change.VOLUMES)
-        self._storage = StorageWriter(self._state, self._note)
+        self._storage = self._storage_writer()
         self._pods, self._stranded = other._pods, other._stranded
         self._free_rows = other._free_rows
         self._assumed &= self._pods.keys()
@@ -343,7 +337,7 @@ class Cluster:
         state = self._state
         state.labels.sweep()
         state.tallies.sweep()
-        state.layout.sweep()
+        state.derived.sweep()
         state.workloads.sweep()
         if state.pod_table is not None and not state.pod_table.sweep():
             state.pod_table = None
@@ -351,6 +345,12 @@ class Cluster:
             vocabulary.sweep()
 
     # Bookkeeping
+
+    def _storage_writer(self) -> StorageWriter:
+        state = self._state
+        return StorageWriter(
+            state.storage, state.volume_use, state.csi_nodes, state.rows, self._note
+        )
 
     def _place(self, pod: Pod) -> None:
         self._pods[pod.uid] = pod
@@ -471,8 +471,8 @@ class Cluster:
         # Plain integers: combining flags of an enum takes many times as long.
         kinds = int(kinds)
         self._state.facts.pop(row, None)
-        if kinds & _LAYOUT:
-            self._state.layout.forget()
+        if kinds & _DERIVED_FROM:
+            self._state.derived.forget()
             self._state.tallies.forget_parts()
         self.changes.note(row, kinds)
 

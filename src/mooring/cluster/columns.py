@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
-from .arrays import grown
-from .sums import Sums
+from .arrays import Sums, grown
 
 #: Resources that every node has a column for, in this order.
 FIRST_CLASS = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
@@ -132,3 +132,35 @@ def _with_more_resources(array: NDArray[np.int64]) -> NDArray[np.int64]:
     more = np.zeros((2 * len(array), array.shape[1]), np.int64)
     more[: len(array)] = array
     return more
+
+
+#: All numbers of a row, in one value that can be compared and looked up.
+Figures = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class RowFacts:
+    """What a row has and what is taken, by the place of each resource."""
+
+    number: int
+    allocatable: list[int]
+    requested: list[int]
+    #: Cpu and memory as scoring counts them.
+    nonzero_requested: list[int]
+    #: What plugins found out about the row alone, whichever pod: good while these facts are.
+    derived: dict[Hashable, int] = field(default_factory=dict)
+    _figures: Figures | None = None
+
+    @property
+    def figures(self) -> Figures:
+        """All numbers: whoever reads nothing else says the same of rows whose figures are equal."""
+        known = self._figures
+        if known is None:
+            known = (*self.allocatable, *self.requested, *self.nonzero_requested)
+            self._figures = known
+        return known
+
+    def changed(self) -> None:
+        """Some numbers are others now: what was made of them is forgotten."""
+        self._figures = None
+        self.derived.clear()

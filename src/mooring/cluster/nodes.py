@@ -15,25 +15,19 @@ from mooring.objects.selector import Labels
 from mooring.objects.taint import Taint
 
 from .arrays import frozen
-from .columns import Columns
-from .csi_nodes import CSINodeColumns
-from .extended import ExtendedResource
-from .extended_resources import ExtendedResources, ExtendedView
-from .images import Image, Images
-from .label_keys import LabelKeys
-from .labels import LabelColumn, LabelColumns
-from .layout import Layout
-from .nominations import Nominations
-from .order import VisitOrder
-from .pod_table import LesserPods, PodTable
-from .ports import PortColumns
-from .row_facts import RowFacts
+from .columns import Columns, RowFacts
+from .derived import NodeDerived
+from .extended.contract import ExtendedResource
+from .extended.resources import ExtendedResources, ExtendedView
+from .inventory import Image, Images, PortColumns, VisitOrder
+from .label_index import LabelKeys
+from .labels import ABSENT, LabelColumn, LabelColumns, Vocabulary
+from .pods import LesserPods, Nominations, PodTable
 from .standing_terms import StandingTerm, StandingTerms, TermKind
-from .storage import Storage
-from .taken import Taken
+from .storage.objects import Storage
+from .storage.use import CSINodeColumns, VolumeUse
 from .tally import PodMatch, Tallies, Tally
-from .vocabulary import ABSENT, Vocabulary
-from .volume_use import VolumeUse
+from .usage import Usage
 from .workloads import Workloads
 
 #: Rows to look at: a slice of all rows, or row numbers.
@@ -68,7 +62,7 @@ class State:
     csi_nodes: CSINodeColumns
     order: VisitOrder
     extended: ExtendedResources
-    layout: Layout = field(default_factory=Layout)
+    derived: NodeDerived = field(default_factory=NodeDerived)
     #: Made when first asked for, kept up to date from then on.
     pod_table: PodTable | None = None
     #: Made when asked for, dropped when the row changes.
@@ -99,7 +93,7 @@ class Nodes:
         #: Attach limits, and the plugins that migrated to CSI drivers.
         self.csi_nodes = state.csi_nodes
         #: What plugins worked out from labels and taints alone.
-        self.layout = state.layout
+        self.derived = state.derived
         self.refresh()
 
     def refresh(self) -> None:
@@ -230,7 +224,7 @@ class Nodes:
             state.pod_table = PodTable(state.columns, state.placed)
         return state.pod_table.below(priority, rows, state.columns.capacity)
 
-    def nominated_weight(self, pod: Pod) -> Taken | None:
+    def nominated_weight(self, pod: Pod) -> Usage | None:
         """What other pods of at least its priority will take where they are nominated, per row.
 
         None if there are none.

@@ -10,9 +10,8 @@ from mooring.objects.affinity import Term
 from mooring.objects.pod import Pod
 from mooring.objects.selector import Labels
 
-from .label_keys import LabelKeys
+from .label_index import LabelKeys, SelectorIndex
 from .labels import LabelColumn
-from .selector_index import SelectorIndex
 from .tally import DomainCounts
 
 

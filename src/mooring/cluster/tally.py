@@ -12,11 +12,9 @@ from mooring.objects.pod import Pod
 from mooring.objects.selector import EVERYTHING, Selector
 
 from .arrays import grown
-from .labels import LabelColumn
-from .pod_index import PodChange, PodIndex
-from .recent import Recent
-from .selector_index import SelectorIndex
-from .vocabulary import ABSENT
+from .derived import Recent
+from .label_index import PodChange, PodIndex, SelectorIndex
+from .labels import ABSENT, LabelColumn
 
 Mask = NDArray[np.bool_]
 
@@ -87,7 +85,7 @@ class Tally:
     def in_domains_among(self, column: LabelColumn, rows: Mask) -> DomainCounts:
         """The same for some rows only, kept for as long as nodes are as they are.
 
-        The rows are those of `Layout`: a mask that is made anew for each pod is counted anew.
+        The rows are those of `NodeDerived`: a mask that is made anew for each pod is counted anew.
         """
         known = self._parts.get((column.key, id(rows)))
         if known is None:

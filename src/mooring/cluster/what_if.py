@@ -7,15 +7,12 @@ from numpy.typing import NDArray
 
 from mooring.objects.pod import Pod
 
-from .arrays import frozen
-from .coexistence import count_coexistence
-from .extended_resources import ExtendedLayer
+from .arrays import Sums, frozen
+from .extended.resources import ExtendedLayer
+from .inventory import PortColumns
 from .nodes import Nodes
-from .ports import PortColumns
-from .requests import add_nonzero, add_requests
-from .sums import Sums
-from .taken import Taken
-from .volume_use import VolumeUse
+from .storage.use import VolumeUse
+from .usage import Usage, add_nonzero, add_requests, count_coexistence
 
 
 class WhatIf(Nodes):
@@ -50,15 +47,15 @@ class WhatIf(Nodes):
             # As in kube-scheduler, where a node's ports are a set, not a count.
             self._writable_ports().vacate(pod.spec.host_ports, row, len(self.alive))
 
-    def shift(self, rows: NDArray[np.intp], taken: Taken) -> None:
-        """Changes what is taken on many rows at once; a place of `taken` is one of `rows`.
+    def shift(self, rows: NDArray[np.intp], usage: Usage) -> None:
+        """Changes what is used on many rows at once; a place of `usage` is one of `rows`.
 
         That is what filters count of pods; what these count for in scoring stays as it is.
         """
-        self._requested.shift(rows, taken.requests)
+        self._requested.shift(rows, usage.requests)
         self._own_coexistence()
-        self.exclusive_pods[rows] += taken.exclusive
-        self.ordinary_pods[rows] += taken.ordinary
+        self.exclusive_pods[rows] += usage.exclusive
+        self.ordinary_pods[rows] += usage.ordinary
 
     def _count(self, pod: Pod, row: int, amount: int) -> None:
         held = pod.held

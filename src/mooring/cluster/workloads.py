@@ -17,9 +17,8 @@ from mooring.objects.workload import (
     owned_kind,
 )
 
-from .label_keys import LabelKeys
-from .recent import Recent
-from .selector_index import SelectorIndex
+from .derived import Recent
+from .label_index import LabelKeys, SelectorIndex
 
 _NO_LABELS: Labels = {}
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
-from mooring.cluster.reports import describe
+from mooring.cluster.extended.informers import describe
 from mooring.documents.errors import ConfigError
 from mooring.objects.pod import Pod
 

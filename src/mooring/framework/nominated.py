@@ -18,7 +18,7 @@ from .plugin import PreFilter
 from .profile import Profile
 from .run import active_filters, filter_rows
 
-# What a pod changes on its row besides what `Taken` counts.
+# What a pod changes on its row besides what `Usage` counts.
 _BEYOND_COUNTS = Change.ALL & ~(
     Change.REQUESTED
     | Change.EXCLUSIVE
@@ -36,7 +36,7 @@ _BEYOND_COUNTS = Change.ALL & ~(
 
 
 def sees_only_counts(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes) -> bool:
-    """Whether other pods matter to this one's filters only by what is counted of them: `Taken`."""
+    """Whether other pods matter to this one's filters only by what is counted of them: `Usage`."""
     prepared = pre_filtered.prepared
     return not any(
         plugin.reads & _BEYOND_COUNTS

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
-from mooring.cluster.vocabulary import ABSENT
+from mooring.cluster.labels import ABSENT
 from mooring.documents.errors import child, item
 from mooring.framework.advice import Advice, Advise, name_nodes
 from mooring.framework.edits import AskForDevice

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
-from mooring.cluster.vocabulary import ABSENT
+from mooring.cluster.labels import ABSENT
 from mooring.documents.errors import child, item
 from mooring.framework.advice import Advice, Advise, NearMiss, name_nodes, near_misses
 from mooring.framework.edits import LowerRequest

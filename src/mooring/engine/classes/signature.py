@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from mooring.cluster import Nodes
-from mooring.cluster.recent import Recent
+from mooring.cluster.derived import Recent
 from mooring.engine.budget import is_ordinary
 from mooring.framework.calls import ask_sign
 from mooring.framework.plugin import UNSIGNABLE, Sign

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
-from mooring.cluster.extended_columns import ExtendedColumns
+from mooring.cluster.extended.counts import ExtendedColumns
 from mooring.config import ConfigError, Problem
 from mooring.documents.errors import DecodeError, child, item
 from mooring.framework.advice import Advice, Advise

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, PodMatch, Rows, Scope
+from mooring.cluster.labels import ABSENT
 from mooring.cluster.standing_terms import TermKind
 from mooring.cluster.tally import DomainCounts
-from mooring.cluster.vocabulary import ABSENT
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Mask, Nodes, PodMatch, Rows
-from mooring.cluster.labels import LabelColumn
+from mooring.cluster.labels import ABSENT, LabelColumn
 from mooring.cluster.tally import DomainCounts
-from mooring.cluster.vocabulary import ABSENT
 from mooring.cluster.workloads import Workloads
 from mooring.objects.affinity import Term
 from mooring.objects.selector import Labels

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.pod_table import started
+from mooring.cluster.pods import started
 from mooring.objects.pod import Pod
 from mooring.objects.workload import PodDisruptionBudget
 

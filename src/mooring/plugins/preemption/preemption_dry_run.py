@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, WhatIf
-from mooring.cluster.pod_table import LesserPods
-from mooring.cluster.taken import Taken
+from mooring.cluster.pods import LesserPods
+from mooring.cluster.usage import Usage
 from mooring.framework.attempt import PreFiltered
 from mooring.framework.nominated import (
     filter_with_nominated,
@@ -164,7 +164,7 @@ class CountsDryRun:
 
     def candidates(self) -> Candidates:
         run = self._run
-        self._what_if.shift(self._lesser.rows, -self._lesser.taken.summed(self._lesser.begins))
+        self._what_if.shift(self._lesser.rows, -self._lesser.usage.summed(self._lesser.begins))
         outcome = filter_with_nominated(
             run.profile, run.pod, run.pre_filtered, self._what_if, self._lesser.rows
         )
@@ -199,15 +199,15 @@ class CountsDryRun:
             places = fitting[self._lesser.counts[fitting] > turn]
             pods = order[self._lesser.begins[places] + turn]
             rows = self._lesser.rows[places]
-            self._what_if.shift(rows, self._lesser.taken.at(pods))
+            self._what_if.shift(rows, self._lesser.usage.at(pods))
             spared = self._fits(rows, crowd)
             refused = np.flatnonzero(~spared)
             gone[pods[refused]] = True
             if len(refused):
-                self._what_if.shift(rows[refused], -self._lesser.taken.at(pods[refused]))
+                self._what_if.shift(rows[refused], -self._lesser.usage.at(pods[refused]))
         return gone
 
-    def _crowd(self) -> Taken | None:
+    def _crowd(self) -> Usage | None:
         """What nominated pods take on the rows that have some."""
         weight = self._run.nodes.nominated_weight(self._run.pod)
         resources = self._run.nodes.resources
@@ -215,7 +215,7 @@ class CountsDryRun:
             return None
         return weight
 
-    def _fits(self, rows: NDArray[np.intp], crowd: Taken | None) -> Mask:
+    def _fits(self, rows: NDArray[np.intp], crowd: Usage | None) -> Mask:
         fits = self._takes_it(rows)
         if crowd is None:
             return fits

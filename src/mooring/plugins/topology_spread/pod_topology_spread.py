@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
-from mooring.cluster.labels import LabelColumn
-from mooring.cluster.vocabulary import ABSENT
+from mooring.cluster.labels import ABSENT, LabelColumn
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (

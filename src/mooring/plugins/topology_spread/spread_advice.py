@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Mask, Nodes
-from mooring.cluster.vocabulary import ABSENT
+from mooring.cluster.labels import ABSENT
 from mooring.framework.advice import MOST_GROUPS, Advice, group_by_failures, name_nodes
 from mooring.framework.edits import RaiseMaxSkew, SoftenSpread
 from mooring.objects.pod import Pod

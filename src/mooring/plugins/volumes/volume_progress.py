@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.cluster import Nodes
-from mooring.cluster.storage import Binding, Reservation
+from mooring.cluster.storage.objects import Binding, Reservation
 from mooring.framework.status import Code, Rejected
 from mooring.objects.storage import PersistentVolume
 

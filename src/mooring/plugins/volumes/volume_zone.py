@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
-from mooring.cluster.storage import Storage
+from mooring.cluster.storage.objects import Storage
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import Filter, PreFilter, Sign
 from mooring.framework.status import Code, Reason, Rejected, unresolvable

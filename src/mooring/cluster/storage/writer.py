@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
+from mooring.cluster.changes import EVERYWHERE, Change
 from mooring.objects.csi import CSINode, VolumeAttachment
 from mooring.objects.storage import PersistentVolume, StorageObject
 
-from .changes import EVERYWHERE, Change
-from .nodes import State
+from .objects import Storage
+from .use import CSINodeColumns, VolumeUse
 
 Note = Callable[[int, Change], None]
 
@@ -16,34 +17,44 @@ Note = Callable[[int, Change], None]
 class StorageWriter:
     """The part of the cluster's writer that deals with storage."""
 
-    def __init__(self, state: State, note: Note) -> None:
-        self._state = state
+    def __init__(
+        self,
+        storage: Storage,
+        use: VolumeUse,
+        csi_nodes: CSINodeColumns,
+        rows: Mapping[str, int],
+        note: Note,
+    ) -> None:
+        self._storage = storage
+        self._use = use
+        self._csi_nodes = csi_nodes
+        self._rows = rows
         self._note = note
 
     def put(self, item: StorageObject) -> StorageObject | None:
         """Adds or updates an object; returns what it was before."""
-        before = self._state.storage.find(item)
+        before = self._storage.find(item)
         if before != item:
-            self._change(item, lambda: self._state.storage.put(item))
+            self._change(item, lambda: self._storage.put(item))
         return before
 
     def remove(self, item: StorageObject) -> None:
-        self._change(item, lambda: self._state.storage.drop(item))
+        self._change(item, lambda: self._storage.drop(item))
 
     def join(self, row: int, node_name: str) -> None:
         """A row was given to a node."""
-        self._state.csi_nodes.set_row(row, self._state.storage.csi_node(node_name))
-        for attachment in self._state.storage.attachments.on(node_name):
+        self._csi_nodes.set_row(row, self._storage.csi_node(node_name))
+        for attachment in self._storage.attachments.on(node_name):
             self._count_attachment(attachment, 1)
 
     def leave(self, row: int, node_name: str) -> None:
         """A node is about to lose its row."""
-        self._state.csi_nodes.set_row(row, None)
-        for attachment in self._state.storage.attachments.on(node_name):
+        self._csi_nodes.set_row(row, None)
+        for attachment in self._storage.attachments.on(node_name):
             self._count_attachment(attachment, -1)
 
     def _change(self, item: StorageObject, change: Callable[[], None]) -> None:
-        use = self._state.volume_use
+        use = self._use
         pods = use.touched_by(item)
         # What was counted is taken back by the same objects by which it was counted.
         for pod, row in pods:
@@ -59,7 +70,7 @@ class StorageWriter:
         self._note_object(item)
 
     def _attachments(self, item: StorageObject) -> Iterator[VolumeAttachment]:
-        attachments = self._state.storage.attachments
+        attachments = self._storage.attachments
         if isinstance(item, PersistentVolume):
             yield from attachments.of(item.name)
         elif isinstance(item, VolumeAttachment):
@@ -68,17 +79,17 @@ class StorageWriter:
                 yield known
 
     def _count_attachment(self, attachment: VolumeAttachment, amount: int) -> None:
-        row = self._state.rows.get(attachment.node_name)
-        key = self._state.storage.attached_volume(attachment)
+        row = self._rows.get(attachment.node_name)
+        key = self._storage.attached_volume(attachment)
         if row is not None and key is not None:
-            self._state.volume_use.count_attachment(key, row, amount)
+            self._use.count_attachment(key, row, amount)
             self._note(row, Change.VOLUMES)
 
     def _note_object(self, item: StorageObject) -> None:
         if isinstance(item, CSINode):
-            row = self._state.rows.get(item.name)
+            row = self._rows.get(item.name)
             if row is not None:
-                self._state.csi_nodes.set_row(row, self._state.storage.csi_node(item.name))
+                self._csi_nodes.set_row(row, self._storage.csi_node(item.name))
                 self._note(row, Change.VOLUMES | Change.ATTACH_LIMITS)
         elif not isinstance(item, VolumeAttachment):
             self._note(EVERYWHERE, Change.VOLUMES)

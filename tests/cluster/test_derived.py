@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from mooring.cluster import Cluster
-from mooring.cluster.layout import Layout
+from mooring.cluster.derived import NodeDerived
 from tests.builders import cluster, node, pod
 
 TAINTED = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
@@ -26,17 +26,17 @@ TAINTED = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
 )
 def test_it_is_forgotten(change: Callable[[Cluster], object], forgets: bool) -> None:
     made = cluster(node("one"))
-    assert made.nodes.layout.kept("key", lambda: 1) == 1
+    assert made.nodes.derived.kept("key", lambda: 1) == 1
 
     change(made)
 
-    assert made.nodes.layout.kept("key", lambda: 2) == (2 if forgets else 1)
+    assert made.nodes.derived.kept("key", lambda: 2) == (2 if forgets else 1)
 
 
 def test_the_oldest_makes_room() -> None:
-    layout = Layout()
-    for key in range(Layout.LIMIT + 1):
-        layout.kept(key, lambda: "first")
+    derived = NodeDerived()
+    for key in range(NodeDerived.LIMIT + 1):
+        derived.kept(key, lambda: "first")
 
-    assert layout.kept(1, lambda: "second") == "first"
-    assert layout.kept(0, lambda: "second") == "second"
+    assert derived.kept(1, lambda: "second") == "first"
+    assert derived.kept(0, lambda: "second") == "second"

@@ -1,13 +1,10 @@
-"""The placed pods by namespace and labels, as columns: who matches a selector is found at once.
-
-Pods with the same namespace and labels are one group. A requirement is looked at once per group, or
-per distinct value of a label, and never per pod.
-"""
+"""Finding by labels: the keys that anybody reads, selectors that may match, pods that do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +13,83 @@ from mooring.objects.pod import Pod
 from mooring.objects.selector import Labels, Requirement, Selector
 
 from .arrays import grown
-from .recent import Recent
-from .vocabulary import ABSENT
+from .derived import Recent
+from .labels import ABSENT
+
+
+class LabelKeys:
+    """The keys that selectors in use read: of running and nominated pods, services, controllers."""
+
+    def __init__(self) -> None:
+        self._uses: Counter[str] = Counter()
+        #: Grows whenever a key comes into use or falls out of it.
+        self.version = 0
+
+    @property
+    def are_there(self) -> bool:
+        """Whether any label is read at all."""
+        return bool(self._uses)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._uses
+
+    def add(self, selector: Selector | None) -> None:
+        for key in selector.keys if selector is not None else ():
+            if key not in self._uses:
+                self.version += 1
+            self._uses[key] += 1
+
+    def discard(self, selector: Selector | None) -> None:
+        for key in selector.keys if selector is not None else ():
+            self._uses[key] -= 1
+            if not self._uses[key]:
+                del self._uses[key]
+                self.version += 1
+
+    @property
+    def uses(self) -> dict[str, int]:
+        return dict(self._uses)
+
+
+T = TypeVar("T")
+
+
+class SelectorIndex(Generic[T]):
+    """Items by a label that their selector insists on; the others are candidates always."""
+
+    def __init__(self) -> None:
+        self._anchored: dict[tuple[str, str], dict[T, None]] = {}
+        self._loose: dict[T, None] = {}
+
+    def add(self, selector: Selector, item: T) -> None:
+        for anchor in _anchors(selector):
+            self._anchored.setdefault(anchor, {})[item] = None
+        if not _anchors(selector):
+            self._loose[item] = None
+
+    def discard(self, selector: Selector, item: T) -> None:
+        for anchor in _anchors(selector):
+            items = self._anchored[anchor]
+            del items[item]
+            if not items:
+                del self._anchored[anchor]
+        self._loose.pop(item, None)
+
+    def candidates(self, labels: Labels) -> Iterator[T]:
+        """Every item whose selector could match, each once."""
+        yield from self._loose
+        if self._anchored:
+            for label in labels.items():
+                yield from self._anchored.get(label, ())
+
+
+def _anchors(selector: Selector) -> tuple[tuple[str, str], ...]:
+    """The labels of which a match has exactly one: the values of the first In requirement."""
+    for requirement in selector.requirements:
+        if requirement.operator == "In":
+            return tuple((requirement.key, value) for value in requirement.values)
+    return ()
+
 
 Mask = NDArray[np.bool_]
 

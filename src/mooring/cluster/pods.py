@@ -1,9 +1,9 @@
-"""The placed pods as columns, for questions about many pods at once: who could make way?"""
+"""Pods as columns: those that are placed, and those that are nominated to a node."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from mooring.objects.pod import Pod
 
 from .arrays import grown
 from .columns import Columns
-from .taken import Taken
+from .usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class LesserPods:
     slots: NDArray[np.intp]
     priorities: NDArray[np.int64]
     starts: NDArray[np.float64]
-    taken: Taken
+    usage: Usage
     table: PodTable
 
     def pods(self, at: int) -> tuple[Pod, ...]:
@@ -67,7 +67,7 @@ class PodTable:
         #: Tells equally important pods apart: who came first stays first.
         self._order: NDArray[np.int64] = np.arange(len(rows))
         self._arrivals = len(rows)
-        self._taken = kinds.taken()
+        self._usage = kinds.usage()
 
     def pod(self, slot: int) -> Pod:
         pod = self._pods[slot]
@@ -79,8 +79,8 @@ class PodTable:
         self._rows[slot] = row
         self._order[slot] = self._arrivals
         self._arrivals += 1
-        self._taken.clear(slot)
-        self._taken.count(pod, slot, 1, self._columns.resources)
+        self._usage.clear(slot)
+        self._usage.count(pod, slot, 1, self._columns.resources)
         self._describe(pod, slot)
 
     def remove(self, pod: Pod) -> None:
@@ -115,7 +115,7 @@ class PodTable:
             slots,
             self._priorities[slots],
             self._starts[slots],
-            self._taken.at(slots),
+            self._usage.at(slots),
             self,
         )
 
@@ -142,7 +142,7 @@ class PodTable:
 
     def _widen(self) -> None:
         """Makes room for resources and slots that came after the table."""
-        self._taken = self._taken.fitted((len(self._columns.requested.array), len(self._rows)))
+        self._usage = self._usage.fitted((len(self._columns.requested.array), len(self._rows)))
 
     def _grow(self, length: int) -> None:
         if length > len(self._rows):
@@ -174,13 +174,13 @@ class _Kinds:
             self._first.append(pod)
         self._of_pod.append(kind)
 
-    def taken(self) -> Taken:
+    def usage(self) -> Usage:
         """What the pods take, in the order in which they were added."""
         columns = self._columns
-        taken = Taken.nothing((len(columns.requested.array), len(self._first)))
+        usage = Usage.nothing((len(columns.requested.array), len(self._first)))
         for kind, pod in enumerate(self._first):
-            taken.count(pod, kind, 1, columns.resources)
-        return taken.at(np.array(self._of_pod, np.intp))
+            usage.count(pod, kind, 1, columns.resources)
+        return usage.at(np.array(self._of_pod, np.intp))
 
 
 def _each(pods: list[Pod | None], read: Callable[[Pod], Any], kind: Any) -> NDArray[Any]:
@@ -190,3 +190,75 @@ def _each(pods: list[Pod | None], read: Callable[[Pod], Any], kind: Any) -> NDAr
 def started(pod: Pod) -> float:
     """When a pod started; one that has not is younger than all others."""
     return math.inf if pod.started is None else pod.started
+
+
+class Nominations:
+    """Which pod is nominated to which node. A node need not exist."""
+
+    def __init__(self) -> None:
+        self._node_of: dict[str, str] = {}
+        self._pods_on: dict[str, dict[str, Pod]] = {}
+        #: What nominated pods will take, per row, by their priority.
+        self._levels: dict[int, Usage] = {}
+        #: How many of the pods tolerate no others.
+        self.exclusive_count = 0
+
+    def node_of(self, pod: Pod) -> str:
+        """The node a pod is nominated to, or an empty name."""
+        return self._node_of.get(pod.uid, "")
+
+    def on(self, node_name: str) -> Mapping[str, Pod]:
+        """The pods nominated to a node, by uid."""
+        return self._pods_on.get(node_name, {})
+
+    def __bool__(self) -> bool:
+        return bool(self._node_of)
+
+    def __iter__(self) -> Iterator[tuple[str, Mapping[str, Pod]]]:
+        """Nodes with their nominated pods."""
+        return iter(self._pods_on.items())
+
+    def put(self, pod: Pod, node_name: str) -> None:
+        self._node_of[pod.uid] = node_name
+        self._pods_on.setdefault(node_name, {})[pod.uid] = pod
+        self.exclusive_count += is_exclusive(pod)
+
+    def drop(self, uid: str) -> Pod | None:
+        """Ends a pod's nomination; returns the pod as it was nominated."""
+        node_name = self._node_of.pop(uid, "")
+        if not node_name:
+            return None
+        pods = self._pods_on[node_name]
+        pod = pods.pop(uid)
+        if not pods:
+            del self._pods_on[node_name]
+        self.exclusive_count -= is_exclusive(pod)
+        return pod
+
+    def count(self, pod: Pod, row: int, amount: int, columns: Columns) -> None:
+        """A nomination to a row began (1) or ended (-1)."""
+        shape = columns.requested.array.shape
+        level = self._levels.get(pod.priority)
+        level = Usage.nothing(shape) if level is None else level.fitted(shape)
+        self._levels[pod.priority] = level
+        level.count(pod, row, amount, columns.resources)
+        if amount < 0 and not level.pods(columns.resources).any():
+            del self._levels[pod.priority]
+
+    def recount(self, rows: Mapping[str, int], columns: Columns) -> None:
+        """Counts all anew: some resource got or lost its column."""
+        self._levels.clear()
+        for node_name, pods in self._pods_on.items():
+            if node_name in rows:
+                for pod in pods.values():
+                    self.count(pod, rows[node_name], 1, columns)
+
+    def weight(self, priority: int, columns: Columns) -> Usage | None:
+        """What pods of at least a priority will take, per row; None if there are none."""
+        shape = columns.requested.array.shape
+        total: Usage | None = None
+        for level_priority, level in self._levels.items():
+            if level_priority >= priority:
+                level = level.fitted(shape)
+                total = level if total is None else total + level
+        return total

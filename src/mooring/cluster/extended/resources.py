@@ -5,14 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from mooring.cluster.changes import Change
 from mooring.objects.pod import Pod
 
-from .changes import Change
-from .extended import ExtendedCache, ExtendedResource, Handle, HandleRegistry, kind_of_change
-from .extended_columns import ExtendedColumns
-from .extended_counts import Counted
-from .informers import CustomObjects
-from .reports import Reports, describe
+from .contract import ExtendedCache, ExtendedResource, Handle, HandleRegistry, kind_of_change
+from .counts import Counted, ExtendedColumns
+from .informers import CustomObjects, Reports, describe
 
 #: Is told a row and what kinds of change it saw.
 Note = Callable[[int, int], None]
@@ -336,3 +334,28 @@ class ExtendedLayer(ExtendedView):
                 rows[row] = None
                 columns.clear(row)
         return rows[row]
+
+
+#: By resource type and node name, the figures of the resource.
+Figures = Mapping[str, Mapping[str, Mapping[str, int]]]
+
+
+def extended_figures(resources: ExtendedResources) -> Figures:
+    """The figures of every resource with its pods counted, by type and node name.
+
+    Resources whose node is not there are among them: nothing is counted in these.
+    """
+    return {
+        table.resource_type: {
+            name: dict(table.by_node[name].figures) for name in sorted(table.by_node)
+        }
+        for table in resources.tables()
+    }
+
+
+def extended_lines(resources: ExtendedResources) -> Iterator[str]:
+    """The same in lines for a log, one per type and node."""
+    for resource_type, nodes in extended_figures(resources).items():
+        for name, figures in nodes.items():
+            told = " ".join(f"{figure}={value}" for figure, value in figures.items())
+            yield f"{resource_type} node={name} {told}"

@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.cluster.arrays import Sums
+from mooring.cluster.cluster import Cluster
+from mooring.cluster.labels import Vocabulary
+from mooring.cluster.nodes import Nodes, State
+from mooring.cluster.pods import LesserPods, started
+from mooring.cluster.tally import DomainCounts
 from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
 
-from .check_extended import check_extended, resources_again
-from .check_storage import check_storage
-from .cluster import Cluster
-from .nodes import Nodes, State
-from .pod_table import LesserPods, started
-from .sums import Sums
-from .tally import DomainCounts
-from .vocabulary import Vocabulary
+from .parts import check_extended, check_storage, resources_again
 
 
 def check(cluster: Cluster) -> None:
@@ -249,7 +248,7 @@ def _with_requests(
 ) -> Iterable[tuple[Pod, dict[str, int]]]:
     begin = int(lesser.begins[at])
     for offset, pod in enumerate(lesser.pods(at)):
-        taken = lesser.taken.at(np.array([begin + offset]))
+        taken = lesser.usage.at(np.array([begin + offset]))
         found = int(taken.exclusive[0]), int(taken.ordinary[0])
         _same(f"kind of pod {pod.key}", found, (is_exclusive(pod), is_ordinary(pod)))
         column = taken.requests.array[:, 0].tolist()

@@ -1,9 +1,9 @@
-"""Values that are kept while they are asked for, and forgotten some time after."""
+"""Values that were worked out and are kept while they are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -65,3 +65,32 @@ class Recent(Generic[K, V]):
     def clear(self) -> None:
         self._new.clear()
         self._old.clear()
+
+
+T = TypeVar("T")
+
+
+class NodeDerived:
+    """Values by key, all forgotten when a node comes or goes or gets other labels or taints."""
+
+    # A value may have a bool per node: this many at 100,000 nodes are 13 MB.
+    LIMIT = 128
+
+    def __init__(self) -> None:
+        self._kept: Recent[Hashable, Any] = Recent(self.LIMIT)
+
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value of a key; made when first asked for. A key has whatever the value is made of
+        besides the nodes, its type included."""
+        value: T | None = self._kept.find(key)
+        if value is None:
+            value = make()
+            self._kept.put(key, value)
+        return value
+
+    def sweep(self) -> None:
+        """Drops what nobody asked for lately."""
+        self._kept.sweep()
+
+    def forget(self) -> None:
+        self._kept.clear()

@@ -20,9 +20,7 @@ from mooring.objects.storage import (
     StorageObject,
 )
 
-from .assumed import AssumedObjects
-from .attachments import Attachments
-from .volume_index import VolumeIndex
+from .indexes import AssumedObjects, Attachments, VolumeIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Protocol, Self
 
-from mooring.objects.custom import CustomKind
+from mooring.cluster.changes import Change
+from mooring.objects.custom import CustomKind, CustomObject
 from mooring.objects.pod import Pod
 
-from .changes import Change
-
-if TYPE_CHECKING:
-    from .informers import Informer
-    from .nodes import NodeView
+from .informers import Informer
 
 # Where the kinds of change begin that extended resources add, and how many there are. Types beyond
 # that share one with another: their plugins are asked more often than need be, never less.
 _FIRST_KIND, _KINDS = 32, 30
+
+
+class ExtendedNode(Protocol):
+    """One node as plugins see it: a view of it has its extended resources."""
+
+    def extended(self, resource_type: str) -> ExtendedResource | None: ...
 
 
 class Admission(NamedTuple):
@@ -103,7 +106,7 @@ class Handle(ABC):
         """Called once, before the first event: the time to listen to the informer."""
         self.cache = cache
 
-    def get(self, node: NodeView | str) -> ExtendedResource | None:
+    def get(self, node: ExtendedNode | str) -> ExtendedResource | None:
         """The resource of a node: as it is for its name, as it would be there for a view.
 
         Plugins pass the view that they were given, which may be one of a what-if.
@@ -172,3 +175,52 @@ class HandleRegistry:
 def kind_of_change(number: int) -> Change:
     """The kind of change of the resource type that was registered at a place."""
     return Change(1 << (_FIRST_KIND + number % _KINDS))
+
+
+class ObjectPerNode(Handle):
+    """Sets what each object says of its node. Authors say how an object is read.
+
+    Objects may come before or after their node and its pods, move to another node, and go. An
+    object that cannot be read changes nothing: what the one before it said stays.
+    """
+
+    def __init__(self) -> None:
+        self._node_of: dict[str, str] = {}
+        self._said: dict[str, dict[str, ExtendedResource]] = {}
+
+    @abstractmethod
+    def read(self, item: CustomObject) -> tuple[str, ExtendedResource]:
+        """The name of the node, and what it has; raises DecodeError naming the field."""
+
+    def run(self, cache: ExtendedCache, informer: Informer) -> None:
+        super().run(cache, informer)
+        informer.listen(self._applied, self._removed)
+
+    def _applied(self, item: CustomObject) -> None:
+        node_name, resource = self.read(item)
+        said = {**self._said.get(node_name, {}), item.key: resource}
+        # Before anything is noted, since what was read may still be refused.
+        self._settle(node_name, said)
+        if self._node_of.get(item.key, node_name) != node_name:
+            self._removed(item)
+        self._node_of[item.key] = node_name
+        self._said[node_name] = said
+        if len(said) > 1:
+            told = f"more than one {item.kind} describes node {node_name}"
+            raise ValueError(f"{told}: {min(said)} counts")
+
+    def _removed(self, item: CustomObject) -> None:
+        node_name = self._node_of.pop(item.key, None)
+        if node_name is not None:
+            said = self._said.pop(node_name)
+            del said[item.key]
+            if said:
+                self._said[node_name] = said
+            self._settle(node_name, said)
+
+    def _settle(self, node_name: str, said: Mapping[str, ExtendedResource]) -> None:
+        """Sets what holds for a node: of several objects the first by name, in whatever order."""
+        if said:
+            self.cache.set(node_name, said[min(said)])
+        else:
+            self.cache.remove(node_name)

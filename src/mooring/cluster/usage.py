@@ -1,0 +1,226 @@
+"""What pods use of the rows they are on: counted in columns, added up, and noted as changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.objects.coexist import is_exclusive, is_ordinary
+from mooring.objects.pod import Held, Pod
+from mooring.objects.resources import PODS
+
+from .arrays import Sums, grown
+from .changes import Change
+from .columns import FIRST_CLASS, NONZERO_CPU, NONZERO_MEMORY, Columns, RowFacts
+
+# The column that counts pods, which is there from the beginning.
+_PODS = FIRST_CLASS.index(PODS)
+
+# The two places of `Usage.coexisting`.
+_EXCLUSIVE_PODS, _ORDINARY_PODS = 0, 1
+
+# Plain integers: combining flags of an enum takes many times as long.
+_EXCLUSIVE, _ORDINARY = int(Change.EXCLUSIVE), int(Change.ORDINARY)
+
+#: int32 per row
+PodCounts = NDArray[np.int32]
+
+
+# Requests
+
+
+def count_requests(
+    columns: Columns, facts: RowFacts | None, held: Held, row: int, amount: int
+) -> None:
+    """A pod came to (1) or left (-1) a row. What no node offers has no column.
+
+    Facts are kept up to date: plain numbers are added up faster than those of an array, and
+    whoever looks at the row next needs them.
+    """
+    if facts is None:
+        for name, request in held.requests:
+            if name not in columns.resources:
+                columns.request_unoffered(row, name, amount * request)
+        add_requests(columns.requested, columns.resources, held, row, amount)
+        add_nonzero(columns.nonzero_requested, held, row, amount)
+        return
+    places, known, sums = columns.resources, facts.requested, columns.requested
+    array, bound = sums.array, sums.bound
+    for name, request in held.requests:
+        at = places.get(name)
+        if at is None:
+            columns.request_unoffered(row, name, amount * request)
+            continue
+        total = known[at] + amount * request
+        if total > bound:
+            total = sums.add(at, row, amount * request)
+        else:
+            array[at, row] = total
+        known[at] = total
+    known[_PODS] = array[_PODS, row] = known[_PODS] + amount
+    _count_nonzero(columns.nonzero_requested, facts.nonzero_requested, held, row, amount)
+    facts.changed()
+
+
+def _count_nonzero(sums: Sums, known: list[int], held: Held, row: int, amount: int) -> None:
+    cpu, memory = known
+    cpu += amount * held.nonzero_cpu_milli
+    memory += amount * held.nonzero_memory_bytes
+    if cpu > sums.bound or memory > sums.bound:
+        known[:] = add_nonzero(sums, held, row, amount)
+        return
+    known[:] = cpu, memory
+    sums.array[NONZERO_CPU, row] = cpu
+    sums.array[NONZERO_MEMORY, row] = memory
+
+
+def add_requests(
+    sums: Sums, resources: Mapping[str, int], held: Held, row: int, amount: int
+) -> None:
+    """Adds (1) or takes away (-1) what a pod asks for where it has a column, and the pod itself."""
+    for name, request in held.requests:
+        at = resources.get(name)
+        if at is not None:
+            sums.add(at, row, amount * request)
+    sums.add(_PODS, row, amount)
+
+
+def add_nonzero(sums: Sums, held: Held, row: int, amount: int) -> tuple[int, int]:
+    """The same for what scoring counts; returns what the columns then hold."""
+    return (
+        sums.add(NONZERO_CPU, row, amount * held.nonzero_cpu_milli),
+        sums.add(NONZERO_MEMORY, row, amount * held.nonzero_memory_bytes),
+    )
+
+
+# What CoexistPolicy needs of a row: how many pods tolerate no others, and how many are others.
+# It is counted whether the feature gate is on or not: the gate decides who looks.
+
+
+def coexistence_change(pod: Pod) -> int:
+    """What the coming or going of a pod changes in the counts of its row."""
+    if pod.owner is None and not pod.annotations and not pod.spec.coexist_policy:
+        # Most pods of a benchmark and many of a cluster: nothing needs to be looked up.
+        return _ORDINARY
+    kinds = _EXCLUSIVE if is_exclusive(pod) else 0
+    return kinds | _ORDINARY if is_ordinary(pod) else kinds
+
+
+def nomination_change(pod: Pod) -> int:
+    """What a pod changes by being nominated to a row: it counts there for some, and for no sum."""
+    return int(Change.NOMINATED) | (coexistence_change(pod) & _EXCLUSIVE)
+
+
+def count_coexistence(
+    pod: Pod, row: int, amount: int, exclusive: PodCounts, ordinary: PodCounts
+) -> None:
+    """A pod came to (1) or left (-1) a row."""
+    kinds = coexistence_change(pod)
+    if kinds & _EXCLUSIVE:
+        exclusive[row] += amount
+    if kinds & _ORDINARY:
+        ordinary[row] += amount
+
+
+# Changes
+
+
+def counts_alike(known: Pod, seen: Pod) -> bool:
+    """Whether a pod counts for the same as before, so that only the object is newer."""
+    return (
+        known.node_name == seen.node_name
+        and known.spec is seen.spec
+        and known.labels == seen.labels
+        and known.terminating == seen.terminating
+        and (known.status is seen.status or known.held == seen.held)
+        and coexistence_change(known) == coexistence_change(seen)
+    )
+
+
+def pod_change(pod: Pod) -> int:
+    """What the coming or going of a pod changes on its row; found out once per template."""
+    known = pod.spec.__dict__.get("_change")
+    if known is None:
+        known = pod.spec.__dict__["_change"] = int(_spec_change(pod))
+    return known | coexistence_change(pod)
+
+
+def _spec_change(pod: Pod) -> Change:
+    """What the coming or going of a pod of this template changes on its row."""
+    kinds = Change.REQUESTED | Change.PODS
+    if pod.spec.host_ports:
+        kinds |= Change.PORTS
+    if pod.spec.volumes:
+        kinds |= Change.VOLUMES
+    if pod.terms:
+        kinds |= Change.TERMS
+    return kinds
+
+
+# Many pods or rows at once
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Room, and who has to be tolerated. A place is a pod or a row, as whoever keeps it says."""
+
+    #: int64[resource, place]
+    requests: Sums
+    #: int64[exclusive or ordinary, place]: how many such pods.
+    coexisting: NDArray[np.int64]
+
+    @classmethod
+    def nothing(cls, shape: tuple[int, ...]) -> Usage:
+        """Nothing, for so many resources and places."""
+        return cls(Sums.zeros(shape), np.zeros((2, shape[1]), np.int64))
+
+    def count(self, pod: Pod, place: int, amount: int, resources: Mapping[str, int]) -> None:
+        """Adds (1) or takes away (-1) what a pod takes of resources that have a column."""
+        add_requests(self.requests, resources, pod.held, place, amount)
+        self.coexisting[_EXCLUSIVE_PODS, place] += amount * is_exclusive(pod)
+        self.coexisting[_ORDINARY_PODS, place] += amount * is_ordinary(pod)
+
+    def clear(self, place: int) -> None:
+        self.requests.clear(place)
+        self.coexisting[:, place] = 0
+
+    def pods(self, resources: Mapping[str, int]) -> NDArray[np.int64]:
+        """How many pods there are per place."""
+        return self.requests.array[resources[PODS]]
+
+    @property
+    def exclusive(self) -> NDArray[np.int64]:
+        return self.coexisting[_EXCLUSIVE_PODS]
+
+    @property
+    def ordinary(self) -> NDArray[np.int64]:
+        return self.coexisting[_ORDINARY_PODS]
+
+    def at(self, places: NDArray[np.intp]) -> Usage:
+        """What is taken at some places."""
+        return Usage(self.requests.at(places), self.coexisting.take(places, axis=1))
+
+    def summed(self, begins: NDArray[np.intp]) -> Usage:
+        """Sums of the places from each beginning to the next."""
+        return Usage(
+            self.requests.reduced(begins), np.add.reduceat(self.coexisting, begins, axis=1)
+        )
+
+    def fitted(self, shape: tuple[int, ...]) -> Usage:
+        """The same with room for resources and places that came later."""
+        if self.requests.array.shape == shape:
+            return self
+        places = shape[1]
+        return Usage(self.requests.fitted(shape), grown(self.coexisting, places)[:, :places])
+
+    def copied(self) -> Usage:
+        return Usage(self.requests.copied(), self.coexisting.copy())
+
+    def __neg__(self) -> Usage:
+        return Usage(-self.requests, -self.coexisting)
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.requests + other.requests, self.coexisting + other.coexisting)
