@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mooring.plugins import REGISTRY
-from mooring.simulate import golden
+from mooring.simulate import verdicts
 from mooring.simulate.conform import conform
 
 RECORDED = sorted((Path(__file__).parent / "golden").glob("*.jsonl.gz"))
@@ -19,10 +19,10 @@ def test_there_are_recordings() -> None:
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
 def test_verdicts(path: Path) -> None:
-    tallies = conform(golden.read(path), REGISTRY)
+    results = conform(verdicts.read_scenarios(path), REGISTRY)
 
-    assert list(tallies) == [path.name.removesuffix(".jsonl.gz")]
-    for tally in tallies.values():
-        assert tally.steps >= tally.scenarios > 0
-        told = [f"{each.scenario} {each.pod}: {each.what}" for each in tally.differences]
-        assert not told, f"{len(told)} differences, the first: {tally.differences[0]}"
+    assert list(results) == [path.name.removesuffix(".jsonl.gz")]
+    for result in results.values():
+        assert result.steps >= result.scenarios > 0
+        told = [f"{each.scenario} {each.pod}: {each.what}" for each in result.differences]
+        assert not told, f"{len(told)} differences, the first: {result.differences[0]}"

@@ -27,7 +27,7 @@ from mooring.engine import Engine
 from mooring.engine.events import Applied
 from mooring.framework.profile import known_plugins
 from mooring.plugins import REGISTRY
-from mooring.web import Page
+from mooring.web import StatusPage
 from tests.app.reviews import Reviews
 from tests.builders import pod
 
@@ -48,7 +48,7 @@ def content() -> Content:
         resources=partial(pod_resources, engine),
         configuration=partial(configz, engine.configuration),
         readyz={"shutdown": lambda: None, "informer-sync": lambda: "pods are not listed yet"},
-        page=Page(engine),
+        page=StatusPage(engine),
     )
 
 

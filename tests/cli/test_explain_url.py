@@ -16,7 +16,7 @@ from mooring.app.certificates import CertificateSettings
 from mooring.app.endpoints import Content, serving
 from mooring.app.tls_site import ServingSettings
 from mooring.engine import Engine
-from mooring.web import Page
+from mooring.web import StatusPage
 from tests.builders import node, pod
 from tests.cli.invoking import Mooring
 from tests.engine.driver import driver
@@ -46,7 +46,7 @@ def scheduler(engine: Engine, folder: Path, *, has_page: bool = True) -> Iterato
         metrics=nothing,
         resources=lambda: iter(()),  # type: ignore[arg-type, return-value]
         configuration=lambda: b"",
-        page=Page(engine, clock=lambda: 1000.0) if has_page else None,
+        page=StatusPage(engine, clock=lambda: 1000.0) if has_page else None,
     )
     settings = ServingSettings("127.0.0.1", 0, CertificateSettings(folder=str(folder)))
     started, ports = threading.Event(), list[int]()

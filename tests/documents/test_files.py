@@ -11,7 +11,7 @@ import pytest
 from mooring.documents import files
 from mooring.documents.errors import InputError
 from mooring.documents.files import Lines
-from mooring.simulate import golden
+from mooring.simulate import verdicts
 
 
 def read(path: Path, content: bytes, *, keep_last: bool = False) -> tuple[list[bytes], bool]:
@@ -57,7 +57,7 @@ def test_a_small_file_costs_little(
     tracemalloc.start()
     try:
         with pytest.raises(InputError, match=problem):
-            list(golden.read(path))
+            list(verdicts.read_scenarios(path))
         assert tracemalloc.get_traced_memory()[1] < 1 << 24
     finally:
         tracemalloc.stop()
@@ -68,4 +68,4 @@ def test_a_recorded_verdict_nested_without_end(tmp_path: Path) -> None:
     path.write_bytes(b'{"scenario":' + b"[" * 100_000 + b"\n")
 
     with pytest.raises(InputError, match=r"deep\.jsonl: line 1: "):
-        list(golden.read(path))
+        list(verdicts.read_scenarios(path))

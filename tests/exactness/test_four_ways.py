@@ -25,7 +25,7 @@ from mooring.objects.coexist import is_exclusive
 from mooring.objects.kinds import READ_KINDS
 from mooring.objects.node import HOSTNAME, ZONE
 from mooring.plugins import REGISTRY
-from mooring.simulate.golden import Scenario, read
+from mooring.simulate.verdicts import Scenario, read_scenarios
 from tests.builders import Manifest
 from tests.exactness.four_ways import FourWays, configuration, profile, run
 from tests.exactness.outsiders import OUTSIDERS, WITH_OUTSIDERS
@@ -257,7 +257,7 @@ _SCENARIOS = [path.name.partition(".")[0] for path in sorted(GOLDEN.glob("*.json
 @pytest.mark.parametrize("category", _SCENARIOS)
 def test_recorded_scenarios(category: str) -> None:
     """The clusters for which verdicts are recorded; here the engines go their own way."""
-    scenarios = [each.scenario for each in read(GOLDEN / f"{category}.jsonl.gz")]
+    scenarios = [each.scenario for each in read_scenarios(GOLDEN / f"{category}.jsonl.gz")]
     share = max(1, 200 // settings().max_examples)
     for scenario in scenarios[::share]:
         try:

@@ -28,7 +28,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
 from mooring.objects.workload import ReplicaSet, Service
 from mooring.plugins import REGISTRY
-from mooring.simulate.golden import Recording, read
+from mooring.simulate.verdicts import RecordedScenario, read_scenarios
 from tests.builders import cluster, node, pod
 from tests.coexisting import annotated, daemon, exclusive, exclusive_daemon, static
 from tests.exactness.four_ways import configuration
@@ -229,7 +229,7 @@ def told_apart(one: Pod, nodes: Nodes) -> Hashable:
     )
 
 
-def load(recording: Recording) -> tuple[Engine, dict[str, Pod]]:
+def load(recording: RecordedScenario) -> tuple[Engine, dict[str, Pod]]:
     scenario = recording.scenario
     known, gates = known_plugins(REGISTRY), FeatureGates.parse(scenario.feature_gates)
     if scenario.config is None:
@@ -246,7 +246,7 @@ def load(recording: Recording) -> tuple[Engine, dict[str, Pod]]:
 
 def test_pods_that_kube_scheduler_signs_alike_are_alike() -> None:
     shared = 0
-    for recording in read(GOLDEN / "signatures.jsonl.gz"):
+    for recording in read_scenarios(GOLDEN / "signatures.jsonl.gz"):
         engine, pods = load(recording)
         nodes = engine.cluster.nodes
         signers = {name: Signer(each) for name, each in engine.profiles.items()}
@@ -265,7 +265,7 @@ def test_pods_that_kube_scheduler_signs_alike_are_alike() -> None:
 
 @pytest.mark.parametrize("category", ["signatures", "mixed"])
 def test_what_is_signed_alike_is_decided_alike_in_recorded_clusters(category: str) -> None:
-    for recording in read(GOLDEN / f"{category}.jsonl.gz"):
+    for recording in read_scenarios(GOLDEN / f"{category}.jsonl.gz"):
         engine, pods = load(recording)
         for name, profile in engine.profiles.items():
             mine = [each for each in pods.values() if each.spec.scheduler_name == name]

@@ -15,7 +15,7 @@ from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
 from mooring.simulate.loading import load as manifests
-from mooring.simulate.run import simulate
+from mooring.simulate.simulation import simulate
 from mooring.simulate.transcript import Transcript
 from tests import builders
 

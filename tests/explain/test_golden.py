@@ -11,9 +11,9 @@ from mooring.documents.errors import ConfigError
 from mooring.engine import Engine
 from mooring.engine.explain import Explanation, explain
 from mooring.plugins import REGISTRY
-from mooring.simulate import golden
-from mooring.simulate.conform import engine_of, steps
-from mooring.simulate.golden import RecordedRefusal, Recording, Step
+from mooring.simulate import verdicts
+from mooring.simulate.conform import make_engine, walk_steps
+from mooring.simulate.verdicts import RecordedRefusal, RecordedScenario, RecordedStep
 from tests.explain.frozen import columns
 from tests.explain.trying import assert_holds, evicts
 
@@ -34,10 +34,10 @@ KINDS = {
 }
 
 
-def recordings(path: Path) -> Iterator[tuple[Recording, Engine]]:
-    for recording in golden.read(path):
+def recordings(path: Path) -> Iterator[tuple[RecordedScenario, Engine]]:
+    for recording in verdicts.read_scenarios(path):
         try:
-            yield recording, engine_of(recording.scenario, REGISTRY)
+            yield recording, make_engine(recording.scenario, REGISTRY)
         except ConfigError:
             continue
 
@@ -46,7 +46,7 @@ def recordings(path: Path) -> Iterator[tuple[Recording, Engine]]:
 def test_reasons_are_those_recorded_and_suggestions_are_true(path: Path) -> None:
     kinds: set[str] = set()
     for recording, engine in recordings(path):
-        for at, (step, pod) in enumerate(steps(recording, engine)):
+        for at, (step, pod) in enumerate(walk_steps(recording, engine)):
             before = columns(engine)
             told = explain(engine, pod)
             assert columns(engine) == before
@@ -58,16 +58,16 @@ def test_reasons_are_those_recorded_and_suggestions_are_true(path: Path) -> None
     assert kinds >= KINDS.get(path.name.removesuffix(".jsonl.gz"), set())
 
 
-def _as_of(recording: Recording, wanted: int) -> Engine:
+def _as_of(recording: RecordedScenario, wanted: int) -> Engine:
     """Another engine before the same step, to be changed."""
-    engine = engine_of(recording.scenario, REGISTRY)
-    for at, _ in enumerate(steps(recording, engine)):
+    engine = make_engine(recording.scenario, REGISTRY)
+    for at, _ in enumerate(walk_steps(recording, engine)):
         if at == wanted:
             return engine
     raise AssertionError("there is no such step")
 
 
-def _assert_agrees(told: Explanation, step: Step) -> None:
+def _assert_agrees(told: Explanation, step: RecordedStep) -> None:
     if step.pre_enqueue is not None:
         assert told.state == "gated"
         assert _reasons(told) == [_of(step.pre_enqueue)]
@@ -95,7 +95,7 @@ def _assert_narrowed(told: Explanation, nodes: tuple[str, ...] | None) -> None:
     assert nodes is not None or not beyond
 
 
-def _assert_placed(told: Explanation, step: Step) -> None:
+def _assert_placed(told: Explanation, step: RecordedStep) -> None:
     assert (told.state == "fits") == (step.chosen is not None)
     assert (told.preemption is not None) == (step.nominated is not None)
     for score in told.scores:

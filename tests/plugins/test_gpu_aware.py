@@ -24,7 +24,7 @@ from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
 from mooring.plugins.gpu_aware import GPUAware, GPUAwareArgs, repository
 from mooring.simulate.loading import load as manifests
-from mooring.simulate.run import simulate
+from mooring.simulate.simulation import simulate
 from tests.builders import EMPTY, cluster, node, pod
 from tests.engine.driver import driver, evictions
 from tests.plugins.asking import codes, listens, rejections, scores, wakes

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.cli.simulate import write_tables
 from mooring.simulate.loading import load
-from mooring.simulate.run import simulate
+from mooring.simulate.simulation import simulate
 from tests.simulate.inputs import engine
 
 FOLDER = Path(__file__).parent / "golden"

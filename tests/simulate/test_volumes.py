@@ -14,7 +14,7 @@ from mooring.objects.in_tree import Attachable
 from mooring.objects.kinds import Object
 from mooring.objects.node import ZONE
 from mooring.objects.storage import NO_PROVISIONER, PersistentVolume, PersistentVolumeClaim
-from mooring.simulate.run import simulate
+from mooring.simulate.simulation import simulate
 from mooring.world.defaults import find_default_class
 from tests.builders import node, node_manifest, pod
 from tests.simulate.inputs import engine, loaded, placements

@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from mooring.engine import Engine
-from mooring.web import Explain, Page
+from mooring.web import Explain, StatusPage
 
 
 @asynccontextmanager
@@ -18,12 +18,12 @@ async def serving(
     *,
     explain: Explain | None = None,
     guards: Sequence[Middleware] = (),
-    page: Page | None = None,
+    page: StatusPage | None = None,
     port: int = 0,
 ) -> AsyncIterator[str]:
     """Serves for as long as the context lasts; gives the address of the page."""
     app = web.Application(middlewares=guards)
-    (page or Page(engine, explain)).mount(app)
+    (page or StatusPage(engine, explain)).mount(app)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:

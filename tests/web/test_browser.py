@@ -14,7 +14,7 @@ import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, expect
 
 from mooring.web import Entry
-from mooring.web import Page as ServedPage
+from mooring.web import StatusPage as ServedPage
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver
 from tests.web.cluster_show import Show

@@ -12,7 +12,7 @@ from mooring.engine.explain import Explanation, QueueView, explain, view_queue
 from mooring.framework.plugin import Permit, Wait
 from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
-from mooring.web import Page
+from mooring.web import StatusPage
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver
 from tests.engine.driver import engine as engine_with
@@ -20,7 +20,7 @@ from tests.web.serving import serving
 
 
 async def asked(driven: Driver, path: str, **query: str) -> tuple[int, Any]:
-    page = Page(driven.engine, clock=lambda: driven.now)
+    page = StatusPage(driven.engine, clock=lambda: driven.now)
     async with (
         serving(driven.engine, page=page) as address,
         aiohttp.ClientSession() as session,

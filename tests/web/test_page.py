@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from mooring.web import Entry, Page, hub
+from mooring.web import Entry, StatusPage, hub
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver
 from tests.web.mirror import Mirror
@@ -161,7 +161,7 @@ async def test_a_server_that_stops_lets_its_viewers_go(
 
 
 async def test_who_may_enter(driven: Driver, session: aiohttp.ClientSession) -> None:
-    page, entry = Page(driven.engine), Entry()
+    page, entry = StatusPage(driven.engine), Entry()
     async with serving(driven.engine, page=page, guards=[entry.guard(page, "/ui/")]) as address:
         for path in FILES:
             async with session.get(address + path) as answer:
@@ -175,7 +175,7 @@ async def test_who_may_enter(driven: Driver, session: aiohttp.ClientSession) -> 
 
 
 async def test_a_code_lets_one_browser_in(driven: Driver) -> None:
-    page, entry = Page(driven.engine), Entry()
+    page, entry = StatusPage(driven.engine), Entry()
     jars = [aiohttp.CookieJar(unsafe=True) for _ in range(2)]
     async with (
         serving(driven.engine, page=page, guards=[entry.guard(page, "/ui/")]) as address,

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from mooring.web.turns import MOST_WAITING, Busy, Turns
+from mooring.web.turns import MOST_WAITING, Busy, PacedRunner
 
 
 class Time:
@@ -37,7 +37,7 @@ class Time:
 )
 async def test_after_a_piece_comes_a_pause(worked: float, pause: float) -> None:
     time = Time()
-    turns = Turns(time.clock, time.sleep)
+    turns = PacedRunner(time.clock, time.sleep)
     await turns.run(lambda: time.work(worked))
     await turns.run(lambda: None)
 
@@ -46,7 +46,7 @@ async def test_after_a_piece_comes_a_pause(worked: float, pause: float) -> None:
 
 async def test_whoever_comes_later_than_that_does_not_wait() -> None:
     time = Time()
-    turns = Turns(time.clock, time.sleep)
+    turns = PacedRunner(time.clock, time.sleep)
     await turns.run(lambda: time.work(0.05))
     time.now += 1.0
     await turns.run(lambda: None)
@@ -56,7 +56,7 @@ async def test_whoever_comes_later_than_that_does_not_wait() -> None:
 
 async def test_work_that_fails_counts_too_and_lets_others_go_on() -> None:
     time = Time()
-    turns = Turns(time.clock, time.sleep)
+    turns = PacedRunner(time.clock, time.sleep)
 
     def fail() -> None:
         time.work(0.1)
@@ -69,7 +69,7 @@ async def test_work_that_fails_counts_too_and_lets_others_go_on() -> None:
 
 
 async def test_when_too_many_wait_the_next_is_refused() -> None:
-    turns = Turns(Time().clock)
+    turns = PacedRunner(Time().clock)
     done: list[int] = []
     waiting = [
         asyncio.create_task(turns.run(lambda number=number: done.append(number)))  # type: ignore[misc]

@@ -16,7 +16,7 @@ from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, MEMORY
-from mooring.simulate.run import Watch, simulate
+from mooring.simulate.simulation import Watch, simulate
 from mooring.simulate.transcript import Transcript
 
 from .trace import GPU, Trace

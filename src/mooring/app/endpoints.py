@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from mooring.web import Page
+from mooring.web import StatusPage
 
 from .authorization import Authorizer, Denied
 from .health import Check, HealthChecks
@@ -34,7 +34,7 @@ class Content:
     livez: Mapping[str, Check] = field(default_factory=dict)
     readyz: Mapping[str, Check] = field(default_factory=dict)
     #: None serves no page.
-    page: Page | None = None
+    page: StatusPage | None = None
 
 
 @asynccontextmanager
@@ -70,7 +70,7 @@ def guarded(content: Content, guard: Middleware) -> web.Application:
     return app
 
 
-def _guard(authorizer: Authorizer, page: Page | None) -> Middleware:
+def _guard(authorizer: Authorizer, page: StatusPage | None) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         # Before it is known whether there is such a path: what is there is nobody's business.

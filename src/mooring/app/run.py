@@ -26,7 +26,7 @@ from mooring.engine import Engine
 from mooring.record.format import Setup
 from mooring.record.recorder import Recorder
 from mooring.record.segments import RecordSettings
-from mooring.web import Page
+from mooring.web import StatusPage
 from mooring.web.turns import Read
 
 from . import logs
@@ -292,5 +292,5 @@ def content(
         healthz=checks.live,
         livez=checks.live,
         readyz={"ping": ping, "informer-sync": lambda: worker.unsynced, **checks.ready},
-        page=Page(engine, read=read),
+        page=StatusPage(engine, read=read),
     )

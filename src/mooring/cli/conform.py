@@ -11,7 +11,7 @@ import typer
 from .rendering import plain
 
 if TYPE_CHECKING:
-    from mooring.simulate.conform import Tally
+    from mooring.simulate.conform import CategoryResult
 
 # Exit code when a verdict differs from the recorded one.
 _DIFFERENT = 1
@@ -35,25 +35,25 @@ def conform(
     # Here, so that the other commands start without NumPy.
     from mooring.engine.registry import registry
     from mooring.simulate.conform import conform
-    from mooring.simulate.golden import read
+    from mooring.simulate.verdicts import read_scenarios
 
     plugins = registry()
-    tallies = conform((each for path in files for each in read(path)), plugins)
-    for category, tally in tallies.items():
-        _print(category, tally)
-    steps = sum(tally.steps for tally in tallies.values())
-    differences = sum(len(tally.differences) for tally in tallies.values())
+    results = conform((each for path in files for each in read_scenarios(path)), plugins)
+    for category, result in results.items():
+        _print(category, result)
+    steps = sum(result.steps for result in results.values())
+    differences = sum(len(result.differences) for result in results.values())
     print(f"{'total':14} {steps:6} steps {differences:6} differences")
     sys.stdout.flush()
     if differences:
         raise typer.Exit(_DIFFERENT)
 
 
-def _print(category: str, tally: Tally) -> None:
-    counts = f"{tally.steps:6} steps {len(tally.differences):6} differences"
-    print(f"{plain(category):14} {counts}  ({tally.scenarios} scenarios)")
-    for skipped in tally.skipped:
+def _print(category: str, result: CategoryResult) -> None:
+    counts = f"{result.steps:6} steps {len(result.differences):6} differences"
+    print(f"{plain(category):14} {counts}  ({result.scenarios} scenarios)")
+    for skipped in result.skipped:
         print(plain(f"  skipped {skipped}"))
-    for each in tally.differences:
+    for each in result.differences:
         where = f"{each.scenario} {each.pod}: {each.what}"
         print(plain(f"  {where}: recorded {each.recorded}, found {each.found}"))

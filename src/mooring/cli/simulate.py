@@ -74,7 +74,7 @@ def simulate(  # noqa: PLR0913 - one for each flag
     # Here, so that the other commands start without NumPy.
     from mooring.engine.actions import Report
     from mooring.simulate.loading import load
-    from mooring.simulate.run import pending, simulate
+    from mooring.simulate.simulation import pending, simulate
 
     from .inputs import EngineOptions
 
@@ -103,20 +103,20 @@ def _write_wide(transcript: Transcript) -> str:
 
 
 def _write_json(transcript: Transcript) -> str:
-    from mooring.simulate.report import structure
+    from mooring.simulate.transcript import to_builtins
 
-    return json.dumps(structure(transcript), indent=2)
+    return json.dumps(to_builtins(transcript), indent=2)
 
 
 def _write_yaml(transcript: Transcript) -> str:
     import yaml
 
-    from mooring.simulate.report import structure
+    from mooring.simulate.transcript import to_builtins
 
     # PyYAML may be built without libyaml, which is ten times as fast.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     # All but ASCII is written as escapes, so that no name reaches the terminal raw.
-    return yaml.dump(structure(transcript), Dumper=dumper, sort_keys=False, width=100).rstrip()
+    return yaml.dump(to_builtins(transcript), Dumper=dumper, sort_keys=False, width=100).rstrip()
 
 
 def write_tables(transcript: Transcript, *, wide: bool = False) -> str:
@@ -133,7 +133,7 @@ _WRITERS: dict[SimulateFormat, Callable[[Transcript], str]] = {
 
 
 def _parts(transcript: Transcript, *, wide: bool) -> Iterator[RenderableType]:
-    from mooring.simulate.report import reuse_line
+    from mooring.simulate.transcript import describe_reuse
 
     if transcript.placed:
         yield _placements(transcript.placed, wide=wide)
@@ -155,7 +155,7 @@ def _parts(transcript: Transcript, *, wide: bool) -> Iterator[RenderableType]:
         yield ""
     for profile, statistics in transcript.reuse.items():
         if statistics.decisions:
-            yield line(reuse_line(profile, statistics))
+            yield line(describe_reuse(profile, statistics))
     yield _totals(transcript)
 
 
@@ -225,9 +225,9 @@ def _uses(uses: dict[str, Use]) -> Table:
 
 
 def _amount(resource: str, amount: int) -> str:
-    from mooring.simulate.report import unit
+    from mooring.simulate.transcript import find_unit
 
-    match unit(resource):
+    match find_unit(resource):
         case "millicores":
             return cores(amount)
         case "bytes":

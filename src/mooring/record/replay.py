@@ -17,9 +17,9 @@ from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
 
 from .format import STOPPED, Line, Setup
+from .pod_story import PodStory, StoryEntry, WaitingPod
 from .reader import Segment, open_recording
 from .replayer import ReplayCounts, Replayer
-from .story import PodStory, StoryEntry, WaitingPod
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import msgspec
 
 from mooring.engine.actions import Action
 
+from .pod_story import describe_action
 from .replay import ReplayResult
 from .replayer import StepDifference
-from .story import describe_action
 
 _NOTHING = "nothing"
 

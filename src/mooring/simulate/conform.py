@@ -20,12 +20,20 @@ from mooring.objects.pod import Pod
 from mooring.plugins.preemption.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from mooring.world import place_pod
 
-from .findings import Candidate, Finding, Refused, find
-from .golden import RecordedRefusal, Recording, Scenario, Step
+from .verdicts import (
+    NodeRefusal,
+    PodVerdict,
+    PreemptionCandidate,
+    RecordedRefusal,
+    RecordedScenario,
+    RecordedStep,
+    Scenario,
+    find_verdict,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VerdictDifference:
     """Something that was found otherwise than recorded."""
 
     scenario: str
@@ -36,45 +44,47 @@ class Difference:
 
 
 @dataclass(slots=True)
-class Tally:
+class CategoryResult:
     """The outcome of one category."""
 
     scenarios: int = 0
     steps: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[VerdictDifference] = field(default_factory=list)
     #: Scenarios that ask for what Mooring does not have, and what that is.
     skipped: list[str] = field(default_factory=list)
 
 
-def conform(recordings: Iterable[Recording], registry: Registry) -> dict[str, Tally]:
+def conform(
+    recordings: Iterable[RecordedScenario], registry: Registry
+) -> dict[str, CategoryResult]:
     """Replays recordings; returns the outcome per category."""
-    tallies: dict[str, Tally] = {}
+    results: dict[str, CategoryResult] = {}
     for recording in recordings:
-        tally = tallies.setdefault(recording.scenario.category, Tally())
+        result = results.setdefault(recording.scenario.category, CategoryResult())
         try:
-            engine = engine_of(recording.scenario, registry)
+            engine = make_engine(recording.scenario, registry)
         except ConfigError as error:
-            tally.skipped.append(f"{recording.scenario.name}: {error}")
+            result.skipped.append(f"{recording.scenario.name}: {error}")
             continue
-        tally.scenarios += 1
-        for differences in replay(recording, engine):
-            tally.steps += 1
-            tally.differences += differences
-    return tallies
+        result.scenarios += 1
+        for differences in compare_steps(recording, engine):
+            result.steps += 1
+            result.differences += differences
+    return results
 
 
-def replay(recording: Recording, engine: Engine) -> Iterator[list[Difference]]:
+def compare_steps(recording: RecordedScenario, engine: Engine) -> Iterator[list[VerdictDifference]]:
     """Evaluates every pod; returns what was found otherwise."""
-    for step, pod in steps(recording, engine):
-        found = find(engine, pod, step.start)
+    for step, pod in walk_steps(recording, engine):
+        found = find_verdict(engine, pod, step.start)
         yield [
-            Difference(recording.scenario.name, step.pod, what, recorded, ours)
+            VerdictDifference(recording.scenario.name, step.pod, what, recorded, ours)
             for what, recorded, ours in _compare(step, found)
             if recorded != ours
         ]
 
 
-def steps(recording: Recording, engine: Engine) -> Iterator[tuple[Step, Pod]]:
+def walk_steps(recording: RecordedScenario, engine: Engine) -> Iterator[tuple[RecordedStep, Pod]]:
     """Brings the engine before each step; the recorded outcome is applied after it.
 
     So a difference does not spread.
@@ -89,17 +99,17 @@ def steps(recording: Recording, engine: Engine) -> Iterator[tuple[Step, Pod]]:
         _apply(engine, pod, step)
 
 
-def engine_of(scenario: Scenario, registry: Registry) -> Engine:
+def make_engine(scenario: Scenario, registry: Registry) -> Engine:
     """An engine as the scenario configures it; ConfigError where it asks for what is not there."""
     known = known_plugins(registry)
     gates = FeatureGates.parse(scenario.feature_gates)
     if scenario.config is None:
-        return Engine(_thorough(default(known, gates)), registry)
+        return Engine(_try_all_nodes(default(known, gates)), registry)
     configuration = load_mapping(scenario.config, known=known, gates=gates, source=scenario.name)
-    return Engine(_thorough(configuration), registry)
+    return Engine(_try_all_nodes(configuration), registry)
 
 
-def _thorough(configuration: Configuration) -> Configuration:
+def _try_all_nodes(configuration: Configuration) -> Configuration:
     """The recorder tried preemption on every node, however many candidates there were."""
     everywhere = DefaultPreemptionArgs(min_candidate_nodes_absolute=2**31)
     profiles = tuple(
@@ -112,25 +122,25 @@ def _thorough(configuration: Configuration) -> Configuration:
 def _load(engine: Engine, scenario: Scenario) -> list[Pod]:
     for raw in scenario.objects:
         if raw.get("kind") in READ_KINDS:
-            engine.handle(Applied(_decoded(scenario, raw["kind"], raw)), now=0.0)
-    decoded = (_decoded(scenario, "Pod", raw) for raw in scenario.pending)
+            engine.handle(Applied(_decode(scenario, raw["kind"], raw)), now=0.0)
+    decoded = (_decode(scenario, "Pod", raw) for raw in scenario.pending)
     pods = [pod for pod in decoded if isinstance(pod, Pod)]
     for pod in pods:
         engine.cluster.nominate(pod, pod.nominated_node_name)
     return pods
 
 
-def _decoded(scenario: Scenario, kind: str, raw: dict[str, Any]) -> Object:
+def _decode(scenario: Scenario, kind: str, raw: dict[str, Any]) -> Object:
     try:
         return from_builtins(kind, raw)
     except DecodeError as error:
         raise InputError(scenario.name, kind, str(error)) from error
 
 
-def _compare(step: Step, found: Finding) -> Iterator[tuple[str, Any, Any]]:
+def _compare(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:
     """Triples of what is compared, as recorded and as found."""
     if step.pre_enqueue is not None or found.pre_enqueue is not None:
-        yield "preEnqueue", _refused(step.pre_enqueue), found.pre_enqueue
+        yield "preEnqueue", _read_refusal(step.pre_enqueue), found.pre_enqueue
         return
     yield "error", step.error, found.error
     yield "message", step.message, found.message
@@ -140,59 +150,59 @@ def _compare(step: Step, found: Finding) -> Iterator[tuple[str, Any, Any]]:
     yield from _compare_remedy(step, found)
 
 
-def _compare_nodes(step: Step, found: Finding) -> Iterator[tuple[str, Any, Any]]:
+def _compare_nodes(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:
     recorded = step.prefilter
     rejected_by = None if recorded is None else recorded.rejected_by
     if recorded is not None and rejected_by is not None:
-        refused = Refused(rejected_by, recorded.code, frozenset(recorded.reasons))
+        refused = NodeRefusal(rejected_by, recorded.code, frozenset(recorded.reasons))
         yield "prefilter", refused, found.rejected
         return
     yield "prefilter", None, found.rejected
     nodes = None if recorded is None or recorded.nodes is None else tuple(sorted(recorded.nodes))
     yield "prefilter nodes", nodes, found.nodes
-    refusals = {name: _refused(refusal) for name, refusal in (step.filter or {}).items()}
-    yield from _each("filter", refusals, found.filter or {})
+    refusals = {name: _read_refusal(refusal) for name, refusal in (step.filter or {}).items()}
+    yield from _compare_each("filter", refusals, found.filter or {})
     yield from _compare_scores(step, found)
 
 
-def _compare_scores(step: Step, found: Finding) -> Iterator[tuple[str, Any, Any]]:
+def _compare_scores(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:
     recorded, ours = step.scores or {}, found.scores or {}
     for plugin in sorted(recorded.keys() | ours.keys()):
-        yield from _each(f"score {plugin}", recorded.get(plugin, {}), ours.get(plugin, {}))
-    yield from _each("total", step.total or {}, found.total or {})
+        yield from _compare_each(f"score {plugin}", recorded.get(plugin, {}), ours.get(plugin, {}))
+    yield from _compare_each("total", step.total or {}, found.total or {})
     yield "best", tuple(step.best or ()), found.best
     # Ties go to the first node in our own visit order, so any of the best is right.
     if step.chosen is None or step.nominated_path or found.chosen not in (step.best or ()):
         yield "chosen", step.chosen, found.chosen
 
 
-def _compare_remedy(step: Step, found: Finding) -> Iterator[tuple[str, Any, Any]]:
+def _compare_remedy(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:
     if found.nominated is None or found.nominated not in step.nominated_any:
         yield "nominated", step.nominated, found.nominated
         yield "victims", tuple(step.victims or ()), found.victims
     recorded = {
-        name: Candidate(each.victims, each.pdb_violations)
+        name: PreemptionCandidate(each.victims, each.pdb_violations)
         for name, each in (step.candidates or {}).items()
     }
-    yield from _each("candidate", recorded, found.candidates or {})
+    yield from _compare_each("candidate", recorded, found.candidates or {})
     if step.nomination:
         yield "nomination", step.nomination == "cleared", found.clears_nomination
 
 
-def _each(
+def _compare_each(
     what: str, recorded: Mapping[str, Any], ours: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
     for name in sorted(recorded.keys() | ours.keys()):
         yield f"{what} {name}", recorded.get(name), ours.get(name)
 
 
-def _refused(recorded: RecordedRefusal | None) -> Refused | None:
+def _read_refusal(recorded: RecordedRefusal | None) -> NodeRefusal | None:
     if recorded is None:
         return None
-    return Refused(recorded.plugin, recorded.code, frozenset(recorded.reasons))
+    return NodeRefusal(recorded.plugin, recorded.code, frozenset(recorded.reasons))
 
 
-def _apply(engine: Engine, pod: Pod, step: Step) -> None:
+def _apply(engine: Engine, pod: Pod, step: RecordedStep) -> None:
     """Makes the recorded outcome come true."""
     cluster = engine.cluster
     if step.nomination == "cleared":

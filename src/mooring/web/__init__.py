@@ -5,6 +5,6 @@ serves the page; commands and the connection to an API server do not live here.
 """
 
 from .entry import Entry
-from .page import Explain, Page
+from .page import Explain, StatusPage
 
-__all__ = ["Entry", "Explain", "Page"]
+__all__ = ["Entry", "Explain", "StatusPage"]

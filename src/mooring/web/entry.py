@@ -12,7 +12,7 @@ from secrets import token_urlsafe
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from .page import Page
+from .page import StatusPage
 
 _COOKIE = "mooring-page"
 _BEARER = "Bearer "
@@ -29,7 +29,7 @@ class Entry:
         self._session = token_urlsafe(32)
         self._is_used = False
 
-    def guard(self, page: Page, prefix: str) -> Middleware:
+    def guard(self, page: StatusPage, prefix: str) -> Middleware:
         """Keeps everybody else out of everything but the page's files."""
 
         @web.middleware

@@ -21,7 +21,7 @@ from mooring.engine.explain import UnknownNode
 
 from .details import describe_node, describe_pod, explain_pod, find, find_pod
 from .hub import Crowded, Hub
-from .turns import Busy, Read, Turns, at_once, in_slices
+from .turns import Busy, PacedRunner, Read, at_once, in_slices
 
 _TYPES = {
     ".html": "text/html",
@@ -65,7 +65,7 @@ _LONGEST_SEARCH = 256
 _RETRY_SECONDS = 1
 
 
-class Page:
+class StatusPage:
     """The page over an engine, and what it reads. Its files are for everybody; its data is not."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Page:
         self._engine = engine
         self._clock = clock
         self._read = read
-        self._turns = Turns(read=read)
+        self._turns = PacedRunner(read=read)
         self._explain = explain or partial(describe_pod, engine)
         self._hub = Hub(engine, read)
         self._files = _read_files()

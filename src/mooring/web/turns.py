@@ -46,7 +46,7 @@ class Busy(Exception):
     """Too many wait for their turn already."""
 
 
-class Turns:
+class PacedRunner:
     """Runs pieces of work one after the other, with pauses as long as they deserve."""
 
     def __init__(

@@ -14,7 +14,7 @@ from mooring.framework.plugin import Permit, PreBind, Preparation, Registry, Wai
 from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
-from mooring.simulate.run import pending, simulate
+from mooring.simulate.simulation import pending, simulate
 from tests.builders import node_manifest, pod_manifest
 from tests.simulate.inputs import engine, objects, placements, reasons
 

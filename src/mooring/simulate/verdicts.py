@@ -1,0 +1,246 @@
+"""Verdicts about one pod: as kube-scheduler was recorded, and as Mooring finds it.
+
+A file of recorded verdicts has one scenario a line, each with a verdict per pending pod.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mooring.cluster import Nodes
+from mooring.documents.errors import InputError
+from mooring.documents.files import Lines
+from mooring.engine import Engine, diagnosis
+from mooring.engine.cycle import Found, Window, decide, find_feasible
+from mooring.engine.remedies import seek_remedy
+from mooring.framework.attempt import Failed, Filtered, Scored
+from mooring.framework.calls import ask_pre_enqueue
+from mooring.framework.plugin import Scores
+from mooring.framework.profile import Profile
+from mooring.framework.run import score_rows
+from mooring.framework.status import PluginError
+from mooring.objects.pod import Pod
+from mooring.plugins.preemption.default_preemption import DefaultPreemption
+
+Names = tuple[str, ...]
+
+
+class RecordedRefusal(msgspec.Struct, frozen=True):
+    """Why a node, or the pod as a whole, was refused."""
+
+    plugin: str
+    code: str
+    reasons: tuple[str, ...] = ()
+
+
+class RecordedPreFilter(msgspec.Struct, frozen=True, rename="camel"):
+    """A pod rejected as a whole, or the only nodes that were considered."""
+
+    rejected_by: str | None = None
+    code: str = ""
+    reasons: tuple[str, ...] = ()
+    nodes: tuple[str, ...] | None = None
+
+
+class RecordedCandidate(msgspec.Struct, frozen=True, rename="camel"):
+    """A node on which preemption would work."""
+
+    victims: tuple[str, ...]
+    pdb_violations: int = 0
+
+
+class RecordedStep(msgspec.Struct, frozen=True, rename="camel"):
+    """What kube-scheduler found for one pod, and what it did."""
+
+    pod: str
+    signature: str | None = None
+    pre_enqueue: RecordedRefusal | None = None
+    nominations: dict[str, str] = {}
+    start: int = 0
+    prefilter: RecordedPreFilter | None = None
+    filter: dict[str, RecordedRefusal] | None = None
+    scores: dict[str, dict[str, int]] | None = None
+    total: dict[str, int] | None = None
+    best: tuple[str, ...] | None = None
+    chosen: str | None = None
+    scoring_skipped: bool = False
+    nominated_path: bool = False
+    message: str | None = None
+    error: bool = False
+    nominated: str | None = None
+    nominated_any: tuple[str, ...] = ()
+    victims: tuple[str, ...] | None = None
+    candidates: dict[str, RecordedCandidate] | None = None
+    nomination: str = ""
+
+
+class Scenario(msgspec.Struct, frozen=True, rename="camel"):
+    """A cluster, its configuration and the pods to schedule, in order."""
+
+    name: str
+    category: str
+    config: dict[str, Any] | None
+    objects: tuple[dict[str, Any], ...]
+    pending: tuple[dict[str, Any], ...]
+    feature_gates: dict[str, bool] = {}
+
+
+class RecordedVerdicts(msgspec.Struct, frozen=True):
+    """The verdicts of one scenario."""
+
+    name: str
+    steps: tuple[RecordedStep, ...]
+
+
+class RecordedScenario(msgspec.Struct, frozen=True):
+    """One line of a file."""
+
+    scenario: Scenario
+    golden: RecordedVerdicts
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRefusal:
+    """Who refused a node or a pod, and why; the order of the reasons means nothing."""
+
+    plugin: str
+    code: str
+    reasons: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionCandidate:
+    """A node on which preemption would work: who must go, and how many of them break a budget."""
+
+    victims: Names
+    violations: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodVerdict:
+    """What was found for one pod. None is what was not looked at."""
+
+    pre_enqueue: NodeRefusal | None = None
+    rejected: NodeRefusal | None = None
+    nodes: Names | None = None
+    filter: Mapping[str, NodeRefusal] | None = None
+    scores: Mapping[str, Mapping[str, int]] | None = None
+    total: Mapping[str, int] | None = None
+    best: Names = ()
+    chosen: str | None = None
+    message: str | None = None
+    error: bool = False
+    nominated: str | None = None
+    victims: Names = ()
+    candidates: Mapping[str, PreemptionCandidate] | None = None
+    clears_nomination: bool = False
+
+
+def find_verdict(engine: Engine, pod: Pod, start: int = 0) -> PodVerdict:
+    """Evaluates a pod on all nodes, without changing anything."""
+    profile = engine.profiles[pod.spec.scheduler_name]
+    for plugin in profile.pre_enqueue:
+        refused = ask_pre_enqueue(plugin, pod)
+        if refused is not None:
+            reasons = frozenset(refused.reasons)
+            return PodVerdict(pre_enqueue=NodeRefusal(plugin.name, refused.code, reasons))
+    nodes = engine.cluster.nodes
+    if not len(nodes):
+        return PodVerdict(message=diagnosis.NO_NODES)
+    try:
+        outcome = decide(profile, pod, nodes, Window(start))
+        if isinstance(outcome, Found):
+            return _describe_placement(profile, pod, nodes, outcome)
+    except PluginError as error:
+        return PodVerdict(message=str(error), error=True)
+    return _describe_failure(profile, pod, nodes, outcome)
+
+
+def _describe_placement(profile: Profile, pod: Pod, nodes: Nodes, found: Found) -> PodVerdict:
+    # A decision looks at no more than it needs; a recording tells of all nodes.
+    filtered = find_feasible(profile, pod, found.pre_filtered, nodes, found.tried_first)
+    scored = score_rows(profile, pod, nodes, filtered.feasible_rows)
+    return PodVerdict(
+        nodes=_sort_names(found.pre_filtered.node_names),
+        filter=_find_refusals(nodes, filtered),
+        scores={name: _name_scores(nodes, scored, of) for name, of in scored.by_plugin.items()},
+        total=_name_scores(nodes, scored, scored.totals),
+        best=tuple(sorted(nodes.names(scored.best().tolist()))),
+        chosen=nodes.name(found.row),
+    )
+
+
+def _describe_failure(profile: Profile, pod: Pod, nodes: Nodes, failed: Failed) -> PodVerdict:
+    remedied = seek_remedy(profile, pod, failed, nodes)
+    remedy = remedied.remedy
+    rejected = failed.pre_filtered.rejected
+    refused = None
+    if rejected is not None:
+        by = failed.pre_filtered.rejected_by
+        refused = NodeRefusal(by, rejected.code, frozenset(rejected.reasons))
+    return PodVerdict(
+        rejected=refused,
+        nodes=_sort_names(failed.pre_filtered.node_names),
+        filter={} if failed.filtered is None else _find_refusals(nodes, failed.filtered),
+        scores={},
+        total={},
+        message=diagnosis.message(failed, remedied.text),
+        nominated=None if remedy is None else remedy.node_name,
+        victims=() if remedy is None else tuple(pod.key for pod in remedy.victims),
+        candidates=None if remedy is None else _find_candidates(profile, pod, failed, nodes),
+        clears_nomination=remedied.nominate == "",
+    )
+
+
+def _find_candidates(
+    profile: Profile, pod: Pod, failed: Failed, nodes: Nodes
+) -> dict[str, PreemptionCandidate]:
+    named: dict[str, PreemptionCandidate] = {}
+    for plugin in profile.post_filter:
+        if isinstance(plugin, DefaultPreemption):
+            found = plugin.candidates(pod, failed, nodes, profile, Counter())
+            for at, row in enumerate(found.rows.tolist()):
+                victims = tuple(victim.key for victim in found.victims(at))
+                named[nodes.name(row)] = PreemptionCandidate(victims, int(found.violations[at]))
+    return named
+
+
+def _sort_names(names: frozenset[str] | None) -> Names | None:
+    return None if names is None else tuple(sorted(names))
+
+
+def _find_refusals(nodes: Nodes, filtered: Filtered) -> dict[str, NodeRefusal]:
+    return {
+        nodes.name(row): NodeRefusal(why.plugin, why.code, frozenset(why.reasons))
+        for row, why in filtered.refusals()
+    }
+
+
+def _name_scores(nodes: Nodes, scored: Scored, scores: Scores) -> dict[str, int]:
+    return dict(zip(nodes.names(scored.rows.tolist()), scores.tolist(), strict=True))
+
+
+_DECODER = msgspec.json.Decoder(RecordedScenario)
+
+
+def read_scenarios(path: Path) -> Iterator[RecordedScenario]:
+    """The recordings of a file, which may be compressed."""
+    lines = Lines(path, keep_last=True)
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _decode_scenario(path, number, line)
+    if lines.is_cut:
+        raise InputError(path, "the compressed data was cut off")
+
+
+def _decode_scenario(path: Path, number: int, line: bytes) -> RecordedScenario:
+    try:
+        return _DECODER.decode(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InputError(path, f"line {number}: {error}") from error
