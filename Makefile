@@ -4,7 +4,7 @@ BIN := .venv/bin
 UP ?=
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo simulate test soak lint format docs house screenshots bench hostile lock clean
+.PHONY: help demo simulate test coverage soak lint format docs house screenshots bench hostile lock clean
 .SILENT:
 
 help:
@@ -12,6 +12,7 @@ help:
 	echo "make simulate  schedule the example cluster and show the decisions"
 	echo "make test      everything CI checks: format, lint, types, layers, tests"
 	echo "make lint      the same without the tests"
+	echo "make coverage  the tests alone, with a report of the lines that they run"
 	echo "make format    rewrite the code in house format"
 	echo "make docs      write the tables in the docs that are made from code and results"
 	echo "make house     print how large files and functions are, and which names occur twice"
@@ -32,6 +33,10 @@ simulate: .venv/installed
 test: lint
 	echo "== pytest"
 	$(BIN)/pytest --quiet --numprocesses auto --dist worksteal
+
+coverage: .venv/installed-test
+	echo "== pytest with coverage"
+	$(BIN)/pytest --quiet --numprocesses auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report=xml
 
 soak: .venv/installed-test
 	$(BIN)/python -m tools.fuzz --events 1000000
@@ -76,7 +81,7 @@ lock:
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv .venv-lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf .coverage* coverage.xml .venv .venv-lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/pip:

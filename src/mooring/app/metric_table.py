@@ -312,6 +312,7 @@ METRICS: tuple[Metric, ...] = (
     ABSENT_KIND,
     CAUGHT_ERRORS,
     STOOD_STILL,
+    TOO_COSTLY_PODS,
     BUILD_INFO,
 )
 
