@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mooring.app.metric_table import ABSENT, METRICS
-from mooring.app.series import as_go
 from mooring.cluster import Change
 from mooring.framework.plugin import Filter, Plugin, Score
+from mooring.framework.series import as_go
 from mooring.plugins import BUILTIN
 from tools.doc_figures import comparison_table, row, speed_table, suites_table
 

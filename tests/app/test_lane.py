@@ -72,13 +72,15 @@ async def test_work_that_comes_the_moment_the_last_ends_is_not_left_waiting() ->
 
 
 async def test_what_may_be_lost_is_dropped_oldest_first(workshop: Workshop) -> None:
-    lane = Lane(1, most_waiting=2)
+    drops: list[int] = []
+    lane = Lane(1, most_waiting=2, on_drop=lambda: drops.append(lane.dropped))
     for number in range(5):
         lane.put(workshop.piece(number))
     workshop.door.set()
     await lane.drain()
 
     assert (workshop.ended, lane.dropped) == ([0, 3, 4], 2)
+    assert drops == [1, 2]
 
 
 async def test_every_piece_is_told_when_done(workshop: Workshop) -> None:

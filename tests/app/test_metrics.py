@@ -9,6 +9,7 @@ from typing import ClassVar
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from mooring import testing
 from mooring.app.metric_table import METRICS
 from mooring.app.metrics import Metrics
 from mooring.app.observations import Observations
@@ -17,8 +18,10 @@ from mooring.engine import Engine
 from mooring.engine.actions import BindPod
 from mooring.engine.classes.classes import ClassSettings
 from mooring.engine.events import Applied, BindingFailed, PermitRefused, Permitted
-from mooring.framework.plugin import Permit, Registry, Wait
+from mooring.framework.plugin import Permit, PreEnqueue, Registry, Wait
 from mooring.framework.profile import known_plugins
+from mooring.framework.series import Series, counter, histogram
+from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
 from tests.builders import node, pod
@@ -313,17 +316,108 @@ def test_observations_keep_no_more_than_they_must(scene: Scene) -> None:
     scene.engine.handle(Applied(pod("p", cpu=1)), 0.0)
 
 
-class Watches:
-    """Watches of which some did not go well."""
+class Unlucky:
+    """A worker for whom some things did not go well."""
 
     absent: ClassVar[list[str]] = ["Thing"]
     left_out: ClassVar[dict[str, int]] = {"Pod": 2}
+    dropped_events = 7
 
 
-async def test_what_could_not_be_read_is_counted(scene: Scene) -> None:
-    scene.metrics.follow(Watches())
+async def test_what_could_not_be_read_or_written_is_counted(scene: Scene) -> None:
+    scene.metrics.follow(Unlucky())
 
     told = await scene.read()
 
     assert told["mooring_unreadable_objects_total"] == {"Pod": 2}
     assert told["mooring_absent_kind"] == {"Thing": 1}
+    assert told["mooring_dropped_events_total"] == {"": 7}
+
+
+class Counting(PreEnqueue):
+    """Counts pods by namespace."""
+
+    name = "Counting"
+    metric = "counting_pods_total"
+    breaks: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self._pods = counter(self.metric, "Pods that came by.", "namespace")
+        self._sizes = histogram("counting_sizes", "Containers of a pod.", (1.0, 2.0))
+
+    def metrics(self) -> tuple[Series, ...]:
+        if self.breaks:
+            raise RuntimeError("no")
+        return self._pods, self._sizes
+
+    def pre_enqueue(self, pod: Pod) -> None:
+        self._pods.add((pod.namespace,))
+        self._sizes.observe((), len(pod.spec.containers))
+
+
+def counting() -> tuple[Driver, Metrics]:
+    """Two profiles with a plugin that declares metrics."""
+    run = testing.drive(
+        node("a"),
+        plugins=(Counting,),
+        profiles=[
+            {
+                "schedulerName": name,
+                "plugins": {"multiPoint": {"enabled": [{"name": "Counting"}]}},
+            }
+            for name in ("default-scheduler", "other")
+        ],
+    )
+    return run, Metrics(run.engine, Observations())
+
+
+async def test_metrics_that_plugins_declare() -> None:
+    run, metrics = counting()
+    run.apply(pod("p"), pod("q"), pod("r", spec={"schedulerName": "other"}))
+
+    text = (await metrics.text()).decode()
+
+    assert "# HELP counting_pods_total Pods that came by." in text
+    assert text.count("# TYPE counting_pods_total counter") == 1
+    assert 'counting_pods_total{namespace="default",profile="default-scheduler"} 2.0' in text
+    assert 'counting_pods_total{namespace="default",profile="other"} 1.0' in text
+    assert 'counting_sizes_bucket{le="1",profile="default-scheduler"} 2.0' in text
+    assert 'counting_sizes_count{profile="other"} 1.0' in text
+
+
+async def test_a_plugin_whose_metrics_break_hides_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, metrics = counting()
+    monkeypatch.setattr(Counting, "breaks", True)
+
+    text = (await metrics.text()).decode()
+
+    assert "counting_pods_total" not in text
+    assert "scheduler_pending_pods" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("scheduler_pending_pods", "metric scheduler_pending_pods belongs to the scheduler"),
+        ("no name", "metric 'no name': not a name that Prometheus takes"),
+    ],
+)
+def test_a_metric_that_cannot_be_told_is_refused_at_the_start(
+    name: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Counting, "metric", name)
+
+    with pytest.raises(PluginError, match=problem):
+        counting()
+
+
+def test_labels_are_checked_where_they_are_given() -> None:
+    pods = counter("pods_total", "Pods.", "namespace")
+    sizes = histogram("sizes", "Sizes.", (1.0,), "namespace")
+
+    with pytest.raises(ValueError, match="expected a text for"):
+        pods.add(())
+    with pytest.raises(ValueError, match="expected a text for"):
+        sizes.observe(("a", "b"), 1.0)

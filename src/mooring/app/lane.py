@@ -19,12 +19,14 @@ class Lane:
         *,
         done: Callable[[], None] | None = None,
         most_waiting: int | None = None,
+        on_drop: Callable[[], None] = lambda: None,
     ) -> None:
         self._width = width
         #: Called after each piece of work.
         self._done = done
         #: Beyond it, the oldest waiting piece is dropped: only for work that may be lost.
         self._most_waiting = most_waiting
+        self._on_drop = on_drop
         self._waiting: deque[Work] = deque()
         self._workers: set[asyncio.Task[None]] = set()
         self._unfinished = 0
@@ -46,6 +48,7 @@ class Lane:
             self._waiting.popleft()
             self._unfinished -= 1
             self.dropped += 1
+            self._on_drop()
 
     async def drain(self) -> None:
         """Returns when all work that was put in is done."""

@@ -2,38 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-
-
-class Kind(StrEnum):
-    """What a metric is, in Prometheus' words."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-
-
-class Level(StrEnum):
-    """How stable kube-scheduler promises a metric to be. OURS are not among its metrics."""
-
-    STABLE = "STABLE"
-    BETA = "BETA"
-    ALPHA = "ALPHA"
-    OURS = "Mooring"
-
-
-Bounds = tuple[float, ...]
-
-
-def exponential(start: float, factor: float, count: int) -> Bounds:
-    """Bucket bounds that grow by a factor, multiplied up one by one so that texts are equal too."""
-    bounds = []
-    for _ in range(count):
-        bounds.append(start)
-        start *= factor
-    return tuple(bounds)
-
+from mooring.framework.series import Bounds, Kind, Level, Metric, exponential
 
 _MILLISECOND = exponential(0.001, 2, 15)
 _POINT = exponential(0.0001, 2, 12)
@@ -41,23 +10,6 @@ _PLUGIN = exponential(0.00001, 1.5, 20)
 _HINT = exponential(0.00001, 2, 12)
 _LONG = exponential(0.01, 2, 20)
 _REQUEST: Bounds = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric. `buckets` is for histograms, without the one for everything."""
-
-    name: str
-    kind: Kind
-    level: Level
-    help: str
-    labels: tuple[str, ...] = ()
-    buckets: Bounds = ()
-
-    @property
-    def documentation(self) -> str:
-        """The help text with its stability first, as kube-scheduler writes it."""
-        return self.help if self.level is Level.OURS else f"[{self.level}] {self.help}"
 
 
 def _counter(name: str, level: Level, help_text: str, *labels: str) -> Metric:
@@ -261,6 +213,11 @@ ABSENT_KIND = _gauge(
     "1 for a kind that counts as empty because the API server does not have it or refuses it.",
     "kind",
 )
+DROPPED_EVENTS = _counter(
+    "mooring_dropped_events_total",
+    Level.OURS,
+    "Events that were not written, because they came faster than the API server took them.",
+)
 CAUGHT_ERRORS = _counter(
     "mooring_caught_errors_total",
     Level.OURS,
@@ -310,6 +267,7 @@ METRICS: tuple[Metric, ...] = (
     FEATURE_ENABLED,
     LEFT_OUT,
     ABSENT_KIND,
+    DROPPED_EVENTS,
     CAUGHT_ERRORS,
     STOOD_STILL,
     TOO_COSTLY_PODS,

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, islice
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -21,19 +21,24 @@ from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
-    Metric,
 )
+from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 import mooring
 from mooring.engine import Engine
+from mooring.framework.profile import Profile
+from mooring.framework.series import Buckets, Counts, Histogram, Kind, Labels, Metric, Series, as_go
+from mooring.framework.status import PluginError
 from mooring.queue import QueuedPod
 from mooring.web.turns import Read, in_slices
 
+from . import logs
 from . import metric_table as table
 from .observations import Observations
-from .series import Buckets, Counts, Histogram, as_go
+
+_log = logs.named(__name__)
 
 #: What generate_latest writes.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -42,8 +47,8 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SLICE = 2_000
 
 
-class Watches(Protocol):
-    """What is known of the watches of a scheduler."""
+class WorkerFigures(Protocol):
+    """What is known of the connection of a scheduler to its API server."""
 
     @property
     def absent(self) -> list[str]: ...
@@ -51,9 +56,12 @@ class Watches(Protocol):
     @property
     def left_out(self) -> Mapping[str, int]: ...
 
+    @property
+    def dropped_events(self) -> int: ...
+
 
 class Metrics:
-    """All metrics of a process. `registry` is for plugins that bring metrics of their own."""
+    """All metrics of a process: its own, and those that plugins declare."""
 
     def __init__(
         self,
@@ -66,15 +74,16 @@ class Metrics:
         self._read = read
         self._stood_still = stood_still
         #: As they were read last, for when a decision takes so long that they cannot be read.
-        self._latest: list[Metric] = []
+        self._latest: list[Family] = []
         self._engine = engine
         self._observations = observations
         self._leading = Counts(table.LEADER)
         self._requests = Counts(table.REQUESTS)
         self._request_durations = Histogram(table.REQUEST_DURATION)
-        self._watches: Watches | None = None
-        self.registry = CollectorRegistry(auto_describe=False)
-        ProcessCollector(registry=self.registry)
+        self._worker: WorkerFigures | None = None
+        self._process = CollectorRegistry(auto_describe=False)
+        ProcessCollector(registry=self._process)
+        _check_names(engine.profiles.values())
 
     # Hooks for those who act
 
@@ -87,9 +96,9 @@ class Metrics:
         self._requests.add(("<error>" if code is None else str(code), method, host))
         self._request_durations.observe((method, host), seconds)
 
-    def follow(self, watches: Watches) -> None:
-        """Tells from now on what these could not read."""
-        self._watches = watches
+    def follow(self, worker: WorkerFigures) -> None:
+        """Tells from now on what it could not read or write."""
+        self._worker = worker
 
     # Reading
 
@@ -102,31 +111,31 @@ class Metrics:
             parts.append(generate_latest(_Only(family)))
             # Some histograms have thousands of lines.
             await asyncio.sleep(0)
-        return b"".join((*parts, generate_latest(self.registry)))
+        return b"".join((*parts, generate_latest(self._process)))
 
     def _of_now(self) -> Iterator[Counts]:
         """What is known without asking the thread that decides."""
         yield self._leading
         yield Counts(table.STOOD_STILL, [((), self._stood_still())])
 
-    def _families(self) -> Generator[None, None, list[Metric]]:
+    def _families(self) -> Generator[None, None, list[Family]]:
         rejections = yield from self._rejections()
         found = []
-        for family in chain(self._counts(rejections), self._histograms()):
+        for family in chain(self._counts(rejections), self._histograms(), self._of_plugins()):
             found.append(family)
             yield
         return found
 
-    def _histograms(self) -> Iterator[Metric]:
+    def _histograms(self) -> Iterator[Family]:
         for histogram in (*self._observations.histograms(), self._request_durations):
-            yield _histogram_family(histogram)
+            yield _family(histogram)
 
-    def _counts(self, rejections: Counter[tuple[str, str]]) -> Iterator[Metric]:
+    def _counts(self, rejections: Counter[tuple[str, str]]) -> Iterator[Family]:
         counted = (
             *self._observations.counts(),
             *self._of_batches(),
             *self._of_queue(),
-            *self._of_watches(),
+            *self._of_worker(),
             *self._of_process(),
             Counts(table.UNSCHEDULABLE_PODS, rejections.items()),
             self._requests,
@@ -166,11 +175,26 @@ class Metrics:
                     counts.add(labels, count)
         return iter((attempts, flushed))
 
-    def _of_watches(self) -> Iterator[Counts]:
-        watches = self._watches
-        left_out = dict(watches.left_out) if watches else {}
+    def _of_worker(self) -> Iterator[Counts]:
+        worker = self._worker
+        left_out = dict(worker.left_out) if worker else {}
         yield _by_one(table.LEFT_OUT, left_out)
-        yield _by_one(table.ABSENT_KIND, dict.fromkeys(watches.absent if watches else (), 1))
+        yield _by_one(table.ABSENT_KIND, dict.fromkeys(worker.absent if worker else (), 1))
+        yield Counts(table.DROPPED_EVENTS, [((), worker.dropped_events if worker else 0)])
+
+    def _of_plugins(self) -> Iterator[Family]:
+        """The metrics that plugins declare; those of a plugin in two profiles are one metric."""
+        families: dict[str, Family] = {}
+        for profile in self._engine.profiles.values():
+            for plugin in profile.plugins.values():
+                try:
+                    for series in plugin.metrics():
+                        _add_series(families, profile.name, series)
+                except Exception as error:  # noqa: BLE001 - other metrics are told anyway
+                    _log.warning(
+                        "Could not read the metrics of a plugin", plugin=plugin.name, error=error
+                    )
+        return iter(families.values())
 
     def _of_process(self) -> Iterator[Counts]:
         gates = self._engine.configuration.gates
@@ -182,10 +206,10 @@ class Metrics:
 class _Only(Collector):
     """Stands for a registry with one metric: so one can be written at a time."""
 
-    def __init__(self, family: Metric) -> None:
+    def __init__(self, family: Family) -> None:
         self._family = family
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Iterable[Family]:
         return (self._family,)
 
 
@@ -195,26 +219,61 @@ def _blames(waiting: Iterable[QueuedPod]) -> Iterator[tuple[str, str]]:
             yield plugin, queued.pod.spec.scheduler_name
 
 
-def _by_one(metric: table.Metric, values: Mapping[str, int]) -> Counts:
+def _by_one(metric: Metric, values: Mapping[str, int]) -> Counts:
     """A metric with one label."""
     return Counts(metric, (((label,), value) for label, value in values.items()))
 
 
-def _family(counts: Counts) -> Metric:
-    metric = counts.metric
-    kind = CounterMetricFamily if metric.kind is table.Kind.COUNTER else GaugeMetricFamily
-    family = kind(metric.name, metric.documentation, labels=metric.labels)
-    for labels, value in counts:
-        family.add_metric(labels, value)
-    return family
+def _check_names(profiles: Iterable[Profile]) -> None:
+    """Raises PluginError if a plugin declares a metric that is there already."""
+    owners = dict.fromkeys((each.name for each in table.METRICS), "the scheduler")
+    for profile in profiles:
+        for plugin in profile.plugins.values():
+            for series in plugin.metrics():
+                name = series.metric.name
+                if owners.setdefault(name, plugin.name) != plugin.name:
+                    text = f'plugin "{plugin.name}": metric {name} belongs to {owners[name]}'
+                    raise PluginError(text, plugin.name)
 
 
-def _histogram_family(histogram: Histogram) -> Metric:
-    metric = histogram.metric
-    family = HistogramMetricFamily(metric.name, metric.documentation, labels=metric.labels)
-    bounds = [*map(as_go, metric.buckets), "+Inf"]
-    for labels, buckets in histogram:
-        family.add_metric(labels, _cumulated(bounds, buckets), buckets.sum)
+def _add_series(families: dict[str, Family], profile: str, series: Series) -> None:
+    metric = series.metric
+    family = families.get(metric.name)
+    if family is None:
+        made = Metric(
+            metric.name,
+            metric.kind,
+            metric.level,
+            metric.help,
+            ("profile", *metric.labels),
+            metric.buckets,
+        )
+        family = families[metric.name] = _new_family(made)
+    _add_values(family, series, (profile,))
+
+
+def _new_family(metric: Metric) -> Family:
+    kinds = {
+        Kind.COUNTER: CounterMetricFamily,
+        Kind.GAUGE: GaugeMetricFamily,
+        Kind.HISTOGRAM: HistogramMetricFamily,
+    }
+    return kinds[metric.kind](metric.name, metric.documentation, labels=metric.labels)
+
+
+def _add_values(family: Any, series: Series, before: Labels = ()) -> None:
+    if isinstance(series, Counts):
+        for labels, value in series:
+            family.add_metric((*before, *labels), value)
+        return
+    bounds = [*map(as_go, series.metric.buckets), "+Inf"]
+    for labels, buckets in series:
+        family.add_metric((*before, *labels), _cumulated(bounds, buckets), buckets.sum)
+
+
+def _family(series: Series) -> Family:
+    family = _new_family(series.metric)
+    _add_values(family, series)
     return family
 
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.framework.observe import Clock, Observer
+from mooring.framework.series import Counts, Histogram
 
 from . import metric_table as table
 from .logs import named
-from .series import Counts, Histogram
 
 LOG = named("mooring.metrics")
 

@@ -55,7 +55,7 @@ class Performer:
         self._writer = Writer(api, today)
         self._events = ClusterEvents(api, instance, clock=scheduler.clock, today=today)
         self._lane = Lane(_WIDTH, done=scheduler.wake)
-        self._event_lane = Lane(_EVENTS_WIDTH, most_waiting=_MOST_EVENTS)
+        self._event_lane = Lane(_EVENTS_WIDTH, most_waiting=_MOST_EVENTS, on_drop=_warn_of_drop)
         #: What is still to be written of a pod's status.
         self._patches: dict[str, PatchPodStatus] = {}
         #: Pods whose status is being written.
@@ -68,6 +68,7 @@ class Performer:
 
     @property
     def dropped_events(self) -> int:
+        """How many events were dropped because they came too fast."""
         return self._event_lane.dropped
 
     def perform(self, action: Action) -> None:
@@ -180,6 +181,11 @@ class Performer:
         except Exception as error:  # noqa: BLE001 - an event may be lost
             told = _told(error)
             _log.warning("Could not write an event", **_pod(action), error=told)
+
+
+def _warn_of_drop() -> None:
+    # In the same words each time, so that the log has it once a minute, with how often.
+    _log.warning("Dropped an event: they come faster than the API server takes them")
 
 
 def _merged(earlier: PatchPodStatus, later: PatchPodStatus) -> PatchPodStatus:

@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from itertools import islice
 
 from mooring.engine import Engine
+from mooring.framework.series import as_go
 from mooring.objects.pod import Pod, PodSpec
 from mooring.objects.quantity import NANOS_PER_UNIT
 from mooring.objects.resources import spec_limits, spec_requests
 from mooring.web.turns import Read, at_once, in_slices
-
-from .series import as_go
 
 _ABOUT = (
     "broken down by pod. This shows the resource usage the scheduler and kubelet expect per pod "

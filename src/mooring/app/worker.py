@@ -78,6 +78,11 @@ class Worker:
         """How often an object could not be read, by kind."""
         return self._feed.left_out
 
+    @property
+    def dropped_events(self) -> int:
+        """How many events were not written because they came too fast."""
+        return 0 if self._performer is None else self._performer.dropped_events
+
     def may_write(self) -> bool:
         return self._leads is not None and self._leads()
 

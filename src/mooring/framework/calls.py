@@ -45,6 +45,7 @@ from .plugin import (
     Wait,
     WaitingPods,
 )
+from .series import Counts, Histogram
 from .status import Code, PluginError, Reason, Rejected
 from .verdict import Verdict
 
@@ -180,6 +181,10 @@ def create(
 
 def _check_plugin(plugin: Plugin, kind: type[Plugin]) -> None:
     expect(plugin, kind)
+    metrics = plugin.metrics()
+    expect(metrics, tuple)
+    for each in metrics:
+        expect(each, Counts, Histogram)
     # Profiles keep plugins in dictionaries.
     hash(plugin)
     for attribute, wanted in _ATTRIBUTES.items():

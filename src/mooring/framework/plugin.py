@@ -22,6 +22,7 @@ from mooring.objects.pod import Pod
 
 from .attempt import Failed
 from .events import Action, Resource, Wakeup, on
+from .series import Series
 from .status import (
     Code,
     Reason,
@@ -73,6 +74,10 @@ class Plugin(ABC):
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         """The changes that can alter its answer for such a pod: `reads`, or fewer of them."""
         return self.reads
+
+    def metrics(self) -> tuple[Series, ...]:
+        """The metrics that the plugin has declared: they appear on /metrics, with the profile."""
+        return ()
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         """The events after which a pod it rejected is worth another try: all, unless it says."""

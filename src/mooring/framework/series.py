@@ -1,14 +1,66 @@
-"""Counters and histograms that cost little to add to and are worked out when they are read."""
+"""Metrics: counters, gauges and histograms that cost little to add to.
+
+They are worked out when they are read. Plugins declare theirs with `counter`, `gauge` and
+`histogram`, and return them from `Plugin.metrics`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .metric_table import Bounds, Metric
+
+class Kind(StrEnum):
+    """What a metric is, in Prometheus' words."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+class Level(StrEnum):
+    """How stable kube-scheduler promises a metric to be. OURS are not among its metrics."""
+
+    STABLE = "STABLE"
+    BETA = "BETA"
+    ALPHA = "ALPHA"
+    OURS = "Mooring"
+
+
+Bounds = tuple[float, ...]
+
+
+def exponential(start: float, factor: float, count: int) -> Bounds:
+    """Bucket bounds that grow by a factor, multiplied up one by one so that texts are equal too."""
+    bounds = []
+    for _ in range(count):
+        bounds.append(start)
+        start *= factor
+    return tuple(bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric. `buckets` is for histograms, without the one for everything."""
+
+    name: str
+    kind: Kind
+    level: Level
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: Bounds = ()
+
+    @property
+    def documentation(self) -> str:
+        """The help text with its stability first, as kube-scheduler writes it."""
+        return self.help if self.level is Level.OURS else f"[{self.level}] {self.help}"
+
 
 #: The values of a metric's labels, in the order of their names.
 Labels = tuple[str, ...]
@@ -39,9 +91,14 @@ class Counts:
         self._totals = dict(totals)
 
     def add(self, labels: Labels = (), amount: float = 1) -> None:
-        self._totals[labels] = self._totals.get(labels, 0) + amount
+        known = self._totals.get(labels)
+        if known is None:
+            _check_labels(self.metric, labels)
+        self._totals[labels] = (known or 0) + amount
 
     def set(self, labels: Labels, value: float) -> None:
+        if labels not in self._totals:
+            _check_labels(self.metric, labels)
         self._totals[labels] = value
 
     def __iter__(self) -> Iterator[tuple[Labels, float]]:
@@ -85,6 +142,7 @@ class Histogram:
     def observe(self, labels: Labels, value: float) -> None:
         fresh = self._fresh.get(labels)
         if fresh is None:
+            _check_labels(self.metric, labels)
             fresh = self._fresh[labels] = []
         fresh.append(value)
         if len(fresh) >= _AT_ONCE:
@@ -105,3 +163,43 @@ class Histogram:
                 self.observe_all(labels, fresh)
                 fresh.clear()
         return iter(sorted(self._buckets.items(), key=lambda each: each[0]))
+
+
+Series = Counts | Histogram
+
+
+def counter(name: str, help_text: str, *labels: str) -> Counts:
+    """Declares a counter of a plugin: a number that only grows."""
+    return Counts(_declare(name, Kind.COUNTER, help_text, labels))
+
+
+def gauge(name: str, help_text: str, *labels: str) -> Counts:
+    """Declares a gauge of a plugin: a number that comes and goes."""
+    return Counts(_declare(name, Kind.GAUGE, help_text, labels))
+
+
+def histogram(name: str, help_text: str, buckets: Bounds, *labels: str) -> Histogram:
+    """Declares a histogram of a plugin, by the upper bounds of its buckets."""
+    if not buckets or list(buckets) != sorted(set(buckets)):
+        raise ValueError(f"metric {name}: buckets must grow, got {buckets}")
+    return Histogram(_declare(name, Kind.HISTOGRAM, help_text, labels, buckets))
+
+
+_NAME, _LABEL = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*"), re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+#: Labels that are written by others than the plugin.
+_RESERVED = ("profile", "le")
+
+
+def _declare(name: str, kind: Kind, help_text: str, labels: Labels, buckets: Bounds = ()) -> Metric:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"metric {name!r}: not a name that Prometheus takes")
+    for label in labels:
+        if not _LABEL.fullmatch(label) or label.startswith("__") or label in _RESERVED:
+            raise ValueError(f"metric {name}: label {label!r} cannot be used")
+    return Metric(name, kind, Level.OURS, help_text, labels, buckets)
+
+
+def _check_labels(metric: Metric, labels: Labels) -> None:
+    """Raises where the mistake is made, not when the metrics are read."""
+    if len(labels) != len(metric.labels) or not all(isinstance(each, str) for each in labels):
+        raise ValueError(f"metric {metric.name}: expected a text for {metric.labels}, got {labels}")
