@@ -11,7 +11,7 @@ from mooring.framework.events import Action
 from mooring.framework.profile import known_plugins
 from mooring.objects.storage import StorageObject
 from mooring.plugins import REGISTRY
-from mooring.queue.happenings import storage_event
+from mooring.queue.cluster_events import storage_event
 from tests.builders import node
 from tests.storage_builders import (
     attachment,

@@ -12,7 +12,7 @@ def test_unschedulable_and_backing_off_pods_become_active_whatever_their_backoff
     for each in pods:
         queue.add(each, 0.0)
     unschedulable, backing = popped(queue, 0.0), popped(queue, 0.0)
-    queue.happened(BOTH, None, None, 0.0)
+    queue.wake(BOTH, None, None, 0.0)
     give_back(queue, backing, "Fit", now=0.0)
     queue.done(unschedulable.pod.uid)
     queue.delete(pods[0])

@@ -40,7 +40,7 @@ def test_a_maximum_of_zero_is_no_backoff() -> None:
     queue = make_queue(backoff=Backoff(maximum=0.0))
     queue.add(pod("a"), 0.0)
     fail(queue, "Fit", now=0.0)
-    queue.happened(BOTH, None, None, 0.0)
+    queue.wake(BOTH, None, None, 0.0)
     assert places(queue) == {"a": "active"}
 
     fail(queue, now=0.0)
@@ -53,7 +53,7 @@ def test_errors_and_rejections_are_counted_apart() -> None:
     counts = []
     for moment, rejectors in ((100.0, ()), (200.0, ()), (300.0, ("Fit",)), (900.0, ())):
         queued = fail(queue, *rejectors, now=moment)
-        queue.happened(BOTH, None, None, moment + 50.0)
+        queue.wake(BOTH, None, None, moment + 50.0)
         counts.append((queued.consecutive_errors, queued.unschedulable_count, queued.expiry))
 
     assert counts == [(1, 0, 101), (2, 0, 202), (0, 1, 301), (1, 1, 901)]
@@ -66,7 +66,7 @@ def test_the_backoff_queue_is_ordered_by_expiry_then_by_the_sort_key() -> None:
     fail(queue, "Fit", now=0.0, at=5.2)
     fail(queue, "Fit", now=0.0, at=5.0)
     fail(queue, "Fit", now=0.0, at=3.0)
-    queue.happened(BOTH, None, None, 4.0)
+    queue.wake(BOTH, None, None, 4.0)
     assert set(places(queue).values()) == {"backoff"}
 
     assert drained(queue, 4.0) == ["early", "high", "low"]
@@ -76,7 +76,7 @@ def test_a_rejected_pod_is_popped_early_when_nothing_is_active() -> None:
     queue = make_queue()
     queue.add(pod("rejected"), 0.0)
     fail(queue, "Fit", now=0.0)
-    queue.happened(BOTH, None, None, 0.0)
+    queue.wake(BOTH, None, None, 0.0)
     queue.add(pod("active"), 0.0)
 
     assert drained(queue, 0.0) == ["active", "rejected"]
@@ -95,7 +95,7 @@ def test_without_early_pops_the_backoff_is_waited_for() -> None:
     queue = make_queue(backoff=Backoff(pops_early=False))
     queue.add(pod("a"), 0.0)
     fail(queue, "Fit", now=0.0)
-    queue.happened(BOTH, None, None, 0.0)
+    queue.wake(BOTH, None, None, 0.0)
 
     assert queue.next_flush(0.0) == 2.0
     assert drained(queue, 1.99) == []

@@ -15,7 +15,7 @@ def test_sizes_tell_the_queues_apart() -> None:
     fail(queue, "Fit", now=0.0)
     assert queue.sizes() == {"active": 1, "backoff": 1, "unschedulable": 1, "gated": 1}
 
-    queue.happened(BOTH, None, None, 0.0)
+    queue.wake(BOTH, None, None, 0.0)
     assert queue.sizes() == {"active": 1, "backoff": 2, "unschedulable": 0, "gated": 1}
 
     queue.delete(pod("gated"))
@@ -27,7 +27,7 @@ def test_incoming_pods_are_counted_by_queue_and_event() -> None:
     queue.add(pod("gated", labels={"held": "Gate"}), 0.0)
     queue.add(pod("a"), 0.0)
     fail(queue, "Fit", now=0.0)
-    queue.happened(BOTH, None, None, 1.0)
+    queue.wake(BOTH, None, None, 1.0)
     fail(queue, now=1.0)
     queue.flush(9.0)
     fail(queue, "Fit", now=9.0)

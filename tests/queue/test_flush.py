@@ -79,7 +79,7 @@ def test_time_can_jump_to_the_next_flush() -> None:
     fail(queue, "Fit", now=7.0)
     assert queue.next_flush(7.0) == 330.0
 
-    queue.happened(BOTH, None, None, 7.0)
+    queue.wake(BOTH, None, None, 7.0)
     assert queue.next_flush(7.0) == 7.0
 
     popped(queue, 7.0)

@@ -8,7 +8,7 @@ from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.status import Rejected, unresolvable
 from mooring.objects.pod import Pod
 from mooring.queue import Backoff, FailedAttempt, Place, Queue
-from mooring.queue.happenings import UNSCHEDULABLE_TIMEOUT
+from mooring.queue.cluster_events import UNSCHEDULABLE_TIMEOUT
 from tests.builders import pod
 from tests.queue.driver import BOTH, PORTS_ONLY, fail, make_queue, places, popped
 
@@ -56,9 +56,9 @@ def test_the_plugin_that_held_it_is_asked_first(queue: Queue, door: Door) -> Non
     door.closed_by = "Gate"
     queue.add(pod("a"), 0.0)
     door.closed_by = ""
-    queue.happened(LABEL, None, None, 1.0)
+    queue.wake(LABEL, None, None, 1.0)
     fail(queue, "Fit", now=1.0)
-    queue.happened(BOTH, None, None, 9.0)
+    queue.wake(BOTH, None, None, 9.0)
 
     assert door.asked == ["", "Gate", ""]
     assert places(queue) == {"a": "active"}
@@ -83,7 +83,7 @@ def test_only_events_of_the_gating_plugin_reach_a_gated_pod(
     assert places(queue) == {"a": "gated"}
     door.asked.clear()
 
-    queue.happened(event, None, None, 20.0)
+    queue.wake(event, None, None, 20.0)
 
     assert door.asked == (["Gate"] if asked else [])
     assert places(queue) == {"a": "gated"}
@@ -106,7 +106,7 @@ def test_without_early_pops_a_pod_is_asked_when_its_backoff_is_over(door: Door) 
     queue.add(pod("a"), 0.0)
     door.closed_by = "Gate"
     fail(queue, "Fit", now=0.0, at=0.0)
-    queue.happened(BOTH, None, None, 0.0)
+    queue.wake(BOTH, None, None, 0.0)
     assert places(queue) == {"a": "backoff"}
 
     queue.flush(5.0)

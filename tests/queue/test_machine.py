@@ -27,7 +27,7 @@ RESOURCES = {
 EVENTS = {name: ClusterEvent(kind, Action.ADD, name) for name, kind in RESOURCES.items()}
 EVENTS["nobody"] = ClusterEvent(Resource.NODE, Action.DELETE, "nobody")
 NAMES = st.sampled_from("abcdef")
-PARKED = ("unschedulable", "gated")
+UNSCHEDULABLE_PLACES = ("unschedulable", "gated")
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Model:
         elif event in known.blamed:
             self.wake(known, now)
 
-    def happened(self, event: str, now: float) -> None:
+    def hear(self, event: str, now: float) -> None:
         for known in self.at("unschedulable"):
             self.told(known, event, now)
         for known in self.at("gated"):
@@ -123,7 +123,7 @@ class Model:
                 self.make_active(known)
         late = [
             known
-            for known in self.at(*PARKED)
+            for known in self.at(*UNSCHEDULABLE_PLACES)
             if floor(now / 30) * 30 - max(known.timestamp, known.flushed) > 300
         ]
         for known in late:
@@ -254,7 +254,7 @@ class QueueMachine(RuleBasedStateMachine):
     def fail_all(self, rejectors: frozenset[str], meanwhile: str, backwards: bool) -> None:
         for _ in range(len(self.model.at("active"))):
             self.pop()
-        self.happened(meanwhile)
+        self.wake(meanwhile)
         for uid in sorted(self.flying, reverse=backwards):
             self.return_of(uid, rejectors, frozenset())
 
@@ -270,9 +270,9 @@ class QueueMachine(RuleBasedStateMachine):
             self.model.give_back(known, rejectors, pending, self.now)
 
     @rule(event=st.sampled_from(sorted(EVENTS)))
-    def happened(self, event: str) -> None:
-        self.queue.happened(EVENTS[event], None, None, self.now)
-        self.model.happened(event, self.now)
+    def wake(self, event: str) -> None:
+        self.queue.wake(EVENTS[event], None, None, self.now)
+        self.model.hear(event, self.now)
 
     @rule(data=st.data())
     @precondition(lambda self: self.model.pods)
@@ -313,7 +313,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert (moment is None) == (not waiting)
         if moment is not None and moment > self.now:
             ends = [each.expiry + 1.0 for each in self.model.at("backoff", "error backoff")]
-            ends += [self.swept_at(each) for each in self.model.at(*PARKED)]
+            ends += [self.swept_at(each) for each in self.model.at(*UNSCHEDULABLE_PLACES)]
             assert moment == min(ends)
 
     def teardown(self) -> None:

@@ -6,8 +6,7 @@ import pytest
 
 from mooring.framework.events import ClusterEvent
 from mooring.queue import FailedAttempt
-from mooring.queue.in_flight import InFlight
-from mooring.queue.listeners import Happening
+from mooring.queue.queue_events import InFlight, QueueEvent
 from mooring.queue.queued_pod import QueuedPod
 from tests.builders import pod
 from tests.queue.driver import (
@@ -43,10 +42,10 @@ def test_a_failed_pod_hears_what_it_missed(
 ) -> None:
     queue = make_queue()
     queue.add(pod("a"), 0.0)
-    queue.happened(BOTH, None, None, 0.0)
+    queue.wake(BOTH, None, None, 0.0)
     queued = popped(queue, 0.0)
     for event in events:
-        queue.happened(event, None, None, 0.5)
+        queue.wake(event, None, None, 0.5)
 
     give_back(queue, queued, *rejectors, pending=pending, now=1.0)
 
@@ -57,8 +56,8 @@ def test_later_events_are_heard_when_a_pending_plugin_may_still_agree() -> None:
     queue = make_queue()
     queue.add(pod("a"), 0.0)
     queued = popped(queue, 0.0)
-    queue.happened(PORTS_ONLY, None, None, 0.5)
-    queue.happened(BOTH, None, None, 0.5)
+    queue.wake(PORTS_ONLY, None, None, 0.5)
+    queue.wake(BOTH, None, None, 0.5)
 
     give_back(queue, queued, "Ports", pending=FIT, now=1.0)
 
@@ -70,7 +69,7 @@ def test_a_pod_hears_only_what_happened_since_its_own_pop() -> None:
     for name in ("first", "second"):
         queue.add(pod(name), 0.0)
     first = popped(queue, 0.0)
-    queue.happened(BOTH, None, None, 0.0)
+    queue.wake(BOTH, None, None, 0.0)
     second = popped(queue, 0.0)
 
     give_back(queue, second, "Fit", now=1.0)
@@ -104,7 +103,7 @@ def test_the_fresh_object_is_queued() -> None:
 def test_what_no_pod_in_flight_needs_is_forgotten() -> None:
     flight = InFlight()
     first, second = (QueuedPod(pod(name), 0.0, 0) for name in ("first", "second"))
-    one, two = (Happening(event, None, None, {}) for event in (BOTH, PORTS_ONLY))
+    one, two = (QueueEvent(event, None, None, {}) for event in (BOTH, PORTS_ONLY))
     remembered = []
 
     flight.record(one)
@@ -116,9 +115,9 @@ def test_what_no_pod_in_flight_needs_is_forgotten() -> None:
     remembered.append(flight.remembered)
     flight.end(first.pod.uid)
     remembered.append(flight.remembered)
-    assert flight.missed_by(second.pod.uid) == (two,)
+    assert flight.events_missed_by(second.pod.uid) == (two,)
     flight.end(second.pod.uid)
     remembered.append(flight.remembered)
 
     assert remembered == [(), (one, two), (two,), ()]
-    assert flight.missed_by(second.pod.uid) is None
+    assert flight.events_missed_by(second.pod.uid) is None

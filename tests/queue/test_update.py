@@ -57,7 +57,7 @@ def test_a_pod_that_backs_off_stays_so_and_is_ordered_anew() -> None:
     queue.add(ranked("b", 2), 0.0)
     for _ in range(2):
         fail(queue, "Fit", now=0.0)
-    queue.happened(BOTH, None, None, 0.0)
+    queue.wake(BOTH, None, None, 0.0)
     queue.update(ranked("a", 1), ranked("a", 3), 0.0)
 
     assert places(queue) == {"a": "backoff", "b": "backoff"}

@@ -10,7 +10,7 @@ from msgspec import structs
 from mooring.framework.events import Action, ClusterEvent, Hint, Resource, Wakeup, on
 from mooring.framework.observe import Observer
 from mooring.objects.pod import Pod
-from mooring.queue.happenings import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
+from mooring.queue.cluster_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
 from mooring.queue.queued_pod import Place
 from tests.builders import pod
 from tests.queue.driver import (
@@ -50,7 +50,7 @@ def wakes(
     queue.add(pod("a"), 0.0)
     plugin = frozenset({"Plugin"})
     fail(queue, *(() if pending else plugin), now=0.0, pending=plugin if pending else frozenset())
-    queue.happened(event, None, new, now)
+    queue.wake(event, None, new, now)
     return places(queue)["a"]
 
 
@@ -154,7 +154,7 @@ def test_a_broken_hint_is_reported() -> None:
     )
     queue.add(pod("a"), 0.0)
     fail(queue, "Plugin", now=0.0)
-    queue.happened(UNHEARD, None, None, 1.0)
+    queue.wake(UNHEARD, None, None, 1.0)
 
     assert told == [("Plugin", "default/a", UNHEARD.label, "broken hint")]
 
@@ -169,7 +169,7 @@ def test_hints_see_the_waiting_pod_and_both_objects() -> None:
     queue = make_queue(wakeups={PROFILE: {"Plugin": (on(CSI, Action.ADD, look),)}})
     queue.add(pod("a"), 0.0)
     fail(queue, "Plugin", now=0.0)
-    queue.happened(UNHEARD, "old", "new", 1.0)
+    queue.wake(UNHEARD, "old", "new", 1.0)
 
     assert seen == [(pod("a"), "old", "new")]
 
@@ -181,7 +181,7 @@ def test_only_plugins_that_rejected_the_pod_are_asked() -> None:
     fail(queue, "Fit", now=0.0)
     fail(queue, "Ports", now=0.0)
     fail(queue, "Fit", "Ports", now=0.0)
-    queue.happened(PORTS_ONLY, None, None, 9.0)
+    queue.wake(PORTS_ONLY, None, None, 9.0)
 
     assert places(queue) == {"fit": "unschedulable", "ports": "active", "both": "active"}
 
@@ -197,7 +197,7 @@ def test_profiles_do_not_hear_each_other() -> None:
     for each in (pod("default"), pod("other", **other)):
         queue.add(each, 0.0)
         fail(queue, "Plugin", now=0.0)
-    queue.happened(UNHEARD, None, None, 9.0)
+    queue.wake(UNHEARD, None, None, 9.0)
 
     assert places(queue) == {"default": "active", "other": "unschedulable"}
 
@@ -206,8 +206,8 @@ def test_events_without_listeners_are_dropped() -> None:
     queue = make_queue()
     queue.add(pod("a"), 0.0)
     popped(queue, 0.0)
-    queue.happened(UNHEARD, None, None, 1.0)
-    queue.happened(BOTH, None, None, 1.0)
+    queue.wake(UNHEARD, None, None, 1.0)
+    queue.wake(BOTH, None, None, 1.0)
 
     assert [missed.event for missed in queue._in_flight.remembered] == [BOTH]
 
@@ -219,7 +219,7 @@ def test_an_event_can_be_limited_to_some_pods() -> None:
     for _ in range(2):
         fail(queue, "Fit", now=0.0)
     flying = popped(queue, 0.0)
-    queue.happened(BOTH, None, None, 9.0, concerns=lambda each: each.name == "meant")
+    queue.wake(BOTH, None, None, 9.0, concerns=lambda each: each.name == "meant")
 
     assert places(queue) == {"meant": "active", "other": "unschedulable", "flying": "in flight"}
     give_back(queue, flying, "Fit", now=9.0)
@@ -238,7 +238,7 @@ def test_pods_whose_rejectors_do_not_listen_are_not_looked_at() -> None:
         looked_at.append(of.name)
         return True
 
-    queue.happened(PORTS_ONLY, None, None, 9.0, concerns=look)
+    queue.wake(PORTS_ONLY, None, None, 9.0, concerns=look)
 
     assert looked_at == ["ports"]
 
@@ -268,7 +268,7 @@ def test_of_like_pods_one_is_asked_if_the_hint_is_alike(answer: bool) -> None:
     queue.add(structs.replace(other, spec=shared), now=0.0)
     fail(queue, "Fit", now=0.0)
 
-    queue.happened(BOTH, None, None, now=100.0)
+    queue.wake(BOTH, None, None, now=100.0)
 
     assert hint.pods == ["a", "d"]
     assert {queued.place for queued in queue} == (
@@ -285,7 +285,7 @@ def test_every_pod_is_asked_if_the_hint_does_not_say_that_it_is_alike() -> None:
         queue.add(structs.replace(pod(name), spec=shared), now=0.0)
         fail(queue, "Fit", now=0.0)
 
-    queue.happened(BOTH, None, None, now=100.0)
+    queue.wake(BOTH, None, None, now=100.0)
 
     assert sorted(hint.pods) == ["a", "b"]
 
@@ -300,6 +300,6 @@ def test_every_pod_is_asked_if_the_event_is_about_one_of_them() -> None:
         queue.add(each, now=0.0)
         fail(queue, "Ports", now=0.0)
 
-    queue.happened(PORTS_ONLY, made[1], None, now=100.0)
+    queue.wake(PORTS_ONLY, made[1], None, now=100.0)
 
     assert sorted(hint.pods) == ["a", "b"]

@@ -14,7 +14,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, SelectingObject
 from mooring.queue import Queue
-from mooring.queue.happenings import (
+from mooring.queue.cluster_events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     NODE_ADD,
@@ -61,7 +61,7 @@ class Intake:
         if isinstance(item, StorageObject):
             before = self._cluster.put_storage(item)
             event = storage_event(item, Action.ADD if before is None else Action.UPDATE)
-            self._queue.happened(event, before, item, now)
+            self._queue.wake(event, before, item, now)
             return (event,)
         if isinstance(item, CustomObject):
             return self._apply_custom(item, now)
@@ -81,13 +81,13 @@ class Intake:
             return self._remove_pod(item, now)
         if isinstance(item, Node):
             # Pods that wait hear of it before the node is gone, as in kube-scheduler.
-            self._queue.happened(NODE_DELETE, item, None, now)
+            self._queue.wake(NODE_DELETE, item, None, now)
             self._cluster.remove_node(item.name)
             return (NODE_DELETE,)
         if isinstance(item, StorageObject):
             self._cluster.remove_storage(item)
             event = storage_event(item, Action.DELETE)
-            self._queue.happened(event, item, None, now)
+            self._queue.wake(event, item, None, now)
             return (event,)
         if isinstance(item, CustomObject):
             return self._remove_custom(item, now)
@@ -101,7 +101,7 @@ class Intake:
         before = self._cluster.put_node(node)
         events = (NODE_ADD,) if before is None else node_events(before, node)
         for event in events:
-            self._queue.happened(event, before, node, now)
+            self._queue.wake(event, before, node, now)
         return events
 
     def _apply_custom(self, item: CustomObject, now: float) -> Events:
@@ -111,7 +111,7 @@ class Intake:
             return ()
         before = custom.put(item)
         event = custom_event(kind, Action.ADD if before is None else Action.UPDATE)
-        self._queue.happened(event, before, item, now)
+        self._queue.wake(event, before, item, now)
         return (event,)
 
     def _remove_custom(self, item: CustomObject, now: float) -> Events:
@@ -121,7 +121,7 @@ class Intake:
             return ()
         before = custom.remove(item)
         event = custom_event(kind, Action.DELETE)
-        self._queue.happened(event, before or item, None, now)
+        self._queue.wake(event, before or item, None, now)
         return (event,)
 
     def _apply_pod(self, pod: Pod, now: float) -> Events:
@@ -164,11 +164,11 @@ class Intake:
         confirmed = not self._cluster.is_assumed(pod.uid)
         before = self._cluster.put_pod(pod)
         if before is None or not confirmed:
-            self._queue.happened(ASSIGNED_POD_ADD, None, pod, now)
+            self._queue.wake(ASSIGNED_POD_ADD, None, pod, now)
             return (ASSIGNED_POD_ADD,)
         events = pod_events(before, pod, assigned=True)
         for event in events:
-            self._queue.happened(event, before, pod, now)
+            self._queue.wake(event, before, pod, now)
         return events
 
     def _apply_pending(self, pod: Pod, now: float) -> Events:
@@ -201,7 +201,7 @@ class Intake:
         if waiting is None:
             gone = self._cluster.remove_pod(pod.uid)
             if gone is not None:
-                self._queue.happened(ASSIGNED_POD_DELETE, gone, None, now)
+                self._queue.wake(ASSIGNED_POD_DELETE, gone, None, now)
             return (ASSIGNED_POD_DELETE,)
         self._queue.delete(waiting)
         self._cluster.nominate(waiting, "")
@@ -218,13 +218,13 @@ class Intake:
         gone = self._cluster.forget(uid)
         if gone is None:
             return
-        self._queue.happened(ASSIGNED_POD_DELETE, gone, None, now)
+        self._queue.wake(ASSIGNED_POD_DELETE, gone, None, now)
         pod = self.pending.get(uid)
         if is_waiting and pod is not None:
             self._queue.add(pod, now)
 
     def _room_for_lesser(self, pod: Pod, now: float) -> None:
         """A nominated pod does not need its node any more: those it outranked may try."""
-        self._queue.happened(
+        self._queue.wake(
             ASSIGNED_POD_DELETE, pod, None, now, lambda other: other.priority <= pod.priority
         )

@@ -36,7 +36,7 @@ from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected, check_text
 from mooring.objects.pod import PLACED, Pod
 from mooring.queue import Queue, QueuedPod
-from mooring.queue.happenings import ASSIGNED_POD_DELETE
+from mooring.queue.cluster_events import ASSIGNED_POD_DELETE
 
 from . import actions
 from .actions import Action, BindPod, PatchPodStatus, PodRef, WriteVolumes
@@ -328,7 +328,7 @@ class Placements:
     def _give_up(self, placement: Placement, failure: Failure, now: float) -> None:
         """Undoes a placement; those who wait hear of the room before the pod itself returns."""
         self._take_back(placement)
-        self._queue.happened(ASSIGNED_POD_DELETE, placement.pod, None, now)
+        self._queue.wake(ASSIGNED_POD_DELETE, placement.pod, None, now)
         self._fail(placement.queued, placement.profile, failure, now)
 
     def _take_back(self, placement: Placement) -> None:
@@ -352,6 +352,6 @@ class Placements:
     def _room_again(self, placement: Placement, now: float) -> None:
         """Other pods may try for what an assumed pod has given back."""
         uid = placement.pod.uid
-        self._queue.happened(
+        self._queue.wake(
             ASSIGNED_POD_DELETE, placement.pod, None, now, lambda other: other.uid != uid
         )

@@ -4,8 +4,7 @@ Time comes in with each call. What a plugin decides, what is nominated where and
 to the API is not known here.
 """
 
-from .backoff import Backoff
 from .queue import Queue
-from .queued_pod import FailedAttempt, Place, QueuedPod
+from .queued_pod import Backoff, FailedAttempt, Place, QueuedPod
 
 __all__ = ["Backoff", "FailedAttempt", "Place", "Queue", "QueuedPod"]

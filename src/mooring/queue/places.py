@@ -1,4 +1,4 @@
-"""Where each waiting pod is."""
+"""Where each waiting pod is: in one of the heaps, or among the unschedulable pods."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 from mooring.framework.calls import PASSING
 from mooring.objects.pod import Pod
 
-from .heap import PodHeap
-from .parked import Parked
 from .queued_pod import Place, QueuedPod
+from .waiting_pods import PodHeap, UnschedulablePods
 
 #: The order in which pods are tried: the smallest key first.
 SortKey = Callable[[Pod, float], Any]
@@ -23,9 +22,9 @@ def by_priority(pod: Pod, timestamp: float) -> tuple[int, float]:
 
 
 class Places:
-    """The active heap, the two backoff heaps and the parked pods."""
+    """The active heap, the two backoff heaps and the unschedulable pods."""
 
-    __slots__ = ("_heaps", "_sort_key", "_uids", "_waiting", "order_error", "parked")
+    __slots__ = ("_heaps", "_sort_key", "_uids", "_waiting", "order_error", "unschedulable")
 
     def __init__(self, sort_key: SortKey, patience: float) -> None:
         self._sort_key = sort_key
@@ -36,7 +35,7 @@ class Places:
             Place.BACKOFF: PodHeap(self._distrust),
             Place.ERROR_BACKOFF: PodHeap(self._distrust),
         }
-        self.parked = Parked(patience)
+        self.unschedulable = UnschedulablePods(patience)
         self._waiting: dict[str, QueuedPod] = {}
         self._uids: dict[str, str] = {}
 
@@ -61,9 +60,9 @@ class Places:
     def size(self, place: Place) -> int:
         """How many pods are in a place."""
         if place is Place.GATED:
-            return len(self.parked.gated)
+            return len(self.unschedulable.gated)
         if place is Place.UNSCHEDULABLE:
-            return len(self.parked) - len(self.parked.gated)
+            return len(self.unschedulable) - len(self.unschedulable.gated)
         return len(self._heaps[place])
 
     def move(self, queued: QueuedPod, place: Place) -> None:
@@ -79,7 +78,7 @@ class Places:
             self._uids[queued.pod.key] = uid
         queued.place = place
         if heap is None:
-            self.parked.add(queued)
+            self.unschedulable.add(queued)
         else:
             heap.push(queued, key)
 
@@ -120,7 +119,7 @@ class Places:
     def _leave(self, uid: str, place: Place) -> None:
         heap = self._heaps.get(place)
         if heap is None:
-            self.parked.remove(uid)
+            self.unschedulable.remove(uid)
         else:
             heap.remove(uid)
 
@@ -148,13 +147,13 @@ class Places:
         """Raises AssertionError unless each waiting pod is in its place and nowhere else."""
         for uid, queued in self._waiting.items():
             found = [place for place, heap in self._heaps.items() if uid in heap]
-            if uid in self.parked:
-                gated = uid in self.parked.gated
+            if uid in self.unschedulable:
+                gated = uid in self.unschedulable.gated
                 found.append(Place.GATED if gated else Place.UNSCHEDULABLE)
             assert found == [queued.place], f"{uid} is in {found}, not in {queued.place}"
             named = self._uids.get(queued.pod.key)
             assert named == uid, f"{queued.pod.key} is {named}, not {uid}"
-        held = len(self.parked) + sum(map(len, self._heaps.values()))
+        held = len(self.unschedulable) + sum(map(len, self._heaps.values()))
         assert held == len(self), f"{held} pods in places, but {len(self)} wait"
         assert len(self._uids) == len(self), f"{len(self._uids)} names for {len(self)} pods"
-        self.parked.check()
+        self.unschedulable.check()

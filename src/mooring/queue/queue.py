@@ -13,8 +13,7 @@ from mooring.framework.observe import UNOBSERVED, Observer
 from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
 
-from .backoff import Backoff
-from .happenings import (
+from .cluster_events import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
     POD_POPPED,
@@ -25,11 +24,18 @@ from .happenings import (
     UNSCHEDULED_POD_UPDATE,
     pod_events,
 )
-from .in_flight import InFlight
-from .listeners import Answer, Happening, Listeners, Wakeups
-from .parked import Group
 from .places import Places, SortKey
-from .queued_pod import BACKING_OFF, PARKED, QUEUES, FailedAttempt, Place, QueuedPod
+from .queue_events import InFlight, Listeners, QueueEvent, WakeAnswer, Wakeups
+from .queued_pod import (
+    BACKING_OFF,
+    QUEUES,
+    UNSCHEDULABLE_PLACES,
+    Backoff,
+    FailedAttempt,
+    Place,
+    QueuedPod,
+)
+from .waiting_pods import Group
 
 #: Asks whether a pod may be queued, first of all the plugin that held it back last ("" if none):
 #: None, or the plugin that says no and why.
@@ -114,7 +120,7 @@ class Queue:
         )
 
     def remembered(self) -> Counter[str]:
-        """How many happenings are kept for pods in flight, by event, and how many such pods."""
+        """How many events are kept for pods in flight, by event, and how many such pods."""
         counts = Counter(each.event.label for each in self._in_flight.remembered)
         counts[POD_POPPED] = len(self._in_flight)
         return counts
@@ -131,12 +137,12 @@ class Queue:
         """Takes note of a change of a pod that has no node; an unknown pod is taken in."""
         if new.uid in self._in_flight:
             for event in pod_events(old, new, assigned=False):
-                self._record(self._listeners.happening(event, old, new))
+                self._record(self._listeners.identify(event, old, new))
         elif (queued := self._places.get(new.uid)) is None:
             self._enter(new, UNSCHEDULED_POD_UPDATE.label, now)
         else:
             self._places.replace(queued, new)
-            if queued.place in PARKED:
+            if queued.place in UNSCHEDULABLE_PLACES:
                 self._reconsider(queued, old, now)
 
     def delete(self, pod: Pod) -> None:
@@ -170,7 +176,7 @@ class Queue:
 
     def give_back(self, queued: QueuedPod, *, pod: Pod, attempt: FailedAttempt, now: float) -> None:
         """Returns a popped pod, as it is now, whose attempt came to nothing."""
-        missed = self._in_flight.missed_by(pod.uid)
+        missed = self._in_flight.events_missed_by(pod.uid)
         self.done(pod.uid)
         if self._places.named(pod.key) is not None:
             return
@@ -180,9 +186,9 @@ class Queue:
         queued.expiry = self.backoff.expiry(now, queued.failures)
         if queued.is_costly:
             queued.expiry = max(queued.expiry, floor(now + attempt.delay))
-        self._settle(queued, self._verdict(queued, missed), SCHEDULE_ATTEMPT_FAILURE, now)
+        self._move_by(queued, self._answer_missed(queued, missed), SCHEDULE_ATTEMPT_FAILURE, now)
 
-    def happened(
+    def wake(
         self,
         event: ClusterEvent,
         old: Any,
@@ -191,13 +197,13 @@ class Queue:
         concerns: Callable[[Pod], bool] | None = None,
     ) -> None:
         """Wakes the pods that the event, as the plugins which rejected them see it, may help."""
-        if not self._places.parked and not self._in_flight:
+        if not self._places.unschedulable and not self._in_flight:
             # Most of what happens is that a pod is placed while nobody waits.
             return
-        happening = self._listeners.happening(event, old, new)
-        for queued, answer in self._woken(happening, concerns):
-            self._settle(queued, answer, event.label, now)
-        self._record(happening)
+        queue_event = self._listeners.identify(event, old, new)
+        for queued, answer in self._find_woken(queue_event, concerns):
+            self._move_by(queued, answer, event.label, now)
+        self._record(queue_event)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
         """Makes pods active whatever they wait for; those in flight are tried again on return."""
@@ -205,7 +211,7 @@ class Queue:
             queued = self._places.get(pod.uid)
             if queued is None:
                 if pod.uid in self._in_flight:
-                    self._record(self._listeners.happening(FORCE_ACTIVATE, None, pod))
+                    self._record(self._listeners.identify(FORCE_ACTIVATE, None, pod))
             elif queued.place is not Place.ACTIVE:
                 self._make_active(queued, FORCE_ACTIVATE.label, now)
 
@@ -218,12 +224,12 @@ class Queue:
         for place in BACKING_OFF:
             while queued := self._places.backed_off(place, now):
                 self._make_active(queued, BACKOFF_COMPLETE, now)
-        if self._places.parked.overdue(now) is None:
+        if self._places.unschedulable.overdue(now) is None:
             return
-        while queued := self._places.parked.overdue(now):
+        while queued := self._places.unschedulable.overdue(now):
             queued.flushed, queued.was_flushed = now, True
-            self._settle(queued, Answer.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
-        self._record(self._listeners.happening(UNSCHEDULABLE_TIMEOUT, None, None))
+            self._move_by(queued, WakeAnswer.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
+        self._record(self._listeners.identify(UNSCHEDULABLE_TIMEOUT, None, None))
 
     def next_flush(self, now: float) -> float | None:
         """The earliest time at which `flush` or `pop` has something to do; None if never."""
@@ -231,7 +237,9 @@ class Queue:
         if size(Place.ACTIVE) or (self.backoff.pops_early and size(Place.BACKOFF)):
             return now
         ends = [self._places.backoff_end(place) for place in BACKING_OFF]
-        moments = [end for end in (*ends, self._places.parked.next_sweep()) if end is not None]
+        moments = [
+            end for end in (*ends, self._places.unschedulable.next_sweep()) if end is not None
+        ]
         return max(now, min(moments)) if moments else None
 
     def check(self) -> None:
@@ -251,62 +259,66 @@ class Queue:
     def _reconsider(self, queued: QueuedPod, old: Pod, now: float) -> None:
         """A change of the pod itself may be what it waits for."""
         for event in pod_events(old, queued.pod, assigned=False):
-            happening = self._listeners.happening(event, old, queued.pod)
-            answer = self._listeners.answer(queued, happening)
-            if answer is not Answer.STAY:
-                self._settle(queued, answer, event.label, now)
-            if queued.place not in PARKED:
+            queue_event = self._listeners.identify(event, old, queued.pod)
+            answer = self._listeners.answer(queued, queue_event)
+            if answer is not WakeAnswer.STAY:
+                self._move_by(queued, answer, event.label, now)
+            if queued.place not in UNSCHEDULABLE_PLACES:
                 return
 
-    def _woken(
-        self, happening: Happening, concerns: Callable[[Pod], bool] | None
-    ) -> list[tuple[QueuedPod, Answer]]:
-        """The parked pods that are worth another try now, and whether at once."""
+    def _find_woken(
+        self, queue_event: QueueEvent, concerns: Callable[[Pod], bool] | None
+    ) -> list[tuple[QueuedPod, WakeAnswer]]:
+        """The unschedulable pods that are worth another try now, and whether at once."""
         return [
             (queued, answer)
-            for group in self._listening(happening)
-            for queued, answer in self._answers(group, happening)
-            if answer is not Answer.STAY and (concerns is None or concerns(queued.pod))
+            for group in self._find_groups(queue_event)
+            for queued, answer in self._answers(group, queue_event)
+            if answer is not WakeAnswer.STAY and (concerns is None or concerns(queued.pod))
         ]
 
-    def _listening(self, happening: Happening) -> list[Group]:
-        parked = self._places.parked
-        if happening.event.is_wildcard:
-            return [{queued.pod.uid: queued} for queued in parked]
+    def _find_groups(self, queue_event: QueueEvent) -> list[Group]:
+        unschedulable = self._places.unschedulable
+        if queue_event.event.is_wildcard:
+            return [{queued.pod.uid: queued} for queued in unschedulable]
         return [
             group
-            for profile, plugins in happening.heard.items()
-            for group in parked.filed_under(profile, plugins)
+            for profile, plugins in queue_event.heard.items()
+            for group in unschedulable.filed_under(profile, plugins)
         ]
 
-    def _answers(self, group: Group, happening: Happening) -> Iterable[tuple[QueuedPod, Answer]]:
+    def _answers(
+        self, group: Group, queue_event: QueueEvent
+    ) -> Iterable[tuple[QueuedPod, WakeAnswer]]:
         """What an event means for like pods: mostly one of them is asked for all."""
         answer = self._listeners.answer
         first = next(iter(group.values()))
-        if len(group) == 1 or happening.is_about(group) or first.blamed & happening.choosy:
-            return [(queued, answer(queued, happening)) for queued in group.values()]
-        for_all = answer(first, happening)
-        return () if for_all is Answer.STAY else zip(group.values(), repeat(for_all))
+        if len(group) == 1 or queue_event.is_about(group) or first.blamed & queue_event.particular:
+            return [(queued, answer(queued, queue_event)) for queued in group.values()]
+        for_all = answer(first, queue_event)
+        return () if for_all is WakeAnswer.STAY else zip(group.values(), repeat(for_all))
 
-    def _verdict(self, queued: QueuedPod, missed: tuple[Happening, ...] | None) -> Answer:
+    def _answer_missed(
+        self, queued: QueuedPod, missed: tuple[QueueEvent, ...] | None
+    ) -> WakeAnswer:
         """What the events that a failed pod missed mean for it."""
         if missed is None or not queued.blamed:
-            return Answer.AFTER_BACKOFF
-        best = Answer.STAY
-        for happening in missed:
-            answer = self._listeners.answer(queued, happening)
-            if answer is Answer.AT_ONCE:
+            return WakeAnswer.AFTER_BACKOFF
+        best = WakeAnswer.STAY
+        for queue_event in missed:
+            answer = self._listeners.answer(queued, queue_event)
+            if answer is WakeAnswer.AT_ONCE:
                 return answer
-            if answer is Answer.AFTER_BACKOFF:
+            if answer is WakeAnswer.AFTER_BACKOFF:
                 best = answer
                 if not queued.pending:
                     break
         return best
 
-    def _settle(self, queued: QueuedPod, answer: Answer, label: str, now: float) -> None:
-        if answer is Answer.STAY:
+    def _move_by(self, queued: QueuedPod, answer: WakeAnswer, label: str, now: float) -> None:
+        if answer is WakeAnswer.STAY:
             self._move(queued, Place.UNSCHEDULABLE, label)
-        elif answer is Answer.AFTER_BACKOFF and queued.backs_off(now):
+        elif answer is WakeAnswer.AFTER_BACKOFF and queued.backs_off(now):
             if not self.backoff.pops_early or self._is_admitted(queued, label):
                 early = queued.blamed and not queued.is_costly
                 self._move(queued, Place.BACKOFF if early else Place.ERROR_BACKOFF, label)
@@ -337,6 +349,6 @@ class Queue:
         self._places.move(queued, place)
         self.incoming[QUEUES[place], label] += 1
 
-    def _record(self, happening: Happening) -> None:
-        if happening.is_heard:
-            self._in_flight.record(happening)
+    def _record(self, queue_event: QueueEvent) -> None:
+        if queue_event.is_heard:
+            self._in_flight.record(queue_event)

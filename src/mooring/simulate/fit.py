@@ -16,7 +16,7 @@ from mooring.engine import diagnosis
 from mooring.engine.cycle import Found, conclude, find_feasible
 from mooring.engine.engine import Engine
 from mooring.engine.explain import explain
-from mooring.engine.explain.explanation import Answer, Explanation, Names
+from mooring.engine.explain.explanation import Explanation, ExplanationPart, Names
 from mooring.engine.explain.rejections import list_rejections, merge_rejections
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import ask_pre_enqueue
@@ -31,14 +31,14 @@ from mooring.world import Scene, World, place_pod
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
-class NodeShare(Answer, frozen=True):
+class NodeShare(ExplanationPart, frozen=True):
     """How many of the pods a node takes."""
 
     node: str
     count: int
 
 
-class KindShare(Answer, frozen=True):
+class KindShare(ExplanationPart, frozen=True):
     """How many of the pods like nodes take: by their instance type, else by what they have."""
 
     kind: str
@@ -48,7 +48,7 @@ class KindShare(Answer, frozen=True):
     count: int
 
 
-class Left(Answer, frozen=True):
+class Left(ExplanationPart, frozen=True):
     """Pods that find no node, all for the same reason."""
 
     message: str
@@ -56,7 +56,7 @@ class Left(Answer, frozen=True):
     pods: Names
 
 
-class Move(Answer, frozen=True):
+class Move(ExplanationPart, frozen=True):
     """A pod that is there already: where it was and where it goes; empty is nowhere."""
 
     pod: str
@@ -64,7 +64,7 @@ class Move(Answer, frozen=True):
     after: str
 
 
-class RunsOut(Answer, frozen=True):
+class RunsOut(ExplanationPart, frozen=True):
     """Why nodes that took such pods at first take no more."""
 
     reasons: Names
@@ -72,7 +72,7 @@ class RunsOut(Answer, frozen=True):
     nodes: Names
 
 
-class Fit(Answer, frozen=True):
+class Fit(ExplanationPart, frozen=True):
     """The outcome of placing some pods, one after the other, without evicting any."""
 
     node_count: int
@@ -89,7 +89,7 @@ class Fit(Answer, frozen=True):
     why: Explanation | None = None
 
 
-class Comparison(Answer, frozen=True):
+class Comparison(ExplanationPart, frozen=True):
     """The outcome as things are and as they would be, and whom that makes a difference to."""
 
     before: Fit

@@ -20,11 +20,11 @@ State = Literal["fits", "pending", "preempting", "gated", "terminating", "foreig
 Effect = Literal["fits", "evicts", "none"]
 
 
-class Answer(msgspec.Struct, frozen=True, rename="camel"):
+class ExplanationPart(msgspec.Struct, frozen=True, rename="camel"):
     """Part of an answer to people: it is written in camelCase, with every field."""
 
 
-class Rejection(Answer, frozen=True):
+class Rejection(ExplanationPart, frozen=True):
     """Nodes that one plugin was the first to reject, all for the same reasons."""
 
     plugin: str
@@ -34,14 +34,14 @@ class Rejection(Answer, frozen=True):
     nodes: Names = ()
 
 
-class Combination(Answer, frozen=True):
+class Combination(ExplanationPart, frozen=True):
     """How many nodes exactly these plugins reject, in whatever order they are asked."""
 
     plugins: Names
     count: int
 
 
-class NodeScore(Answer, frozen=True):
+class NodeScore(ExplanationPart, frozen=True):
     """What a feasible node scores: normalised and weighted, per plugin and in all."""
 
     node: str
@@ -49,7 +49,7 @@ class NodeScore(Answer, frozen=True):
     by_plugin: dict[str, int]
 
 
-class Suggestion(Answer, frozen=True):
+class Suggestion(ExplanationPart, frozen=True):
     """What stands in the way on some nodes, and what would change it.
 
     The promise: with all `edits` made, `nodes` take the pod, as `effect` says how.
@@ -70,7 +70,7 @@ class Suggestion(Answer, frozen=True):
     blockers: tuple[PodAt, ...] = ()
 
 
-class NodeAnswer(Answer, frozen=True):
+class NodeAnswer(ExplanationPart, frozen=True):
     """What there is to say about one node: all who reject it, not only the first."""
 
     node: str
@@ -81,21 +81,21 @@ class NodeAnswer(Answer, frozen=True):
     better: int = 0
 
 
-class Preemption(Answer, frozen=True):
+class Preemption(ExplanationPart, frozen=True):
     """Where the pod would fit once its victims are gone."""
 
     node: str
     victims: tuple[PodAt, ...]
 
 
-class PermitWait(Answer, frozen=True):
+class PermitWait(ExplanationPart, frozen=True):
     """A plugin whose permit is waited for, and for how long yet."""
 
     plugin: str
     seconds: float
 
 
-class QueueView(Answer, frozen=True):
+class QueueView(ExplanationPart, frozen=True):
     """Where a running scheduler has a pod that is not bound yet."""
 
     #: active, backoff, error backoff, unschedulable, gated, in flight.
@@ -113,7 +113,7 @@ class QueueView(Answer, frozen=True):
     permits: tuple[PermitWait, ...] = ()
 
 
-class Explanation(Answer, frozen=True):
+class Explanation(ExplanationPart, frozen=True):
     """Why a pod is pending, why it goes where it goes, and what would change that."""
 
     pod: str

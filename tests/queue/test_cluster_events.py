@@ -9,7 +9,7 @@ import pytest
 from mooring.framework.events import Resource
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.queue.happenings import added, deleted, node_events, pod_events, updated
+from mooring.queue.cluster_events import added, deleted, node_events, pod_events, updated
 from tests.builders import node, pod
 
 TAINT = {"key": "k", "effect": "NoSchedule"}

@@ -1,11 +1,15 @@
-"""Pods that wait for something to happen, filed under the plugins whose events can wake them."""
+"""Heaps of waiting pods, and the pods that wait for an event, by the plugins that listen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heapify, heappop, heappush
+from itertools import count
 from math import floor
+from typing import Any
 
-from .heap import PodHeap
+from mooring.framework.calls import PASSING
+
 from .queued_pod import Place, QueuedPod
 
 #: How often pods are looked for that have waited too long, in seconds.
@@ -19,8 +23,105 @@ _Kind = tuple[int, str, tuple[tuple[str, str], ...], frozenset[str], frozenset[s
 #: Pods that every plugin whose hints are alike tells the same, by uid. Never empty.
 Group = dict[str, QueuedPod]
 
+# A heap this small is not worth tidying.
+_SLACK = 64
 
-class Parked:
+_Item = tuple[Any, int, int, QueuedPod]
+
+
+def _give_up(error: BaseException) -> None:
+    raise error
+
+
+class PodHeap:
+    """Pods by key, ties by arrival. Removed pods leave an item behind that is skipped later.
+
+    Where keys cannot be compared, `repair` is called, which must `reorder` the heap.
+    """
+
+    __slots__ = ("_items", "_live", "_repair", "_serials")
+
+    def __init__(self, repair: Callable[[BaseException], None] = _give_up) -> None:
+        self._repair = repair
+        self._items: list[_Item] = []
+        self._live: dict[str, _Item] = {}
+        # Unique, so that comparing two items never reaches the pods.
+        self._serials = count()
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._live
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return (item[3] for item in self._live.values())
+
+    def push(self, queued: QueuedPod, key: Any) -> None:
+        """Puts in a pod that is not in the heap."""
+        item = (key, queued.arrival, next(self._serials), queued)
+        self._live[queued.pod.uid] = item
+        try:
+            heappush(self._items, item)
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+            self._repair(error)
+
+    def remove(self, uid: str) -> None:
+        """Takes out a pod that is in the heap."""
+        del self._live[uid]
+        if len(self._items) > 2 * len(self._live) + _SLACK:
+            self._tidy()
+
+    def reorder(self, key: Callable[[QueuedPod], Any]) -> None:
+        """Orders all pods by another key."""
+        for uid, (_, arrival, serial, queued) in self._live.items():
+            self._live[uid] = key(queued), arrival, serial, queued
+        self._tidy()
+
+    def _tidy(self) -> None:
+        self._items = list(self._live.values())
+        try:
+            heapify(self._items)
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+            self._repair(error)
+
+    def pop(self) -> QueuedPod | None:
+        """Takes out the pod with the smallest key."""
+        item = self._first()
+        if item is None:
+            return None
+        del self._live[item[3].pod.uid]
+        return item[3]
+
+    def head(self) -> QueuedPod | None:
+        """The pod with the smallest key, which stays in."""
+        item = self._first()
+        return item[3] if item else None
+
+    def head_key(self) -> Any:
+        """The smallest key, or None."""
+        item = self._first()
+        return item[0] if item else None
+
+    def _first(self) -> _Item | None:
+        while self._items:
+            item = self._items[0]
+            if self._live.get(item[3].pod.uid) is item:
+                return item
+            try:
+                heappop(self._items)
+            except PASSING:
+                raise
+            except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+                self._repair(error)
+        return None
+
+
+class UnschedulablePods:
     """Unschedulable and gated pods; a gated one is filed only under the plugin that holds it."""
 
     __slots__ = ("_files", "_groups", "_kinds", "_patience", "_sweeps", "gated")
@@ -101,7 +202,7 @@ class Parked:
             assert found == wanted, f"{uid} is filed under {found}, not {wanted}"
             assert self._kinds[uid] == _kind(queued), f"{uid} is among pods that it is not like"
         held = sum(len(group) for group, _ in self._groups.values())
-        assert held == len(self), f"{held} pods in groups, but {len(self)} are parked"
+        assert held == len(self), f"{held} pods in groups, but {len(self)} are unschedulable"
 
     def _swept_at(self, queued: QueuedPod) -> float:
         end = max(queued.timestamp, queued.flushed) + self._patience

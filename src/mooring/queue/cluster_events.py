@@ -62,7 +62,7 @@ FORCE_ACTIVATE = ClusterEvent(Resource.ANYTHING, Action.ALL, "ForceActivate")
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
-# What a pod in flight counts as among the happenings that are remembered.
+# What a pod in flight counts as among the events that are remembered.
 POD_POPPED = "PodPopped"
 
 

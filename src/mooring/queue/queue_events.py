@@ -1,10 +1,12 @@
-"""Who listens to an event, and whether it concerns a waiting pod."""
+"""Events as the queue sees them: who listens, whether they concern a pod, what pods missed."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections import OrderedDict, deque
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ Wakeups = Mapping[str, Mapping[str, tuple[Wakeup, ...]]]
 Heard = Mapping[str, Mapping[str, tuple[Hint, ...]]]
 
 
-class Answer(Enum):
+class WakeAnswer(Enum):
     """What an event means for a waiting pod."""
 
     STAY = auto()
@@ -30,7 +32,7 @@ class Answer(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class QueueEvent:
     """An event, the object before and after it, and who listens."""
 
     event: ClusterEvent
@@ -38,7 +40,7 @@ class Happening:
     new: Any
     heard: Heard = field(repr=False)
     #: The plugins among them whose hints must be asked about every pod.
-    choosy: frozenset[str] = field(default=frozenset(), repr=False)
+    particular: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def is_heard(self) -> bool:
@@ -60,50 +62,54 @@ class Listeners:
 
     def __init__(self, wakeups: Wakeups, observer: Observer) -> None:
         self._wakeups = {
-            profile: {name: _with_taints(registered) for name, registered in plugins.items()}
+            profile: {name: _add_taints(registered) for name, registered in plugins.items()}
             for profile, plugins in wakeups.items()
         }
         self._observer = observer
         self._heard: dict[tuple[Resource | str, Action], tuple[Heard, frozenset[str]]] = {}
 
-    def happening(self, event: ClusterEvent, old: Any, new: Any) -> Happening:
+    def identify(self, event: ClusterEvent, old: Any, new: Any) -> QueueEvent:
         """The event together with who listens to it."""
         kind = (event.resource, event.action)
         heard = self._heard.get(kind)
         if heard is None:
-            heard = self._heard[kind] = self._hearing(event), self._choosy(event)
-        return Happening(event, old, new, *heard)
+            heard = self._heard[kind] = self._find_listeners(event), self._find_particular(event)
+        return QueueEvent(event, old, new, *heard)
 
-    def answer(self, queued: QueuedPod, happening: Happening) -> Answer:
+    def answer(self, queued: QueuedPod, queue_event: QueueEvent) -> WakeAnswer:
         """Whether the pod is worth another try, as the plugins that rejected it see it."""
-        if happening.event.is_wildcard:
-            return Answer.AFTER_BACKOFF if happening.names(queued.pod) else Answer.STAY
-        heard = happening.heard.get(queued.pod.spec.scheduler_name)
+        if queue_event.event.is_wildcard:
+            return WakeAnswer.AFTER_BACKOFF if queue_event.names(queued.pod) else WakeAnswer.STAY
+        heard = queue_event.heard.get(queued.pod.spec.scheduler_name)
         if heard is None:
-            return Answer.STAY
+            return WakeAnswer.STAY
         if queued.is_costly:
             # What plugins say of such a pod may take as long as trying it, which waits its time.
-            return Answer.STAY if heard.keys().isdisjoint(queued.blamed) else Answer.AFTER_BACKOFF
-        if queued.pending and self._any_agrees(queued.pending, heard, queued.pod, happening):
-            return Answer.AT_ONCE
-        if self._any_agrees(queued.rejectors, heard, queued.pod, happening):
-            return Answer.AFTER_BACKOFF
-        return Answer.STAY
+            return (
+                WakeAnswer.STAY
+                if heard.keys().isdisjoint(queued.blamed)
+                else WakeAnswer.AFTER_BACKOFF
+            )
+        if queued.pending and self._any_agrees(queued.pending, heard, queued.pod, queue_event):
+            return WakeAnswer.AT_ONCE
+        if self._any_agrees(queued.rejectors, heard, queued.pod, queue_event):
+            return WakeAnswer.AFTER_BACKOFF
+        return WakeAnswer.STAY
 
     def _any_agrees(
         self,
         plugins: frozenset[str],
         heard: Mapping[str, tuple[Hint, ...]],
         pod: Pod,
-        happening: Happening,
+        queue_event: QueueEvent,
     ) -> bool:
         for plugin in plugins:
             hints = heard.get(plugin)
-            if hints is not None and self._agrees(plugin, hints, pod, happening):
+            if hints is not None and self._agrees(plugin, hints, pod, queue_event):
                 return True
         return False
 
-    def _hearing(self, event: ClusterEvent) -> Heard:
+    def _find_listeners(self, event: ClusterEvent) -> Heard:
         found: dict[str, dict[str, tuple[Hint, ...]]] = {}
         for profile, plugins in self._wakeups.items():
             for name, registered in plugins.items():
@@ -114,7 +120,7 @@ class Listeners:
                     found.setdefault(profile, {})[name] = hints
         return found
 
-    def _choosy(self, event: ClusterEvent) -> frozenset[str]:
+    def _find_particular(self, event: ClusterEvent) -> frozenset[str]:
         return frozenset(
             name
             for plugins in self._wakeups.values()
@@ -122,26 +128,28 @@ class Listeners:
             if any(each.event.hears(event) and not each.alike for each in registered)
         )
 
-    def _agrees(self, plugin: str, hints: tuple[Hint, ...], pod: Pod, happening: Happening) -> bool:
+    def _agrees(
+        self, plugin: str, hints: tuple[Hint, ...], pod: Pod, queue_event: QueueEvent
+    ) -> bool:
         began = self._observer.clock()
-        told = "QueueSkip"
+        result = "QueueSkip"
         try:
             for hint in hints:
-                answer = hint(pod, happening.old, happening.new)
+                answer = hint(pod, queue_event.old, queue_event.new)
                 if answer is not True and answer is not False:
                     answer = _boolean(answer)
                 if answer:
-                    told = "Queue"
+                    result = "Queue"
                     return True
         except PASSING:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a plugin raises
-            told = "Error"
+            result = "Error"
             # A try for nothing is better than a pod that a broken hint keeps waiting.
-            self._observer.hint_broke(plugin, pod.key, happening.event.label, error)
+            self._observer.hint_broke(plugin, pod.key, queue_event.event.label, error)
             return True
         finally:
-            self._observer.hinted(plugin, happening.event.label, told, began)
+            self._observer.hinted(plugin, queue_event.event.label, result, began)
         return False
 
 
@@ -155,7 +163,7 @@ def _always(pod: Pod, old: Any, new: Any) -> bool:
     return True
 
 
-def _with_taints(registered: tuple[Wakeup, ...]) -> tuple[Wakeup, ...]:
+def _add_taints(registered: tuple[Wakeup, ...]) -> tuple[Wakeup, ...]:
     # A new node usually carries taints at first, so who waits for nodes must hear when they go.
     heard = Action(0)
     for each in registered:
@@ -164,3 +172,62 @@ def _with_taints(registered: tuple[Wakeup, ...]) -> tuple[Wakeup, ...]:
     if Action.ADD in heard and Action.UPDATE_NODE_TAINT not in heard:
         return (*registered, on(Resource.NODE, Action.UPDATE_NODE_TAINT))
     return registered
+
+
+class InFlight:
+    """Remembers what happened for as long as a pod that was popped before it is in flight."""
+
+    __slots__ = ("_dropped", "_events", "_started")
+
+    def __init__(self) -> None:
+        # In the order of their pop, hence of their numbers.
+        self._started: OrderedDict[str, tuple[QueuedPod, int]] = OrderedDict()
+        self._events: deque[QueueEvent] = deque()
+        self._dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._started)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._started
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return (queued for queued, _ in self._started.values())
+
+    def get(self, uid: str) -> QueuedPod | None:
+        """The pod in flight of this uid."""
+        started = self._started.get(uid)
+        return started[0] if started else None
+
+    @property
+    def remembered(self) -> tuple[QueueEvent, ...]:
+        """What some pod in flight may have missed, oldest first."""
+        return tuple(self._events)
+
+    def start(self, queued: QueuedPod) -> None:
+        """Takes in a pod; what happens from now on concerns it."""
+        self._started[queued.pod.uid] = (queued, self._dropped + len(self._events))
+
+    def end(self, uid: str) -> None:
+        """Lets go of a pod, and of what no other pod needs to know."""
+        self._started.pop(uid, None)
+        if not self._started:
+            self._dropped += len(self._events)
+            self._events.clear()
+            return
+        _, oldest = next(iter(self._started.values()))
+        while self._dropped < oldest:
+            self._events.popleft()
+            self._dropped += 1
+
+    def record(self, queue_event: QueueEvent) -> None:
+        """Remembers it if a pod is in flight."""
+        if self._started:
+            self._events.append(queue_event)
+
+    def events_missed_by(self, uid: str) -> tuple[QueueEvent, ...] | None:
+        """What happened since the pod was popped; None if it is not in flight."""
+        started = self._started.get(uid)
+        if started is None:
+            return None
+        return tuple(islice(self._events, started[1] - self._dropped, None))
