@@ -262,8 +262,8 @@ async def test_a_flush_counts_only_for_the_attempt_that_follows(scene: Scene) ->
 
 async def test_many_attempts_are_told_together(scene: Scene) -> None:
     for attempts in (14, 15, 40):
-        scene.observations.scheduled(PROFILE, 0.0, attempts, 1.0)
-    scene.observations.scheduled(PROFILE, 0.0, 1, None)
+        scene.observations.pod_scheduled(PROFILE, 0.0, attempts, 1.0)
+    scene.observations.pod_scheduled(PROFILE, 0.0, 1, None)
 
     told = await scene.read()
     assert told["scheduler_pod_scheduling_sli_duration_seconds_count"] == {"14": 1, "15+": 2}
@@ -307,10 +307,10 @@ async def test_reading_twice_counts_nothing_twice(scene: Scene) -> None:
 
 def test_observations_keep_no_more_than_they_must(scene: Scene) -> None:
     """Whoever never reads the metrics does not run out of memory."""
-    durations = scene.observations.ranked(PROFILE)
+    durations = scene.observations.batch_durations(PROFILE)
     for _ in range(10):
         durations.extend([1.0] * 1_000)
-        scene.observations.settles()
+        scene.observations.step_ended()
     assert len(durations) < 5_000
     scene.driver.apply(node("a"))
     scene.engine.handle(Applied(pod("p", cpu=1)), 0.0)

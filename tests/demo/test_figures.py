@@ -48,6 +48,6 @@ def test_figures_of_a_time() -> None:
 def test_p99_is_a_bound_that_99_of_100_keep(quick: int, slow: int, p99: float) -> None:
     observations = Observations(clock=lambda: 0.0)
     engine = Engine(default(known_plugins(REGISTRY)), REGISTRY, observer=observations)
-    observations.ranked("default-scheduler").extend([0.0003] * quick + [0.02] * slow)
+    observations.batch_durations("default-scheduler").extend([0.0003] * quick + [0.02] * slow)
 
     assert read_figures(engine, observations).p99_seconds == pytest.approx(p99)

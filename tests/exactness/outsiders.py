@@ -22,7 +22,7 @@ from mooring.framework.plugin import (
     Score,
     Scores,
     Sign,
-    normalized,
+    normalize_scores,
 )
 from mooring.framework.status import Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
@@ -57,7 +57,7 @@ class Crowds(NodeScore, Sign):
         )
 
     def normalize(self, prepared: Pod, scores: Scores) -> Scores:
-        return normalized(scores)
+        return normalize_scores(scores)
 
 
 class Doorkeeper(PreFilter[None], Sign):
@@ -113,7 +113,7 @@ class Columnar(Filter[Pod], Score[Pod], Sign):
         return nodes.requested[0][rows] // 10
 
     def normalize(self, prepared: Pod, scores: Scores) -> Scores:
-        return normalized(scores, reverse=True)
+        return normalize_scores(scores, reverse=True)
 
 
 class Fragile(Filter[Pod], Score[Pod], Sign):

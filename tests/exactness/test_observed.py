@@ -27,8 +27,8 @@ class Restless(Observations):
         super().__init__(clock=lambda: self._random.uniform(-1e9, 1e9))
         self._random = Random(seed)
 
-    def begins(self) -> float:
-        began = super().begins()
+    def attempt_began(self) -> float:
+        began = super().attempt_began()
         self.is_sampling = True
         return began
 
@@ -41,7 +41,7 @@ class Counting(Observer):
         super().__init__(clock=lambda: float(next(ticks)))
         self.begun = 0
 
-    def begins(self) -> float:
+    def attempt_began(self) -> float:
         self.begun += 1
         self.is_sampling = self.begun % 2 == 0
         return self.clock()

@@ -62,33 +62,35 @@ class Observations(Observer):
 
     # Attempts
 
-    def begins(self) -> float:
+    def attempt_began(self) -> float:
         self.is_sampling = next(self._turns)
         self.began = began = self.clock()
         return began
 
-    def ranked(self, profile: str) -> array[float]:
+    def batch_durations(self, profile: str) -> array[float]:
         return self._ranked.setdefault(profile, array("d"))
 
-    def decided(self, profile: str, served: bool, found: bool) -> None:
+    def decision_made(self, profile: str, served: bool, found: bool) -> None:
         took = self.clock() - self.began
         self._hint_durations.observe(("hint" if served else "no_hint", profile), took)
         if found:
             self._algorithm_durations.observe((), took)
 
-    def settles(self) -> None:
+    def step_ended(self) -> None:
         for durations in self._ranked.values():
             if len(durations) > _MANY:
                 self._work_out()
                 return
 
-    def despairs(self, began: float) -> None:
+    def attempt_failed(self, began: float) -> None:
         self._algorithm_durations.observe((), self.clock() - began)
 
-    def failed(self, profile: str, result: str, began: float) -> None:
+    def pod_failed(self, profile: str, result: str, began: float) -> None:
         self._attempt_durations.observe((result, profile), self.clock() - began)
 
-    def scheduled(self, profile: str, began: float, attempts: int, waited: float | None) -> None:
+    def pod_scheduled(
+        self, profile: str, began: float, attempts: int, waited: float | None
+    ) -> None:
         kept = self._scheduled.get(profile)
         if kept is None:
             kept = self._scheduled[profile] = array("d")
@@ -96,25 +98,25 @@ class Observations(Observer):
         if len(kept) > _MANY:
             self._work_out()
 
-    def flushed(self) -> None:
+    def flush_helped(self) -> None:
         self._after_flush.add()
 
     # Extension points
 
-    def ran(self, point: str, status: str, profile: str, began: float) -> None:
+    def point_ran(self, point: str, status: str, profile: str, began: float) -> None:
         self._point_durations.observe((point, status, profile), self.clock() - began)
 
-    def asked(self, point: str, plugin: str, status: str, began: float) -> None:
+    def plugin_asked(self, point: str, plugin: str, status: str, began: float) -> None:
         self._plugin_durations.observe((plugin, point, status), self.clock() - began)
 
-    def evaluated(self, profile: str, point: str, plugins: Iterable[str]) -> None:
+    def plugins_evaluated(self, profile: str, point: str, plugins: Iterable[str]) -> None:
         known = self._evaluations.get((point, profile))
         if known is None:
             known = self._evaluations[point, profile] = Counter()
         # Of a mapping, the values would be added up.
         known.update(iter(plugins))
 
-    def stored(self, profile: str, began: float) -> None:
+    def answers_stored(self, profile: str, began: float) -> None:
         self._store_durations.observe((profile,), self.clock() - began)
 
     # What follows
@@ -125,18 +127,18 @@ class Observations(Observer):
     def remedy_sought(self) -> None:
         self._remedies_sought.add()
 
-    def evicting(self, victims: int) -> None:
+    def victims_found(self, victims: int) -> None:
         self._victims.observe((), victims)
 
     # Events
 
-    def hinted(self, plugin: str, event: str, hint: str, began: float) -> None:
+    def hint_answered(self, plugin: str, event: str, hint: str, began: float) -> None:
         self._wake_durations.observe((plugin, event, hint), self.clock() - began)
 
     def hint_broke(self, plugin: str, pod: str, event: str, error: BaseException) -> None:
         LOG.warning("Queueing hint failed", plugin=plugin, pod=pod, event=event, error=error)
 
-    def handled(self, event: str, began: float) -> None:
+    def event_handled(self, event: str, began: float) -> None:
         self._event_durations.observe((event,), self.clock() - began)
 
     # Reading

@@ -10,7 +10,7 @@ from mooring.engine import Engine
 from mooring.engine.actions import BindPod
 from mooring.engine.events import BindingFailed, Bound
 from mooring.framework.calls import PluginFence, check_rejection, expect
-from mooring.framework.observe import BIND, ERROR, POST_BIND, PRE_BIND, SUCCESS, Running
+from mooring.framework.observe import BIND, ERROR, POST_BIND, PRE_BIND, SUCCESS, PointTimer
 from mooring.framework.plugin import Bind, PostBind, PreBind
 from mooring.framework.profile import Profile
 from mooring.framework.status import PluginError
@@ -93,12 +93,12 @@ class PluginPoints:
                 await _tell(acting.post_bind, pod, action)
         return outcome
 
-    def _running(self, point: str, action: BindPod) -> Running:
+    def _running(self, point: str, action: BindPod) -> PointTimer:
         profile = self._profiles[action.profile]
-        return Running(profile.observer, point, profile.name)
+        return PointTimer(profile.observer, point, profile.name)
 
 
-def _noted(run: Running, outcome: Bound | BindingFailed) -> Bound | BindingFailed:
+def _noted(run: PointTimer, outcome: Bound | BindingFailed) -> Bound | BindingFailed:
     run.status = SUCCESS if isinstance(outcome, Bound) else ERROR
     return outcome
 

@@ -8,7 +8,7 @@ import numpy as np
 from mooring.cluster import Mask, Nodes
 from mooring.framework.attempt import Failed, Filtered, PreFiltered, Scored
 from mooring.framework.nominated import filter_with_nominated
-from mooring.framework.observe import FILTER, Running
+from mooring.framework.observe import FILTER, PointTimer
 from mooring.framework.profile import Profile
 from mooring.framework.run import pre_filter, rows_to_filter, score_rows
 from mooring.objects.pod import Pod
@@ -78,7 +78,7 @@ def find_feasible(
 ) -> Filtered:
     """Filters all nodes, or those that the pre-filters left; a nominated node keeps its answer."""
     rows = rows_to_filter(prepared, nodes)
-    with Running(profile.observer, FILTER, profile.name):
+    with PointTimer(profile.observer, FILTER, profile.name):
         filtered = filter_with_nominated(profile, pod, prepared, nodes, rows)
     return filtered if nominated is None else filtered.replacing(nominated)
 
@@ -91,7 +91,7 @@ def _try_nominated(
     row = nodes.row(name) if name else None
     if row is None:
         return None
-    with Running(profile.observer, FILTER, profile.name):
+    with PointTimer(profile.observer, FILTER, profile.name):
         return filter_with_nominated(profile, pod, prepared, nodes, np.array([row], np.intp))
 
 

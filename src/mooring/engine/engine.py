@@ -140,7 +140,7 @@ class Engine:
             return
         if self._is_observed:
             for each in events:
-                self._observer.handled(each.label, began)
+                self._observer.event_handled(each.label, began)
 
     @property
     def caught(self) -> Mapping[str, int]:
@@ -189,7 +189,7 @@ class Engine:
                 self._give_up(queued, error, now)
         self._take_answers(now)
         if self._is_observed:
-            self._observer.settles()
+            self._observer.step_ended()
         self._report_order()
         reports = self.cluster.extended.reports
         if reports.are_waiting:
@@ -245,13 +245,13 @@ class Engine:
             self.queue.done(pod.uid)
             return
         if self._is_observed:
-            queued.began = self._observer.begins()
+            queued.began = self._observer.attempt_began()
         if not budget.is_ordinary(pod) and self._park(queued, profile, now):
             return
         try:
             outcome = self.decide(profile, pod)
         except PluginError as error:
-            self._observer.despairs(queued.began)
+            self._observer.attempt_failed(queued.began)
             self._fail(queued, profile, Failure(SCHEDULER_ERROR, str(error)), now)
             return
         if isinstance(outcome, Found):
@@ -260,7 +260,7 @@ class Engine:
         elif isinstance(outcome, Failed):
             self._reject(queued, profile, replace(outcome, attempt=queued.attempts), now)
         else:
-            self._observer.despairs(queued.began)
+            self._observer.attempt_failed(queued.began)
             self._fail(queued, profile, Failure(UNSCHEDULABLE, diagnosis.NO_NODES), now)
 
     def _park(self, queued: QueuedPod, profile: Profile, now: float) -> bool:
@@ -269,7 +269,7 @@ class Engine:
         if why is None:
             return False
         self.too_costly[profile.name] += 1
-        self._observer.despairs(queued.began)
+        self._observer.attempt_failed(queued.began)
         attempt = budget.attempts_told(queued.pod) + 1
         count = len(self.cluster.nodes)
         told = f"0/{count} nodes are available: {why}. It is tried again later (attempt {attempt})."
@@ -311,12 +311,12 @@ class Engine:
                 failed.known[importance] = failure
         if profile.post_filter:
             self._observer.remedy_sought()
-        self._observer.despairs(queued.began)
+        self._observer.attempt_failed(queued.began)
         self._fail(queued, profile, failure, now)
 
     def _fail(self, queued: QueuedPod, profile: Profile, failure: Failure, now: float) -> None:
         """Returns the pod to the queue and tells why, unless it is no longer ours to place."""
-        self._observer.failed(profile.name, _RESULTS[failure.reason], queued.began)
+        self._observer.pod_failed(profile.name, _RESULTS[failure.reason], queued.began)
         pod = self._intake.pending.get(queued.pod.uid)
         if pod is None:
             self.queue.done(queued.pod.uid)
@@ -356,7 +356,7 @@ class Engine:
         began = self._observer.clock()
         answer = self._ask_to_admit(pod, last)
         status = SUCCESS if answer is None else answer[1].code.value
-        self._observer.ran(PRE_ENQUEUE, status, pod.spec.scheduler_name, began)
+        self._observer.point_ran(PRE_ENQUEUE, status, pod.spec.scheduler_name, began)
         return answer
 
     def _ask_to_admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:

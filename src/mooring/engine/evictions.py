@@ -45,7 +45,7 @@ class Evictions:
         if not victims:
             return
         self._outrank(pod, remedy.node_name)
-        profile.observer.evicting(len(remedy.victims))
+        profile.observer.victims_found(len(remedy.victims))
         for victim in victims:
             if self._placements.evict(victim, _IN_MEMORY, now):
                 self._tell(pod, victim, remedy.node_name, profile, " (in kube-scheduler memory).")

@@ -21,8 +21,8 @@ from mooring.framework.observe import (
     SUCCESS,
     UNRESERVE,
     Observer,
-    Running,
-    asking,
+    PointTimer,
+    make_caller,
 )
 from mooring.framework.plugin import (
     PreBind,
@@ -150,9 +150,9 @@ class Placements:
         since = queued.initial_attempt
         waited = None if since is None else now - since
         name = placement.profile.name
-        self._observer.scheduled(name, queued.began, queued.attempts, waited)
+        self._observer.pod_scheduled(name, queued.began, queued.attempts, waited)
         if queued.was_flushed:
-            self._observer.flushed()
+            self._observer.flush_helped()
 
     def binding_failed(self, uid: str, message: str, now: float) -> None:
         placement = self._placements.get(uid)
@@ -245,7 +245,7 @@ class Placements:
         # Every pod comes by here, and the time that it takes is mostly that of taking it.
         if not self._observer.is_sampling:
             return self._ask_to_reserve(placement)
-        with Running(self._observer, RESERVE, placement.profile.name) as running:
+        with PointTimer(self._observer, RESERVE, placement.profile.name) as running:
             refused = self._ask_to_reserve(placement)
             if refused is not None:
                 running.status = _STATUSES[refused.reason]
@@ -253,7 +253,7 @@ class Placements:
 
     def _ask_to_reserve(self, placement: Placement) -> Failure | None:
         nodes = self._cluster.nodes
-        ask = asking(self._observer, RESERVE) if self._observer.is_sampling else None
+        ask = make_caller(self._observer, RESERVE) if self._observer.is_sampling else None
         row = nodes.row(placement.node_name)
         assert row is not None, "a pod is assumed on a node that is not there"
         for plugin in placement.profile.reserve:
@@ -268,7 +268,7 @@ class Placements:
     def _ask_permits(self, placement: Placement, now: float) -> Failure | None:
         if not placement.profile.permit:
             return None
-        with Running(self._observer, PERMIT, placement.profile.name) as running:
+        with PointTimer(self._observer, PERMIT, placement.profile.name) as running:
             refused = self._ask_each_permit(placement, now)
             if refused is not None:
                 running.status = _STATUSES[refused.reason]
@@ -277,7 +277,7 @@ class Placements:
         return refused
 
     def _ask_each_permit(self, placement: Placement, now: float) -> Failure | None:
-        ask = asking(self._observer, PERMIT)
+        ask = make_caller(self._observer, PERMIT)
         for plugin in placement.profile.permit:
             try:
                 answer = ask_permit(plugin, ask, placement.pod, placement.node_name)
@@ -335,7 +335,7 @@ class Placements:
         uid = placement.pod.uid
         del self._placements[uid]
         self._waiting.pop(uid, None)
-        with Running(self._observer, UNRESERVE, placement.profile.name):
+        with PointTimer(self._observer, UNRESERVE, placement.profile.name):
             for plugin in reversed(placement.profile.reserve):
                 self._unreserve(placement, plugin)
         self._cluster.forget(uid)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mooring.cluster import Nodes
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import ask_post_filter
-from mooring.framework.observe import ERROR, POST_FILTER, SUCCESS, Running, asking
+from mooring.framework.observe import ERROR, POST_FILTER, SUCCESS, PointTimer, make_caller
 from mooring.framework.plugin import NoRemedy, Remedy
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError
@@ -26,14 +26,14 @@ class Remedied:
 
 def seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Remedied:
     """The first remedy that a post-filter finds, or what they all have to say."""
-    with Running(profile.observer, POST_FILTER, profile.name) as running:
+    with PointTimer(profile.observer, POST_FILTER, profile.name) as running:
         remedied = _seek_remedy(profile, pod, failed, nodes)
         running.status = remedied.status
     return remedied
 
 
 def _seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Remedied:
-    ask = asking(profile.observer, POST_FILTER)
+    ask = make_caller(profile.observer, POST_FILTER)
     texts: list[str] = []
     nominate: str | None = None
     for plugin in profile.post_filter:

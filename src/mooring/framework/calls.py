@@ -21,7 +21,7 @@ from mooring.objects.pod import Pod
 from .advice import AdviseEviction, EvictionAdvice
 from .attempt import Failed
 from .events import Action, ClusterEvent, Wakeup
-from .observe import Ask, Named, ask_plainly
+from .observe import Caller, Named, call_plainly
 from .plugin import (
     MAX_SCORE,
     Filter,
@@ -235,7 +235,7 @@ def ask_pre_enqueue(plugin: PreEnqueue, pod: Pod) -> Rejected | None:
 
 
 def ask_pre_filter(
-    plugin: PreFilter[Any], pod: Pod, nodes: Nodes, ask: Ask = ask_plainly
+    plugin: PreFilter[Any], pod: Pod, nodes: Nodes, ask: Caller = call_plainly
 ) -> Any | Narrowed[Any] | Rejected | None:
     """What the plugin prepares for its filter."""
     try:
@@ -250,7 +250,7 @@ def ask_pre_filter(
 
 
 def ask_filter(
-    plugin: Filter[Any], prepared: Any, nodes: Nodes, rows: Rows, ask: Ask = ask_plainly
+    plugin: Filter[Any], prepared: Any, nodes: Nodes, rows: Rows, ask: Caller = call_plainly
 ) -> Verdict:
     """The plugin's verdict on some rows."""
     try:
@@ -315,7 +315,11 @@ def _check_moved(answer: Any, prepared: Any) -> Any:
 
 
 def ask_pre_score(
-    plugin: PreScore[Any], pod: Pod, nodes: Nodes, rows: NDArray[np.intp], ask: Ask = ask_plainly
+    plugin: PreScore[Any],
+    pod: Pod,
+    nodes: Nodes,
+    rows: NDArray[np.intp],
+    ask: Caller = call_plainly,
 ) -> Any | None:
     """What the plugin prepares for its score."""
     try:
@@ -327,7 +331,7 @@ def ask_pre_score(
 
 
 def ask_score(
-    plugin: Score[Any], prepared: Any, nodes: Nodes, rows: Rows, ask: Ask = ask_plainly
+    plugin: Score[Any], prepared: Any, nodes: Nodes, rows: Rows, ask: Caller = call_plainly
 ) -> Scores:
     """The plugin's numbers for some rows, before they are normalised."""
     try:
@@ -339,7 +343,7 @@ def ask_score(
 
 
 def ask_normalize(
-    plugin: Score[Any], prepared: Any, scores: Scores, ask: Ask = ask_plainly
+    plugin: Score[Any], prepared: Any, scores: Scores, ask: Caller = call_plainly
 ) -> Scores:
     """The plugin's scores: its numbers normalised."""
     count = len(scores)
@@ -353,7 +357,7 @@ def ask_normalize(
 
 
 def ask_post_filter(
-    plugin: PostFilter, ask: Ask, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+    plugin: PostFilter, ask: Caller, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
 ) -> Remedy | NoRemedy:
     """What the plugin would do for a pod that fits nowhere."""
     with PluginFence('running PostFilter plugin "{}"', plugin):
@@ -385,7 +389,7 @@ def ask_eviction_advice(
 
 
 def ask_reserve(
-    plugin: Reserve, ask: Ask | None, pod: Pod, nodes: Nodes, row: int
+    plugin: Reserve, ask: Caller | None, pod: Pod, nodes: Nodes, row: int
 ) -> Rejected | None:
     """Why the plugin cannot set aside what the pod needs; None where it could."""
     try:
@@ -408,7 +412,7 @@ def attach(plugin: Permit, waiting: WaitingPods) -> None:
         plugin.attach(waiting)
 
 
-def ask_permit(plugin: Permit, ask: Ask, pod: Pod, node_name: str) -> Rejected | Wait | None:
+def ask_permit(plugin: Permit, ask: Caller, pod: Pod, node_name: str) -> Rejected | Wait | None:
     """Whether the plugin lets a pod be bound."""
     with PluginFence('running Permit plugin "{}"', plugin):
         answer: Rejected | Wait | None = ask(plugin, plugin.permit, pod, node_name)

@@ -1,7 +1,7 @@
-"""Hearing how deciding goes: how long things take and what comes of them.
+"""Observers of deciding: how long things take, and what comes of them.
 
-An observer is told, and nothing it says is read: decisions are the same with any observer and
-with none. It brings the clock, because there is none here, and only durations are made of it.
+Nothing that an observer returns alters a decision. It brings the clock, because there is none
+here, and only durations are made of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NORMALIZE: Final = "ScoreExtensionNormalize"
 RESERVE: Final = "Reserve"
 UNRESERVE: Final = "Unreserve"
 PERMIT: Final = "Permit"
-# Of these three whoever performs bindings tells.
+# These three are reported by what performs bindings.
 PRE_BIND: Final = "PreBind"
 BIND: Final = "Bind"
 POST_BIND: Final = "PostBind"
@@ -51,7 +51,7 @@ _NOWHERE: Durations = deque(maxlen=0)
 
 
 class Observer:
-    """Hears nothing. Subclasses hear what they want; a hook must not raise, nor keep what it gets.
+    """Ignores everything. Subclasses override hooks, which must not raise, nor keep what they get.
 
     Names of profiles and plugins are plain strings, times are seconds by the observer's own clock
     unless said otherwise.
@@ -67,80 +67,82 @@ class Observer:
 
     @property
     def is_there(self) -> bool:
-        """Whether anybody hears. What every pod goes through is spared the hooks if not."""
+        """Whether anybody listens. If not, the hooks that every pod would call are left out."""
         return self is not UNOBSERVED
 
     # Attempts
 
-    def begins(self) -> float:
-        """An attempt begins; returns the time, to be given back when it ends."""
+    def attempt_began(self) -> float:
+        """Called when an attempt begins; returns the time, which the hooks at its end take."""
         return self.began
 
-    def ranked(self, profile: str) -> Durations:
-        """Where to tell of decisions that were made by the ranking of a class."""
+    def batch_durations(self, profile: str) -> Durations:
+        """Takes the durations of decisions that were made by the ranking of a class."""
         return _NOWHERE
 
-    def decided(self, profile: str, served: bool, found: bool) -> None:
-        """A decision was made otherwise; `served` if the answers for like pods were enough."""
+    def decision_made(self, profile: str, served: bool, found: bool) -> None:
+        """Called for other decisions; `served` if the answers for like pods were enough."""
 
-    def settles(self) -> None:
-        """Some decisions were made: time to look at their durations, if there are many."""
+    def step_ended(self) -> None:
+        """Called when a step ends, after some decisions."""
 
-    def despairs(self, began: float) -> None:
-        """No node was found for the attempt that began then, and no remedy either, or one was."""
+    def attempt_failed(self, began: float) -> None:
+        """Called when an attempt ends without a placement."""
 
-    def failed(self, profile: str, result: str, began: float) -> None:
-        """The attempt came to nothing: `unschedulable` or `error`."""
+    def pod_failed(self, profile: str, result: str, began: float) -> None:
+        """Called when a pod goes back to the queue; the result is `unschedulable` or `error`."""
 
-    def scheduled(self, profile: str, began: float, attempts: int, waited: float | None) -> None:
-        """The pod is bound. `waited` is by the clock of events, since it was first let in."""
+    def pod_scheduled(
+        self, profile: str, began: float, attempts: int, waited: float | None
+    ) -> None:
+        """Called when a pod is bound. `waited` is by the clock of events, since it was queued."""
 
-    def flushed(self) -> None:
-        """The pod that was just scheduled had been woken only because it waited for too long."""
+    def flush_helped(self) -> None:
+        """Called if the pod just scheduled was tried only because it had waited for too long."""
 
     # Extension points
 
-    def ran(self, point: str, status: str, profile: str, began: float) -> None:
-        """All plugins of a point ran."""
+    def point_ran(self, point: str, status: str, profile: str, began: float) -> None:
+        """Called when all plugins of a point ran."""
 
-    def asked(self, point: str, plugin: str, status: str, began: float) -> None:
-        """One plugin was asked; told only while sampling."""
+    def plugin_asked(self, point: str, plugin: str, status: str, began: float) -> None:
+        """Called for each call of a plugin, only while sampling."""
 
-    def evaluated(self, profile: str, point: str, plugins: Iterable[str]) -> None:
-        """These plugins had a say."""
+    def plugins_evaluated(self, profile: str, point: str, plugins: Iterable[str]) -> None:
+        """Called with the plugins of a point that did not skip themselves."""
 
-    def stored(self, profile: str, began: float) -> None:
-        """Answers were kept for pods like the one at hand."""
+    def answers_stored(self, profile: str, began: float) -> None:
+        """Called when answers were kept for pods like the one at hand."""
 
     # What follows
 
     def permit_waited(self, status: str, seconds: float) -> None:
-        """A permit that was waited for was given or refused, by the clock of events."""
+        """Called when a wait for a permit ends; the seconds are by the clock of events."""
 
     def remedy_sought(self) -> None:
-        """Preemption was tried for a pod."""
+        """Called when post-filters were asked for a pod."""
 
-    def evicting(self, victims: int) -> None:
-        """Preemption found its victims."""
+    def victims_found(self, victims: int) -> None:
+        """Called when preemption found its victims."""
 
     # Events
 
-    def hinted(self, plugin: str, event: str, hint: str, began: float) -> None:
-        """A plugin said whether an event concerns a pod that waits: Queue, QueueSkip or Error."""
+    def hint_answered(self, plugin: str, event: str, hint: str, began: float) -> None:
+        """Called for each answer to an event: Queue, QueueSkip or Error."""
 
     def hint_broke(self, plugin: str, pod: str, event: str, error: BaseException) -> None:
-        """A hint raised, so that the pod (by namespace and name) is tried for good measure."""
+        """Called when a hint breaks; the pod (by namespace and name) is tried again."""
 
-    def handled(self, event: str, began: float) -> None:
-        """An event was taken in."""
+    def event_handled(self, event: str, began: float) -> None:
+        """Called when an event was taken in."""
 
 
-#: For engines that nobody looks at.
+#: The observer of engines that are not observed.
 UNOBSERVED: Final = Observer()
 
 
-class Running:
-    """One run of all plugins of a point, told to the observer at its end."""
+class PointTimer:
+    """Times one run of all plugins of a point."""
 
     __slots__ = ("_began", "_observer", "_point", "_profile", "status")
 
@@ -155,40 +157,40 @@ class Running:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         status = self.status if kind is None else ERROR
-        self._observer.ran(self._point, status, self._profile, self._began)
+        self._observer.point_ran(self._point, status, self._profile, self._began)
 
 
 class Named(Protocol):
-    """Whatever has a name: a plugin."""
+    """Something with a name, such as a plugin."""
 
     @property
     def name(self) -> str: ...
 
 
 #: Calls a plugin's method with arguments.
-Ask = Callable[..., Any]
+Caller = Callable[..., Any]
 
 
-def asking(observer: Observer, point: str) -> Ask:
-    """How to call the plugins at a point: plainly, or so that the observer hears of each call."""
+def make_caller(observer: Observer, point: str) -> Caller:
+    """A function that calls the plugins of a point; while sampling, it times each call."""
     if not observer.is_sampling:
-        return ask_plainly
+        return call_plainly
 
     def ask(plugin: Named, method: Callable[..., Any], *args: Any) -> Any:
         began = observer.clock()
         try:
             answer = method(*args)
         except BaseException:
-            observer.asked(point, plugin.name, ERROR, began)
+            observer.plugin_asked(point, plugin.name, ERROR, began)
             raise
-        observer.asked(point, plugin.name, status_of(answer, point), began)
+        observer.plugin_asked(point, plugin.name, status_of(answer, point), began)
         return answer
 
     return ask
 
 
-def ask_plainly(plugin: Named, method: Callable[..., Any], *args: Any) -> Any:
-    """Calls a plugin's method and tells nobody."""
+def call_plainly(plugin: Named, method: Callable[..., Any], *args: Any) -> Any:
+    """Calls a method of a plugin, without timing it."""
     return method(*args)
 
 

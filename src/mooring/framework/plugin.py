@@ -213,7 +213,7 @@ class Reduction(Enum):
     """What normalising depends on besides the row's own number."""
 
     NOTHING = "nothing"
-    #: The largest number among the feasible rows, as in `normalized`.
+    #: The largest number among the feasible rows, as in `normalize_scores`.
     LARGEST = "largest"
     #: Which rows are feasible, and all their numbers.
     EVERYTHING = "everything"
@@ -423,13 +423,15 @@ class NodeScore(Score[Pod]):
         return np.array(scores, np.int64)
 
 
-def rescored(plugin: Score[S], prepared: S, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+def rescore_row(
+    plugin: Score[S], prepared: S, nodes: Nodes, row: RowFacts, scores: Scores
+) -> Rescore:
     """Rescoring by scoring the row anew, for plugins whose rows do not depend on each other."""
     scores[row.number] = plugin.score(prepared, nodes, np.array([row.number]))[0]
     return Rescore.UPDATED
 
 
-def normalized(scores: Scores, *, reverse: bool = False) -> Scores:
+def normalize_scores(scores: Scores, *, reverse: bool = False) -> Scores:
     """Scales to 0 to 100 by the largest; `reverse` makes the smallest the best."""
     largest = int(scores.max(initial=0))
     if largest == 0:

@@ -1,4 +1,4 @@
-"""Running the extension points of a profile for one pod, over rows."""
+"""PointTimer the extension points of a profile for one pod, over rows."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from .observe import (
     PRE_FILTER,
     PRE_SCORE,
     SCORE,
-    Running,
-    asking,
+    PointTimer,
+    make_caller,
 )
 from .plugin import Filter, Narrowed, PreFilter, PreScore, Rescore, Scores
 from .profile import Profile
@@ -36,17 +36,17 @@ from .status import Code, PluginError, Rejected, unresolvable
 
 def pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
     """Runs the pre-filters in order until one says that the pod can be placed nowhere."""
-    with Running(profile.observer, PRE_FILTER, profile.name) as running:
+    with PointTimer(profile.observer, PRE_FILTER, profile.name) as running:
         outcome = _pre_filter(profile, pod, nodes)
         if outcome.rejected is not None:
             running.status = outcome.rejected.code.value
     had_a_say = filter(None, (*outcome.prepared, outcome.rejected_by))
-    profile.observer.evaluated(profile.name, PRE_FILTER, had_a_say)
+    profile.observer.plugins_evaluated(profile.name, PRE_FILTER, had_a_say)
     return outcome
 
 
 def _pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
-    ask = asking(profile.observer, PRE_FILTER)
+    ask = make_caller(profile.observer, PRE_FILTER)
     prepared: dict[str, Any] = {}
     skipped: set[str] = set()
     names: frozenset[str] | None = None
@@ -101,7 +101,7 @@ def filter_rows(
     numbers = np.arange(len(nodes.alive))[rows] if isinstance(rows, slice) else rows
     feasible = nodes.alive[rows]
     layers: list[Layer] = []
-    ask = asking(profile.observer, FILTER)
+    ask = make_caller(profile.observer, FILTER)
     asked: list[str] = []
     for plugin in active_filters(profile, pre_filtered) if only is None else only:
         asked.append(plugin.name)
@@ -115,7 +115,7 @@ def filter_rows(
                 feasible = feasible & ~rejected
                 if not feasible.any():
                     break
-    profile.observer.evaluated(profile.name, FILTER, asked)
+    profile.observer.plugins_evaluated(profile.name, FILTER, asked)
     return Filtered(numbers, feasible, tuple(layers))
 
 
@@ -157,12 +157,12 @@ def score_rows(profile: Profile, pod: Pod, nodes: Nodes, feasible: NDArray[np.in
     if not profile.score:
         return Scored(feasible, {}, totals + 1)
     observer = profile.observer
-    with Running(observer, PRE_SCORE, profile.name):
+    with PointTimer(observer, PRE_SCORE, profile.name):
         prepared = _pre_score(profile, pod, nodes, feasible)
-    observer.evaluated(profile.name, PRE_SCORE, prepared)
-    with Running(observer, SCORE, profile.name):
+    observer.plugins_evaluated(profile.name, PRE_SCORE, prepared)
+    with PointTimer(observer, SCORE, profile.name):
         by_plugin = _score(profile, pod, nodes, _widest(nodes, feasible), prepared)
-    observer.evaluated(profile.name, SCORE, by_plugin)
+    observer.plugins_evaluated(profile.name, SCORE, by_plugin)
     for scores in by_plugin.values():
         totals += scores
     return Scored(feasible, by_plugin, totals)
@@ -172,7 +172,10 @@ def _score(
     profile: Profile, pod: Pod, nodes: Nodes, rows: Rows, prepared: Mapping[str, Any]
 ) -> dict[str, Scores]:
     """The scores by plugin, normalised and weighted."""
-    score, normalize = asking(profile.observer, SCORE), asking(profile.observer, NORMALIZE)
+    score, normalize = (
+        make_caller(profile.observer, SCORE),
+        make_caller(profile.observer, NORMALIZE),
+    )
     by_plugin: dict[str, Scores] = {}
     for plugin, weight in profile.score:
         if isinstance(plugin, PreScore) and plugin.name not in prepared:
@@ -187,7 +190,7 @@ def _score(
 def _pre_score(
     profile: Profile, pod: Pod, nodes: Nodes, feasible: NDArray[np.intp]
 ) -> dict[str, Any]:
-    ask = asking(profile.observer, PRE_SCORE)
+    ask = make_caller(profile.observer, PRE_SCORE)
     prepared: dict[str, Any] = {}
     for plugin in profile.pre_score:
         answer = ask_pre_score(plugin, pod, nodes, feasible, ask)

@@ -14,7 +14,7 @@ from mooring.framework.plugin import (
     Score,
     Scores,
     Sign,
-    rescored,
+    rescore_row,
 )
 from mooring.objects.pod import Pod
 from mooring.objects.quantity import bounded
@@ -54,7 +54,7 @@ class ImageLocality(Score[Pod], Sign):
         return counted * MAX_SCORE // (most_bytes - _LEAST_BYTES)
 
     def rescore(self, prepared: Pod, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
-        return rescored(self, prepared, nodes, row, scores)
+        return rescore_row(self, prepared, nodes, row, scores)
 
 
 def _images(pod: Pod) -> Iterator[str]:

@@ -22,8 +22,8 @@ from mooring.framework.plugin import (
     Score,
     Scores,
     Sign,
-    normalized,
-    rescored,
+    normalize_scores,
+    rescore_row,
 )
 from mooring.framework.status import Code, PluginError, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
@@ -146,10 +146,10 @@ class NodeAffinity(
     def rescore(
         self, prepared: Preferences, nodes: Nodes, row: RowFacts, scores: Scores
     ) -> Rescore:
-        return rescored(self, prepared, nodes, row, scores)
+        return rescore_row(self, prepared, nodes, row, scores)
 
     def normalize(self, prepared: Preferences, scores: Scores) -> Scores:
-        return normalized(scores)
+        return normalize_scores(scores)
 
     def advise(
         self, pod: Pod, prepared: PodSpec | None, nodes: Nodes, rows: NDArray[np.intp]

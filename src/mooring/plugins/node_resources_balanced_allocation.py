@@ -17,7 +17,7 @@ from mooring.framework.plugin import (
     Score,
     Scores,
     Sign,
-    rescored,
+    rescore_row,
 )
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
@@ -89,11 +89,11 @@ class NodeResourcesBalancedAllocation(PreScore[Asked], Score[Asked], Sign):
     def rescore(self, prepared: Asked, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
         counted = prepared.counted(nodes)
         if len(counted) != 2:
-            return rescored(self, prepared, nodes, row, scores)
+            return rescore_row(self, prepared, nodes, row, scores)
         (at, amount, _, _), (other, other_amount, _, _) = counted
         capacity, other_capacity = row.allocatable[at], row.allocatable[other]
         if not (capacity and other_capacity):
-            return rescored(self, prepared, nodes, row, scores)
+            return rescore_row(self, prepared, nodes, row, scores)
         used, other_used = row.requested[at], row.requested[other]
         known = _BALANCE, at, other
         before = row.derived.get(known)

@@ -24,7 +24,7 @@ from mooring.framework.plugin import (
     Score,
     Scores,
     Sign,
-    rescored,
+    rescore_row,
 )
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
@@ -174,7 +174,7 @@ class NodeResourcesFit(
 
     def rescore(self, prepared: Asked, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
         if self._share is None:
-            return rescored(self, prepared, nodes, row, scores)
+            return rescore_row(self, prepared, nodes, row, scores)
         share, allocatable, requested = self._share, row.allocatable, row.requested
         total = weights = 0
         for at, amount, weight, nonzero in prepared.counted(nodes):

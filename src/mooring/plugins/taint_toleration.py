@@ -21,8 +21,8 @@ from mooring.framework.plugin import (
     Score,
     Scores,
     Sign,
-    normalized,
-    rescored,
+    normalize_scores,
+    rescore_row,
 )
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
@@ -97,10 +97,10 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
     def rescore(
         self, prepared: Untolerated, nodes: Nodes, row: RowFacts, scores: Scores
     ) -> Rescore:
-        return rescored(self, prepared, nodes, row, scores)
+        return rescore_row(self, prepared, nodes, row, scores)
 
     def normalize(self, prepared: Untolerated, scores: Scores) -> Scores:
-        return normalized(scores, reverse=True)
+        return normalize_scores(scores, reverse=True)
 
     def advise(
         self, pod: Pod, prepared: Pod | None, nodes: Nodes, rows: NDArray[np.intp]

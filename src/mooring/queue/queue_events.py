@@ -149,7 +149,7 @@ class Listeners:
             self._observer.hint_broke(plugin, pod.key, queue_event.event.label, error)
             return True
         finally:
-            self._observer.hinted(plugin, queue_event.event.label, result, began)
+            self._observer.hint_answered(plugin, queue_event.event.label, result, began)
         return False
 
 

@@ -16,7 +16,7 @@ from mooring.engine.cycle import Found, Window, decide
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import PASSING, broken
 from mooring.framework.nominated import refused_by_nominated
-from mooring.framework.observe import SCORE, Running
+from mooring.framework.observe import SCORE, PointTimer
 from mooring.framework.profile import Profile
 from mooring.framework.run import fits_on, pre_filter
 from mooring.framework.status import PluginError
@@ -64,7 +64,7 @@ class Classes:
         self._observer = profile.observer
         self._is_observed = profile.observer.is_there
         self._clock = profile.observer.clock
-        self._ranked = profile.observer.ranked(profile.name)
+        self._ranked = profile.observer.batch_durations(profile.name)
         self._signer = Signer(profile)
         self._classes: dict[int, PodClass] = {}
         #: By class and priority: nominated pods stand in the way of lesser pods only.
@@ -110,7 +110,7 @@ class Classes:
             self._ranked.append(self._clock() - self._observer.began)
         else:
             found = isinstance(outcome, Found)
-            self._observer.decided(self._profile.name, path.is_reuse, found)
+            self._observer.decision_made(self._profile.name, path.is_reuse, found)
         return outcome
 
     def _served(
@@ -243,7 +243,7 @@ class Classes:
             del self._failures[next(iter(self._failures))]
         began = self._clock()
         made = PodClass(self._profile, pod, self._cluster, self.statistics)
-        self._observer.stored(self._profile.name, began)
+        self._observer.answers_stored(self._profile.name, began)
         return made
 
     def _most_classes(self) -> int:
@@ -276,7 +276,7 @@ class Classes:
             feasible = self._without_crowded(kept, pod, feasible)
         if len(feasible) <= 1:
             return DecisionPath.COLUMNS, int(feasible[0]) if len(feasible) else None
-        with Running(self._observer, SCORE, self._profile.name):
+        with PointTimer(self._observer, SCORE, self._profile.name):
             best = kept.scored(pod, feasible).best()
         # As `first_best` does, with turns that are known already.
         turns = self._turns(window.start).of_row

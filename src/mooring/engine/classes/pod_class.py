@@ -27,7 +27,7 @@ from mooring.framework.calls import (
     broken_at,
     check_range,
 )
-from mooring.framework.observe import FILTER, SCORE, Running, asking
+from mooring.framework.observe import FILTER, SCORE, PointTimer, make_caller
 from mooring.framework.plugin import (
     Filter,
     Narrowed,
@@ -109,17 +109,19 @@ class PodClass:
 
     def _ask_everyone(self) -> None:
         observer, name = self.profile.observer, self.profile.name
-        with Running(observer, FILTER, name):
+        with PointTimer(observer, FILTER, name):
             self._ask_filters()
-        with Running(observer, SCORE, name):
+        with PointTimer(observer, SCORE, name):
             self._ask_scores()
         wide = [each.plugin.name for each in self.wide_filters if each.prepared is not None]
-        observer.evaluated(name, FILTER, (*(each.plugin.name for each in self.row_filters), *wide))
-        observer.evaluated(name, SCORE, (each.plugin.name for each in self.columns))
+        observer.plugins_evaluated(
+            name, FILTER, (*(each.plugin.name for each in self.row_filters), *wide)
+        )
+        observer.plugins_evaluated(name, SCORE, (each.plugin.name for each in self.columns))
 
     def _ask_filters(self) -> None:
         nodes, rows = self._nodes, self._nodes.everything
-        ask = asking(self.profile.observer, FILTER)
+        ask = make_caller(self.profile.observer, FILTER)
         self.row_filters: list[RowFilter] = []
         self._skipping: list[tuple[PreFilter[Any], int]] = []
         self.wide_filters: list[WideFilter] = []
@@ -172,7 +174,7 @@ class PodClass:
     def _add_column(self, plugin: Score[Any], watch: int, weight: int) -> None:
         prepared = self._pre_score(plugin)
         if prepared is not None:
-            ask = asking(self.profile.observer, SCORE)
+            ask = make_caller(self.profile.observer, SCORE)
             rows = self._nodes.everything
             raw = ask_score(plugin, prepared, self._nodes, rows, ask)
             if plugin.reduces is Reduction.NOTHING:
@@ -347,7 +349,7 @@ class PodClass:
     def scored(self, pod: Pod, feasible: NDArray[np.intp]) -> Scored:
         """The totals of feasible rows; what depends on which these are is asked anew."""
         totals = self.scores.totals_of(feasible)
-        ask = asking(self.profile.observer, SCORE)
+        ask = make_caller(self.profile.observer, SCORE)
         for score in self.relative:
             if not score.is_active:
                 continue

@@ -20,7 +20,7 @@ from mooring.framework.plugin import (
     Score,
     Scores,
     Sign,
-    rescored,
+    rescore_row,
 )
 from mooring.objects.pod import Pod
 
@@ -73,7 +73,7 @@ class QuietDisk(PreScore[Pod], Score[Pod], Sign):
         return free
 
     def rescore(self, prepared: Pod, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
-        return rescored(self, prepared, nodes, row, scores)
+        return rescore_row(self, prepared, nodes, row, scores)
 
 
 def _cares(pod: Pod) -> bool:

@@ -20,7 +20,7 @@ from mooring.framework.plugin import (
     Score,
     Scores,
     Sign,
-    normalized,
+    normalize_scores,
 )
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
@@ -84,7 +84,7 @@ class HardwareGeneration(PreFilter[int], Filter[int], PreScore[Pod], Score[Pod],
         return np.clip(generations, 0, NEWEST)
 
     def normalize(self, prepared: Pod, scores: Scores) -> Scores:
-        return normalized(scores)
+        return normalize_scores(scores)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
