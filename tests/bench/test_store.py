@@ -66,7 +66,7 @@ def test_mistakes_are_told_with_kind_and_name() -> None:
         kept.add(node)
     with pytest.raises(WorkloadError, match=r"^Pod ns/p: not found$"):
         kept.replace(pod)
-    with pytest.raises(WorkloadError, match=r"^Pod ns/p: Expected `object`"):
+    with pytest.raises(WorkloadError, match=r"^Pod ns/p: spec: must be a mapping, got 3"):
         kept.add({**pod, "spec": 3})
     with pytest.raises(NotSupported, match=r"^objects of kind Cat$"):
         kept.add(raw("Cat", "c"))

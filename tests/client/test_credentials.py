@@ -302,13 +302,13 @@ async def test_in_a_pod(here: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        pytest.param("a: [", "k: not YAML", id="not YAML"),
+        pytest.param("a: [", "k: broken YAML: ", id="not YAML"),
         pytest.param("", "k: current-context: not set", id="empty"),
         pytest.param("[]", "k: current-context: not set", id="an empty list"),
-        pytest.param("7", "k: Expected `object`", id="a number"),
+        pytest.param("7", "k: must be a mapping, got 7", id="a number"),
         pytest.param(
             config(clusters=[{"name": "c", "cluster": {"server": 7}}]),
-            "k: Expected `str`, got `int` - at `$.clusters[0].cluster.server`",
+            "k: clusters[0].cluster.server: must be a string, got 7",
             id="a field of the wrong type",
         ),
         pytest.param(
@@ -362,7 +362,7 @@ async def test_in_a_pod(here: Path) -> None:
         ),
         pytest.param(
             config({"exec": {"command": "x"}}),
-            "missing required field `apiVersion` - at `$.users[0].user.exec`",
+            "k: users[0].user.exec.apiVersion: is required",
             id="a program without a version",
         ),
         pytest.param(

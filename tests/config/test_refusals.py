@@ -400,8 +400,6 @@ def test_all_problems_are_told_at_once() -> None:
     text = f"""
 apiVersion: {V1}
 kind: KubeSchedulerConfiguration
-parallelism: -1
-parallelism: 0
 colour: red
 podMaxBackoffSeconds: never
 podInitialBackoffSeconds: 20
@@ -431,7 +429,6 @@ profiles:
         load(text, known=KNOWN, source="scheduler.yaml")
 
     assert str(caught.value).splitlines() == [
-        "scheduler.yaml: parallelism: duplicate key (line 5, column 1)",
         "scheduler.yaml: colour: unknown field",
         "scheduler.yaml: leaderElection.leaseDuration: "
         'must be a duration such as 15s, 1m30s or 500ms, got "soon"',

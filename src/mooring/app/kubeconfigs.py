@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from mooring.documents.errors import InputError
+from mooring.documents.errors import DecodeError, InputError
+from mooring.documents.yaml_text import read_document
 
 _NAME = "kubeconfig"
 
@@ -43,9 +44,9 @@ def _refuse_strangers(path: Path, context: str) -> None:
     if not path.exists():
         return
     try:
-        known = yaml.safe_load(path.read_text()) or {}
+        known = read_document(path.read_bytes()) or {}
         contexts = [each["name"] for each in known.get("contexts") or ()]
-    except (yaml.YAMLError, UnicodeDecodeError, AttributeError, KeyError, TypeError):
+    except (DecodeError, AttributeError, KeyError, TypeError):
         raise KubeconfigError(f"{path}: exists, and is no kubeconfig of Mooring's") from None
     if contexts not in ([], [context]):
         others = ", ".join(str(each) for each in contexts if each != context)

@@ -9,9 +9,9 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from mooring.config import document
-from mooring.documents.conversion import decode_hook
-from mooring.documents.errors import InputError, Problems, shown
+from mooring.documents import conversion
+from mooring.documents.errors import DecodeError, InputError, Problems, shown
+from mooring.documents.yaml_text import read_document
 
 from .operations import CreatePods, CreatePodSets, Operation
 
@@ -199,23 +199,21 @@ def _operation(raw: Any, file: Path, *where: str) -> Operation:
 
 def convert(raw: Any, kind: Any, file: Path, *where: str) -> Any:
     """Converts a YAML value to a type; raises WorkloadError that names the field."""
-    try:
-        return msgspec.convert(raw, kind, dec_hook=decode_hook, strict=True)
-    except (msgspec.ValidationError, ValueError) as error:
-        message, _, path = str(error).partition(" - at `$")
-        raise WorkloadError(file, *where, path.strip(".`"), message) from None
+    problems = Problems()
+    value = conversion.convert(kind, raw, "", problems)
+    for problem in problems:
+        raise WorkloadError(file, *where, problem)
+    return value
 
 
 def load_yaml(file: Path, text: str | None = None) -> Any:
     """Reads a YAML file, or the given text of it; raises WorkloadError."""
-    problems = Problems()
     try:
-        raw = document.read(file.read_bytes() if text is None else text, problems)
+        return read_document(file.read_bytes() if text is None else text)
     except OSError as error:
         raise WorkloadError(file, (error.strerror or str(error)).lower()) from None
-    for problem in problems:
-        raise WorkloadError(file, problem)
-    return raw
+    except DecodeError as error:
+        raise WorkloadError(file, error) from None
 
 
 _SUFFIX = "_param"

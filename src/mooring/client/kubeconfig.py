@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import msgspec
-import yaml
+
+from mooring.documents.conversion import to_struct
+from mooring.documents.errors import DecodeError
+from mooring.documents.yaml_text import read_document
 
 from .connection import CredentialsError
 
@@ -122,11 +125,8 @@ def _named(lists: Sequence[list[_N] | None], name: str, at: str) -> _N:
 
 def _read(path: Path) -> _Document:
     try:
-        raw = yaml.safe_load(path.read_text())
-        return msgspec.convert(raw or {}, _Document)
+        return to_struct(_Document, read_document(path.read_bytes()) or {})
     except OSError as error:
         raise CredentialsError(f"{path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise CredentialsError(f"{path}: not YAML: {error}") from error
-    except msgspec.ValidationError as error:
+    except DecodeError as error:
         raise CredentialsError(f"{path}: {error}") from error

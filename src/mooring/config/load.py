@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from mooring.documents import conversion
-from mooring.documents.errors import ConfigError, Problem, Problems, item, shown
+from mooring.documents.errors import ConfigError, DecodeError, Problem, Problems, item, shown
+from mooring.documents.yaml_text import read_document
 
-from . import document
 from .configuration import (
     API_VERSION,
     KIND,
@@ -36,11 +36,11 @@ def load(
     gates: FeatureGates | None = None,
 ) -> Configuration:
     """Reads YAML or JSON text; raises ConfigError with everything that is wrong with it."""
-    problems = Problems()
-    raw = document.read(text, problems)
-    if raw is None:
-        problems.raise_any(source)
-    return _load(raw, known, source, gates or FeatureGates(), problems)
+    try:
+        raw = read_document(text)
+    except DecodeError as error:
+        raise ConfigError((Problem("", error.message),), source) from None
+    return load_mapping(raw, known=known, source=source, gates=gates)
 
 
 def load_mapping(
@@ -51,7 +51,8 @@ def load_mapping(
     gates: FeatureGates | None = None,
 ) -> Configuration:
     """Reads what a YAML or JSON parser gave; raises ConfigError as `load` does."""
-    return _load(raw, known, source, gates or FeatureGates(), Problems())
+    problems = Problems()
+    return _load(raw, known, source, gates or FeatureGates(), problems)
 
 
 def default(known: Mapping[str, KnownPlugin], gates: FeatureGates | None = None) -> Configuration:
@@ -69,7 +70,7 @@ def _load(
     header = _header_problems(raw)
     if header:
         # What another kind or version would have meant is not worth guessing.
-        raise ConfigError((*problems, *header), source)
+        raise ConfigError(tuple(header), source)
     written: ConfigurationDocument = conversion.convert(ConfigurationDocument, raw, "", problems)
     conversion.check(written, "", problems)
     profiles = _profiles(written, known, gates, problems)

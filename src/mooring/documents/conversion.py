@@ -95,7 +95,7 @@ class _Conversion:
         if origin is list or (origin is tuple and parameters[1:] == (...,)):
             read = self._elements(parameters[0], raw, path)
             return read if read is None else origin(read)
-        if origin is dict:
+        if origin in (dict, Mapping):
             return self._entries(parameters[1], raw, path)
         return self._leaf(wanted, raw, path)
 

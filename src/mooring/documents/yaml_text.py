@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from .errors import InputError, Place
+from .errors import DecodeError, InputError, Place
 from .json_text import DEEPEST
 
 try:
@@ -39,7 +39,10 @@ _NO_KEY: Any = object()
 
 
 def documents(text: str, file: str) -> Iterator[tuple[Place, Any]]:
-    """The documents that are not empty; each is a mapping."""
+    """The documents that are not empty; each is an object or a list of objects.
+
+    What is nested too deeply in them is left out. Raises InputError.
+    """
     number = 1
     try:
         for number, root in _roots(text):
@@ -53,14 +56,33 @@ def documents(text: str, file: str) -> Iterator[tuple[Place, Any]]:
         raise InputError(Place(file, number), f"broken YAML: {_told(error)}") from None
 
 
-def _roots(text: str) -> Iterator[tuple[int, Any]]:
+def read_document(text: str | bytes) -> Any:
+    """The content of one document, whatever it is; None if it is empty. Raises DecodeError.
+
+    What is nested too deeply is refused.
+    """
+    try:
+        whole = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        roots = [root for _, root in _roots(whole, are_objects=False)]
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"not UTF-8 text (byte 0x{text[error.start]:02x})") from None
+    except _BadYAML as error:
+        raise DecodeError(str(error)) from None
+    except yaml.YAMLError as error:
+        raise DecodeError(f"broken YAML: {_told(error)}") from None
+    if len(roots) > 1:
+        raise DecodeError(f"must be one document, and has {len(roots)}")
+    return roots[0] if roots else None
+
+
+def _roots(text: str, *, are_objects: bool = True) -> Iterator[tuple[int, Any]]:
     """The number and the value of each document."""
     number = empty = 0
     builder = _Builder()
     for event in yaml.parse(text, Loader):
         if isinstance(event, yaml.DocumentStartEvent):
             number += 1
-            builder = _Builder(event.start_mark)
+            builder = _ObjectBuilder(event.start_mark) if are_objects else _Builder()
         elif isinstance(event, yaml.DocumentEndEvent):
             empty += builder.root is None
             if empty > _MOST_EMPTY:
@@ -91,17 +113,13 @@ class _Open:
 class _Builder:
     """Builds the value of one document."""
 
-    def __init__(self, start: Any = None) -> None:
+    def __init__(self) -> None:
         self.root: Any = None
         self._stack: list[_Open] = []
         #: Anchored values and how many values each consists of.
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._size = 0
         self._aliased = 0
-        #: How many levels below the deepest that is kept the next value is, and where that began.
-        self._too_deep = 0
-        self._skipped_from = 0
-        self._object_start: int = start.index if start else 0
         self._takes = {
             yaml.ScalarEvent: self._scalar,
             yaml.MappingStartEvent: self._mapping,
@@ -112,22 +130,7 @@ class _Builder:
         }
 
     def take(self, event: Any) -> None:
-        if self._too_deep:
-            self._skip(event)
-            return
-        if event.start_mark.index - self._object_start > _LARGEST_OBJECT:
-            largest = _LARGEST_OBJECT // 2**20
-            raise _BadYAML(f"larger than any Kubernetes object ({largest} MiB)", event)
         self._takes[type(event)](event)
-
-    def _skip(self, event: Any) -> None:
-        """Passes over what is nested too deeply: it is nothing that anybody reads."""
-        self._too_deep += isinstance(event, yaml.CollectionStartEvent)
-        self._too_deep -= isinstance(event, yaml.CollectionEndEvent)
-        if not self._too_deep:
-            # Indentation makes such text long, and it is not kept.
-            self._object_start += event.end_mark.index - self._skipped_from
-            self._end(event)
 
     def _scalar(self, event: Any) -> None:
         stack = self._stack
@@ -141,8 +144,6 @@ class _Builder:
                 value = resolve_scalar(event.value, event.tag)
             except ValueError as error:
                 raise _BadYAML(str(error), event) from None
-        if not stack and value is not None:
-            raise _BadYAML("must be a mapping, got a scalar", event)
         self._size += 1
         if event.anchor is not None:
             self._anchors[event.anchor] = value, 1
@@ -151,18 +152,12 @@ class _Builder:
     def _key(self, top: _Open, key: str, event: Any) -> None:
         if key in top.value:
             raise _BadYAML(f'duplicate key "{key}"', event)
-        if len(self._stack) == 1 and len(top.value) == _MOST_FIELDS:
-            raise _BadYAML(f"more than {_MOST_FIELDS} fields: no Kubernetes object", event)
         top.key = key
 
     def _mapping(self, event: Any) -> None:
-        if self._in_items():
-            self._object_start = event.start_mark.index
         self._open({}, event)
 
     def _sequence(self, event: Any) -> None:
-        if not self._stack:
-            raise _BadYAML("must be a mapping, got a list", event)
         self._open([], event)
 
     def _open(self, value: Any, event: Any) -> None:
@@ -171,16 +166,16 @@ class _Builder:
             raise _BadYAML("a key must be text", event)
         stack.append(_Open(value, event.anchor, self._size))
         if len(stack) > DEEPEST:
-            self._too_deep = 1
-            self._skipped_from = event.start_mark.index
+            self._meet_too_deep(event)
+
+    def _meet_too_deep(self, event: Any) -> None:
+        raise _BadYAML(f"nested more than {DEEPEST} levels deep", event)
 
     def _end(self, event: Any) -> None:
         done = self._stack.pop()
         for each in done.merged:
             for key, value in each.items():
                 done.value.setdefault(key, value)
-        if self._in_items() and not _is_named(done.value):
-            raise _BadYAML("an item without metadata.name ends here", event)
         self._size += 1
         if done.anchor is not None:
             self._anchors[done.anchor] = done.value, self._size - done.size
@@ -204,8 +199,6 @@ class _Builder:
             return
         top = self._stack[-1]
         if type(top.value) is list:
-            if self._in_items() and type(value) is not dict:
-                raise _BadYAML("an item must be a mapping", event)
             top.value.append(value)
             return
         key, top.key = top.key, _NO_KEY
@@ -213,6 +206,64 @@ class _Builder:
             top.merged += _mappings(value, event)
         else:
             top.value[key] = value
+
+
+class _ObjectBuilder(_Builder):
+    """Builds an object or a list of objects, and gives up early what cannot be one."""
+
+    def __init__(self, start: Any) -> None:
+        super().__init__()
+        self._object_start: int = start.index
+        #: How many levels below the deepest that is kept the next value is, and where that began.
+        self._too_deep = 0
+        self._skipped_from = 0
+
+    def take(self, event: Any) -> None:
+        if self._too_deep:
+            self._skip(event)
+            return
+        if event.start_mark.index - self._object_start > _LARGEST_OBJECT:
+            largest = _LARGEST_OBJECT // 2**20
+            raise _BadYAML(f"larger than any Kubernetes object ({largest} MiB)", event)
+        super().take(event)
+
+    def _meet_too_deep(self, event: Any) -> None:
+        self._too_deep = 1
+        self._skipped_from = event.start_mark.index
+
+    def _skip(self, event: Any) -> None:
+        """Passes over what is nested too deeply: it is nothing that anybody reads."""
+        self._too_deep += isinstance(event, yaml.CollectionStartEvent)
+        self._too_deep -= isinstance(event, yaml.CollectionEndEvent)
+        if not self._too_deep:
+            # Indentation makes such text long, and it is not kept.
+            self._object_start += event.end_mark.index - self._skipped_from
+            self._end(event)
+
+    def _key(self, top: _Open, key: str, event: Any) -> None:
+        super()._key(top, key, event)
+        if len(self._stack) == 1 and len(top.value) == _MOST_FIELDS:
+            raise _BadYAML(f"more than {_MOST_FIELDS} fields: no Kubernetes object", event)
+
+    def _mapping(self, event: Any) -> None:
+        if self._in_items():
+            self._object_start = event.start_mark.index
+        super()._mapping(event)
+
+    def _sequence(self, event: Any) -> None:
+        if not self._stack:
+            raise _BadYAML("must be a mapping, got a list", event)
+        super()._sequence(event)
+
+    def _put(self, value: Any, event: Any) -> None:
+        if not self._stack and value is not None and type(value) is not dict:
+            raise _BadYAML("must be a mapping, got a scalar", event)
+        if self._in_items():
+            if type(value) is not dict:
+                raise _BadYAML("an item must be a mapping", event)
+            if not _is_named(value):
+                raise _BadYAML("an item without metadata.name ends here", event)
+        super()._put(value, event)
 
     def _in_items(self) -> bool:
         """Whether the next value is an item of what looks like a List."""
