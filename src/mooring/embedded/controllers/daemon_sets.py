@@ -141,13 +141,13 @@ class DaemonSetController(Controller):
 
     def __init__(self, cluster: ControllerApi) -> None:
         super().__init__(cluster)
-        self._claiming = Adoption(cluster, DAEMON_SETS, PODS)
+        self._adoption = Adoption(cluster, DAEMON_SETS, PODS)
         self._keeper = PodKeeper(cluster, EventRecorder(cluster, "daemonset-controller"))
 
     def concerns(self) -> Mapping[str, Concerns]:
         return {
-            DAEMON_SETS: self._claiming.owner_seen,
-            PODS: self._claiming.dependent_seen,
+            DAEMON_SETS: self._adoption.owner_seen,
+            PODS: self._adoption.dependent_seen,
             NODES: self._node_seen,
         }
 
@@ -155,7 +155,7 @@ class DaemonSetController(Controller):
         item = self.cluster.read(DAEMON_SETS, key)
         if item is None or "deletionTimestamp" in item["metadata"]:
             return None
-        self._claiming.settle(item, key)
+        self._adoption.settle(item, key)
         revisions = Revisions.of(self.cluster, item)
         at, present = self._round(item), revisions.present_hash
         plan_changes(at, DaemonSetPlan.of(item["spec"], present, len(at.wanted), self.cluster.now))
@@ -212,7 +212,9 @@ class DaemonSetController(Controller):
             "numberAvailable": available,
             "numberUnavailable": len(wanted) - available,
         }
+        old = item.get("status") or {}
         status: dict[str, Any] = {
+            **{name: old[name] for name in ("collisionCount", "conditions") if name in old},
             "currentNumberScheduled": len(running),
             "numberMisscheduled": sum(
                 any(pod.active for pod in pods)

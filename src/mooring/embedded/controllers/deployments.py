@@ -130,13 +130,13 @@ class DeploymentController(Controller):
 
     def __init__(self, cluster: ControllerApi) -> None:
         super().__init__(cluster)
-        self._claiming = Adoption(cluster, DEPLOYMENTS, REPLICA_SETS)
+        self._adoption = Adoption(cluster, DEPLOYMENTS, REPLICA_SETS)
         self._recorder = EventRecorder(cluster, "deployment-controller")
 
     def concerns(self) -> Mapping[str, Concerns]:
         return {
-            DEPLOYMENTS: self._claiming.owner_seen,
-            REPLICA_SETS: self._claiming.dependent_seen,
+            DEPLOYMENTS: self._adoption.owner_seen,
+            REPLICA_SETS: self._adoption.dependent_seen,
             PODS: self._freed,
         }
 
@@ -146,7 +146,7 @@ class DeploymentController(Controller):
             return None
         if "deletionTimestamp" in item["metadata"]:
             return self._report(item)
-        self._claiming.settle(item, key)
+        self._adoption.settle(item, key)
         if item["spec"].get("paused"):
             self._rescale(item, self._sets(item))
         else:

@@ -114,7 +114,7 @@ class JobController(Controller):
 
     def __init__(self, cluster: ControllerApi) -> None:
         super().__init__(cluster)
-        self._claiming = Adoption(cluster, JOBS, PODS)
+        self._adoption = Adoption(cluster, JOBS, PODS)
         self._recorder = EventRecorder(cluster, "job-controller")
         self._keeper = PodKeeper(cluster, self._recorder)
         #: Pods that are gone count on, by uid of the job.
@@ -132,7 +132,7 @@ class JobController(Controller):
         ended = ending(item)
         if ended:
             return self._expire(item, ended)
-        self._claiming.settle(item, key)
+        self._adoption.settle(item, key)
         counts, tally = self._count(item)
         result = outcome(item, counts, tally, self.cluster.now)
         if result is not None:
@@ -146,7 +146,7 @@ class JobController(Controller):
     def _job_seen(self, seen: ItemChange) -> Iterator[str]:
         if seen.after is None:
             self._tallies.pop(seen.item.uid, None)
-        yield from self._claiming.owner_seen(seen)
+        yield from self._adoption.owner_seen(seen)
 
     def _pod_seen(self, seen: ItemChange) -> Iterator[str]:
         """Yields the job of a pod, and counts a pod that is gone."""
@@ -155,7 +155,7 @@ class JobController(Controller):
             tally = self._tallies.get(manager.uid)
             if tally is not None:
                 tally.count_gone(seen.before)
-        yield from self._claiming.dependent_seen(seen)
+        yield from self._adoption.dependent_seen(seen)
 
     def _count(self, item: Json) -> tuple[JobCounts, JobTally]:
         uid = item["metadata"]["uid"]

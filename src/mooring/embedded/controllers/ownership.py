@@ -55,7 +55,10 @@ def pod_of(owner: Json, template: Json) -> Json:
 
 def selector_of(owner: Json) -> Selector | None:
     """Reads the selector of an owner."""
-    return read_selector(owner["spec"].get("selector"))
+    selector = owner["spec"].get("selector")
+    if owner["kind"] == "ReplicationController":
+        selector = {"matchLabels": selector}
+    return read_selector(selector)
 
 
 def is_managed_by(item: Item, uid: str) -> bool:

@@ -112,23 +112,29 @@ ROUND = 250
 
 
 class ReplicaSetController(Controller):
+    """Keeps as many pods as each ReplicaSet asks for."""
+
     name = "replicaset"
+    table = REPLICA_SETS
+    component = "replicaset-controller"
+    #: Whether the status of the kind has a count of pods that are being deleted.
+    counts_terminating = True
 
     def __init__(self, cluster: ControllerApi) -> None:
         super().__init__(cluster)
-        self._claiming = Adoption(cluster, REPLICA_SETS, PODS)
-        self._keeper = PodKeeper(cluster, EventRecorder(cluster, "replicaset-controller"))
+        self._adoption = Adoption(cluster, self.table, PODS)
+        self._keeper = PodKeeper(cluster, EventRecorder(cluster, self.component))
 
     def concerns(self) -> Mapping[str, Concerns]:
-        return {REPLICA_SETS: self._claiming.owner_seen, PODS: self._claiming.dependent_seen}
+        return {self.table: self._adoption.owner_seen, PODS: self._adoption.dependent_seen}
 
     def reconcile(self, key: str) -> float | None:
-        item = self.cluster.read(REPLICA_SETS, key)
+        item = self.cluster.read(self.table, key)
         if item is None:
             return None
         if "deletionTimestamp" in item["metadata"]:
             return self._report(item)
-        self._claiming.settle(item, key)
+        self._adoption.settle(item, key)
         try:
             wait = self._scale(item)
         except RequestRefused as refusal:
@@ -157,7 +163,7 @@ class ReplicaSetController(Controller):
         cache, uid = self.cluster.cache, item["metadata"]["uid"]
         known = cache.by_uid.get(uid)
         manager = known.controller if known is not None else None
-        sets = {each.uid for each in cache.owned(manager.uid, REPLICA_SETS)} if manager else {uid}
+        sets = {each.uid for each in cache.owned(manager.uid, self.table)} if manager else {uid}
         for each in sets:
             yield from cache.pods_of(each)
 
@@ -176,13 +182,14 @@ class ReplicaSetController(Controller):
         status: dict[str, Any] = {
             "replicas": len(pods),
             **without_zeros(counts),
-            "terminatingReplicas": sum(pod.is_stopping for pod in owned),
             "observedGeneration": item["metadata"].get("generation", 0),
         }
+        if self.counts_terminating:
+            status["terminatingReplicas"] = sum(pod.is_stopping for pod in owned)
         conditions = self._conditions(item, refusal)
         if conditions:
             status["conditions"] = conditions
-        self.cluster.set_status(REPLICA_SETS, item, status)
+        self.cluster.set_status(self.table, item, status)
         return next_availability(pods, now, least_ready)
 
     def _conditions(self, item: Json, refusal: RequestRefused | None) -> list[Json]:
@@ -197,3 +204,12 @@ class ReplicaSetController(Controller):
         reason = {"reason": "FailedCreate", "message": refusal.message}
         condition = {"type": FAILURE, "status": "True", **reason}
         return with_condition(old, condition, self.cluster.now_text)
+
+
+class ReplicationManager(ReplicaSetController):
+    """Keeps as many pods as each ReplicationController asks for."""
+
+    name = "replicationcontroller"
+    table = "replicationcontrollers"
+    component = "replication-controller"
+    counts_terminating = False

@@ -1,4 +1,4 @@
-"""Starting all controllers."""
+"""Runs all controllers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .garbage import GarbageController, NamespaceController
 from .jobs import JobController
 from .node_lifecycle import NodeController, NodeMonitorController
 from .persistent_volumes import ClaimController, VolumeController
-from .replica_sets import ReplicaSetController
+from .replica_sets import ReplicaSetController, ReplicationManager
 from .stateful_sets import StatefulSetController
 
 # Changes of these may bring new kinds.
@@ -25,6 +25,7 @@ _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 CONTROLLERS: tuple[type[Controller], ...] = (
     DeploymentController,
     ReplicaSetController,
+    ReplicationManager,
     StatefulSetController,
     DaemonSetController,
     JobController,

@@ -141,6 +141,12 @@ class StatefulSetState:
         return [self.pods[each] for each in beyond]
 
     @property
+    def first_unavailable(self) -> PodItem | None:
+        """The pod with the lowest ordinal that is not available."""
+        in_order = (self.pods[each] for each in sorted(self.pods))
+        return next((pod for pod in in_order if not self.is_fine(pod)), None)
+
+    @property
     def missing(self) -> list[str]:
         """The names of the pods that are missing."""
         name = self.item["metadata"]["name"]
@@ -177,19 +183,19 @@ class StatefulSetController(Controller):
 
     def __init__(self, cluster: ControllerApi) -> None:
         super().__init__(cluster)
-        self._claiming = Adoption(cluster, STATEFUL_SETS, PODS, _is_member)
+        self._adoption = Adoption(cluster, STATEFUL_SETS, PODS, _is_member)
         recorder = EventRecorder(cluster, "statefulset-controller")
         self._keeper = PodKeeper(cluster, recorder, _CREATED, _DELETED)
         self._claims = ClaimKeeper(cluster, recorder)
 
     def concerns(self) -> Mapping[str, Concerns]:
-        return {STATEFUL_SETS: self._claiming.owner_seen, PODS: self._claiming.dependent_seen}
+        return {STATEFUL_SETS: self._adoption.owner_seen, PODS: self._adoption.dependent_seen}
 
     def reconcile(self, key: str) -> float | None:
         item = self.cluster.read(STATEFUL_SETS, key)
         if item is None or "deletionTimestamp" in item["metadata"]:
             return None
-        self._claiming.settle(item, key)
+        self._adoption.settle(item, key)
         revisions = Revisions.of(self.cluster, item, REVISION_HASH_LABEL)
         before = self._round(item, revisions)
         self._settle_claims(before)
@@ -239,8 +245,10 @@ class StatefulSetController(Controller):
 
     def _shrink(self, at: StatefulSetState) -> tuple[int, bool]:
         """Removes surplus pods, the last first; returns how many, and whether the rest waits."""
-        removed = 0
+        removed, first = 0, at.first_unavailable
         for pod in at.condemned:
+            if at.in_order and not pod.terminating and not at.is_fine(pod) and pod is not first:
+                return removed, True
             if not pod.terminating:
                 self._keeper.delete(at.item, pod)
                 removed += 1
