@@ -149,9 +149,9 @@ def describe_action(action: Action) -> str:
             by = action.preemptor
             return f"evict for {by.namespace}/{by.name}"
         case WriteVolumes(_, node):
-            written = [each.name for each in action.volumes]
-            written += [each.name for each in action.claims]
-            return f"write volumes {', '.join(written)} for {node}"
+            names = [each.name for each in action.volumes]
+            names += [each.name for each in action.claims]
+            return f"write volumes {', '.join(names)} for {node}"
         case Report():
             return f"report: {action.message}"
 

@@ -5,35 +5,48 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mooring.documents.errors import path_of
+from mooring.documents.errors import path_of, shown
+from mooring.objects.csi import CSINode, CSIStorageCapacity, VolumeAttachment
 from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, Resources
 from mooring.objects.quantity import Quantity
-from mooring.objects.storage import StorageObject
+from mooring.objects.storage import (
+    READ_WRITE_ONCE_POD,
+    WAIT_FOR_FIRST_CONSUMER,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    StorageObject,
+)
 from mooring.objects.workload import PodDisruptionBudget
 from mooring.world.defaults import PriorityClass
 
-from .storage_checks import Fault, storage_faults
+#: A field and what is wrong with it.
+Fault = tuple[str, str]
+
+_ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", READ_WRITE_ONCE_POD)
+_BINDING_MODES = ("Immediate", WAIT_FOR_FIRST_CONSUMER)
+_VOLUME_MODES = ("Filesystem", "Block")
 
 
-def faults(item: Object | PriorityClass, raw: Mapping[str, Any]) -> Iterator[Fault]:
+def find_faults(item: Object | PriorityClass, raw: Mapping[str, Any]) -> Iterator[Fault]:
     """What is wrong with an object, the most telling first; `raw` is how it is written."""
     name = item.metadata.name if isinstance(item, PriorityClass) else item.name
     if not name:
         yield "metadata.name", "is required"
     if isinstance(item, Pod):
-        yield from _pod(item)
+        yield from _check_pod(item)
     elif isinstance(item, Node):
-        yield from _negative(["status", "allocatable"], _written_amounts(raw.get("status") or {}))
+        yield from _check_amounts(["status", "allocatable"], _read_amounts(raw.get("status") or {}))
     elif isinstance(item, PodDisruptionBudget):
         if item.disruptions_allowed < 0:
             yield "status.disruptionsAllowed", "must not be negative"
     elif isinstance(item, StorageObject):
-        yield from storage_faults(item, raw)
+        yield from _check_storage(item, raw)
 
 
-def _pod(pod: Pod) -> Iterator[Fault]:
+def _check_pod(pod: Pod) -> Iterator[Fault]:
     spec = pod.spec
     if not spec.containers:
         yield "spec.containers", "is required"
@@ -42,30 +55,93 @@ def _pod(pod: Pod) -> Iterator[Fault]:
         ("initContainers", spec.init_containers or ()),
     ):
         for index, container in enumerate(containers):
-            yield from _resources(["spec", field, index, "resources"], container.resources)
-    yield from _resources(["spec", "resources"], spec.resources)
-    yield from _negative(["spec", "overhead"], spec.overhead or {})
+            yield from _check_resources(["spec", field, index, "resources"], container.resources)
+    yield from _check_resources(["spec", "resources"], spec.resources)
+    yield from _check_amounts(["spec", "overhead"], spec.overhead or {})
 
 
-def _resources(steps: list[str | int], resources: Resources | None) -> Iterator[Fault]:
+def _check_resources(steps: list[str | int], resources: Resources | None) -> Iterator[Fault]:
     if resources is None:
         return
     requests, limits = resources.requests or {}, resources.limits or {}
     # Limits first: a request that was not written comes from its limit.
-    yield from _negative([*steps, "limits"], limits)
-    yield from _negative([*steps, "requests"], requests)
+    yield from _check_amounts([*steps, "limits"], limits)
+    yield from _check_amounts([*steps, "requests"], requests)
     for name, amount in requests.items():
         if name in limits and amount > limits[name]:
             yield path_of([*steps, "requests", name]), "must not be more than the limit"
 
 
-def _negative(steps: list[str | int], amounts: Mapping[str, int]) -> Iterator[Fault]:
+def _check_amounts(steps: list[str | int], amounts: Mapping[str, int]) -> Iterator[Fault]:
     for name, amount in amounts.items():
         if amount < 0:
             yield path_of([*steps, name]), "must not be negative"
 
 
-def _written_amounts(status: Mapping[str, Any]) -> dict[str, int]:
+def _read_amounts(status: Mapping[str, Any]) -> dict[str, int]:
     """What a node has as it is written: a node that was read has nothing negative."""
     written = status.get("allocatable") or status.get("capacity") or {}
     return {name: Quantity.parse(amount) for name, amount in written.items() if amount is not None}
+
+
+def _check_storage(item: StorageObject, raw: Mapping[str, Any]) -> Iterator[Fault]:
+    match item:
+        case PersistentVolume():
+            # Some drivers do not know the size, and write 0.
+            yield from _refuse_negative("spec.capacity.storage", item.capacity)
+            yield from _check_modes(item)
+        case PersistentVolumeClaim():
+            yield from _require_size("spec.resources.requests.storage", item.request)
+            yield from _check_modes(item)
+        case StorageClass():
+            yield from _require("provisioner", item.provisioner)
+            yield from _require_one_of(
+                "volumeBindingMode", item.volume_binding_mode, _BINDING_MODES
+            )
+        case VolumeAttachment():
+            yield from _require("spec.attacher", item.attacher)
+            yield from _require("spec.nodeName", item.node_name)
+        case CSIStorageCapacity():
+            yield from _require("storageClassName", item.class_name)
+            yield from _refuse_negative("capacity", item.capacity_bytes)
+            yield from _refuse_negative("maximumVolumeSize", item.largest_bytes)
+        case CSINode():
+            yield from _check_limits(raw)
+
+
+def _check_modes(item: PersistentVolume | PersistentVolumeClaim) -> Iterator[Fault]:
+    if not item.access_modes:
+        yield "spec.accessModes", "is required"
+    for mode in sorted(item.access_modes):
+        yield from _require_one_of("spec.accessModes", mode, _ACCESS_MODES)
+    yield from _require_one_of("spec.volumeMode", item.volume_mode, _VOLUME_MODES)
+
+
+def _check_limits(raw: Mapping[str, Any]) -> Iterator[Fault]:
+    # As they are written: those that were read are never negative.
+    for driver in (raw.get("spec") or {}).get("drivers") or ():
+        count = (driver.get("allocatable") or {}).get("count")
+        if count is not None and count < 0:
+            yield "spec.drivers", f"the count of {shown(driver['name'])} must not be negative"
+
+
+def _require(field: str, value: str) -> Iterator[Fault]:
+    if not value:
+        yield field, "is required"
+
+
+def _require_size(field: str, amount: int | None) -> Iterator[Fault]:
+    if amount is None:
+        yield field, "is required"
+    elif amount <= 0:
+        yield field, "must be greater than 0"
+
+
+def _require_one_of(field: str, value: str | None, known: tuple[str, ...]) -> Iterator[Fault]:
+    if value not in known:
+        yield field, f"must be one of {', '.join(known)}, got {shown(value)}"
+
+
+def _refuse_negative(field: str, amount: int | None) -> Iterator[Fault]:
+    if amount is not None and amount < 0:
+        yield field, "must not be negative"

@@ -22,7 +22,7 @@ from mooring.world.defaults import (
     find_default_class,
 )
 
-from .checks import faults
+from .checks import find_faults
 from .manifests import PRIORITY_CLASS, STORAGE_CLASS, Manifest, read
 
 T = TypeVar("T", bound=Object | PriorityClass)
@@ -101,7 +101,7 @@ def _read(manifest: Manifest, fill: Callable[[Any], Any], decode: Callable[[Any]
         item = _decoded_with_nulls(manifest, fill, decode)
     except RecursionError:
         raise manifest.error("nested too deeply") from None
-    for field, told in faults(item, manifest.raw):
+    for field, told in find_faults(item, manifest.raw):
         raise _error(manifest, field, told)
     return item
 

@@ -126,8 +126,8 @@ def describe_reuse(profile: str, statistics: Statistics) -> str:
         for way, count in sorted(statistics.paths.items())
         if not way.is_reuse
     )
-    told = f"{statistics.reused} of {statistics.decisions} decisions of {profile} reused answers"
-    line = "; ".join((told, *others))
+    reused = f"{statistics.reused} of {statistics.decisions} decisions of {profile} reused answers"
+    line = "; ".join((reused, *others))
     if statistics.looked_at:
         share = 100 * statistics.alone_on_node // statistics.looked_at
         line += f"; {share}% of places took no second such pod"

@@ -56,7 +56,7 @@ _HEADERS = {
 }
 _JSON = "application/json"
 
-# After this time a stream ends and the page asks anew, so that whoever may no longer look does not.
+# After this time a stream ends and the page asks again, so that a right that was taken away ends.
 _LONGEST_STREAM_SECONDS = 600.0
 
 _LONGEST_SEARCH = 256
@@ -75,7 +75,7 @@ class StatusPage:
         clock: Callable[[], float] = monotonic,
         read: Read = in_slices,
     ) -> None:
-        """The clock is the one by which the engine is told the time."""
+        """The clock must be the one that the engine runs by."""
         self._engine = engine
         self._clock = clock
         self._read = read
@@ -194,8 +194,8 @@ def _json(body: bytes | None) -> web.Response:
 
 def _missing(message: str) -> web.Response:
     """Says what there is not, as Kubernetes says it."""
-    told = {"kind": "Status", "reason": "NotFound", "code": 404, "message": message}
-    return web.Response(status=404, body=msgspec.json.encode(told), content_type=_JSON)
+    status = {"kind": "Status", "reason": "NotFound", "code": 404, "message": message}
+    return web.Response(status=404, body=msgspec.json.encode(status), content_type=_JSON)
 
 
 def _file(file: PageFile) -> Handler:
