@@ -58,8 +58,8 @@ def test_rejects_nodes_that_are_older_or_unknown(least: str, rejected: dict[str,
     verdict = PLUGIN.filter(prepared, nodes, nodes.rows)
 
     refused = np.flatnonzero(verdict.rejected).tolist()
-    told = {nodes.name(row): verdict.texts(row) for row in refused}
-    assert told == {name: (reason,) for name, reason in rejected.items()}
+    reasons = {nodes.name(row): verdict.texts(row) for row in refused}
+    assert reasons == {name: (reason,) for name, reason in rejected.items()}
     assert {verdict.code(row) for row in refused} == {Code.UNRESOLVABLE}
 
 

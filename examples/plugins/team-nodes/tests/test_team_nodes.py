@@ -36,8 +36,8 @@ def view(*teams: str) -> NodeView:
 @pytest.mark.parametrize(
     ("team", "owners"),
     [
-        pytest.param(None, (), id="nobody's pod on nobody's node"),
-        pytest.param("search", (), id="a team's pod on nobody's node"),
+        pytest.param(None, (), id="a pod without a team on a shared node"),
+        pytest.param("search", (), id="a team's pod on a shared node"),
         pytest.param("search", ("search",), id="its own node"),
         pytest.param("search", ("payments", "search"), id="a node of two teams"),
     ],
@@ -97,10 +97,10 @@ def test_the_owner_of_a_pod_is_told_which_team_would_do() -> None:
     for each in (node("s1", "search"), node("s2", "search"), node("p1", "payments")):
         engine.handle(Applied(each), 0.0)
 
-    told = explain(engine, pod("ads")).suggestions
+    suggestions = explain(engine, pod("ads")).suggestions
 
     # Every piece of advice was tried: the nodes are those that take the pod then.
-    assert [(each.remedy, each.problem, each.nodes) for each in told] == [
+    assert [(each.remedy, each.problem, each.nodes) for each in suggestions] == [
         ("its label team were search", "2 nodes of team search", ("s1", "s2")),
         ("its label team were payments", "1 node of team payments", ("p1",)),
     ]

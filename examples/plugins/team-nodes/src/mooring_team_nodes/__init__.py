@@ -1,7 +1,7 @@
 """TeamNodes: nodes that belong to teams take only pods of those teams.
 
 A node belongs to a team when it has the label `team.example.com/<team>`, whatever its value; it
-may belong to several. A pod's team is its label `team`. Nodes of nobody are there for all.
+may belong to several. A pod's team is its label `team`. A node without such a label takes all pods.
 """
 
 from __future__ import annotations
