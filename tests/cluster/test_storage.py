@@ -1,4 +1,4 @@
-"""Storage: what is assumed of claims and volumes, and what is counted of volumes in use."""
+"""Reservations: what is assumed of claims and volumes, and what is counted of volumes in use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from mooring.cluster import Change, Cluster, WhatIf, check
 from mooring.cluster.changes import EVERYWHERE
-from mooring.cluster.storage.objects import Binding, Reservation, Storage
+from mooring.cluster.storage.objects import Binding, Reservation, Reservations
 from mooring.cluster.storage.use import NO_LIMIT
 from mooring.objects.storage import ClaimRef, PersistentVolume, StorageObject
 from mooring.objects.volume import Disk
@@ -34,7 +34,7 @@ def nodes() -> Cluster:
     return cluster(node(), pv("pv"), pvc("claim"), pvc("new"))
 
 
-def shown(storage: Storage) -> tuple[ClaimRef | None, str | None]:
+def shown(storage: Reservations) -> tuple[ClaimRef | None, str | None]:
     """What the volume and the claim of the reservation show."""
     volume, claim = storage.volume("pv"), storage.claim("default/new")
     assert volume is not None
@@ -42,12 +42,12 @@ def shown(storage: Storage) -> tuple[ClaimRef | None, str | None]:
     return volume.claim_ref, claim.selected_node
 
 
-def free(storage: Storage) -> list[str]:
+def free(storage: Reservations) -> list[str]:
     return [volume.name for volume in storage.free_volumes(pvc("any"))]
 
 
 def test_what_is_reserved_is_shown_and_not_known(nodes: Cluster) -> None:
-    storage = nodes.nodes.storage
+    storage = nodes.nodes.reservations
     storage.reserve("pod", BOTH)
 
     assert shown(storage) == (REF, "node")
@@ -59,7 +59,7 @@ def test_what_is_reserved_is_shown_and_not_known(nodes: Cluster) -> None:
 
 
 def test_what_is_released_is_as_before(nodes: Cluster) -> None:
-    storage = nodes.nodes.storage
+    storage = nodes.nodes.reservations
     storage.reserve("pod", BOTH)
     storage.release("pod")
 
@@ -69,7 +69,7 @@ def test_what_is_released_is_as_before(nodes: Cluster) -> None:
 
 
 def test_what_several_pods_rely_on_stays_until_the_last_gives_it_up(nodes: Cluster) -> None:
-    storage = nodes.nodes.storage
+    storage = nodes.nodes.reservations
     for uid in ("one", "two"):
         storage.reserve(uid, BOTH)
 
@@ -94,7 +94,7 @@ OTHER = ClaimRef(namespace="default", name="other")
 def test_an_assumption_gives_way_to_the_object(
     nodes: Cluster, seen: PersistentVolume, ref: ClaimRef, written: bool
 ) -> None:
-    storage = nodes.nodes.storage
+    storage = nodes.nodes.reservations
     storage.reserve("pod", BOTH)
     nodes.put_storage(seen)
 
@@ -107,7 +107,7 @@ def test_an_assumption_gives_way_to_the_object(
     ("selected", "shows"), [("", "node"), ("node", "node"), ("other", "other")]
 )
 def test_a_selected_node_gives_way_to_the_claim(nodes: Cluster, selected: str, shows: str) -> None:
-    storage = nodes.nodes.storage
+    storage = nodes.nodes.reservations
     storage.reserve("pod", BOTH)
     nodes.put_storage(pvc("new", selected_node=selected, metadata={"labels": {"x": "y"}}))
     if not selected:
@@ -118,7 +118,7 @@ def test_a_selected_node_gives_way_to_the_claim(nodes: Cluster, selected: str, s
 
 
 def test_a_confirmed_assumption_outlives_its_release(nodes: Cluster) -> None:
-    storage = nodes.nodes.storage
+    storage = nodes.nodes.reservations
     storage.reserve("pod", BOTH)
     nodes.put_storage(pv("pv", claim="claim@uid-claim"))
     storage.release("pod")
@@ -127,7 +127,7 @@ def test_a_confirmed_assumption_outlives_its_release(nodes: Cluster) -> None:
 
 
 def test_an_object_that_is_gone_takes_the_assumption_with_it(nodes: Cluster) -> None:
-    storage = nodes.nodes.storage
+    storage = nodes.nodes.reservations
     storage.reserve("pod", BOTH)
     nodes.remove_storage(pv("pv"))
     nodes.remove_storage(pvc("new"))
@@ -139,7 +139,7 @@ def test_an_object_that_is_gone_takes_the_assumption_with_it(nodes: Cluster) -> 
 
 
 def test_a_pod_that_has_its_place_needs_no_reservation(nodes: Cluster) -> None:
-    storage = nodes.nodes.storage
+    storage = nodes.nodes.reservations
     waiting = claiming("claim", name="pod", node="node")
     storage.reserve(waiting.uid, BOTH)
     nodes.put_pod(waiting)
@@ -157,16 +157,16 @@ def test_free_volumes_come_smallest_first() -> None:
         pv("other", class_name="x"),
     )
 
-    assert free(nodes.nodes.storage) == ["c", "a", "b"]
+    assert free(nodes.nodes.reservations) == ["c", "a", "b"]
     nodes.put_storage(pv("c", size="4Gi"))
-    assert free(nodes.nodes.storage) == ["a", "b", "c"]
+    assert free(nodes.nodes.reservations) == ["a", "b", "c"]
 
 
 def test_capacities_are_those_of_the_class() -> None:
     nodes = cluster(
         storage_capacity("b"), storage_capacity("a"), storage_capacity("x", class_name="x")
     )
-    storage = nodes.nodes.storage
+    storage = nodes.nodes.reservations
 
     assert [each.name for each in storage.capacities("late")] == ["a", "b"]
     nodes.remove_storage(storage_capacity("a"))
@@ -346,9 +346,9 @@ def test_changes_are_noted(item: StorageObject, row: int, kinds: Change) -> None
 
 def test_reservations_are_noted(nodes: Cluster) -> None:
     before = nodes.changes.generation
-    nodes.nodes.storage.reserve("pod", BOTH)
+    nodes.nodes.reservations.reserve("pod", BOTH)
     between = nodes.changes.generation
-    nodes.nodes.storage.release("pod")
+    nodes.nodes.reservations.release("pod")
 
     assert between == before + 1
     assert nodes.changes.since(between) == {EVERYWHERE: Change.VOLUMES}

@@ -190,7 +190,7 @@ def recount(cluster: Cluster, node_log: NodeLog) -> Cluster:
         anew.put_storage(item)
     for pod in cluster.pods.values():
         anew.put_pod(pod)
-    _assume_again(cluster, anew)
+    anew._state.storage.assume_as(cluster._state.storage)
     for name, nominated in nodes.nominations:
         for pod in nominated.values():
             anew.nominate(pod, name)
@@ -203,16 +203,6 @@ def _put_in_order(anew: Cluster, node_log: NodeLog) -> None:
             anew.remove_node(name)
         else:
             anew.put_node(node)
-
-
-def _assume_again(cluster: Cluster, anew: Cluster) -> None:
-    """What was decided about volumes is in no object yet."""
-    kept, new = cluster.nodes.storage, anew.nodes.storage
-    for name, volume in kept._volumes.assumed.items():
-        with new._reindexed(name):
-            new._volumes.assume(name, volume, "somebody")
-    for key, claim in kept._claims.assumed.items():
-        new._claims.assume(key, claim, "somebody")
 
 
 # Running a stream

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 A = TypeVar("A", bound=np.generic)
+R = TypeVar("R")
 
 
 def grown(array: NDArray[A], length: int, fill: Any = 0) -> NDArray[A]:
@@ -23,6 +24,13 @@ def grown(array: NDArray[A], length: int, fill: Any = 0) -> NDArray[A]:
     bigger = np.full((*array.shape[:-1], max(length, 2 * have)), fill, array.dtype)
     bigger[..., :have] = array
     return bigger
+
+
+def facet(writer: object, reads: type[R]) -> R:
+    """The reading half of a writer: the same values, without the methods that change them."""
+    view = object.__new__(reads)
+    view.__dict__ = writer.__dict__
+    return view
 
 
 def frozen(array: NDArray[A]) -> NDArray[A]:

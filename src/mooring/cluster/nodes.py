@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from mooring.objects.pod import HostPort, Pod
 from mooring.objects.selector import Labels
 from mooring.objects.taint import Taint
 
-from .arrays import frozen
+from .arrays import facet, frozen
 from .columns import Columns, RowFacts
 from .derived import NodeDerived
 from .extended.contract import ExtendedResource
@@ -22,13 +23,13 @@ from .extended.resources import ExtendedResources, ExtendedView
 from .inventory import Image, Images, PortColumns, VisitOrder
 from .label_index import LabelKeys
 from .labels import ABSENT, LabelColumn, LabelColumns, Vocabulary
-from .pods import LesserPods, Nominations, PodTable
+from .pods import LesserPods, NominatedPods, Nominations, PodTable
 from .standing_terms import StandingTerm, StandingTerms, TermKind
-from .storage.objects import Storage
-from .storage.use import CSINodeColumns, VolumeUse
+from .storage.objects import KnownStorage, Reservations, Storage
+from .storage.use import AttachLimits, CSINodeColumns, VolumeUse
 from .tally import PodMatch, Tallies, Tally
 from .usage import Usage
-from .workloads import Workloads
+from .workloads import KnownWorkloads, Workloads
 
 #: Rows to look at: a slice of all rows, or row numbers.
 Rows = slice | NDArray[np.intp]
@@ -85,13 +86,15 @@ class Nodes:
     def show(self, state: State) -> None:
         """Shows this state from now on."""
         self._state = state
-        self.nominations = state.nominations
+        self.nominations = facet(state.nominations, NominatedPods)
         #: Namespaces, services and controllers.
-        self.workloads = state.workloads
+        self.workloads = facet(state.workloads, KnownWorkloads)
         #: Volumes, claims and what surrounds them.
-        self.storage = state.storage
+        self.storage = facet(state.storage, KnownStorage)
+        #: What was decided about claims. A plugin that reserves may write here, and nowhere else.
+        self.reservations = facet(state.storage, Reservations)
         #: Attach limits, and the plugins that migrated to CSI drivers.
-        self.csi_nodes = state.csi_nodes
+        self.csi_nodes = facet(state.csi_nodes, AttachLimits)
         #: What plugins worked out from labels and taints alone.
         self.derived = state.derived
         self.refresh()
@@ -106,7 +109,7 @@ class Nodes:
         self.feature_sets = frozen(columns.feature_sets)
         self.resource_sets = frozen(columns.resource_sets)
         #: The place of each resource in `allocatable` and `requested`, by name.
-        self.resources: Mapping[str, int] = columns.resources
+        self.resources: Mapping[str, int] = MappingProxyType(columns.resources)
         #: Changes whenever a resource gets or loses its place.
         self.resources_version = columns.version
         #: int64[resource, row]
@@ -188,7 +191,7 @@ class Nodes:
 
     def pods(self, row: int) -> Mapping[str, Pod]:
         """The pods on a row, by uid."""
-        return self._state.pods[row]
+        return MappingProxyType(self._state.pods[row])
 
     def facts(self, row: int) -> RowFacts:
         """A row in plain numbers."""

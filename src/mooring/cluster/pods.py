@@ -192,7 +192,7 @@ def started(pod: Pod) -> float:
     return math.inf if pod.started is None else pod.started
 
 
-class Nominations:
+class NominatedPods:
     """Which pod is nominated to which node. A node need not exist."""
 
     def __init__(self) -> None:
@@ -217,6 +217,20 @@ class Nominations:
     def __iter__(self) -> Iterator[tuple[str, Mapping[str, Pod]]]:
         """Nodes with their nominated pods."""
         return iter(self._pods_on.items())
+
+    def weight(self, priority: int, columns: Columns) -> Usage | None:
+        """What pods of at least a priority will take, per row; None if there are none."""
+        shape = columns.requested.array.shape
+        total: Usage | None = None
+        for level_priority, level in self._levels.items():
+            if level_priority >= priority:
+                level = level.fitted(shape)
+                total = level if total is None else total + level
+        return total
+
+
+class Nominations(NominatedPods):
+    """The same for the cluster, which writes it."""
 
     def put(self, pod: Pod, node_name: str) -> None:
         self._node_of[pod.uid] = node_name
@@ -252,13 +266,3 @@ class Nominations:
             if node_name in rows:
                 for pod in pods.values():
                     self.count(pod, rows[node_name], 1, columns)
-
-    def weight(self, priority: int, columns: Columns) -> Usage | None:
-        """What pods of at least a priority will take, per row; None if there are none."""
-        shape = columns.requested.array.shape
-        total: Usage | None = None
-        for level_priority, level in self._levels.items():
-            if level_priority >= priority:
-                level = level.fitted(shape)
-                total = level if total is None else total + level
-        return total

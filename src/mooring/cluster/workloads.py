@@ -26,7 +26,7 @@ _NO_LABELS: Labels = {}
 _MOST_SELECTORS = 1_024
 
 
-class Workloads:
+class KnownWorkloads:
     """The objects around pods that decisions look up."""
 
     def __init__(self, label_keys: LabelKeys | None = None) -> None:
@@ -57,10 +57,6 @@ class Workloads:
             self._matching.put(selector, found)
         return found
 
-    def sweep(self) -> None:
-        """Drops the selectors of namespaces that nobody asked for lately."""
-        self._matching.sweep()
-
     def siblings(self, pod: Pod) -> Selector | None:
         """What selects the pods that belong with this one: its services and its controller.
 
@@ -84,6 +80,39 @@ class Workloads:
         """The disruption budgets, in the order in which they became known."""
         budgets = self._selecting[PodDisruptionBudget].values()
         return (each for each in budgets if isinstance(each, PodDisruptionBudget))
+
+    def find(self, item: Namespace | SelectingObject) -> Namespace | SelectingObject | None:
+        """What is known under the same name as the given object."""
+        if isinstance(item, Namespace):
+            return self._namespaces.get(item.name)
+        if isinstance(item, Service):
+            return self._services.get(item.namespace, {}).get(item.name)
+        return self._selecting[type(item)].get(item.key)
+
+    def __iter__(self) -> Iterator[Namespace | SelectingObject]:
+        yield from self._namespaces.values()
+        for services in self._services.values():
+            yield from services.values()
+        for controllers in self._selecting.values():
+            yield from controllers.values()
+
+    @property
+    def namespaces(self) -> Mapping[str, Namespace]:
+        return self._namespaces
+
+    def _controller(self, pod: Pod) -> SelectingObject | None:
+        kind = None if pod.owner is None else owned_kind(pod.owner)
+        if pod.owner is None or kind is None:
+            return None
+        return self._selecting[kind].get(f"{pod.namespace}/{pod.owner.name}")
+
+
+class Workloads(KnownWorkloads):
+    """The same for the cluster, which writes it."""
+
+    def sweep(self) -> None:
+        """Drops the selectors of namespaces that nobody asked for lately."""
+        self._matching.sweep()
 
     def put(self, item: Namespace | SelectingObject) -> None:
         if isinstance(item, Namespace):
@@ -111,25 +140,6 @@ class Workloads:
         else:
             self._drop_selecting(item)
 
-    def find(self, item: Namespace | SelectingObject) -> Namespace | SelectingObject | None:
-        """What is known under the same name as the given object."""
-        if isinstance(item, Namespace):
-            return self._namespaces.get(item.name)
-        if isinstance(item, Service):
-            return self._services.get(item.namespace, {}).get(item.name)
-        return self._selecting[type(item)].get(item.key)
-
-    def __iter__(self) -> Iterator[Namespace | SelectingObject]:
-        yield from self._namespaces.values()
-        for services in self._services.values():
-            yield from services.values()
-        for controllers in self._selecting.values():
-            yield from controllers.values()
-
-    @property
-    def namespaces(self) -> Mapping[str, Namespace]:
-        return self._namespaces
-
     def _drop_service(self, item: Service) -> None:
         self.version += 1
         known = self._services.get(item.namespace, {}).pop(item.name, None)
@@ -143,9 +153,3 @@ class Workloads:
         if not isinstance(item, PodDisruptionBudget):
             self.version += 1
             self._label_keys.discard(None if known is None else known.selector)
-
-    def _controller(self, pod: Pod) -> SelectingObject | None:
-        kind = None if pod.owner is None else owned_kind(pod.owner)
-        if pod.owner is None or kind is None:
-            return None
-        return self._selecting[kind].get(f"{pod.namespace}/{pod.owner.name}")

@@ -83,7 +83,7 @@ class Fence:
     def _take_back(self, uid: str) -> None:
         self.placements.drop(uid)
         if self.cluster.is_assumed(uid):
-            self.cluster.nodes.storage.release(uid)
+            self.cluster.nodes.reservations.release(uid)
             self._recount(self.cluster.pod(uid))
 
     def _forget(self, pod: Pod) -> None:

@@ -43,7 +43,7 @@ class Reservation:
         return bool(self.bindings or self.provisions)
 
 
-class Storage:
+class KnownStorage:
     """The storage objects by name. Claims and volumes show what is assumed of them."""
 
     def __init__(self, noted: Callable[[], None]) -> None:
@@ -163,6 +163,30 @@ class Storage:
         """What was decided for a pod that is on its way to its node."""
         return self._reservations.get(uid)
 
+    # Objects
+
+    def find(self, item: StorageObject) -> StorageObject | None:
+        """What was last seen under the same name as the given object."""
+        if isinstance(item, PersistentVolume):
+            return self._volumes.known(item.name)
+        if isinstance(item, PersistentVolumeClaim):
+            return self._claims.known(item.key)
+        if isinstance(item, VolumeAttachment):
+            return self.attachments.get(item.name)
+        return self._others[type(item)].get(_key(item))
+
+    def __iter__(self) -> Iterator[StorageObject]:
+        """All objects, as they were last seen."""
+        yield from self._volumes
+        yield from self._claims
+        yield from self.attachments
+        for others in self._others.values():
+            yield from others.values()
+
+
+class Reservations(KnownStorage):
+    """What was decided about claims and not written yet: the one thing that a plugin may write."""
+
     def reserve(self, uid: str, reservation: Reservation) -> None:
         """Shows claims and volumes as they will be when what was decided is written."""
         for binding in reservation.bindings:
@@ -189,6 +213,24 @@ class Storage:
             self._claims.restore(key, uid)
         self.noted()
 
+    # Indexes
+
+    @contextmanager
+    def _reindexed(self, name: str) -> Iterator[None]:
+        """Moves a volume in the index to where it belongs after what is done inside."""
+        before = self._volumes.get(name)
+        yield
+        after = self._volumes.get(name)
+        if before is not after:
+            if before is not None:
+                self._index.discard(before)
+            if after is not None:
+                self._index.add(after)
+
+
+class Storage(Reservations):
+    """The same for the cluster, which writes it."""
+
     def assume_as(self, other: Storage) -> None:
         """Assumes of its claims and volumes what another assumes of them."""
         for name, volume in other._volumes.assumed.items():
@@ -203,18 +245,6 @@ class Storage:
     def settle(self, uid: str) -> None:
         """The pod is on its node or gone; what was decided for it stays."""
         self._reservations.pop(uid, None)
-
-    # Objects
-
-    def find(self, item: StorageObject) -> StorageObject | None:
-        """What was last seen under the same name as the given object."""
-        if isinstance(item, PersistentVolume):
-            return self._volumes.known(item.name)
-        if isinstance(item, PersistentVolumeClaim):
-            return self._claims.known(item.key)
-        if isinstance(item, VolumeAttachment):
-            return self.attachments.get(item.name)
-        return self._others[type(item)].get(_key(item))
 
     def put(self, item: StorageObject) -> None:
         if isinstance(item, PersistentVolume):
@@ -242,28 +272,6 @@ class Storage:
         else:
             self._others[type(item)].pop(_key(item), None)
             self._capacities.clear()
-
-    def __iter__(self) -> Iterator[StorageObject]:
-        """All objects, as they were last seen."""
-        yield from self._volumes
-        yield from self._claims
-        yield from self.attachments
-        for others in self._others.values():
-            yield from others.values()
-
-    # Indexes
-
-    @contextmanager
-    def _reindexed(self, name: str) -> Iterator[None]:
-        """Moves a volume in the index to where it belongs after what is done inside."""
-        before = self._volumes.get(name)
-        yield
-        after = self._volumes.get(name)
-        if before is not after:
-            if before is not None:
-                self._index.discard(before)
-            if after is not None:
-                self._index.add(after)
 
     def _link(self, claim: PersistentVolumeClaim) -> None:
         if claim.volume_name:

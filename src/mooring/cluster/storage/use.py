@@ -171,7 +171,7 @@ class VolumeUse:
 NO_LIMIT = 2**62
 
 
-class CSINodeColumns:
+class AttachLimits:
     """A column per driver and per plugin that some CSINode has named."""
 
     def __init__(self, capacity: int) -> None:
@@ -186,6 +186,10 @@ class CSINodeColumns:
     def migrated(self, plugin: str) -> NDArray[np.bool_] | None:
         """Per row whether the node uses a CSI driver in place of the plugin; None is nowhere."""
         return self._migrated.get(plugin)
+
+
+class CSINodeColumns(AttachLimits):
+    """The same for the cluster, which writes it."""
 
     def set_row(self, row: int, node: CSINode | None) -> None:
         for limits in self._limits.values():

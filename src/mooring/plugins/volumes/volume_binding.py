@@ -152,11 +152,11 @@ class VolumeBinding(
         for failed, reason in ((found.no_volume, _NO_VOLUME), (found.no_space, _NO_SPACE)):
             if failed[0]:
                 return Rejected(reason.code, (reason.text,))
-        nodes.storage.reserve(pod.uid, found.reservation(nodes.name(row)))
+        nodes.reservations.reserve(pod.uid, found.reservation(nodes.name(row)))
         return None
 
     def unreserve(self, pod: Pod, nodes: Nodes, node_name: str) -> None:
-        nodes.storage.release(pod.uid)
+        nodes.reservations.release(pod.uid)
 
     def prepare(self, pod: Pod, nodes: Nodes, node_name: str) -> Preparation | None:
         reserved = nodes.storage.reservation(pod.uid)

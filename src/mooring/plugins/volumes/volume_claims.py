@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Nodes
-from mooring.cluster.storage import Storage
+from mooring.cluster.storage.objects import KnownStorage
 from mooring.framework.advice import MOST_GROUPS, Advice, Advise
 from mooring.framework.edits import DropVolume
 from mooring.framework.status import PluginError, Rejected, unresolvable
@@ -50,7 +50,7 @@ class Claims:
     unbound: tuple[PersistentVolumeClaim, ...] = ()
 
 
-def claims_of(pod: Pod, storage: Storage) -> Claims | Rejected | None:
+def claims_of(pod: Pod, storage: KnownStorage) -> Claims | Rejected | None:
     """The claims of a pod; None when it has none."""
     if not pod.spec.claiming:
         return None
@@ -91,7 +91,7 @@ def _problem(pod: Pod, use: ClaimUse, claim: PersistentVolumeClaim | None) -> st
     return ""
 
 
-def _waits(claim: PersistentVolumeClaim, storage: Storage) -> bool:
+def _waits(claim: PersistentVolumeClaim, storage: KnownStorage) -> bool:
     """Whether an unbound claim is for the scheduler to bind; others bind it at once."""
     by_class = storage.storage_class(claim.class_name)
     if by_class is None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Mask, Nodes, Rows
-from mooring.cluster.storage import Binding, Reservation, Storage
+from mooring.cluster.storage.objects import Binding, KnownStorage, Reservation
 from mooring.objects.csi import CSIStorageCapacity
 from mooring.objects.in_tree import Terms
 from mooring.objects.node_selector import NodeRequirement, NodeTerm
@@ -149,7 +149,9 @@ def _places_in(candidates: Sequence[PersistentVolume], earlier: Choice) -> Place
     return np.array([*places, _NO_CANDIDATE], np.intp)[earlier.places]
 
 
-def _candidates(claim: PersistentVolumeClaim, storage: Storage) -> tuple[PersistentVolume, ...]:
+def _candidates(
+    claim: PersistentVolumeClaim, storage: KnownStorage
+) -> tuple[PersistentVolume, ...]:
     """The volumes that suit a claim, the smallest first; one that is kept for it is the only."""
     for volume in storage.volumes_for(claim):
         large_enough = volume.capacity >= (claim.request or 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
-from mooring.cluster.storage.objects import Storage
+from mooring.cluster.storage.objects import KnownStorage
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import Filter, PreFilter, Sign
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
@@ -86,7 +86,9 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign, AdviseOnVolume
         return old is None or tuple(_topologies(old)) != tuple(_topologies(new))
 
 
-def _volume(claim: PersistentVolumeClaim, storage: Storage) -> PersistentVolume | Rejected | None:
+def _volume(
+    claim: PersistentVolumeClaim, storage: KnownStorage
+) -> PersistentVolume | Rejected | None:
     """The volume of a claim; None when it gets one only once its pod is placed."""
     if claim.volume_name:
         volume = storage.known_volume(claim.volume_name)
