@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from mooring.plugins import REGISTRY
 from mooring.simulate import verdicts
 from mooring.simulate.conform import conform
+from tests.builders import node_manifest, pod_manifest
 
 RECORDED = sorted((Path(__file__).parent / "golden").glob("*.jsonl.gz"))
 
@@ -26,3 +29,40 @@ def test_verdicts(path: Path) -> None:
         assert result.steps >= result.scenarios > 0
         told = [f"{each.scenario} {each.pod}: {each.what}" for each in result.differences]
         assert not told, f"{len(told)} differences, the first: {result.differences[0]}"
+
+
+def unparsable(nodes: int, **step: Any) -> verdicts.RecordedScenario:
+    """A pod whose preferred term does not parse, and what was recorded for it."""
+    expression = {"key": "size", "operator": "Gt", "values": ["large"]}
+    term = {"weight": 1, "preference": {"matchExpressions": [expression]}}
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
+    raw = {
+        "scenario": {
+            "name": "unparsable",
+            "category": "nodeaffinity",
+            "config": None,
+            "objects": [node_manifest(f"n{number}") for number in range(nodes)],
+            "pending": [pod_manifest("p", spec={"affinity": {"nodeAffinity": preferred}})],
+        },
+        "golden": {"name": "unparsable", "steps": [{"pod": "default/p", "filter": {}, **step}]},
+    }
+    return msgspec.convert(raw, verdicts.RecordedScenario)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "differences"),
+    [
+        pytest.param(
+            unparsable(1, chosen="n0", scoringSkipped=True), [], id="one node, nothing to score"
+        ),
+        pytest.param(
+            unparsable(2, chosen="n0"), ["error", "message"], id="of two nodes one must be scored"
+        ),
+    ],
+)
+def test_a_score_that_breaks_is_no_error_where_scoring_is_skipped(
+    recorded: verdicts.RecordedScenario, differences: list[str]
+) -> None:
+    (result,) = conform([recorded], REGISTRY).values()
+
+    assert [each.what for each in result.differences] == differences

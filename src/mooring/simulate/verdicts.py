@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -165,14 +165,24 @@ def find_verdict(engine: Engine, pod: Pod, start: int = 0) -> PodVerdict:
 def _describe_placement(profile: Profile, pod: Pod, nodes: Nodes, found: Found) -> PodVerdict:
     # A decision looks at no more than it needs; a recording tells of all nodes.
     filtered = find_feasible(profile, pod, found.pre_filtered, nodes, found.tried_first)
-    scored = score_rows(profile, pod, nodes, filtered.feasible_rows)
-    return PodVerdict(
+    verdict = PodVerdict(
         nodes=_sort_names(found.pre_filtered.node_names),
         filter=_find_refusals(nodes, filtered),
+        best=(nodes.name(found.row),),
+        chosen=nodes.name(found.row),
+    )
+    try:
+        scored = score_rows(profile, pod, nodes, filtered.feasible_rows)
+    except PluginError:
+        if found.scored is not None:
+            raise
+        # The decision needed no scores, so a score that breaks is no error of it.
+        return verdict
+    return replace(
+        verdict,
         scores={name: _name_scores(nodes, scored, of) for name, of in scored.by_plugin.items()},
         total=_name_scores(nodes, scored, scored.totals),
         best=tuple(sorted(nodes.names(scored.best().tolist()))),
-        chosen=nodes.name(found.row),
     )
 
 
