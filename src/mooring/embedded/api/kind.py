@@ -199,9 +199,9 @@ class ServedKind:
 
     def known(self, raw: Any) -> Json:
         """Returns an object with its known fields only, in the form in which it was sent."""
-        return self.rules.prune(raw) if not self.schema else self._checked(raw)
+        return self.rules.prune(raw) if not self.schema else self._decode(raw)
 
-    def _checked(self, raw: Any) -> Json:
+    def _decode(self, raw: Any) -> Json:
         return decode_known(self.schema, raw, f'{self.kind} in version "{self.version}"')
 
     def position(self, path: str) -> int | None:

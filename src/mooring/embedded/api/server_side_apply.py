@@ -56,7 +56,7 @@ def apply_configuration(live: Json, wanted: AppliedConfiguration) -> Json:
     conflicts = [(each, path) for each in others for path in sorted(each.paths & contested)]
     conflicts = _serious(conflicts, live, wanted)
     if conflicts and not wanted.force:
-        raise _conflicting(conflicts)
+        raise _conflict_refusal(conflicts)
     others = [replace(each, paths=each.paths - contested) for each in others]
     dropped = frozenset[Path]().union(*(each.paths for each in before)) - mine
     _prune(merged, dropped, mine.union(*(each.paths for each in others)), shape)
@@ -164,7 +164,7 @@ def _remove(value: Any, path: Path, shape: FieldShape) -> None:
             del value[at]
 
 
-def _conflicting(conflicts: list[tuple[FieldManager, Path]]) -> RequestRefused:
+def _conflict_refusal(conflicts: list[tuple[FieldManager, Path]]) -> RequestRefused:
     causes = [
         {
             "reason": "FieldManagerConflict",

@@ -35,7 +35,7 @@ class BudgetController(Controller):
         self._guarded: dict[str, dict[str, None]] = {}
 
     def concerns(self) -> Mapping[str, Concerns]:
-        return {BUDGETS: self._budget_seen, PODS: self._pod_seen}
+        return {BUDGETS: self._keys_of_budget, PODS: self._keys_of_pod}
 
     def reconcile(self, key: str) -> float | None:
         item = self.cluster.read(BUDGETS, key)
@@ -43,9 +43,9 @@ class BudgetController(Controller):
             return None
         guarded = [self.cluster.cache.pod(each) for each in self._guarded.get(key, ())]
         pods = [pod for pod in guarded if pod is not None and pod.phase not in ENDED]
-        disrupted, again = self._disrupted(item, pods)
+        disrupted, again = self._read_disrupted(item, pods)
         try:
-            expected, desired = self._wanted(item["spec"], pods)
+            expected, desired = self._count_wanted(item["spec"], pods)
         except _Uncountable as reason:
             self._report(item, _sync_failure(item, str(reason)))
             return again
@@ -62,7 +62,7 @@ class BudgetController(Controller):
         self._report(item, {**counts, **({"disruptedPods": disrupted} if disrupted else {})})
         return again
 
-    def _budget_seen(self, seen: ItemChange) -> Iterator[str]:
+    def _keys_of_budget(self, seen: ItemChange) -> Iterator[str]:
         item = seen.item
         of_namespace = self._selectors.setdefault(item.namespace, {})
         selector = self._selector(item) if seen.after is not None else None
@@ -76,7 +76,7 @@ class BudgetController(Controller):
             self._guarded[item.key] = dict.fromkeys(matching)
         yield item.key
 
-    def _pod_seen(self, seen: ItemChange) -> Iterator[str]:
+    def _keys_of_pod(self, seen: ItemChange) -> Iterator[str]:
         pod = seen.item
         for key, selector in self._selectors.get(pod.namespace, {}).items():
             guarded = self._guarded[key]
@@ -93,19 +93,19 @@ class BudgetController(Controller):
         item = self.cluster.read(BUDGETS, budget.key)
         return None if item is None else selector_of(item)
 
-    def _wanted(self, spec: Json, pods: list[PodItem]) -> tuple[int, int]:
+    def _count_wanted(self, spec: Json, pods: list[PodItem]) -> tuple[int, int]:
         """Returns how many pods are expected, and how many of them must be healthy."""
         least, most_missing = spec.get("minAvailable"), spec.get("maxUnavailable")
         if isinstance(least, int):
             return len(pods), least
         if least is None and most_missing is None:
             return len(pods), 0
-        expected = self._expected(pods)
+        expected = self._count_expected(pods)
         if least is not None:
             return expected, share(least, expected, up=True)
         return expected, max(expected - share(most_missing, expected, up=True), 0)
 
-    def _expected(self, pods: list[PodItem]) -> int:
+    def _count_expected(self, pods: list[PodItem]) -> int:
         """Returns how many pods the controllers of these pods want."""
         owners = {owner.uid: owner for pod in pods if (owner := pod.controller) is not None}
         sizes: dict[str, int] = {}
@@ -120,7 +120,7 @@ class BudgetController(Controller):
             sizes[found.uid] = size
         return sum(sizes.values())
 
-    def _disrupted(self, item: Json, pods: list[PodItem]) -> tuple[Json, float | None]:
+    def _read_disrupted(self, item: Json, pods: list[PodItem]) -> tuple[Json, float | None]:
         """Returns the pods that are being evicted, and when to stop waiting for that."""
         noted = (item.get("status") or {}).get("disruptedPods") or {}
         present = {pod.name for pod in pods if not pod.terminating}

@@ -209,7 +209,7 @@ def _look(controller: Controller, queue: WorkQueue, key: str) -> float | None:
         _log.exception("%s: %s: cannot be brought in order", controller.name, key)
         queue.retry(key)
     else:
-        queue.succeeded(key)
+        queue.forget_failures(key)
         return again
     return None
 
@@ -274,13 +274,13 @@ class WorkQueue:
         seconds = _FIRST_RETRY_SECONDS * 2 ** min(failures, _MOST_DOUBLINGS)
         self.add_after(key, min(seconds, _LONGEST_RETRY_SECONDS))
 
-    def succeeded(self, key: str) -> None:
+    def forget_failures(self, key: str) -> None:
         self._failures.pop(key, None)
 
     def rest(self, key: str, seconds: float) -> None:
         """Keeps a key out of the queue for some seconds."""
         self._resting[key] = self._keys.pop(key, 0) is None
-        asyncio.get_running_loop().call_later(seconds, self._rested, key)
+        asyncio.get_running_loop().call_later(seconds, self._end_rest, key)
 
     async def take(self) -> str:
         """Waits for a key, and takes the one that has waited longest."""
@@ -301,6 +301,6 @@ class WorkQueue:
         self._later.pop(key, None)
         self.add(key)
 
-    def _rested(self, key: str) -> None:
+    def _end_rest(self, key: str) -> None:
         if self._resting.pop(key, False):
             self.add_now(key)

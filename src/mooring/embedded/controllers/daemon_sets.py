@@ -146,9 +146,9 @@ class DaemonSetController(Controller):
 
     def concerns(self) -> Mapping[str, Concerns]:
         return {
-            DAEMON_SETS: self._adoption.owner_seen,
-            PODS: self._adoption.dependent_seen,
-            NODES: self._node_seen,
+            DAEMON_SETS: self._adoption.keys_of_owner,
+            PODS: self._adoption.keys_of_dependent,
+            NODES: self._keys_of_node,
         }
 
     def reconcile(self, key: str) -> float | None:
@@ -167,7 +167,7 @@ class DaemonSetController(Controller):
         revisions.forget(in_use, item["spec"].get("revisionHistoryLimit", 10))
         return 0.0 if max(len(at.create), len(at.remove)) > ROUND else soonest(again, at.pause)
 
-    def _node_seen(self, seen: ItemChange) -> Iterator[str]:
+    def _keys_of_node(self, seen: ItemChange) -> Iterator[str]:
         """Yields all sets, if the node takes other pods than before."""
         before, after = seen.before, seen.after
         if isinstance(before, NodeItem) and isinstance(after, NodeItem):

@@ -135,9 +135,9 @@ class DeploymentController(Controller):
 
     def concerns(self) -> Mapping[str, Concerns]:
         return {
-            DEPLOYMENTS: self._adoption.owner_seen,
-            REPLICA_SETS: self._adoption.dependent_seen,
-            PODS: self._freed,
+            DEPLOYMENTS: self._adoption.keys_of_owner,
+            REPLICA_SETS: self._adoption.keys_of_dependent,
+            PODS: self._keys_of_pod,
         }
 
     def reconcile(self, key: str) -> float | None:
@@ -155,7 +155,7 @@ class DeploymentController(Controller):
         self._forget_versions(item)
         return again
 
-    def _freed(self, seen: ItemChange) -> Iterator[str]:
+    def _keys_of_pod(self, seen: ItemChange) -> Iterator[str]:
         """Yields the deployment of a pod that is gone: with Recreate it waits for that."""
         if seen.after is not None:
             return

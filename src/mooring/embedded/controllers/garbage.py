@@ -25,7 +25,7 @@ class GarbageController(Controller):
     name = "garbage"
 
     def concerns(self) -> Mapping[str, Concerns]:
-        return {EVERY_KIND: self._concerned}
+        return {EVERY_KIND: self._keys_of_change}
 
     def reconcile(self, key: str) -> float | None:
         item = self.cluster.cache.by_uid.get(key)
@@ -39,7 +39,7 @@ class GarbageController(Controller):
             self._judge(item)
         return None
 
-    def _concerned(self, seen: ItemChange) -> Iterator[str]:
+    def _keys_of_change(self, seen: ItemChange) -> Iterator[str]:
         cache, after = self.cluster.cache, seen.after
         if after is None:
             yield from [each.uid for each in cache.dependents(seen.item.uid)]
@@ -119,7 +119,7 @@ class NamespaceController(Controller):
     name = "namespace"
 
     def concerns(self) -> Mapping[str, Concerns]:
-        return {EVERY_KIND: self._concerned}
+        return {EVERY_KIND: self._keys_of_change}
 
     def reconcile(self, key: str) -> float | None:
         item = self.cluster.read(NAMESPACES, key)
@@ -138,7 +138,7 @@ class NamespaceController(Controller):
             finalize(self.cluster.api, key, {**item, "spec": {"finalizers": kept}}, WriteOptions())
         return 0.0 if going else None
 
-    def _concerned(self, seen: ItemChange) -> Iterator[str]:
+    def _keys_of_change(self, seen: ItemChange) -> Iterator[str]:
         item = seen.item
         if item.table == NAMESPACES:
             yield item.key

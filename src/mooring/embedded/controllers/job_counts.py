@@ -255,7 +255,7 @@ class JobCounts:
             failed=tally.failed + len(counted),
             ready=sum(pod.ready for pod in active),
             terminating=len(stopping),
-            missing=_missing(spec, succeeded, len(active), len(waited_for)),
+            missing=_count_missing(spec, succeeded, len(active), len(waited_for)),
             completed=completed,
             open_indexes=open_indexes,
             failed_lately=len(late),
@@ -272,7 +272,7 @@ def _restarts(spec: Json) -> bool:
     return bool(spec["template"]["spec"].get("restartPolicy") == "OnFailure")
 
 
-def _missing(spec: Json, succeeded: int, active: int, waited_for: int) -> int:
+def _count_missing(spec: Json, succeeded: int, active: int, waited_for: int) -> int:
     """Returns how many more pods should run now; negative if there are too many."""
     parallelism: int = spec["parallelism"]
     completions = spec.get("completions")

@@ -125,7 +125,7 @@ def finish(status: Json, result: Outcome, now: str) -> Json:
     return status
 
 
-def ending(item: Json) -> Json | None:
+def find_ending(item: Json) -> Json | None:
     """Returns the condition that says that a job has ended; None if it has not."""
     status = item.get("status") or {}
     found = (condition_of(status, kind) for kind in _BEFORE)

@@ -13,7 +13,7 @@ from .controller import Concerns, Controller, ControllerApi
 from .event_recorder import EventRecorder, PodKeeper
 from .items import PodItem
 from .job_counts import INDEX, INDEX_FAILURES, JobCounts, JobTally, index_of
-from .job_outcome import Outcome, ending, finish, job_status, outcome, time_of
+from .job_outcome import Outcome, find_ending, finish, job_status, outcome, time_of
 from .ownership import Adoption, pod_of
 from .replica_sets import ROUND, rank_for_removal
 
@@ -121,7 +121,7 @@ class JobController(Controller):
         self._tallies: dict[str, JobTally] = {}
 
     def concerns(self) -> Mapping[str, Concerns]:
-        return {JOBS: self._job_seen, PODS: self._pod_seen}
+        return {JOBS: self._keys_of_job, PODS: self._keys_of_pod}
 
     def reconcile(self, key: str) -> float | None:
         item = self.cluster.read(JOBS, key)
@@ -129,7 +129,7 @@ class JobController(Controller):
             return None
         if item["spec"].get("managedBy", _OURS) != _OURS:
             return None
-        ended = ending(item)
+        ended = find_ending(item)
         if ended:
             return self._expire(item, ended)
         self._adoption.settle(item, key)
@@ -143,19 +143,19 @@ class JobController(Controller):
         self.cluster.set_status(JOBS, item, status)
         return 0.0 if more else soonest(again, _deadline(item, status, self.cluster.now))
 
-    def _job_seen(self, seen: ItemChange) -> Iterator[str]:
+    def _keys_of_job(self, seen: ItemChange) -> Iterator[str]:
         if seen.after is None:
             self._tallies.pop(seen.item.uid, None)
-        yield from self._adoption.owner_seen(seen)
+        yield from self._adoption.keys_of_owner(seen)
 
-    def _pod_seen(self, seen: ItemChange) -> Iterator[str]:
+    def _keys_of_pod(self, seen: ItemChange) -> Iterator[str]:
         """Yields the job of a pod, and counts a pod that is gone."""
         manager = seen.item.controller
         if seen.after is None and isinstance(seen.before, PodItem) and manager is not None:
             tally = self._tallies.get(manager.uid)
             if tally is not None:
                 tally.count_gone(seen.before)
-        yield from self._adoption.dependent_seen(seen)
+        yield from self._adoption.keys_of_dependent(seen)
 
     def _count(self, item: Json) -> tuple[JobCounts, JobTally]:
         uid = item["metadata"]["uid"]

@@ -43,7 +43,7 @@ class NodeMonitorController(Controller):
         self._watched: set[str] = set()
 
     def concerns(self) -> Mapping[str, Concerns]:
-        return {LEASES: self._lease_seen}
+        return {LEASES: self._keys_of_lease}
 
     def reconcile(self, key: str) -> float | None:
         node, heard = self.cluster.cache.node(key), self._heard.get(key)
@@ -61,7 +61,7 @@ class NodeMonitorController(Controller):
             self._report_silence(key)
         return None
 
-    def _lease_seen(self, seen: ItemChange) -> Iterator[str]:
+    def _keys_of_lease(self, seen: ItemChange) -> Iterator[str]:
         item = seen.item
         if item.namespace != _NAMESPACE:
             return
@@ -136,7 +136,7 @@ class NodeController(Controller):
         self._missing_since: dict[str, float] = {}
 
     def concerns(self) -> Mapping[str, Concerns]:
-        return {NODES: own_key, PODS: self._pod_seen}
+        return {NODES: own_key, PODS: self._keys_of_pod}
 
     def reconcile(self, key: str) -> float | None:
         item = self.cluster.read(NODES, key)
@@ -152,7 +152,7 @@ class NodeController(Controller):
             self.cluster.update(NODES, item)
         return self._evict(key, [each for each in taints if each["effect"] == "NoExecute"])
 
-    def _pod_seen(self, seen: ItemChange) -> Iterator[str]:
+    def _keys_of_pod(self, seen: ItemChange) -> Iterator[str]:
         """Yields the node that a pod is bound to, if the node is tainted or absent."""
         before, after = seen.before, seen.after
         if not isinstance(after, PodItem) or not after.node:

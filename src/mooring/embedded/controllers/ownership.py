@@ -91,7 +91,7 @@ class Adoption:
         self._selectors: dict[str, dict[str, tuple[str, Selector]]] = {}
         self._suspects: dict[str, set[str]] = {}
 
-    def owner_seen(self, seen: ItemChange) -> Iterator[str]:
+    def keys_of_owner(self, seen: ItemChange) -> Iterator[str]:
         """Yields the key of an owner; notes what a new one may adopt."""
         item = seen.item
         of_namespace = self._selectors.setdefault(item.namespace, {})
@@ -105,7 +105,7 @@ class Adoption:
                 self._suspect_all(item, selector)
         yield item.key
 
-    def dependent_seen(self, seen: ItemChange) -> Iterator[str]:
+    def keys_of_dependent(self, seen: ItemChange) -> Iterator[str]:
         """Yields the owners that own, owned or may adopt an object."""
         if seen.before is not None:
             yield from self._owner_of(seen.before)

@@ -25,7 +25,7 @@ class VolumeController(Controller):
         self._of_claim: dict[str, dict[str, None]] = {}
 
     def concerns(self) -> Mapping[str, Concerns]:
-        return {VOLUMES: self._volume_seen, CLAIMS: self._claim_seen}
+        return {VOLUMES: self._keys_of_volume, CLAIMS: self._keys_of_claim}
 
     def reconcile(self, key: str) -> float | None:
         item = self.cluster.read(VOLUMES, key)
@@ -46,7 +46,7 @@ class VolumeController(Controller):
             self._give_up(item)
         return None
 
-    def _volume_seen(self, seen: ItemChange) -> Iterator[str]:
+    def _keys_of_volume(self, seen: ItemChange) -> Iterator[str]:
         for each in (seen.before, seen.after):
             if isinstance(each, StorageItem) and each.claim:
                 of_claim = self._of_claim.setdefault(each.claim, {})
@@ -58,7 +58,7 @@ class VolumeController(Controller):
                     del self._of_claim[each.claim]
         yield seen.item.key
 
-    def _claim_seen(self, seen: ItemChange) -> Iterator[str]:
+    def _keys_of_claim(self, seen: ItemChange) -> Iterator[str]:
         yield from list(self._of_claim.get(seen.item.key, ()))
 
     def _enter(self, item: Json, phase: str) -> None:
@@ -183,8 +183,8 @@ class ClaimController(Controller):
 
     def concerns(self) -> Mapping[str, Concerns]:
         return {
-            CLAIMS: self._claim_seen,
-            VOLUMES: self._volume_seen,
+            CLAIMS: self._keys_of_claim,
+            VOLUMES: self._keys_of_volume,
             CLASSES: lambda seen: (f"{_CLASS}{seen.item.name}",),
         }
 
@@ -199,7 +199,7 @@ class ClaimController(Controller):
             self.cluster.cache.catch_up()
         return None
 
-    def _claim_seen(self, seen: ItemChange) -> Iterator[str]:
+    def _keys_of_claim(self, seen: ItemChange) -> Iterator[str]:
         for each in (seen.before, seen.after):
             if isinstance(each, StorageItem):
                 pending = self._pending.setdefault(each.storage_class, {})
@@ -209,7 +209,7 @@ class ClaimController(Controller):
                     pending.pop(each.key, None)
         yield seen.item.key
 
-    def _volume_seen(self, seen: ItemChange) -> Iterator[str]:
+    def _keys_of_volume(self, seen: ItemChange) -> Iterator[str]:
         if isinstance(seen.before, StorageItem):
             self._promised.get(seen.before.claim, {}).pop(seen.before.name, None)
             withdraw(self._free, seen.before)
@@ -233,11 +233,11 @@ class ClaimController(Controller):
         if named:
             self._complete(claim, named)
             return
-        volume = self._promised_to(key, claim) or self._found(claim)
+        volume = self._find_reserved(key, claim) or self._find_volume(claim)
         if volume is not None:
             self._bind(claim, volume)
 
-    def _promised_to(self, key: str, claim: Json) -> Json | None:
+    def _find_reserved(self, key: str, claim: Json) -> Json | None:
         """Returns a volume that names the claim already; usually the scheduler has chosen it."""
         for name in sorted(self._promised.get(key, ())):
             volume = self.cluster.read(VOLUMES, name)
@@ -245,7 +245,7 @@ class ClaimController(Controller):
                 return volume
         return None
 
-    def _found(self, claim: Json) -> Json | None:
+    def _find_volume(self, claim: Json) -> Json | None:
         """Finds or makes a volume for a claim; returns None while the claim must wait."""
         name = claim["spec"].get("storageClassName", "")
         of_class = self.cluster.read(CLASSES, name) if name else None

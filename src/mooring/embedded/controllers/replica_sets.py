@@ -126,7 +126,7 @@ class ReplicaSetController(Controller):
         self._keeper = PodKeeper(cluster, EventRecorder(cluster, self.component))
 
     def concerns(self) -> Mapping[str, Concerns]:
-        return {self.table: self._adoption.owner_seen, PODS: self._adoption.dependent_seen}
+        return {self.table: self._adoption.keys_of_owner, PODS: self._adoption.keys_of_dependent}
 
     def reconcile(self, key: str) -> float | None:
         item = self.cluster.read(self.table, key)
@@ -153,12 +153,12 @@ class ReplicaSetController(Controller):
         for _ in range(min(missing, ROUND)):
             self._keeper.create(item, pod_of(item, spec["template"]))
         if missing < 0:
-            going = rank_for_removal(pods, self.cluster.now, self._related(item))
+            going = rank_for_removal(pods, self.cluster.now, self._pods_of_owner(item))
             for pod in going[: min(-missing, ROUND)]:
                 self._keeper.delete(item, pod)
         return 0.0 if abs(missing) > ROUND else None
 
-    def _related(self, item: Json) -> Iterator[PodItem]:
+    def _pods_of_owner(self, item: Json) -> Iterator[PodItem]:
         """Yields the pods of all sets of the same owner."""
         cache, uid = self.cluster.cache, item["metadata"]["uid"]
         known = cache.by_uid.get(uid)

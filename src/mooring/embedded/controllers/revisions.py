@@ -61,7 +61,7 @@ class Revisions:
 
         `label` is the label of versions that has their hashes.
         """
-        known = [each.entry.object for each in _owned(cluster, owner)]
+        known = [each.entry.object for each in _owned_items(cluster, owner)]
         known.sort(key=lambda each: each["revision"])
         data = _data(owner)
         same = [each for each in known if each["data"] == data]
@@ -108,7 +108,7 @@ def pod_template(template: Json) -> Json:
     return {key: value for key, value in template.items() if key != "$patch"}
 
 
-def _owned(cluster: ControllerApi, owner: Json) -> list[Item]:
+def _owned_items(cluster: ControllerApi, owner: Json) -> list[Item]:
     uid = owner["metadata"]["uid"]
     owned = cluster.cache.owned(uid, REVISIONS)
     return [each for each in owned if is_managed_by(each, uid) and not each.terminating]

@@ -189,7 +189,7 @@ class StatefulSetController(Controller):
         self._claims = ClaimKeeper(cluster, recorder)
 
     def concerns(self) -> Mapping[str, Concerns]:
-        return {STATEFUL_SETS: self._adoption.owner_seen, PODS: self._adoption.dependent_seen}
+        return {STATEFUL_SETS: self._adoption.keys_of_owner, PODS: self._adoption.keys_of_dependent}
 
     def reconcile(self, key: str) -> float | None:
         item = self.cluster.read(STATEFUL_SETS, key)

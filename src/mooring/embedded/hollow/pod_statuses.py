@@ -34,7 +34,7 @@ def run(pod: Json, host_ip: str, now: str) -> None:
         "hostIPs": [{"ip": host_ip}],
         "podIP": address,
         "podIPs": [{"ip": address}],
-        "containerStatuses": [_running(each, now) for each in spec["containers"]],
+        "containerStatuses": [_running_status(each, now) for each in spec["containers"]],
     }
     starting = spec.get("initContainers")
     if starting:
@@ -119,13 +119,13 @@ def reject(pod: Json, refusal: Refusal, now: str) -> None:
     }
 
 
-def _running(container: Json, now: str) -> Json:
+def _running_status(container: Json, now: str) -> Json:
     return {**_identity(container), "ready": True, "started": True, **_since(now)}
 
 
 def _after_start(container: Json, now: str) -> Json:
     if container.get("restartPolicy") == "Always":
-        return _running(container, now)
+        return _running_status(container, now)
     done = {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}
     return {
         **_identity(container),

@@ -35,7 +35,7 @@ def documents(kinds: ServedKinds) -> dict[str, bytes]:
 
 def _in_protobuf(whole: Json) -> bytes:
     title = _text(1, whole["info"]["title"]) + _text(2, whole["info"]["version"])
-    definitions = _named(whole["definitions"])
+    definitions = _named_schemas(whole["definitions"])
     return _text(1, whole["swagger"]) + _message(2, title) + _message(9, definitions)
 
 
@@ -74,7 +74,7 @@ def _schema(shape: Json) -> bytes:
     return b"".join((*known, *extensions))
 
 
-def _named(shapes: Mapping[str, Json]) -> bytes:
+def _named_schemas(shapes: Mapping[str, Json]) -> bytes:
     return b"".join(
         _message(1, _text(1, name) + _message(2, _schema(shape))) for name, shape in shapes.items()
     )
@@ -114,5 +114,5 @@ _WRITERS: Mapping[str, Callable[[Any], bytes]] = {
     "additionalProperties": lambda value: _message(21, _message(1, _schema(value))),
     "type": lambda value: _message(22, _text(1, value)),
     "items": lambda value: _message(23, _message(1, _schema(value))),
-    "properties": lambda value: _message(25, _named(value)),
+    "properties": lambda value: _message(25, _named_schemas(value)),
 }

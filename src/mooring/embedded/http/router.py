@@ -87,14 +87,16 @@ class ServerPaths:
     def answer(self, request: web.BaseRequest) -> web.Response | None:
         """Returns the answer; None if the path is one of objects."""
         path = "/" + request.path.strip("/")
-        found = self._found(request, path)
+        found = self._find_answer(request, path)
         if found is None:
             return None
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed(path, request.method)
         return found()
 
-    def _found(self, request: web.BaseRequest, path: str) -> Callable[[], web.Response] | None:
+    def _find_answer(
+        self, request: web.BaseRequest, path: str
+    ) -> Callable[[], web.Response] | None:
         match path.split("/")[1:]:
             case ["healthz" | "livez" | "readyz" as probe, *_]:
                 return lambda: self._health(probe)

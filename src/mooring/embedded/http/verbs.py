@@ -246,7 +246,7 @@ class PartVerbs:
     async def _scale(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         entry = self._api.get(at.kind, at.namespace, at.name)
         if request.method != "GET":
-            raw = await self._scale_wanted(request, at, entry)
+            raw = await self._read_scale(request, at, entry)
             options = parameters.read_write_options(request.query)
             entry = set_scale(self._api, at.kind, at.namespace, at.name, raw, options)
         await self._api.store.until_settled(entry.version)
@@ -255,13 +255,11 @@ class PartVerbs:
             scale_of(at.kind, entry.object),
         )
         if want.form:
-            renderer = entry.rewritten(entry.version, scale)
+            renderer = entry.rewrite(entry.version, scale)
             return send_form(request.query, SCALES, want, [renderer])
         return json_answer(scale)
 
-    async def _scale_wanted(
-        self, request: web.BaseRequest, at: Address, entry: StoredObject
-    ) -> Json:
+    async def _read_scale(self, request: web.BaseRequest, at: Address, entry: StoredObject) -> Json:
         content_type, body = request.headers.get("Content-Type", ""), await request.read()
         if request.method == "PUT":
             return read_object(content_type, body, "autoscaling.v1.Scale")

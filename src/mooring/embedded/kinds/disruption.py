@@ -185,14 +185,14 @@ def _why_none(name: str, status: Json) -> str:
 def _note_disruption(api: ObjectApi, budget: Json, pod: str) -> None:
     """Notes in the budget that a pod is being evicted."""
 
-    def spent(stored: Json) -> Json:
+    def spend(stored: Json) -> Json:
         status = stored["status"]
         status["disruptionsAllowed"] -= 1
         status["disruptedPods"] = {**part(status, "disruptedPods"), pod: now_text(api.clock())}
         return stored
 
     metadata = budget["metadata"]
-    api.edit(api.kinds[_BUDGETS], metadata["namespace"], metadata["name"], spent)
+    api.edit(api.kinds[_BUDGETS], metadata["namespace"], metadata["name"], spend)
 
 
 def _refuse(cause: str, retry_seconds: int) -> RequestRefused:

@@ -144,7 +144,7 @@ def _event_source(item: Json) -> str:
     return f"{component}, {host}" if host else str(component)
 
 
-def _last_seen(item: Json, now: datetime) -> str:
+def _last_time(item: Json, now: datetime) -> str:
     for path in ("series.lastObservedTime", "lastTimestamp", "eventTime"):
         moment = at(item, path, "")
         if moment:
@@ -152,7 +152,7 @@ def _last_seen(item: Json, now: datetime) -> str:
     return UNKNOWN
 
 
-def _first_seen(item: Json, now: datetime) -> str:
+def _first_time(item: Json, now: datetime) -> str:
     return since(at(item, "firstTimestamp", "") or at(item, "eventTime", ""), now)
 
 
@@ -161,14 +161,14 @@ def _count(item: Json) -> str:
 
 
 _EVENT_COLUMNS = (
-    Column("Last Seen", _last_seen),
+    Column("Last Seen", _last_time),
     field_column("Type", "type", ""),
     field_column("Reason", "reason", ""),
     text_column("Object", _event_object),
     field_column("Subobject", "involvedObject.fieldPath", "", wide=True),
     text_column("Source", _event_source, wide=True),
     text_column("Message", lambda item: str(at(item, "message", "")).strip()),
-    Column("First Seen", _first_seen, priority=1),
+    Column("First Seen", _first_time, priority=1),
     text_column("Count", _count, wide=True),
     Column("Name", lambda item, _: item["metadata"]["name"], priority=1, format="name"),
 )

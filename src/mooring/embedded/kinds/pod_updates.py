@@ -53,13 +53,13 @@ def _with_allowed_changes(spec: Json, before: Json) -> Json:
 
 def _toleration_faults(spec: Json, before: Json) -> Iterator[Fault]:
     """Yields a fault if present tolerations change in more than their time."""
-    now = [_lasting(each) for each in spec.get("tolerations") or ()]
-    if any(_lasting(each) not in now for each in before.get("tolerations") or ()):
+    now = [_without_time(each) for each in spec.get("tolerations") or ()]
+    if any(_without_time(each) not in now for each in before.get("tolerations") or ()):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden_field("spec.tolerations", detail)
 
 
-def _lasting(toleration: Json) -> Json:
+def _without_time(toleration: Json) -> Json:
     return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
 

@@ -277,13 +277,13 @@ def _reasons(item: Json) -> Iterator[str]:
             if waiting and not (prefix and waiting == "PodInitializing"):
                 yield f"{prefix}{waiting}"
             elif ended and (not prefix or ended.get("exitCode", 0) != 0):
-                yield prefix + _ending(ended)
+                yield prefix + _exit_text(ended)
     for each in at(item, "status.conditions", []):
         if each.get("type") == "PodScheduled" and each.get("reason") == "SchedulingGated":
             yield "SchedulingGated"
 
 
-def _ending(ended: Json) -> str:
+def _exit_text(ended: Json) -> str:
     if ended.get("reason"):
         return str(ended["reason"])
     return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended['exitCode']}"

@@ -237,7 +237,7 @@ def _volume_status(item: Json) -> str:
     return str(at(item, "status.phase", ""))
 
 
-def _if_bound(path: str) -> Column:
+def _capacity_column(path: str) -> Column:
     def read(item: Json) -> str:
         return str(at(item, path, "")) if at(item, "spec.volumeName", "") else ""
 
@@ -269,7 +269,7 @@ _CLAIM_COLUMNS = (
     NAME,
     text_column("Status", _volume_status),
     field_column("Volume", "spec.volumeName", ""),
-    _if_bound("status.capacity.storage"),
+    _capacity_column("status.capacity.storage"),
     text_column("Access Modes", lambda item: _modes(at(item, "status.accessModes", []))),
     field_column("StorageClass", "spec.storageClassName", ""),
     field_column("VolumeAttributesClass", "spec.volumeAttributesClassName", _UNSET),

@@ -261,12 +261,12 @@ def number_column(name: str, path: str) -> Column:
 def template_columns() -> tuple[Column, ...]:
     """Returns the columns with the containers of a template."""
     return (
-        text_column("Containers", lambda item: _joined(item, "name"), wide=True),
-        text_column("Images", lambda item: _joined(item, "image"), wide=True),
+        text_column("Containers", lambda item: _join_fields(item, "name"), wide=True),
+        text_column("Images", lambda item: _join_fields(item, "image"), wide=True),
     )
 
 
-def _joined(item: Json, field: str) -> str:
+def _join_fields(item: Json, field: str) -> str:
     return ",".join(str(each.get(field, "")) for each in _containers(item))
 
 

@@ -119,7 +119,7 @@ class SqliteJournal:
         """Yields the records of the database; raises for a damaged one."""
         for row, kind, key, version, body, checksum in self._connection.execute(_READ):
             if not isinstance(body, bytes) or checksum != _checksum(kind, key, version, body):
-                raise _damaged(self.path, row, kind, key, "its checksum does not match")
+                raise _damage_error(self.path, row, kind, key, "its checksum does not match")
             yield kind, key, version, body
 
     def _run(self, settle: Callable[[int], None], fail: Callable[[str], None]) -> None:
@@ -187,7 +187,7 @@ def _checksum(kind: str, key: str, version: int, body: bytes) -> int:
     return zlib.crc32(body, zlib.crc32(f"{kind}\0{key}\0{version}\0".encode()))
 
 
-def _damaged(path: Path, row: int, kind: str, key: str, why: str) -> DataDirError:
+def _damage_error(path: Path, row: int, kind: str, key: str, why: str) -> DataDirError:
     return DataDirError(f"{path}: the record in row {row} ({kind} {key}) is damaged: {why}")
 
 
@@ -276,4 +276,4 @@ def _expect_object(path: Path, row: int, kind: str, key: str, body: Any) -> None
         why = "it is no Kubernetes object"
     except (msgspec.DecodeError, TypeError, KeyError, ValueError, RecursionError) as error:
         why = f"it is no Kubernetes object: {error}"
-    raise _damaged(path, row, kind, key, why)
+    raise _damage_error(path, row, kind, key, why)

@@ -165,11 +165,11 @@ class TableWatch:
                 yield WatchEvent(_type(change), change.after, change.version)
             return
         for change in changes:
-            event = self._selected(change)
+            event = self._event_of(change)
             if event is not None:
                 yield event
 
-    def _selected(self, change: TableChange) -> WatchEvent | None:
+    def _event_of(self, change: TableChange) -> WatchEvent | None:
         before = self._selection.matches(change.before)
         after = not change.gone and self._selection.matches(change.after)
         if after:
@@ -190,4 +190,4 @@ def _type(change: TableChange) -> EventType:
 def _as_of(entry: StoredObject, version: int) -> StoredObject:
     item = entry.object
     item["metadata"]["resourceVersion"] = str(version)
-    return entry.rewritten(version, item)
+    return entry.rewrite(version, item)

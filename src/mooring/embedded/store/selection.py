@@ -47,7 +47,7 @@ class Selection:
         for position, value, wanted in self.fields:
             if (entry.fields[position] == value) is not wanted:
                 return False
-        return self.labels.matches(entry.labels) and self._ordered(entry)
+        return self.labels.matches(entry.labels) and self._matches_orders(entry)
 
     @property
     def namespace_only(self) -> bool:
@@ -58,7 +58,7 @@ class Selection:
     def everything(self) -> bool:
         return not self.namespace and self.namespace_only
 
-    def _ordered(self, entry: StoredObject) -> bool:
+    def _matches_orders(self, entry: StoredObject) -> bool:
         return all(_compares(entry.labels.get(key), sign, at) for key, sign, at in self.orders)
 
 
@@ -115,18 +115,18 @@ def _requirement(term: str, whole: str) -> Requirement:
     equal = _EQUAL.fullmatch(term)
     if equal:
         operator = "NotIn" if equal[2] == "!=" else "In"
-        return _checked(equal[1], operator, (equal[3],), whole)
+        return _make_requirement(equal[1], operator, (equal[3],), whole)
     in_set = _SET.fullmatch(term)
     if in_set:
         values = tuple(sorted({each.strip() for each in in_set[3].split(",")}))
-        return _checked(in_set[1], "In" if in_set[2] == "in" else "NotIn", values, whole)
+        return _make_requirement(in_set[1], "In" if in_set[2] == "in" else "NotIn", values, whole)
     present = _PRESENT.fullmatch(term)
     if present is None:
         raise bad_request(f"unable to parse requirement: {whole!r}")
-    return _checked(present[2], "DoesNotExist" if present[1] else "Exists", (), whole)
+    return _make_requirement(present[2], "DoesNotExist" if present[1] else "Exists", (), whole)
 
 
-def _checked(key: str, operator: str, values: tuple[str, ...], whole: str) -> Requirement:
+def _make_requirement(key: str, operator: str, values: tuple[str, ...], whole: str) -> Requirement:
     if len(key) > _LONGEST_KEY or key.count("/") > 1:
         raise bad_request(f"unable to parse requirement: invalid label key {key!r} in {whole!r}")
     for value in values:

@@ -51,7 +51,7 @@ class StoredObject:
         """A decoded copy of the object, which the caller may change."""
         return decode(self.body)
 
-    def rewritten(self, version: int, item: Json) -> StoredObject:
+    def rewrite(self, version: int, item: Json) -> StoredObject:
         """Returns this object with other content and version."""
         return StoredObject(self.key, version, encode(item), self.labels, self.fields)
 
