@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from mooring.app import binding, bodies
 from mooring.app.binding import Binder
 from mooring.client.api import Api
-from mooring.client.errors import OutcomeUnknown, Unreachable
+from mooring.client.api_errors import OutcomeUnknown, Unreachable
 from mooring.engine.actions import BindPod, PodRef
 from mooring.engine.events import BindingFailed, Bound
 

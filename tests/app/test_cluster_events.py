@@ -9,7 +9,7 @@ import pytest
 
 from mooring.app.cluster_events import ClusterEvents
 from mooring.client.api import Api
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.engine.actions import PodRef, RecordEvent
 
 from .fake_api import FakeApi, refusal

@@ -9,7 +9,7 @@ import pytest
 
 from mooring.app.compare import AssumedPods, compare, differences
 from mooring.client.api import Api
-from mooring.client.errors import Unreachable
+from mooring.client.api_errors import Unreachable
 from mooring.cluster import Cluster
 from mooring.engine.events import Bound, Event, PodEnded, Unbound
 from tests.app.fake_api import FakeApi, refusal

@@ -11,7 +11,7 @@ import pytest
 
 from mooring.app.direct import DirectApi
 from mooring.client.api import MERGE_PATCH
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.kinds.catalogue import catalogue

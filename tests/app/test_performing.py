@@ -14,7 +14,7 @@ from mooring.app import binding, scheduler
 from mooring.app.perform import Performer
 from mooring.app.scheduler import Scheduler
 from mooring.client.api import Api
-from mooring.client.errors import OutcomeUnknown
+from mooring.client.api_errors import OutcomeUnknown
 from mooring.config import default
 from mooring.engine import Engine
 from mooring.engine.events import Applied, Removed

@@ -20,7 +20,7 @@ from mooring.app.coexist_guard import CoexistGuard
 from mooring.app.tls_site import ServingSettings, tls_site
 from mooring.app.webhook import PATH, OnError, Webhook, application
 from mooring.client.api import Api
-from mooring.client.errors import Unreachable
+from mooring.client.api_errors import Unreachable
 from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
 from tests.builders import pod, pod_manifest
 from tests.client_certificates import ClientAuthority

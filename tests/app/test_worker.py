@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from mooring.app.worker import Worker
-from mooring.client.errors import ApiError
-from mooring.client.requests import Params, Requests
+from mooring.client.api import Params, Requests
+from mooring.client.api_errors import ApiError
 from mooring.config import load_mapping
 from mooring.engine import Engine
 from mooring.framework.profile import known_plugins

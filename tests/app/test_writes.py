@@ -10,7 +10,7 @@ import pytest
 from mooring.app import writes
 from mooring.app.writes import Writer
 from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Api
-from mooring.client.errors import ApiError, OutcomeUnknown, Unreachable
+from mooring.client.api_errors import ApiError, OutcomeUnknown, Unreachable
 from mooring.engine.actions import (
     EvictPod,
     PatchPodStatus,

@@ -16,8 +16,8 @@ from mooring.client import (
     OutcomeUnknown,
     Unreachable,
 )
+from mooring.client.api_errors import TooLarge, Withheld
 from mooring.client.connection import Endpoint
-from mooring.client.errors import TooLarge, Withheld
 from tests.client.serving import Naps, answers, asking, hang_up, serving, status, stream
 
 OK = b'{"kind":"Pod"}'

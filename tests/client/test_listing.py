@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from mooring.client import Api, ApiError
-from mooring.client.errors import OutcomeUnknown, TooLarge
+from mooring.client.api_errors import OutcomeUnknown, TooLarge
 from mooring.client.listing import list_kind, list_kinds
 from mooring.objects.custom import CustomKind
 from tests.builders import node_manifest

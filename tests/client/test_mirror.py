@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.client.errors import ApiError
+from mooring.client.api_errors import ApiError
 from mooring.client.mirror import Mirror
 from mooring.objects.decode import UNREADABLE, reader
 from mooring.objects.kinds import READ_KINDS

@@ -20,7 +20,7 @@ from mooring.documents.conversion import convert
 from mooring.documents.errors import Problems
 from mooring.objects.meta import Wire
 from mooring.objects.node_selector import NodeAffinity
-from mooring.objects.spread import TopologySpreadConstraint
+from mooring.objects.placement_rules import TopologySpreadConstraint
 
 
 class Resource(Wire, frozen=True):

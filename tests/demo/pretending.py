@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mooring.app.observations import Observations
-from mooring.client.requests import Params
+from mooring.client.api import Params
 from mooring.config import default
 from mooring.demo.demo_client import DemoClient, DemoPod, PodView
 from mooring.demo.stage import Stage

@@ -15,8 +15,8 @@ from mooring.framework.attempt import Failed
 from mooring.framework.edits import EvictPods, RecoverNodes, SetScheduler, Uncordon, apply_edits
 from mooring.framework.run import pre_filter
 from mooring.objects.node import Node
+from mooring.objects.placement_rules import CORDONED
 from mooring.objects.pod import Pod
-from mooring.objects.taint import CORDONED
 from mooring.plugins.preemption.default_preemption import DefaultPreemption
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.objects.affinity import NO_TERMS, Affinity, Term, compile_terms
+from mooring.objects.placement_rules import NO_TERMS, Affinity, AffinityTerm, compile_terms
 from mooring.objects.selector import equality
 
 WEB: dict[str, Any] = {"matchLabels": {"app": "web"}}
@@ -22,7 +22,7 @@ def required(*terms: dict[str, Any]) -> Affinity:
     return written({"podAffinity": rule})
 
 
-def term(**fields: Any) -> Term:
+def term(**fields: Any) -> AffinityTerm:
     (compiled,) = compile_terms(required({"topologyKey": "zone", **fields}), "own").affinity
     return compiled
 
@@ -101,10 +101,10 @@ def test_all_four_kinds_are_compiled() -> None:
 
     own = frozenset({"own"})
     web = equality({"app": "web"})
-    assert terms.affinity == (Term("a", None, own),)
-    assert terms.anti_affinity == (Term("c", None, own),)
-    assert terms.preferred == ((Term("b", web, own), 2),)
-    assert terms.preferred_anti == ((Term("d", web, own), 3),)
+    assert terms.affinity == (AffinityTerm("a", None, own),)
+    assert terms.anti_affinity == (AffinityTerm("c", None, own),)
+    assert terms.preferred == ((AffinityTerm("b", web, own), 2),)
+    assert terms.preferred_anti == ((AffinityTerm("d", web, own), 3),)
     assert [each.topology_key for each in terms] == ["a", "c", "b", "d"]
     assert terms
 

@@ -12,7 +12,7 @@ from mooring.objects.coexist import (
     DAEMONSET_AND_STATIC_PODS,
     EXCLUSIVE_THERE,
     OTHERS_THERE,
-    Refusal,
+    CoexistRefusal,
     admit,
     conflict,
     is_exclusive,
@@ -144,7 +144,7 @@ def test_kubelet_rejects_a_pod_that_was_assigned_directly(
 ) -> None:
     """Among pods that do not matter; the one that does is named."""
     others = [daemon("d"), static("s"), present]
-    expected = None if why is None else Refusal("CoexistPolicy", f"{why}: {present.key}")
+    expected = None if why is None else CoexistRefusal("CoexistPolicy", f"{why}: {present.key}")
     assert admit(comes, others, enabled=True) == expected
 
 

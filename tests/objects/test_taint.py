@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.objects.taint import Taint, Toleration, tolerated
+from mooring.objects.placement_rules import Taint, Toleration, is_tolerated
 
 TAINT = Taint(key="gpu", effect="NoSchedule", value="big")
 
@@ -35,7 +35,7 @@ def toleration(**written: str) -> Toleration:
 )
 def test_tolerates(written: dict[str, str], accepts: bool) -> None:
     assert toleration(**written).tolerates(TAINT) is accepts
-    assert tolerated(TAINT, (toleration(key="other"), toleration(**written))) is accepts
+    assert is_tolerated(TAINT, (toleration(key="other"), toleration(**written))) is accepts
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_comparisons(operator: str, ours: str, theirs: str, accepts: bool) -> No
 
 
 def test_nobody_tolerates_nothing() -> None:
-    assert not tolerated(TAINT, ())
+    assert not is_tolerated(TAINT, ())
 
 
 @pytest.mark.parametrize("written", [{"operator": "In"}, {"effect": "Never"}])

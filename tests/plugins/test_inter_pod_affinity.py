@@ -14,8 +14,8 @@ from mooring.cluster import Cluster
 from mooring.cluster.check import check
 from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.status import Code, Rejected
-from mooring.objects.affinity import Term
 from mooring.objects.node import HOSTNAME, ZONE, Node
+from mooring.objects.placement_rules import AffinityTerm
 from mooring.objects.pod import Pod
 from mooring.objects.workload import Namespace
 from mooring.plugins.inter_pod_affinity.inter_pod_affinity import (
@@ -556,12 +556,12 @@ class Oracle:
             name: each.labels for name, each in made.nodes.workloads.namespaces.items()
         }
 
-    def likes(self, term: Term, other: Pod) -> bool:
+    def likes(self, term: AffinityTerm, other: Pod) -> bool:
         """Whether a term of the pod that comes matches another pod."""
         labels = self.namespaces.get(other.namespace, {})
         return any(term.matches(other.namespace, other.labels, each) for each in (labels, {}))
 
-    def liked(self, term: Term) -> bool:
+    def liked(self, term: AffinityTerm) -> bool:
         """Whether a term of a running pod matches the pod that comes."""
         labels = self.namespaces.get(self.asks.namespace, {})
         return term.matches(self.asks.namespace, self.asks.labels, labels)
@@ -593,7 +593,7 @@ class Oracle:
         alone = not any(term.topology_key in at.labels for _, at in near for term in terms)
         return alone and all(self.likes(term, self.asks) for term in terms)
 
-    def pulls(self) -> list[tuple[Term, Node, int]]:
+    def pulls(self) -> list[tuple[AffinityTerm, Node, int]]:
         """Every term that matches somebody in a domain, and what it weighs there."""
         found = []
         for other, at in self.running:
@@ -619,7 +619,7 @@ class Oracle:
         return {name: int(100 * ((score - low) / (high - low))) for name, score in raw.items()}
 
 
-def together(term: Term, one: Node, other: Node) -> bool:
+def together(term: AffinityTerm, one: Node, other: Node) -> bool:
     value = one.labels.get(term.topology_key)
     return value is not None and value == other.labels.get(term.topology_key)
 

@@ -18,9 +18,9 @@ from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.plugin import UNSIGNABLE
 from mooring.framework.status import Code, PluginError
 from mooring.objects.node import HOSTNAME, ZONE, Node
+from mooring.objects.placement_rules import is_tolerated
 from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
-from mooring.objects.taint import tolerated
 from mooring.objects.workload import ReplicaSet, Service
 from mooring.plugins.topology_spread.pod_topology_spread import (
     PodTopologySpread,
@@ -796,7 +796,7 @@ class Oracle:
         spec = self.pending.spec
         selects = (spec.node_selector or {}).items() <= on.labels.items()
         tolerates = all(
-            taint.effect == "PreferNoSchedule" or tolerated(taint, spec.tolerations or ())
+            taint.effect == "PreferNoSchedule" or is_tolerated(taint, spec.tolerations or ())
             for taint in on.taints
         )
         return (selects or not constraint.honors_node_affinity) and (

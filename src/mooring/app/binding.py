@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from random import uniform
 
-from mooring.client.errors import ApiError, OutcomeUnknown, Unreachable
-from mooring.client.requests import Requests
+from mooring.client.api import Requests
+from mooring.client.api_errors import ApiError, OutcomeUnknown, Unreachable
 from mooring.engine.actions import BindPod, PodRef
 from mooring.engine.events import BindingFailed, Bound
 

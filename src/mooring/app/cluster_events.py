@@ -11,9 +11,8 @@ from typing import Any
 
 import msgspec
 
-from mooring.client.api import MERGE_PATCH
-from mooring.client.errors import ApiError, OutcomeUnknown, Unreachable
-from mooring.client.requests import Requests
+from mooring.client.api import MERGE_PATCH, Requests
+from mooring.client.api_errors import ApiError, OutcomeUnknown, Unreachable
 from mooring.engine.actions import PodRef, RecordEvent
 
 from . import bodies

@@ -16,7 +16,7 @@ from time import monotonic
 
 import msgspec
 
-from mooring.objects.coexist import Refusal, admit, is_trusted
+from mooring.objects.coexist import CoexistRefusal, admit, is_trusted
 from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from mooring.objects.workload import Namespace
@@ -51,7 +51,7 @@ class CoexistGuard:
         """The pod of that name, as last seen."""
         return self._pods.get(f"{namespace}/{name}")
 
-    def review(self, pod: Pod, node: str) -> Refusal | None:
+    def review(self, pod: Pod, node: str) -> CoexistRefusal | None:
         """Why a pod may not go to a node; None if it may."""
         return admit(pod, self._present(node), enabled=self._enabled, trusts=self._trusts)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from mooring.client.errors import ApiError, ClientError
+from mooring.client.api import Requests
+from mooring.client.api_errors import ApiError, ClientError
 from mooring.client.listing import list_kind
-from mooring.client.requests import Requests
 from mooring.cluster import Cluster
 from mooring.cluster.check import check
 from mooring.cluster.extended.resources import extended_lines

@@ -11,8 +11,8 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from random import uniform
 
-from mooring.client.errors import ApiError
-from mooring.client.requests import Params
+from mooring.client.api import Params
+from mooring.client.api_errors import ApiError
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions, WriteOptions
 from mooring.embedded.http import parameters

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from mooring.client.requests import Requests
+from mooring.client.api import Requests
 from mooring.engine.actions import (
     Action,
     BindPod,

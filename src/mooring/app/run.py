@@ -18,9 +18,8 @@ from pathlib import Path
 
 import uvloop
 
-from mooring.client.api import Api
+from mooring.client.api import Api, Requests
 from mooring.client.connection import Connection
-from mooring.client.requests import Requests
 from mooring.config import LeaderElection
 from mooring.engine import Engine
 from mooring.record.format import Setup

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mooring.client.api import Api as HttpApi
+from mooring.client.api import Requests
 from mooring.client.credentials import connect
-from mooring.client.requests import Requests
 from mooring.embedded.controllers.runner import run_controllers
 from mooring.embedded.hollow.hollow_nodes import HollowNodes
 from mooring.embedded.hollow.node_shapes import ShapeFile, make, make_nodes

@@ -26,11 +26,11 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from mooring.client.api import Api
+from mooring.client.api_errors import ApiError, ClientError
 from mooring.client.connection import Connection
-from mooring.client.errors import ApiError, ClientError
 from mooring.client.reflector import Reflector
 from mooring.documents.json_text import decode_at_any_depth
-from mooring.objects.coexist import Refusal, is_exclusive
+from mooring.objects.coexist import CoexistRefusal, is_exclusive
 from mooring.objects.decode import UNREADABLE, from_json
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import Wire
@@ -149,7 +149,9 @@ class Webhook:
             _log.error("Could not review a pod", pod=pod, error=error)
             refusal = None
             if self._on_error is OnError.DENY:
-                refusal = Refusal("CoexistPolicy", f"failed CoexistPolicy: cannot tell: {error}")
+                refusal = CoexistRefusal(
+                    "CoexistPolicy", f"failed CoexistPolicy: cannot tell: {error}"
+                )
         return _respond(review.uid, refusal)
 
     async def is_ready(self, _: web.Request) -> web.Response:
@@ -176,7 +178,7 @@ class Webhook:
         except TimeoutError:
             raise web.HTTPRequestTimeout from None
 
-    async def _review(self, review: _Request) -> Refusal | None:
+    async def _review(self, review: _Request) -> CoexistRefusal | None:
         if not self._synced.is_set():
             raise CannotTell("the pods of the cluster are not known yet")
         if review.kind.kind == "Binding":
@@ -187,7 +189,7 @@ class Webhook:
         # one, and then whoever was refused would have closed the node.
         return self._ask_guard(pod, pod.node_name) if pod.node_name else None
 
-    async def _review_binding(self, review: _Request) -> Refusal | None:
+    async def _review_binding(self, review: _Request) -> CoexistRefusal | None:
         binding = decode_at_any_depth(_BINDING.decode, review.object)
         name, uid = review.name or binding.metadata.name, binding.metadata.uid
         pod = self._guard.find(review.namespace, name)
@@ -205,7 +207,7 @@ class Webhook:
         """An ordinary pod closes its node to exclusive ones, if the binding is surely real."""
         return is_exclusive(pod) or self._trusts_callers
 
-    def _ask_guard(self, pod: Pod, node: str) -> Refusal | None:
+    def _ask_guard(self, pod: Pod, node: str) -> CoexistRefusal | None:
         refusal = self._guard.review(pod, node)
         if refusal is not None:
             _log.info("Refused a pod", pod=pod.key, node=node, reason=refusal.message)
@@ -235,11 +237,13 @@ def _answer_unreadable(body: bytes, error: Exception) -> web.Response:
     return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"not an AdmissionReview: {error}\n")
 
 
-def _refuse_unreadable(error: Exception) -> Refusal:
-    return Refusal("CoexistPolicy", f"failed CoexistPolicy: the object cannot be read: {error}")
+def _refuse_unreadable(error: Exception) -> CoexistRefusal:
+    return CoexistRefusal(
+        "CoexistPolicy", f"failed CoexistPolicy: the object cannot be read: {error}"
+    )
 
 
-def _respond(uid: str, refusal: Refusal | None) -> web.Response:
+def _respond(uid: str, refusal: CoexistRefusal | None) -> web.Response:
     response: dict[str, Any] = {"uid": uid, "allowed": refusal is None}
     if refusal is not None:
         response["status"] = {

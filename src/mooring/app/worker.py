@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
 
+from mooring.client.api import Requests
 from mooring.client.reflector import Reflector
-from mooring.client.requests import Requests
 from mooring.engine import Engine
 from mooring.objects.kinds import KINDS, READ_KINDS, KnownKind
 from mooring.objects.meta import ObjectKind

@@ -8,9 +8,8 @@ from datetime import datetime
 
 import msgspec
 
-from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
-from mooring.client.errors import ApiError, OutcomeUnknown, Unreachable
-from mooring.client.requests import Requests
+from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Requests
+from mooring.client.api_errors import ApiError, OutcomeUnknown, Unreachable
 from mooring.documents.json_text import decode_at_any_depth
 from mooring.engine.actions import EvictPod, PatchPodStatus, WriteVolumes
 from mooring.engine.events import BindingFailed, Evicted, EvictionFailed

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from mooring.documents import conversion
-from mooring.documents.errors import DecodeError, InputError, Problems, shown
+from mooring.documents.errors import DecodeError, InputError, Problems, describe
 from mooring.documents.yaml_text import read_document
 
 from .operations import CreatePods, CreatePodSets, Operation
@@ -160,7 +160,7 @@ def select(jobs: Iterable[Job], labels: str) -> Iterator[Job]:
 def _jobs(file: Path, topic: str) -> Iterator[Job]:
     raw = load_yaml(file)
     if not isinstance(raw, list) or not raw:
-        raise WorkloadError(file, f"must be a list of test cases, got {shown(raw)}")
+        raise WorkloadError(file, f"must be a list of test cases, got {describe(raw)}")
     names: set[str] = set()
     for index, each in enumerate(raw):
         case = _case(file, topic, index, each)
@@ -186,7 +186,7 @@ def _case(file: Path, topic: str, index: int, raw: Any) -> TestCase:
     names = [workload.name for workload in written.workloads]
     for name in names:
         if names.count(name) > 1:
-            raise WorkloadError(file, where, f"workloads: the name {shown(name)} is not unique")
+            raise WorkloadError(file, where, f"workloads: the name {describe(name)} is not unique")
     return TestCase(file, topic, written, operations)
 
 
@@ -292,10 +292,10 @@ class _Resolver:
 
     def _parameter(self, written: str, where: str) -> Parameter:
         if not written.startswith("$"):
-            raise self._job.error(where, f"must begin with $, got {shown(written)}")
+            raise self._job.error(where, f"must begin with $, got {describe(written)}")
         name = written[1:]
         if name not in self._job.workload.params:
-            raise self._job.error(where, f"the parameter {shown(name)} is not defined")
+            raise self._job.error(where, f"the parameter {describe(name)} is not defined")
         self.used.add(name)
         return self._job.workload.params[name]
 

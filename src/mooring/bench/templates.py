@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mooring.documents.errors import shown
+from mooring.documents.errors import describe
 
 from .cases import WorkloadError, load_yaml
 from .go_expression import BadExpression, Expression, Missing, TemplateScope, parse, to_text, tokens
@@ -219,7 +219,7 @@ class Templates:
         file = self._folder / path
         raw = load_yaml(file, text)
         if not isinstance(raw, Mapping):
-            raise WorkloadError(file, f"must be an object, got {shown(raw)}")
+            raise WorkloadError(file, f"must be an object, got {describe(raw)}")
         for field in ("apiVersion", "kind"):
             if not isinstance(raw.get(field), str):
                 raise WorkloadError(file, field, "is required")

@@ -5,9 +5,9 @@ not known here.
 """
 
 from .api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Api
+from .api_errors import ApiError, ClientError, OutcomeUnknown, Unreachable
 from .connection import Connection
 from .credentials import CredentialsError, connect
-from .errors import ApiError, ClientError, OutcomeUnknown, Unreachable
 from .reflector import Reflector, Sink
 
 __all__ = [

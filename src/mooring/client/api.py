@@ -5,9 +5,16 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Mapping,
+)
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Protocol, Self
 from urllib.parse import urlencode
 
 import aiohttp
@@ -15,9 +22,15 @@ from yarl import URL
 
 from mooring import __version__
 
+from .api_errors import (
+    ApiError,
+    OutcomeUnknown,
+    TooLarge,
+    Unreachable,
+    Withheld,
+    read_refusal,
+)
 from .connection import Connection
-from .errors import ApiError, OutcomeUnknown, TooLarge, Unreachable, Withheld, refusal
-from .lines import lines
 from .pacing import Bucket, Pace
 
 MERGE_PATCH = "application/merge-patch+json"
@@ -49,6 +62,23 @@ Params = Mapping[str, str | int]
 
 #: Told of every request: method, host, status (None without an answer) and seconds.
 OnAnswer = Callable[[str, str, int | None, float], None]
+
+
+class Requests(Protocol):
+    """Paths and bodies as the Kubernetes API has them; failures are raised as ClientError."""
+
+    async def get(self, path: str, params: Params | None = None) -> bytes: ...
+
+    async def post(self, path: str, body: bytes, params: Params | None = None) -> bytes: ...
+
+    async def put(self, path: str, body: bytes) -> bytes: ...
+
+    async def patch(self, path: str, body: bytes, content_type: str) -> bytes: ...
+
+    async def delete(self, path: str, body: bytes | None = None) -> bytes: ...
+
+    def watch(self, path: str, params: Params) -> AsyncGenerator[bytes, None]:
+        """The lines of a watch until the server ends it."""
 
 
 class Api:
@@ -161,7 +191,7 @@ class Api:
 
         Raises ClientError when the connection breaks.
         """
-        session, sent = await self._authorized()
+        session, sent = await self._authorize()
         try:
             answer = await session.request(
                 "GET",
@@ -172,8 +202,8 @@ class Api:
             )
             try:
                 if answer.status != 200:
-                    raise self._refused(answer, await answer.read(), sent)
-                async for line in lines(answer.content.iter_any(), _LONGEST_LINE):
+                    raise self._to_refusal(answer, await answer.read(), sent)
+                async for line in split_lines(answer.content.iter_any(), _LONGEST_LINE):
                     yield line
             except aiohttp.SocketTimeoutError:
                 # Nothing may have happened to a kind for hours. Asking again is cheap, and fails
@@ -219,7 +249,7 @@ class Api:
     ) -> bytes:
         if self._bucket is not None:
             await self._bucket.take()
-        session, sent = await self._authorized()
+        session, sent = await self._authorize()
         ticket = await self.pace.enter()
         began, status = self._clock(), None
         try:
@@ -237,7 +267,7 @@ class Api:
             if status < 300:
                 self.pace.succeeded()
                 return text
-            refused = self._refused(answer, text, sent)
+            refused = self._to_refusal(answer, text, sent)
             if refused.is_too_many_requests or refused.retry_after is not None:
                 self.pace.refused(ticket)
             raise refused
@@ -248,7 +278,7 @@ class Api:
             if self._observe is not None:
                 self._observe(method, self._host, status, self._clock() - began)
 
-    async def _authorized(self) -> tuple[aiohttp.ClientSession, Mapping[str, str]]:
+    async def _authorize(self) -> tuple[aiohttp.ClientSession, Mapping[str, str]]:
         session = self._session
         if session is None:
             raise RuntimeError("an Api is used within `async with`")
@@ -260,12 +290,12 @@ class Api:
             self._sent = headers
         return session, headers
 
-    def _refused(
+    def _to_refusal(
         self, answer: aiohttp.ClientResponse, text: bytes, sent: Mapping[str, str]
     ) -> ApiError:
         if answer.status == 401:
             self._connection.rejected(sent)
-        return refusal(answer.status, text, _retry_after(answer))
+        return read_refusal(answer.status, text, _retry_after(answer))
 
     def _url(self, path: str, params: Params | None) -> URL:
         if params:
@@ -318,19 +348,19 @@ def _withhold_unless(may_write: Callable[[], bool]) -> aiohttp.ClientMiddlewareT
 
 def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
     """When to come back, if the server says so in seconds, as API servers do."""
-    told = answer.headers.get("Retry-After", "")
+    text = answer.headers.get("Retry-After", "")
     # Other statuses may come after the server has acted, so a write would be repeated blindly.
-    if not told.isdecimal() or answer.status not in (429, 503):
+    if not text.isdecimal() or answer.status not in (429, 503):
         return None
-    return min(float(told), _LONGEST_RETRY_AFTER)
+    return min(float(text), _LONGEST_RETRY_AFTER)
 
 
 def _raise_meaning(error: Exception, what: str) -> NoReturn:
-    told = f"{what}: {type(error).__name__}: {error}".rstrip(": ")
+    text = f"{what}: {type(error).__name__}: {error}".rstrip(": ")
     # These two are all the ways of failing before the first byte of a request is written.
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-        raise Unreachable(told) from error
-    raise OutcomeUnknown(told) from error
+        raise Unreachable(text) from error
+    raise OutcomeUnknown(text) from error
 
 
 def _socket(address: Any) -> socket.socket:
@@ -347,3 +377,24 @@ def _socket(address: Any) -> socket.socket:
         if hasattr(socket, option):
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
     return made
+
+
+async def split_lines(chunks: AsyncIterable[bytes], longest: int) -> AsyncIterator[bytes]:
+    """Whole lines without their end; a last line that was cut off is not one.
+
+    Raises TooLarge if a line is longer than that many bytes.
+    """
+    # Parts are joined once, so that a line of many chunks does not cost its length squared.
+    begun: list[bytes] = []
+    length = 0
+    async for chunk in chunks:
+        first, *others = chunk.split(b"\n")
+        begun.append(first)
+        length += len(first)
+        for other in others:
+            line = b"".join(begun)
+            begun, length = [other], len(other)
+            if line:
+                yield line
+        if length > longest:
+            raise TooLarge(f"a line is longer than {longest} bytes")

@@ -89,7 +89,7 @@ class Connection:
 
     async def _renew(self, authorize: Authorize) -> None:
         try:
-            value = self._checked(await authorize(self._rejected))
+            value = self._check_value(await authorize(self._rejected))
         except CredentialsError as error:
             if not self._headers:
                 raise
@@ -100,7 +100,7 @@ class Connection:
         self._rejected = False
         self._fresh_until = self._clock() + REFRESH_SECONDS
 
-    def _checked(self, value: str) -> str:
+    def _check_value(self, value: str) -> str:
         if value and not self.endpoint.keeps_secrets:
             raise CredentialsError(
                 f"{self.server}: credentials are not sent over plain HTTP, where anybody on the way"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .connection import Connection, CredentialsError, Endpoint
-from .kubeconfig import Chosen, choose
+from .kubeconfig import ContextChoice, choose
 
 __all__ = ["CredentialsError", "connect"]
 
@@ -63,7 +63,7 @@ async def in_cluster(
         return "Bearer " + _token(token_file)
 
     host = str(configuration.host)
-    return await _checked(Connection(Endpoint(host, _trust(host, configuration)), authorize))
+    return await _check_token(Connection(Endpoint(host, _trust(host, configuration)), authorize))
 
 
 def _files(kubeconfig: str | None) -> list[Path]:
@@ -80,7 +80,7 @@ def _files(kubeconfig: str | None) -> list[Path]:
     return found
 
 
-async def _from_kubeconfig(chosen: Chosen, server: str | None) -> Connection:
+async def _from_kubeconfig(chosen: ContextChoice, server: str | None) -> Connection:
     # Here, because it takes seconds to load and not every run connects to a cluster.
     from kubernetes_asyncio.client import Configuration
     from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
@@ -105,19 +105,19 @@ async def _from_kubeconfig(chosen: Chosen, server: str | None) -> Connection:
                 _present(trust, configuration, at)
         return configuration.api_key.get("BearerToken", "").strip()
 
-    return await _checked(
+    return await _check_token(
         Connection(
             Endpoint(host, trust, configuration.tls_server_name, configuration.proxy), authorize
         )
     )
 
 
-async def _checked(connection: Connection) -> Connection:
+async def _check_token(connection: Connection) -> Connection:
     await connection.headers()
     return connection
 
 
-def _worth_loading(loader: Any, chosen: Chosen, rejected: bool) -> bool:
+def _worth_loading(loader: Any, chosen: ContextChoice, rejected: bool) -> bool:
     """Whether what was loaded may have changed."""
     if chosen.user.exec is None:
         return rejected or bool(chosen.user.token_file or chosen.user.client_certificate)

@@ -16,7 +16,7 @@ from mooring.documents.yaml_text import read_document
 from .connection import CredentialsError
 
 
-class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
+class KubeconfigCluster(msgspec.Struct, frozen=True, rename="kebab"):
     """Where a server is and how to know that it is the right one."""
 
     server: str = ""
@@ -27,7 +27,7 @@ class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
     proxy_url: str = ""
 
 
-class Exec(msgspec.Struct, frozen=True, rename="camel"):
+class ExecProgram(msgspec.Struct, frozen=True, rename="camel"):
     """The program that tells credentials."""
 
     command: str
@@ -36,7 +36,7 @@ class Exec(msgspec.Struct, frozen=True, rename="camel"):
     env: list[dict[str, str]] | None = None
 
 
-class User(msgspec.Struct, frozen=True, rename="kebab"):
+class KubeconfigUser(msgspec.Struct, frozen=True, rename="kebab"):
     """Who we are. Only what is checked here is named."""
 
     token: str = ""
@@ -45,7 +45,7 @@ class User(msgspec.Struct, frozen=True, rename="kebab"):
     client_certificate_data: str = ""
     client_key: str = ""
     client_key_data: str = ""
-    exec: Exec | None = None
+    exec: ExecProgram | None = None
     impersonate: str = msgspec.field(name="as", default="")
 
 
@@ -56,12 +56,12 @@ class _Context(msgspec.Struct, frozen=True):
 
 class _NamedCluster(msgspec.Struct, frozen=True):
     name: str
-    cluster: Cluster
+    cluster: KubeconfigCluster
 
 
 class _NamedUser(msgspec.Struct, frozen=True):
     name: str
-    user: User | None = None
+    user: KubeconfigUser | None = None
 
 
 class _NamedContext(msgspec.Struct, frozen=True):
@@ -77,16 +77,16 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ContextChoice:
     """What one context of the files says."""
 
     source: str
     context: str
-    cluster: Cluster
-    user: User
+    cluster: KubeconfigCluster
+    user: KubeconfigUser
 
 
-def choose(paths: Sequence[Path], context: str | None) -> Chosen:
+def choose(paths: Sequence[Path], context: str | None) -> ContextChoice:
     """Reads files, of which the first to say something counts, and follows a context."""
     source = ":".join(map(str, paths))
     documents = [_read(path) for path in paths]
@@ -95,17 +95,22 @@ def choose(paths: Sequence[Path], context: str | None) -> Chosen:
     )
     if not chosen:
         raise CredentialsError(f"{source}: current-context: not set, and no context was asked for")
-    followed = _named([each.contexts for each in documents], chosen, f"{source}: contexts").context
+    followed = _find_named(
+        [each.contexts for each in documents], chosen, f"{source}: contexts"
+    ).context
     at = f"{source}: contexts[name={chosen}].context"
-    cluster = _named(
+    cluster = _find_named(
         [each.clusters for each in documents], followed.cluster, f"{at}.cluster"
     ).cluster
-    user = User()
+    user = KubeconfigUser()
     if followed.user:
-        user = _named([each.users for each in documents], followed.user, f"{at}.user").user or user
+        user = (
+            _find_named([each.users for each in documents], followed.user, f"{at}.user").user
+            or user
+        )
     if user.impersonate:
         raise CredentialsError(f"{source}: users[name={followed.user}].user.as: not supported")
-    return Chosen(source, chosen, cluster, user)
+    return ContextChoice(source, chosen, cluster, user)
 
 
 class _Named(Protocol):
@@ -116,7 +121,7 @@ class _Named(Protocol):
 _N = TypeVar("_N", bound=_Named)
 
 
-def _named(lists: Sequence[list[_N] | None], name: str, at: str) -> _N:
+def _find_named(lists: Sequence[list[_N] | None], name: str, at: str) -> _N:
     for each in (entry for entries in lists for entry in entries or ()):
         if each.name == name:
             return each

@@ -17,8 +17,8 @@ from mooring.objects.decode import (
 )
 from mooring.objects.kinds import KINDS
 
-from .errors import ApiError, OutcomeUnknown, TooLarge
-from .requests import Params, Requests
+from .api import Params, Requests
+from .api_errors import ApiError, OutcomeUnknown, TooLarge
 
 PAGE_SIZE = 500
 

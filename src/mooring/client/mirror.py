@@ -18,7 +18,7 @@ from mooring.objects.decode import (
     split_page,
 )
 
-from .errors import refusal
+from .api_errors import read_refusal
 
 Raw = bytes | msgspec.Raw
 
@@ -120,7 +120,7 @@ class Mirror:
     def _take_raw_line(self, line: bytes) -> str:
         event = decode_at_any_depth(_LINE.decode, line)
         if event.type == "ERROR":
-            raise refusal(0, event.object)
+            raise read_refusal(0, event.object)
         meta = read_identity(event.object)
         # A bookmark is an object with a version and little else.
         if event.type != "BOOKMARK":

@@ -12,11 +12,11 @@ from contextlib import aclosing
 from mooring.objects.decode import UNREADABLE, Reader, reader
 from mooring.objects.meta import ObjectKind
 
+from .api import Params, Requests
+from .api_errors import ApiError, ClientError, OutcomeUnknown, TooLarge
 from .connection import CredentialsError
-from .errors import ApiError, ClientError, OutcomeUnknown, TooLarge
 from .listing import read_list
 from .mirror import Mirror, Sink
-from .requests import Params, Requests
 
 __all__ = ["Reflector", "Sink"]
 
@@ -117,20 +117,20 @@ class Reflector:
             "resourceVersion": self._version,
             "timeoutSeconds": int(shortest + (longest - shortest) * self._chance()),
         }
-        began, told = self._clock(), False
+        began, has_told = self._clock(), False
         try:
             async with aclosing(self._api.watch(self._path, params)) as lines:
                 async for line in lines:
                     if not self._take_line(line):
                         await self._pace_relist()
                         return
-                    told = True
+                    has_told = True
         finally:
             lasted = self._clock() - began >= _SHORT_SECONDS
             if lasted:
                 self._failures = 0
                 self._listed_anew = False
-        if not (told or lasted):
+        if not (has_told or lasted):
             raise OutcomeUnknown(f"watch {self._path}: it ended at once")
         self._end_absence()
 

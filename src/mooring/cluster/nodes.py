@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mooring.objects.node import Node
 from mooring.objects.node_selector import Malformed, NodeRequirement, NodeTerm
+from mooring.objects.placement_rules import Taint
 from mooring.objects.pod import HostPort, Pod
 from mooring.objects.selector import Labels
-from mooring.objects.taint import Taint
 
 from .arrays import facet, frozen
 from .columns import Columns, RowFacts

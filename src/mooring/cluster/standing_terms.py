@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from mooring.objects.affinity import Term
+from mooring.objects.placement_rules import AffinityTerm
 from mooring.objects.pod import Pod
 from mooring.objects.selector import Labels
 
@@ -29,7 +29,7 @@ class StandingKey:
     """What makes two terms of running pods the same."""
 
     kind: TermKind
-    term: Term
+    term: AffinityTerm
     weight: int = 0
 
 

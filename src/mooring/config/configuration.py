@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from mooring.documents.errors import child, shown
+from mooring.documents.errors import child, describe
 from mooring.objects.meta import Wire
 
 from .duration import Duration
@@ -51,7 +51,7 @@ class LeaderElection(Wire, frozen=True):
             wanted = f"must be greater than {_JITTER} times retryPeriod ({self.retry_period})"
             yield "renewDeadline", f"{wanted}, got {self.renew_deadline}"
         if self.resource_lock != "leases":
-            yield "resourceLock", f'must be "leases", got {shown(self.resource_lock)}'
+            yield "resourceLock", f'must be "leases", got {describe(self.resource_lock)}'
 
 
 class ClientConnection(Wire, frozen=True):
@@ -89,10 +89,10 @@ class SchedulerSettings(Wire, frozen=True):
         yield from percentage_problems(self.percentage_of_nodes_to_score)
         initial, longest = self.pod_initial_backoff_seconds, self.pod_max_backoff_seconds
         if initial <= 0:
-            yield "podInitialBackoffSeconds", f"must be greater than 0, got {shown(initial)}"
+            yield "podInitialBackoffSeconds", f"must be greater than 0, got {describe(initial)}"
         if longest < initial:
-            wanted = f"must not be less than podInitialBackoffSeconds ({shown(initial)})"
-            yield "podMaxBackoffSeconds", f"{wanted}, got {shown(longest)}"
+            wanted = f"must not be less than podInitialBackoffSeconds ({describe(initial)})"
+            yield "podMaxBackoffSeconds", f"{wanted}, got {describe(longest)}"
         for name, section in (
             ("leaderElection", apply_defaults(self.leader_election)),
             ("clientConnection", apply_defaults(self.client_connection)),

@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from mooring.documents.errors import shown
+from mooring.documents.errors import describe
 
 NANOS_PER_SECOND = 10**9
 
@@ -37,11 +37,11 @@ class Duration(int):
         """Reads Go's notation; raises ValueError naming what it cannot read."""
         match = _SHAPE.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise ValueError(f"must be {cls.noun}, got {shown(text)}")
+            raise ValueError(f"must be {cls.noun}, got {describe(text)}")
         sign, parts = match[1], match[2]
         nanos = sum(int(Fraction(number) * _NANOS[unit]) for number, unit in _PART.findall(parts))
         if nanos > MAX_NANOS:
-            raise ValueError(f"must be a duration of at most 292 years, got {shown(text)}")
+            raise ValueError(f"must be a duration of at most 292 years, got {describe(text)}")
         return cls(-nanos if sign == "-" else nanos)
 
     @classmethod

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 from typing import Any, Self
 
-from mooring.documents.errors import Problems, shown
+from mooring.documents.errors import Problems, describe
 
 
 class _Stage(Enum):
@@ -104,12 +104,12 @@ class FeatureGates(Mapping[str, bool]):
     __slots__ = ("_enabled",)
 
     def __init__(self, **switched: bool) -> None:
-        self._enabled: Mapping[str, bool] = _DEFAULTS | _checked(switched, "<gates>")
+        self._enabled: Mapping[str, bool] = _DEFAULTS | _check(switched, "<gates>")
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any], source: str = SOURCE) -> Self:
         """The defaults with some gates switched; raises ConfigError naming every wrong one."""
-        return cls(**_checked(raw, source))
+        return cls(**_check(raw, source))
 
     @classmethod
     def from_text(cls, text: str, source: str = SOURCE) -> Self:
@@ -141,10 +141,10 @@ def changes(text: str, source: str = SOURCE) -> dict[str, bool]:
         # Components other than kube have no gates here, and keep their prefix to be refused.
         name, _, value = part.removeprefix("kube:").partition("=")
         raw[name.strip()] = _BOOLEANS.get(value.strip(), value.strip())
-    return _checked(raw, source)
+    return _check(raw, source)
 
 
-def _checked(raw: Mapping[str, Any], source: str) -> dict[str, bool]:
+def _check(raw: Mapping[str, Any], source: str) -> dict[str, bool]:
     problems = Problems()
     enabled: dict[str, bool] = {}
     for name, value in raw.items():
@@ -163,7 +163,7 @@ def _refusal(gate: str, value: object) -> str | None:
     if stage is None:
         return "unknown feature gate"
     if not isinstance(value, bool):
-        return f"must be true or false, got {shown(value)}"
+        return f"must be true or false, got {describe(value)}"
     if stage is _Stage.LOCKED and not value:
         return "is locked to true"
     if stage is _Stage.FIXED and not value:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mooring.documents import conversion
-from mooring.documents.errors import ConfigError, DecodeError, Problem, Problems, item, shown
+from mooring.documents.errors import ConfigError, DecodeError, Problem, Problems, describe, item
 from mooring.documents.yaml_text import read_document
 
 from .configuration import (
@@ -83,9 +83,9 @@ def _load(
 
 def _header_problems(raw: Any) -> list[Problem]:
     if not isinstance(raw, Mapping):
-        return [Problem("", f"must be a mapping, got {shown(raw)}")]
+        return [Problem("", f"must be a mapping, got {describe(raw)}")]
     return [
-        Problem(field, f"must be {shown(expected)}, got {shown(raw.get(field))}")
+        Problem(field, f"must be {describe(expected)}, got {describe(raw.get(field))}")
         for field, expected in (("apiVersion", API_VERSION), ("kind", KIND))
         if raw.get(field) != expected
     ]
@@ -111,7 +111,9 @@ def _profiles(
     for index, profile in enumerate(profiles):
         for name in profile.args.keys() & GATED:
             if not gates.enabled(name):
-                text = f"plugin {shown(name)} is enabled, but the feature gate of that name is off"
+                text = (
+                    f"plugin {describe(name)} is enabled, but the feature gate of that name is off"
+                )
                 problems.add(f"{item('profiles', index)}.plugins", text)
     return profiles
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mooring.documents import conversion
-from mooring.documents.errors import Problem, Problems, child, item, shown
+from mooring.documents.errors import Problem, Problems, child, describe, item
 
 from .configuration import (
     API_VERSION,
@@ -40,10 +40,10 @@ def why_unusable(name: str, known: Mapping[str, KnownPlugin]) -> str | None:
     if name in known:
         return None
     if name in REMOVED:
-        return f"plugin {shown(name)} was removed, NodeVolumeLimits does its work"
+        return f"plugin {describe(name)} was removed, NodeVolumeLimits does its work"
     if name in IN_TREE:
-        return f"plugin {shown(name)} is not supported by Mooring yet"
-    return f"unknown plugin {shown(name)}"
+        return f"plugin {describe(name)} is not supported by Mooring yet"
+    return f"unknown plugin {describe(name)}"
 
 
 def read_args(
@@ -58,7 +58,7 @@ def read_args(
         at = item(path, index)
         wrong = why_unusable(entry.name, known)
         if wrong is None and entry.name in read:
-            wrong = f"args of plugin {shown(entry.name)} are given twice"
+            wrong = f"args of plugin {describe(entry.name)} are given twice"
         if wrong is None:
             read[entry.name] = _decode_entry(
                 entry, known[entry.name].args, child(at, "args"), problems
@@ -84,11 +84,11 @@ def _decode_entry(
     for field, expected in (("apiVersion", API_VERSION), ("kind", f"{entry.name}Args")):
         found = raw.pop(field, None)
         if found not in (None, "", expected):
-            problems.add(child(path, field), f"must be {shown(expected)}, got {shown(found)}")
+            problems.add(child(path, field), f"must be {describe(expected)}, got {describe(found)}")
     if wanted is not None:
         return decode_args(wanted, raw, path, problems)
     if raw:
-        problems.add(path, f"plugin {shown(entry.name)} takes no args")
+        problems.add(path, f"plugin {describe(entry.name)} takes no args")
     return None
 
 
@@ -139,7 +139,7 @@ class ProfileReader:
         for index, plugin in enumerate(written.enabled):
             wrong = self._why_misplaced(plugin.name, point)
             if wrong is None and plugin.name in enabled:
-                wrong = f"plugin {shown(plugin.name)} is enabled twice"
+                wrong = f"plugin {describe(plugin.name)} is enabled twice"
             if wrong is None:
                 enabled[plugin.name] = EnabledPlugin(plugin.name, plugin.weight)
             else:
@@ -156,7 +156,7 @@ class ProfileReader:
     def _why_misplaced(self, name: str, point: str) -> str | None:
         wrong = why_unusable(name, self.known)
         if wrong is None and point != MULTI_POINT and point not in self.known[name].points:
-            return f"plugin {shown(name)} does not extend {point}"
+            return f"plugin {describe(name)} does not extend {point}"
         return wrong
 
     def _args(
@@ -182,7 +182,7 @@ def compare_profiles(
     for index, profile in enumerate(profiles):
         at, name = item(path, index), profile.scheduler_name
         if name and name in seen:
-            problems.add(child(at, "schedulerName"), f"{shown(name)} is used by another profile")
+            problems.add(child(at, "schedulerName"), f"{describe(name)} is used by another profile")
         seen.add(name)
         if profile.points["queueSort"] != profiles[0].points["queueSort"]:
             problems.add(child(at, "plugins.queueSort"), "must be the same in all profiles")

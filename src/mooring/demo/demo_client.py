@@ -13,11 +13,10 @@ import msgspec
 import yaml
 
 from mooring.client import MERGE_PATCH, Api, Reflector, connect
-from mooring.client.requests import Requests
-from mooring.objects.condition import Condition, refusal
+from mooring.client.api import Requests
 from mooring.objects.decode import Reader
 from mooring.objects.kinds import KINDS
-from mooring.objects.meta import ObjectKind, ObjectMeta, Wire
+from mooring.objects.meta import Condition, ObjectKind, ObjectMeta, Wire, failure_to_place
 from mooring.plugins.disk_io.disk_io_resource import KIND as DISKS
 
 #: A folder in which `kubectl apply -f` finds everything that the story applies.
@@ -124,7 +123,7 @@ class DemoPod(Wire, frozen=True):
     @property
     def refusal(self) -> str:
         """Why it was not placed when it was tried last; empty if it was not tried in vain."""
-        return refusal(self.status.conditions) or ""
+        return failure_to_place(self.status.conditions) or ""
 
 
 class PodView:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from .errors import DecodeError, Problem, Problems, child, entry, item, shown
+from .errors import DecodeError, Problem, Problems, child, describe, entry, item
 
 _NOUNS: dict[Any, str] = {
     bool: "true or false",
@@ -40,7 +40,7 @@ def decode_hook(wanted: type, raw: Any) -> Any:
     if parse is None:
         raise NotImplementedError(wanted)
     if not isinstance(raw, str | int | float) or isinstance(raw, bool):
-        raise ValueError(f"must be {wanted.noun}, got {shown(raw)}")  # type: ignore[attr-defined]
+        raise ValueError(f"must be {wanted.noun}, got {describe(raw)}")  # type: ignore[attr-defined]
     return parse(raw)
 
 
@@ -109,23 +109,23 @@ class _Conversion:
         if len(rest) == 1:
             return rest[0]
         if all(_is_struct(each) for each in rest) and isinstance(raw, Mapping):
-            return self._tagged(rest, raw, path)
+            return self._choose_by_tag(rest, raw, path)
         return wanted
 
-    def _tagged(self, choices: list[Any], raw: Mapping[str, Any], path: str) -> Any:
+    def _choose_by_tag(self, choices: list[Any], raw: Mapping[str, Any], path: str) -> Any:
         field = choices[0].__struct_config__.tag_field
         by_tag = {each.__struct_config__.tag: each for each in choices}
         tag = raw.get(field)
         if isinstance(tag, str) and tag in by_tag:
             return by_tag[tag]
-        complaint = "is required" if tag is None else f"unknown {field} {shown(tag)}"
+        complaint = "is required" if tag is None else f"unknown {field} {describe(tag)}"
         self._problems.add(child(path, field), complaint)
         return None
 
     def _struct(self, wanted: type[msgspec.Struct], raw: Any, path: str) -> Any:
         if not isinstance(raw, Mapping):
-            self._problems.add(path, f"must be a mapping, got {shown(raw)}")
-            return self._built(wanted, {}, path)
+            self._problems.add(path, f"must be a mapping, got {describe(raw)}")
+            return self._build(wanted, {}, path)
         fields = {field.encode_name: field for field in msgspec.structs.fields(wanted)}
         config = wanted.__struct_config__
         if not self._skip_unknown or config.forbid_unknown_fields:
@@ -139,9 +139,9 @@ class _Conversion:
                 values[field.name] = self.read(field.type, given, child(path, name))
             elif field.required:
                 self._problems.add(child(path, name), "is required")
-        return self._built(wanted, values, path)
+        return self._build(wanted, values, path)
 
-    def _built(self, wanted: type[msgspec.Struct], values: dict[str, Any], path: str) -> Any:
+    def _build(self, wanted: type[msgspec.Struct], values: dict[str, Any], path: str) -> Any:
         read = {name: value for name, value in values.items() if value is not None}
         required = {field.name for field in msgspec.structs.fields(wanted) if field.required}
         if not required <= read.keys():
@@ -155,7 +155,7 @@ class _Conversion:
 
     def _elements(self, wanted: Any, raw: Any, path: str) -> list[Any] | None:
         if not isinstance(raw, list | tuple):
-            self._problems.add(path, f"must be a list, got {shown(raw)}")
+            self._problems.add(path, f"must be a list, got {describe(raw)}")
             return None
         read = [self.read(wanted, each, item(path, at)) for at, each in enumerate(raw)]
         # Leaving out what could not be read would move the others to wrong indices.
@@ -163,12 +163,12 @@ class _Conversion:
 
     def _entries(self, wanted: Any, raw: Any, path: str) -> dict[str, Any] | None:
         if not isinstance(raw, Mapping):
-            self._problems.add(path, f"must be a mapping, got {shown(raw)}")
+            self._problems.add(path, f"must be a mapping, got {describe(raw)}")
             return None
         read = {}
         for key, value in raw.items():
             if not isinstance(key, str):
-                complaint = f"must have a string as its key, got {shown(key)}"
+                complaint = f"must have a string as its key, got {describe(key)}"
                 self._problems.add(f"{path}[{key}]", complaint)
             else:
                 read[key] = self.read(wanted, value, entry(path, key))
@@ -197,12 +197,14 @@ def _complaint(wanted: Any, raw: Any, error: Exception) -> str:
             bounds = "".join(_broken_bounds(note, raw) for note in notes)
     choices = _choices(wanted)
     if choices:
-        return f"must be one of {', '.join(map(shown, choices))}, got {shown(raw)}"
+        return f"must be one of {', '.join(map(describe, choices))}, got {describe(raw)}"
     if wanted is datetime and isinstance(raw, str):
-        return f"{shown(raw)} is not a time such as 2025-01-31T12:00:00Z"
+        return f"{describe(raw)} is not a time such as 2025-01-31T12:00:00Z"
     nouns = [_NOUNS.get(each, "") for each in _alternatives(wanted)]
     # Types of ours complain in these words themselves.
-    return f"must be {' or '.join(nouns)}{bounds}, got {shown(raw)}" if all(nouns) else str(error)
+    return (
+        f"must be {' or '.join(nouns)}{bounds}, got {describe(raw)}" if all(nouns) else str(error)
+    )
 
 
 def _broken_bounds(note: Any, number: float) -> str:

@@ -15,6 +15,7 @@ MooringError          what users are told in a line or two, without a traceback
 └── ClientError       a request to an API server did not succeed
     ├── ApiError          the server answered, and refused
     ├── Unreachable       nothing was sent, so trying again is safe
+    │   └── Withheld          because this client may not write any more
     ├── TooLarge          the answer is larger than we are willing to keep
     └── OutcomeUnknown    sent, but not answered: a write may have happened
 """
@@ -55,16 +56,18 @@ class DecodeError(InputError, ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """Where something is written: documents count from 1, items of lists from 0."""
 
     file: str
     document: int
     path: str = ""
 
-    def item(self, index: int) -> Place:
+    def item(self, index: int) -> Location:
         """The place of an item of the list that is here."""
-        return Place(self.file, self.document, f"{self.path}{'.' * bool(self.path)}items[{index}]")
+        return Location(
+            self.file, self.document, f"{self.path}{'.' * bool(self.path)}items[{index}]"
+        )
 
     def __str__(self) -> str:
         place = f"{self.file}: document {self.document}"
@@ -155,7 +158,7 @@ def path_of(steps: Iterable[str | int]) -> str:
     return path
 
 
-def shown(value: object) -> str:
+def describe(value: object) -> str:
     """A value as the file would write it, short enough for a message."""
     match value:
         case None:
@@ -163,7 +166,7 @@ def shown(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return f'"{_shortened(value)}"'
+            return f'"{_shorten(value)}"'
         case int() if value.bit_length() > _MAX_BITS:
             return "an integer out of all range"
         case dict():
@@ -176,7 +179,7 @@ def shown(value: object) -> str:
             return f"a {type(value).__name__}"
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
 
 

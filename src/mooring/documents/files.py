@@ -48,7 +48,7 @@ def sources(paths: Iterable[str]) -> Iterator[Source]:
     """Reads files, the manifests in directories, and standard input."""
     for path in paths:
         if path == STDIN:
-            yield _read(sys.stdin.buffer, "standard input")
+            yield _read_source(sys.stdin.buffer, "standard input")
         else:
             for file in _files(Path(path)):
                 yield _open(file)
@@ -77,13 +77,13 @@ def _is_hidden(folders: list[str], name: str) -> bool:
 def _open(path: Path) -> Source:
     try:
         with path.open("rb") as file:
-            return _read(file, str(path))
+            return _read_source(file, str(path))
     except (OSError, ValueError) as error:
         _refuse(error, path)
         raise
 
 
-def _read(file: BinaryIO, name: str) -> Source:
+def _read_source(file: BinaryIO, name: str) -> Source:
     content = file.read(_LARGEST + 1)
     if len(content) > _LARGEST:
         raise InputError(name, f"larger than {_LARGEST // 2**20} MiB")
@@ -146,13 +146,13 @@ class Lines:
             with self._path.open("rb") as file:
                 packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
                 file.seek(0)
-                yield from self._unpacked(file) if packed else _plain_blocks(file)
+                yield from self._unpack(file) if packed else _plain_blocks(file)
         except OSError as error:
             _refuse(error, self._path)
         except zlib.error as error:
             raise InputError(self._path, f"broken: {error}") from None
 
-    def _unpacked(self, file: BinaryIO) -> Iterator[bytes]:
+    def _unpack(self, file: BinaryIO) -> Iterator[bytes]:
         unpacker = None
         for block in _plain_blocks(file):
             given = block

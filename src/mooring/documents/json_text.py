@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from .errors import InputError, Place
+from .errors import InputError, Location
 
 #: How deep custom objects are kept. Of others nobody reads what lies half as deep.
 DEEPEST = 100
@@ -112,14 +112,14 @@ def _brackets(text: bytes) -> Iterator[tuple[int, int, int]]:
             depth -= 1
 
 
-def documents(text: str, file: str) -> Iterator[tuple[Place, Any]]:
+def documents(text: str, file: str) -> Iterator[tuple[Location, Any]]:
     """The values that are written one after the other; what lies too deep in them is left out."""
     at, number, is_cut = _blank_to(text, 0), 0, False
     # Looked for once, not for every value: a file may have very many.
     has_surrogates = "\\ud" in text or "\\uD" in text
     while at < len(text):
         number += 1
-        place = Place(file, number)
+        place = Location(file, number)
         try:
             value, end = _value(text, at, place, has_surrogates)
         except RecursionError:
@@ -138,15 +138,15 @@ def _blank_to(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _value(text: str, at: int, place: Place, has_surrogates: bool) -> tuple[Any, int]:
+def _value(text: str, at: int, place: Location, has_surrogates: bool) -> tuple[Any, int]:
     try:
         value, end = _DECODER.raw_decode(text, at)
         if has_surrogates:
             # Half of a surrogate pair is no character: it could neither be compared nor printed.
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        told = f"line {error.lineno}, column {error.colno}: {error.msg}"
-        raise InputError(place, f"broken JSON: {told}") from None
+        where = f"line {error.lineno}, column {error.colno}: {error.msg}"
+        raise InputError(place, f"broken JSON: {where}") from None
     except UnicodeEncodeError:
         raise InputError(place, "broken JSON: half of a surrogate pair") from None
     except ValueError as error:

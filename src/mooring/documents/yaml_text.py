@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from .errors import DecodeError, InputError, Place
+from .errors import DecodeError, InputError, Location
 from .json_text import DEEPEST
 
 try:
@@ -38,7 +38,7 @@ _MERGE = "<<"
 _NO_KEY: Any = object()
 
 
-def documents(text: str, file: str) -> Iterator[tuple[Place, Any]]:
+def documents(text: str, file: str) -> Iterator[tuple[Location, Any]]:
     """The documents that are not empty; each is an object or a list of objects.
 
     What is nested too deeply in them is left out. Raises InputError.
@@ -47,13 +47,13 @@ def documents(text: str, file: str) -> Iterator[tuple[Place, Any]]:
     try:
         for number, root in _roots(text):
             if root is not None:
-                yield Place(file, number), root
+                yield Location(file, number), root
             # From here on, an error is about the next one.
             number += 1
     except _BadYAML as error:
-        raise InputError(Place(file, number), error) from None
+        raise InputError(Location(file, number), error) from None
     except yaml.YAMLError as error:
-        raise InputError(Place(file, number), f"broken YAML: {_told(error)}") from None
+        raise InputError(Location(file, number), f"broken YAML: {_message(error)}") from None
 
 
 def read_document(text: str | bytes) -> Any:
@@ -69,7 +69,7 @@ def read_document(text: str | bytes) -> Any:
     except _BadYAML as error:
         raise DecodeError(str(error)) from None
     except yaml.YAMLError as error:
-        raise DecodeError(f"broken YAML: {_told(error)}") from None
+        raise DecodeError(f"broken YAML: {_message(error)}") from None
     if len(roots) > 1:
         raise DecodeError(f"must be one document, and has {len(roots)}")
     return roots[0] if roots else None
@@ -283,7 +283,7 @@ def _mappings(value: Any, event: Any) -> list[dict[str, Any]]:
     return listed
 
 
-def _told(error: yaml.YAMLError) -> str:
+def _message(error: yaml.YAMLError) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         context = f" {error.context}" if error.context else ""
         return f"{_position(error.problem_mark)}: {error.problem}{context}"

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mooring.cluster import Cluster
-from mooring.objects.affinity import PodAffinity, PodAffinityTerm
 from mooring.objects.node_selector import NodeSelectorTerm
+from mooring.objects.placement_rules import PodAffinity, PodAffinityTerm
 from mooring.objects.pod import Pod, PodSpec
 from mooring.objects.selector import LabelSelector
 

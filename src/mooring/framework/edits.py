@@ -10,17 +10,16 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from mooring.objects.affinity import Affinity, PodAffinity
 from mooring.objects.node_selector import (
     NodeAffinity,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
 )
+from mooring.objects.placement_rules import Affinity, PodAffinity, Taint, Toleration
 from mooring.objects.pod import ANY_ADDRESS, Container, Pod, PodSpec, Resources
 from mooring.objects.quantity import NANOS_PER_MILLI, NANOS_PER_UNIT, Quantity
 from mooring.objects.resources import CPU, format_amount
-from mooring.objects.taint import Taint, Toleration
 
 replace = msgspec.structs.replace
 

@@ -109,7 +109,7 @@ def conflict(pod: Pod, present: Pod) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class CoexistRefusal:
     """Why a pod is not let in, in the two texts that a pod's status has for it."""
 
     reason: str
@@ -122,7 +122,7 @@ def admit(
     *,
     enabled: bool,
     trusts: Callable[[str], bool] = lambda namespace: False,
-) -> Refusal | None:
+) -> CoexistRefusal | None:
     """What a kubelet asks of a pod bound to its node, given the pods there; None lets it in.
 
     `present` may name the pod itself, and pods that have run to their end: they do not count.
@@ -137,4 +137,4 @@ def admit(
         if other.uid != pod.uid and not other.is_finished:
             why = conflict(pod, as_counted(other, trusted=trusts(other.namespace)))
             message = why and f"{why}: {other.key}"
-    return None if message is None else Refusal("CoexistPolicy", message)
+    return None if message is None else CoexistRefusal("CoexistPolicy", message)

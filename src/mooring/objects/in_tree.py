@@ -112,12 +112,12 @@ def migrated_terms(plugin: str, terms: Terms | None, labels: Labels) -> Terms | 
         return terms
     zone, region = _topology_labels(terms or (), labels)
     if _values(terms or (), zone):
-        terms = _renamed(terms or (), zone, zone_label)
+        terms = _rename_key(terms or (), zone, zone_label)
     elif zone in labels:
         zones = {each.strip() for each in labels[zone].split(ZONE_DELIMITER)} - {""}
         terms = _with_zones(terms, NodeRequirement(zone_label, "In", tuple(sorted(zones))))
     if region == BETA_REGION and terms and _values(terms, region):
-        terms = _renamed(terms, region, REGION)
+        terms = _rename_key(terms, region, REGION)
     return terms
 
 
@@ -153,7 +153,7 @@ def _values(terms: Terms, key: str) -> bool:
     )
 
 
-def _renamed(terms: Terms, old: str, new: str) -> Terms:
+def _rename_key(terms: Terms, old: str, new: str) -> Terms:
     return tuple(
         replace(
             term,

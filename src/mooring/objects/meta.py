@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import msgspec
@@ -91,3 +92,20 @@ def seconds(moment: datetime | None) -> float | None:
     if moment is None:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+class Condition(Wire, frozen=True):
+    """A condition of a pod or a node."""
+
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+
+
+def failure_to_place(conditions: Iterable[Condition] | None) -> str | None:
+    """Why a pod was not placed when it was tried last; None if it was not tried in vain."""
+    for condition in conditions or ():
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return condition.message or ""
+    return None

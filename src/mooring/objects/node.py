@@ -7,11 +7,10 @@ from typing import ClassVar
 
 import msgspec
 
-from .condition import Condition
-from .meta import ObjectMeta, Wire
+from .meta import Condition, ObjectMeta, Wire
+from .placement_rules import Taint
 from .quantity import Quantity, bounded, units
 from .resources import PODS, Amounts, amounts
-from .taint import Taint
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

@@ -193,12 +193,12 @@ def _expression_problems(written: NodeSelectorRequirement) -> list[str]:
             ]
         case "Exists" | "DoesNotExist" if values:
             return [
-                f"values: Invalid value: {_listed(values)}: values set must be empty "
+                f"values: Invalid value: {_list_text(values)}: values set must be empty "
                 "for exists and does not exist"
             ]
         case "Gt" | "Lt" if len(values) != 1:
             return [
-                f"values: Invalid value: {_listed(values)}: for 'Gt', 'Lt' operators, "
+                f"values: Invalid value: {_list_text(values)}: for 'Gt', 'Lt' operators, "
                 "exactly one value is required"
             ]
         case "Gt" | "Lt":
@@ -224,7 +224,7 @@ def _field_problems(written: NodeSelectorRequirement) -> list[str]:
     return []
 
 
-def _listed(values: tuple[str, ...]) -> str:
+def _list_text(values: tuple[str, ...]) -> str:
     return "[" + ", ".join(f'"{value}"' for value in values) + "]"
 
 

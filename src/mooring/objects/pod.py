@@ -10,9 +10,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from .affinity import Affinity, Terms, compile_terms
-from .condition import Condition
-from .meta import ObjectMeta, OwnerReference, Wire, seconds
+from .meta import Condition, ObjectMeta, OwnerReference, Wire, seconds
 from .node_selector import (
     Malformed,
     NodeAffinity,
@@ -22,6 +20,7 @@ from .node_selector import (
     compile_term,
     named_nodes,
 )
+from .placement_rules import Affinity, Terms, Toleration, TopologySpreadConstraint, compile_terms
 from .quantity import Quantity
 from .resources import (
     CPU,
@@ -35,8 +34,6 @@ from .resources import (
     scoring_requests,
     spec_requests,
 )
-from .spread import TopologySpreadConstraint
-from .taint import Toleration
 from .volume import ClaimUse, Disk, Volume
 
 ANY_ADDRESS = "0.0.0.0"
@@ -328,7 +325,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             namespace=namespace,
             name=meta.name,
             uid=meta.uid or f"{namespace}/{meta.name}",
-            spec=_shared(wire.spec),
+            spec=_share(wire.spec),
             labels=meta.labels or {},
             annotations=meta.annotations or {},
             owner=meta.controller,
@@ -400,7 +397,7 @@ _ENCODE = msgspec.json.Encoder(order="sorted", enc_hook=repr).encode
 _SPEC_FIELDS = PodSpec.__struct_fields__
 
 
-def _shared(wire: _WireSpec) -> PodSpec:
+def _share(wire: _WireSpec) -> PodSpec:
     """One value per distinct template, so that what is derived from it is derived once."""
     volumes = tuple(volume for volume in wire.volumes or () if volume.decides)
     key = _ENCODE(msgspec.structs.replace(wire, node_name="", volumes=volumes or None))

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import ClassVar, Self
 
-from mooring.documents.errors import shown
+from mooring.documents.errors import describe
 
 MAX_INT64 = 2**63 - 1
 
@@ -69,7 +69,7 @@ def bounded(amount: int) -> int:
 def _nanos(text: str) -> int:
     match = _SHAPE.fullmatch(text)
     if match is None:
-        raise ValueError(f"{shown(text)} is not a quantity")
+        raise ValueError(f"{describe(text)} is not a quantity")
     sign, digits, binary, decimal, exponent = match.groups()
     whole, _, fraction = digits.partition(".")
     mantissa = int(whole + fraction or "0")

@@ -94,8 +94,8 @@ def spec_limits(spec: PodSpec) -> Nanos:
     total = spec_requests(
         msgspec.structs.replace(
             spec,
-            containers=tuple(map(_limited, spec.containers)),
-            init_containers=tuple(map(_limited, spec.init_containers or ())),
+            containers=tuple(map(_fill_requests, spec.containers)),
+            init_containers=tuple(map(_fill_requests, spec.init_containers or ())),
             resources=spec.resources and _as_requests(spec.resources),
             overhead=None,
         ),
@@ -105,7 +105,7 @@ def spec_limits(spec: PodSpec) -> Nanos:
     return {name: nanos and nanos + overhead.get(name, 0) for name, nanos in total.items()}
 
 
-def _limited(container: Container) -> Container:
+def _fill_requests(container: Container) -> Container:
     if container.resources is None:
         return container
     return msgspec.structs.replace(container, resources=_as_requests(container.resources))

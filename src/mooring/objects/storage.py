@@ -286,10 +286,10 @@ StorageObject = (
 
 
 def _volume_terms(rule: NodeSelector) -> Terms:
-    return tuple(_unnamed(compile_term(term)) for term in rule.node_selector_terms)
+    return tuple(_drop_name(compile_term(term)) for term in rule.node_selector_terms)
 
 
-def _unnamed(term: NodeTerm | Malformed | None) -> NodeTerm | Malformed | None:
+def _drop_name(term: NodeTerm | Malformed | None) -> NodeTerm | Malformed | None:
     # Volumes are matched with the labels of a node alone, as if it had no name.
     if not isinstance(term, NodeTerm) or not (term.names or term.other_names):
         return term

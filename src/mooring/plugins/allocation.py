@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Mask, Nodes
 from mooring.cluster.columns import NONZERO
-from mooring.documents.errors import child, item, shown
+from mooring.documents.errors import child, describe, item
 from mooring.framework.plugin import MAX_SCORE, Scores
 from mooring.objects.meta import Wire
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY
@@ -104,7 +104,7 @@ class Ratio(Wire, frozen=True):
             ):
                 if not 0 <= value <= most:
                     where = child(item("shape", at), name)
-                    yield where, f"must be between 0 and {most}, got {shown(value)}"
+                    yield where, f"must be between 0 and {most}, got {describe(value)}"
 
 
 class ScoringStrategy(Wire, frozen=True):
@@ -118,7 +118,7 @@ class ScoringStrategy(Wire, frozen=True):
         for at, resource in enumerate(self.resources):
             if not 0 <= resource.weight <= 100:
                 where = child(item("resources", at), "weight")
-                yield where, f"must be between 1 and 100, got {shown(resource.weight)}"
+                yield where, f"must be between 1 and 100, got {describe(resource.weight)}"
         ratio = self.requested_to_capacity_ratio
         if self.type != "RequestedToCapacityRatio":
             if ratio is not None:

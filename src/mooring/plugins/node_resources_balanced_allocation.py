@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
-from mooring.documents.errors import child, item, shown
+from mooring.documents.errors import child, describe, item
 from mooring.framework.plugin import (
     MAX_SCORE,
     PreScore,
@@ -47,10 +47,10 @@ class NodeResourcesBalancedAllocationArgs(Wire, frozen=True):
         for at, resource in enumerate(self.resources):
             if resource.name in names[:at]:
                 where = child(item("resources", at), "name")
-                yield where, f"{shown(resource.name)} is given twice"
+                yield where, f"{describe(resource.name)} is given twice"
             if resource.weight not in (0, 1):
                 where = child(item("resources", at), "weight")
-                yield where, f"must be 1, got {shown(resource.weight)}"
+                yield where, f"must be 1, got {describe(resource.weight)}"
 
 
 class NodeResourcesBalancedAllocation(PreScore[Asked], Score[Asked], Sign):

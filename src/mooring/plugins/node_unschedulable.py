@@ -15,8 +15,8 @@ from mooring.framework.plugin import Filter, Rescore, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.objects.node import Node
+from mooring.objects.placement_rules import CORDONED, is_tolerated
 from mooring.objects.pod import Pod
-from mooring.objects.taint import CORDONED, tolerated
 
 _UNSCHEDULABLE = Reason("node(s) were unschedulable", Code.UNRESOLVABLE)
 
@@ -70,4 +70,4 @@ class NodeUnschedulable(Filter[Pod], Sign, Advise[Pod]):
 
 
 def _tolerates(pod: Pod) -> bool:
-    return tolerated(CORDONED, pod.spec.tolerations or ())
+    return is_tolerated(CORDONED, pod.spec.tolerations or ())

@@ -27,8 +27,8 @@ from mooring.framework.plugin import (
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.objects.node import Node
+from mooring.objects.placement_rules import CORDONED, Taint, TaintEffect, Toleration, is_tolerated
 from mooring.objects.pod import Pod
-from mooring.objects.taint import CORDONED, Taint, TaintEffect, Toleration, tolerated
 
 _HARD: tuple[TaintEffect, ...] = ("NoSchedule", "NoExecute")
 _SOFT: tuple[TaintEffect, ...] = ("PreferNoSchedule",)
@@ -47,7 +47,7 @@ class Untolerated:
     def __call__(self, taints: tuple[Taint, ...]) -> int:
         return sum(
             taint.effect in self.effects
-            and not tolerated(taint, self.tolerations, compares=self.compares)
+            and not is_tolerated(taint, self.tolerations, compares=self.compares)
             for taint in taints
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mooring.documents.errors import path_of, shown
+from mooring.documents.errors import describe, path_of
 from mooring.objects.csi import CSINode, CSIStorageCapacity, VolumeAttachment
 from mooring.objects.kinds import Object
 from mooring.objects.node import Node
@@ -122,7 +122,7 @@ def _check_limits(raw: Mapping[str, Any]) -> Iterator[Fault]:
     for driver in (raw.get("spec") or {}).get("drivers") or ():
         count = (driver.get("allocatable") or {}).get("count")
         if count is not None and count < 0:
-            yield "spec.drivers", f"the count of {shown(driver['name'])} must not be negative"
+            yield "spec.drivers", f"the count of {describe(driver['name'])} must not be negative"
 
 
 def _require(field: str, value: str) -> Iterator[Fault]:
@@ -139,7 +139,7 @@ def _require_size(field: str, amount: int | None) -> Iterator[Fault]:
 
 def _require_one_of(field: str, value: str | None, known: tuple[str, ...]) -> Iterator[Fault]:
     if value not in known:
-        yield field, f"must be one of {', '.join(known)}, got {shown(value)}"
+        yield field, f"must be one of {', '.join(known)}, got {describe(value)}"
 
 
 def _refuse_negative(field: str, amount: int | None) -> Iterator[Fault]:

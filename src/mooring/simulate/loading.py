@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mooring.documents.conversion import to_struct
-from mooring.documents.errors import DecodeError, InputError, Place, shown
+from mooring.documents.errors import DecodeError, InputError, Location, describe
 from mooring.objects.custom import CustomKind
 from mooring.objects.decode import from_builtins
 from mooring.objects.kinds import Object
@@ -146,7 +146,7 @@ class _Register:
     """Which names and uids are taken, and where."""
 
     def __init__(self) -> None:
-        self._names: dict[tuple[str, str, str], Place] = {}
+        self._names: dict[tuple[str, str, str], Location] = {}
         self._uids: dict[str, Manifest] = {}
 
     def add(self, manifest: Manifest, namespace: str, name: str) -> None:
@@ -163,4 +163,4 @@ class _Register:
 
     def find_node(self, manifest: Manifest, name: str) -> None:
         if name and ("Node", "", name) not in self._names:
-            raise manifest.error("spec.nodeName", f"there is no node {shown(name)}")
+            raise manifest.error("spec.nodeName", f"there is no node {describe(name)}")

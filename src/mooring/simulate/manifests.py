@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mooring.documents import json_text, yaml_text
-from mooring.documents.errors import InputError, Place, shown
+from mooring.documents.errors import InputError, Location, describe
 from mooring.documents.files import sources
 from mooring.objects.custom import CustomKind
 from mooring.objects.kinds import KINDS, READ_KINDS
@@ -43,7 +43,7 @@ _NO_USE = "scheduling has no use for it"
 class Manifest:
     """An object as it is written."""
 
-    place: Place
+    place: Location
     kind: str
     raw: Mapping[str, Any]
     #: The custom kind that it is of, if an enabled plugin asks for such objects.
@@ -66,7 +66,7 @@ class Manifest:
 
     @property
     def known_kind(self) -> str:
-        """The kind by which it is told from all others, custom ones by their group too."""
+        """The kind by which it is fields from all others, custom ones by their group too."""
         return self.kind if self.custom is None else self.custom.resource
 
     @property
@@ -98,35 +98,35 @@ def read(paths: Iterable[str], wanted: Iterable[CustomKind] = ()) -> Iterator[Ma
         for place, raw in documents(source.text, source.name):
             for manifest in _objects(place, raw, {}):
                 group = _group(manifest.raw["apiVersion"])
-                yield _checked(replace(manifest, custom=kinds.get((group, manifest.kind))))
+                yield _check_version(replace(manifest, custom=kinds.get((group, manifest.kind))))
 
 
-def _objects(place: Place, raw: Any, inherited: Mapping[str, str]) -> Iterator[Manifest]:
+def _objects(place: Location, raw: Any, inherited: Mapping[str, str]) -> Iterator[Manifest]:
     """The object in a document, or those in its list; what they leave out the list has said."""
     if not isinstance(raw, Mapping):
-        raise InputError(place, f"must be a mapping, got {shown(raw)}")
-    told = {**inherited, **raw}
+        raise InputError(place, f"must be a mapping, got {describe(raw)}")
+    fields = {**inherited, **raw}
     for field in ("apiVersion", "kind"):
-        if not isinstance(told.get(field), str) or not told[field]:
-            wrong = f"must be a string, got {shown(told[field])}" if field in told else None
+        if not isinstance(fields.get(field), str) or not fields[field]:
+            wrong = f"must be a string, got {describe(fields[field])}" if field in fields else None
             raise InputError(place, field, wrong or "is required")
-    kind: str = told["kind"]
+    kind: str = fields["kind"]
     if not kind.endswith("List") or "items" not in raw:
-        yield Manifest(place, kind, told)
+        yield Manifest(place, kind, fields)
         return
     items = raw["items"] or []
     if not isinstance(items, list):
-        raise InputError(place, "items", f"must be a list, got {shown(items)}")
+        raise InputError(place, "items", f"must be a list, got {describe(items)}")
     element = kind.removesuffix("List")
-    inherited = {"apiVersion": told["apiVersion"], "kind": element} if element else {}
+    inherited = {"apiVersion": fields["apiVersion"], "kind": element} if element else {}
     for index, item in enumerate(items):
         yield from _objects(place.item(index), item, inherited)
 
 
-def _checked(manifest: Manifest) -> Manifest:
+def _check_version(manifest: Manifest) -> Manifest:
     version, expected = manifest.raw["apiVersion"], manifest.version
     if expected is not None and version != expected:
-        raise manifest.error("apiVersion", f"must be {shown(expected)}, got {shown(version)}")
+        raise manifest.error("apiVersion", f"must be {describe(expected)}, got {describe(version)}")
     return manifest
 
 

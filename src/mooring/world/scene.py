@@ -10,8 +10,8 @@ import msgspec
 from mooring.objects.coexist import is_ordinary
 from mooring.objects.kinds import Object
 from mooring.objects.node import HOSTNAME, Node
+from mooring.objects.placement_rules import CORDONED
 from mooring.objects.pod import Pod
-from mooring.objects.taint import CORDONED
 
 
 class DrainError(LookupError):

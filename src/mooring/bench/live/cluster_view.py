@@ -11,10 +11,9 @@ import msgspec
 
 from mooring.bench.measurement import Ledger, PodEntry
 from mooring.client import MERGE_PATCH, Api, ApiError
-from mooring.objects.condition import Condition, refusal
 from mooring.objects.decode import Page, Reader
 from mooring.objects.kinds import KINDS
-from mooring.objects.meta import ObjectMeta, Wire
+from mooring.objects.meta import Condition, ObjectMeta, Wire, failure_to_place
 from mooring.objects.quantity import Quantity
 
 from .writer import Key
@@ -47,7 +46,7 @@ class PodReport(Wire, frozen=True):
     @property
     def refusal(self) -> str | None:
         """Why it was not placed when it was tried last; None if it was not tried."""
-        return refusal(self.status.conditions)
+        return failure_to_place(self.status.conditions)
 
 
 POD_REPORT = Reader(PodReport, lambda seen: seen)

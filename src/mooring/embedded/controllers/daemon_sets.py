@@ -19,7 +19,7 @@ from mooring.objects.node_selector import (
     compile_term,
     named_nodes,
 )
-from mooring.objects.taint import Taint, Toleration, tolerated
+from mooring.objects.placement_rules import Taint, Toleration, is_tolerated
 
 from .cache import NODES, PODS, ItemChange
 from .controller import Concerns, Controller, ControllerApi
@@ -108,7 +108,7 @@ class Daemon:
     def _bears(self, node: NodeItem, effects: tuple[str, ...]) -> bool:
         repelling = [taint for taint in node.taints if taint.effect in effects]
         taints = msgspec.convert(repelling, list[Taint], from_attributes=True)
-        return all(tolerated(taint, self.tolerations) for taint in taints)
+        return all(is_tolerated(taint, self.tolerations) for taint in taints)
 
 
 def added_tolerations(spec: Json) -> list[Json]:

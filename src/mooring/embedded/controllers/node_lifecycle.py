@@ -9,7 +9,7 @@ import msgspec
 
 from mooring.embedded.api.metadata import condition_of
 from mooring.embedded.store.table import Json
-from mooring.objects.taint import Taint, Toleration
+from mooring.objects.placement_rules import Taint, Toleration
 
 from .cache import NODES, PODS, ItemChange
 from .controller import Concerns, Controller, ControllerApi, own_key

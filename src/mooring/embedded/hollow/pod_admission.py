@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from mooring.objects import coexist
-from mooring.objects.coexist import Refusal
+from mooring.objects.coexist import CoexistRefusal
 from mooring.objects.node import Node
 from mooring.objects.node_selector import Malformed
+from mooring.objects.placement_rules import is_tolerated
 from mooring.objects.pod import Pod, ports_conflict
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
-from mooring.objects.taint import tolerated
 
 _AFFINITY = "node(s) didn't match Pod's node affinity/selector"
 _PORTS = "node(s) didn't have free ports for the requested pod ports"
@@ -25,7 +25,9 @@ _TAINTS = "node(s) had taints that the pod didn't tolerate"
 _FIRST = {PODS: 0, CPU: 1, MEMORY: 2, EPHEMERAL_STORAGE: 3}
 
 
-def admit(pod: Pod, node: Node, present: Collection[Pod], *, coexists: bool) -> Refusal | None:
+def admit(
+    pod: Pod, node: Node, present: Collection[Pod], *, coexists: bool
+) -> CoexistRefusal | None:
     """Returns why a pod cannot run beside those that are present; None admits it.
 
     `coexists` is the gate of the coexist policy on that node.
@@ -35,7 +37,7 @@ def admit(pod: Pod, node: Node, present: Collection[Pod], *, coexists: bool) -> 
     return coexist.admit(pod, present, enabled=coexists)
 
 
-def _refusals(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[Refusal]:
+def _refusals(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[CoexistRefusal]:
     yield from _shortages(pod, node, present)
     if not _is_chosen(pod, node):
         yield _fail("NodeAffinity", _AFFINITY)
@@ -46,12 +48,12 @@ def _refusals(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[Refusa
     repelling = [taint for taint in node.taints if taint.effect == "NoExecute"]
     accepted = pod.spec.tolerations or ()
     if coexist.MIRROR not in pod.annotations and any(
-        not tolerated(taint, accepted) for taint in repelling
+        not is_tolerated(taint, accepted) for taint in repelling
     ):
         yield _fail("TaintToleration", _TAINTS)
 
 
-def _shortages(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[Refusal]:
+def _shortages(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[CoexistRefusal]:
     """Yields a refusal for each resource that is short, in the kubelet's order."""
     has = dict(node.allocatable)
     used: Counter[str] = Counter({PODS: len(present)})
@@ -69,7 +71,7 @@ def _shortages(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[Refus
                 f"Node didn't have enough resource: {name}, "
                 f"requested: {amount}, used: {used[name]}, capacity: {whole or 0}"
             )
-            yield Refusal(f"OutOf{name}", text)
+            yield CoexistRefusal(f"OutOf{name}", text)
 
 
 def _is_chosen(pod: Pod, node: Node) -> bool:
@@ -88,5 +90,5 @@ def _is_chosen(pod: Pod, node: Node) -> bool:
     )
 
 
-def _fail(predicate: str, text: str) -> Refusal:
-    return Refusal(predicate, f"Predicate {predicate} failed: {text}")
+def _fail(predicate: str, text: str) -> CoexistRefusal:
+    return CoexistRefusal(predicate, f"Predicate {predicate} failed: {text}")

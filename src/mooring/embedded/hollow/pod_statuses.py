@@ -13,7 +13,7 @@ from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions
 from mooring.embedded.kinds.event_kinds import EventSource, EventText, event_object
 from mooring.embedded.store.table import Json, StoredObject
-from mooring.objects.coexist import Refusal
+from mooring.objects.coexist import CoexistRefusal
 
 #: 128 plus the number of SIGTERM: the exit code of a process that is stopped.
 TERMINATED = 143
@@ -108,7 +108,7 @@ def exceed_deadline(pod: Json, now: str) -> None:
     }
 
 
-def reject(pod: Json, refusal: Refusal, now: str) -> None:
+def reject(pod: Json, refusal: CoexistRefusal, now: str) -> None:
     """Sets the status of a pod that its kubelet does not admit."""
     status = pod["status"]
     status.setdefault("startTime", now)
@@ -188,7 +188,7 @@ class PodWriter:
         # to compare, and nobody comes in between.
         return self._api.store.put(self._kind.table, key, item)
 
-    def reject(self, key: str, uid: str, node: str, refusal: Refusal) -> None:
+    def reject(self, key: str, uid: str, node: str, refusal: CoexistRefusal) -> None:
         """Writes that a pod is not admitted, and an event about it."""
         now = self.now
         entry = self.write(key, uid, partial(reject, refusal=refusal, now=now))

@@ -25,8 +25,8 @@ from mooring.framework.observe import UNOBSERVED
 from mooring.framework.profile import Profile
 from mooring.framework.run import pre_filter
 from mooring.framework.status import PluginError
+from mooring.objects.placement_rules import CORDONED
 from mooring.objects.pod import Pod
-from mooring.objects.taint import CORDONED
 
 RowNumbers = NDArray[np.intp]
 

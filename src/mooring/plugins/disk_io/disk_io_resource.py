@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mooring.cluster import Admission, ExtendedResource, ObjectPerNode
-from mooring.documents.errors import DecodeError, shown
+from mooring.documents.errors import DecodeError, describe
 from mooring.objects.custom import CustomKind, CustomObject
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
@@ -152,7 +152,7 @@ def _estimated(
 def node_name(item: CustomObject) -> str:
     name = item.mapping("spec").get("nodeName")
     if not isinstance(name, str) or not name:
-        wrong = "is required" if name in (None, "") else f"must be a string, got {shown(name)}"
+        wrong = "is required" if name in (None, "") else f"must be a string, got {describe(name)}"
         raise DecodeError(wrong, "spec.nodeName")
     return name
 
@@ -173,11 +173,11 @@ def _direction(item: CustomObject, name: str) -> int:
 def _amount(field: str, found: Any) -> int:
     """A quantity in whole units."""
     if not isinstance(found, str | int | float) or isinstance(found, bool):
-        raise DecodeError(f"must be a quantity, got {shown(found)}", field)
+        raise DecodeError(f"must be a quantity, got {describe(found)}", field)
     try:
         amount = Quantity.parse(found).value
     except ValueError:
-        raise DecodeError(f"must be a quantity, got {shown(found)}", field) from None
+        raise DecodeError(f"must be a quantity, got {describe(found)}", field) from None
     if amount < 0:
-        raise DecodeError(f"must not be negative, got {shown(found)}", field)
+        raise DecodeError(f"must not be negative, got {describe(found)}", field)
     return min(amount, _MOST)

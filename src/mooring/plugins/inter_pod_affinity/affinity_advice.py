@@ -19,7 +19,7 @@ from mooring.framework.advice import (
     name_nodes,
 )
 from mooring.framework.edits import AnyEdit, DropPodTerm, EvictPods, PodAt
-from mooring.objects.affinity import Term
+from mooring.objects.placement_rules import AffinityTerm
 from mooring.objects.pod import Pod
 
 from .pod_presence import match_of, presence_of
@@ -52,7 +52,7 @@ def _advise_on_affinity(pod: Pod) -> Iterator[Advice]:
 
 def _advise_on_anti_affinity(pod: Pod, nodes: Nodes, rows: RowNumbers) -> Iterator[Advice]:
     flags: dict[AnyEdit, Mask] = {}
-    matches: dict[AnyEdit, tuple[PodMatch, Term]] = {}
+    matches: dict[AnyEdit, tuple[PodMatch, AffinityTerm]] = {}
     for at, term in reversed(tuple(enumerate(pod.terms.anti_affinity))):
         match = match_of((term,), nodes.workloads)
         if match is not None:
@@ -71,7 +71,7 @@ def _advise_on_anti_affinity(pod: Pod, nodes: Nodes, rows: RowNumbers) -> Iterat
 
 
 def _find_matching(
-    pod: Pod, nodes: Nodes, rows: RowNumbers, match: PodMatch, term: Term
+    pod: Pod, nodes: Nodes, rows: RowNumbers, match: PodMatch, term: AffinityTerm
 ) -> tuple[PodAt, ...]:
     """Some pods that match, in the domains of some rows."""
     near = _find_domain(nodes, rows, term.topology_key)
@@ -98,7 +98,7 @@ def _advise_on_repelling_pods(pod: Pod, nodes: Nodes, rows: RowNumbers) -> Itera
             )
 
 
-def _carries(term: Term, except_uid: str, pod: Pod) -> bool:
+def _carries(term: AffinityTerm, except_uid: str, pod: Pod) -> bool:
     return pod.uid != except_uid and term in pod.terms.anti_affinity
 
 

@@ -26,9 +26,9 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, PluginError, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
-from mooring.objects.affinity import Term
 from mooring.objects.meta import Wire
 from mooring.objects.node import Node
+from mooring.objects.placement_rules import AffinityTerm
 from mooring.objects.pod import Pod
 from mooring.objects.selector import Labels
 
@@ -258,14 +258,14 @@ def _repelling_moved(
     return repelling
 
 
-def _unwanted(terms: Iterable[Term], nodes: Nodes) -> Iterator[tuple[PodMatch, Presence]]:
+def _unwanted(terms: Iterable[AffinityTerm], nodes: Nodes) -> Iterator[tuple[PodMatch, Presence]]:
     for term in terms:
         match = match_of((term,), nodes.workloads)
         if match is not None:
             yield match, presence_of(match, term.topology_key, nodes)
 
 
-def _weighed(term: Term, weight: int, nodes: Nodes) -> Iterator[tuple[DomainCounts, int]]:
+def _weighed(term: AffinityTerm, weight: int, nodes: Nodes) -> Iterator[tuple[DomainCounts, int]]:
     match = match_of((term,), nodes.workloads)
     if match is not None:
         yield nodes.tally(match).in_domains(nodes.label(term.topology_key)), weight
@@ -304,7 +304,7 @@ def _leaving_helps(waiting: Pod, gone: Pod) -> bool:
     )
 
 
-def _matches_all(terms: tuple[Term, ...], pod: Pod) -> bool:
+def _matches_all(terms: tuple[AffinityTerm, ...], pod: Pod) -> bool:
     # Namespace selectors are not looked up here, as in kube-scheduler.
     matches = (term.matches(pod.namespace, pod.labels, _NO_LABELS) for term in terms)
     return bool(terms) and all(matches)

@@ -12,7 +12,7 @@ from mooring.cluster import Mask, Nodes, PodMatch, Rows
 from mooring.cluster.labels import ABSENT, LabelColumn
 from mooring.cluster.tally import DomainCounts
 from mooring.cluster.workloads import KnownWorkloads
-from mooring.objects.affinity import Term
+from mooring.objects.placement_rules import AffinityTerm
 from mooring.objects.selector import Labels
 
 _NO_LABELS: Labels = {}
@@ -71,7 +71,7 @@ def added_up(parts: Iterable[tuple[DomainCounts, int]]) -> dict[str, Presence]:
     return sums
 
 
-def match_of(terms: tuple[Term, ...], workloads: KnownWorkloads) -> PodMatch | None:
+def match_of(terms: tuple[AffinityTerm, ...], workloads: KnownWorkloads) -> PodMatch | None:
     """Who matches all of the terms of a pod that comes; None if nobody can."""
     pairs = []
     for term in terms:
@@ -81,7 +81,7 @@ def match_of(terms: tuple[Term, ...], workloads: KnownWorkloads) -> PodMatch | N
     return PodMatch(tuple(pairs)) if pairs else None
 
 
-def _namespaces(term: Term, workloads: KnownWorkloads) -> frozenset[str] | None:
+def _namespaces(term: AffinityTerm, workloads: KnownWorkloads) -> frozenset[str] | None:
     wanted = term.namespace_selector
     if wanted is None:
         return term.namespaces

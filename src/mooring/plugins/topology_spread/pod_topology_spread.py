@@ -29,9 +29,9 @@ from mooring.framework.status import Code, PluginError, Reason
 from mooring.framework.verdict import Verdict
 from mooring.objects.meta import Wire
 from mooring.objects.node import HOSTNAME
+from mooring.objects.placement_rules import TopologySpreadConstraint
 from mooring.objects.pod import Pod
 from mooring.objects.selector import SelectorError
-from mooring.objects.spread import TopologySpreadConstraint
 
 from .spread_advice import advise_on_spread
 from .spread_constraints import (

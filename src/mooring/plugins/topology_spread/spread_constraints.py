@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Mask, Nodes, PodMatch
 from mooring.objects.node import HOSTNAME, ZONE
+from mooring.objects.placement_rules import Taint, TopologySpreadConstraint, is_tolerated
 from mooring.objects.pod import Pod
 from mooring.objects.selector import Labels, Selector, equality
-from mooring.objects.spread import TopologySpreadConstraint
-from mooring.objects.taint import Taint, tolerated
 
 WhenUnsatisfiable = Literal["DoNotSchedule", "ScheduleAnyway"]
 HARD: WhenUnsatisfiable = "DoNotSchedule"
@@ -153,7 +152,7 @@ class Inclusion:
         return None if accepted.all() else accepted[nodes.taint_sets[nodes.everything]]
 
     def _repels(self, taint: Taint) -> bool:
-        return taint.effect in ("NoSchedule", "NoExecute") and not tolerated(
+        return taint.effect in ("NoSchedule", "NoExecute") and not is_tolerated(
             taint, self._pod.spec.tolerations or (), compares=self._compares
         )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mooring.objects.node import Node
+from mooring.objects.placement_rules import TopologySpreadConstraint
 from mooring.objects.pod import Pod
 from mooring.objects.selector import SelectorError
-from mooring.objects.spread import TopologySpreadConstraint
 
 from .spread_constraints import HARD, own_constraints
 

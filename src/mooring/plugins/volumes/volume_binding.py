@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
-from mooring.documents.errors import shown
+from mooring.documents.errors import describe
 from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     UNSIGNABLE,
@@ -59,7 +59,7 @@ class VolumeBindingArgs(Wire, frozen=True):
 
     def problems(self) -> Iterator[tuple[str, str]]:
         if self.bind_timeout_seconds < 0:
-            got = shown(self.bind_timeout_seconds)
+            got = describe(self.bind_timeout_seconds)
             yield "bindTimeoutSeconds", f"must not be negative, got {got}"
         if self.shape:
             yield from Ratio(shape=self.shape).problems()

@@ -8,8 +8,8 @@ import msgspec
 
 from mooring.documents.errors import MooringError
 
-# Bodies that no API server wrote, such as a proxy's error page, are told in part.
-_MOST_TOLD = 300
+# Bodies that no API server wrote, such as a proxy's error page, are shown in part.
+_MOST_SHOWN = 300
 
 
 class ClientError(MooringError):
@@ -96,15 +96,17 @@ class _Status(msgspec.Struct):
 _STATUS = msgspec.json.Decoder(_Status)
 
 
-def refusal(status: int, body: bytes | msgspec.Raw, retry_after: float | None = None) -> ApiError:
+def read_refusal(
+    status: int, body: bytes | msgspec.Raw, retry_after: float | None = None
+) -> ApiError:
     """The error that an answer tells; a `status` of 0 takes the code out of the body."""
     try:
-        told = _STATUS.decode(body)
+        answer = _STATUS.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        told = _Status(message=bytes(body)[:_MOST_TOLD].decode(errors="replace").strip())
-    status = status or told.code
+        answer = _Status(message=bytes(body)[:_MOST_SHOWN].decode(errors="replace").strip())
+    status = status or answer.code
     return ApiError(
-        status, told.reason or _phrase(status), told.message or "no message", retry_after
+        status, answer.reason or _phrase(status), answer.message or "no message", retry_after
     )
 
 

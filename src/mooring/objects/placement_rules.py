@@ -1,13 +1,106 @@
-"""Inter-pod affinity: terms that attract a pod to, or repel it from, the domains of other pods."""
+"""Where a pod may go and where it would rather be: tolerations, inter-pod affinity, spreading."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 from .meta import Wire
 from .node_selector import NodeAffinity
 from .selector import Labels, LabelSelector, Selector, SelectorError, compile_selector
+
+TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+# The number format of Lt and Gt: no plus sign, no leading zeros.
+_PLAIN_INT = re.compile(r"0|-?[1-9]\d{0,18}", re.ASCII)
+
+
+class Taint(Wire, frozen=True):
+    """A mark on a node that repels pods which do not tolerate it."""
+
+    key: str
+    effect: TaintEffect
+    value: str = ""
+
+
+#: The taint of a cordoned node.
+CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+class Toleration(Wire, frozen=True):
+    """A pod's consent to taints of a kind."""
+
+    key: str = ""
+    operator: Literal["", "Equal", "Exists", "Lt", "Gt"] = ""
+    value: str = ""
+    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
+
+    def tolerates(self, taint: Taint, *, compares: bool = False) -> bool:
+        """Whether this accepts the taint; `compares` lets Lt and Gt compare numbers."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        match self.operator:
+            case "" | "Equal":
+                return self.value == taint.value
+            case "Exists":
+                return True
+            case "Lt" | "Gt":
+                return compares and self._compares(taint.value)
+
+    def _compares(self, taint_value: str) -> bool:
+        ours, theirs = _plain_int(self.value), _plain_int(taint_value)
+        if ours is None or theirs is None:
+            return False
+        return theirs < ours if self.operator == "Lt" else theirs > ours
+
+
+def is_tolerated(
+    taint: Taint, tolerations: Iterable[Toleration], *, compares: bool = False
+) -> bool:
+    """Whether any toleration accepts the taint."""
+    return any(each.tolerates(taint, compares=compares) for each in tolerations)
+
+
+def _plain_int(text: str) -> int | None:
+    if not _PLAIN_INT.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+InclusionPolicy = Literal["Honor", "Ignore"]
+
+
+class TopologySpreadConstraint(Wire, frozen=True, dict=True):
+    """How evenly matching pods are spread over the values of a topology key."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: InclusionPolicy | None = None
+    node_taints_policy: InclusionPolicy | None = None
+    match_label_keys: tuple[str, ...] | None = None
+
+    @cached_property
+    def selector(self) -> Selector | None:
+        """The compiled selector; raises SelectorError where it cannot be read."""
+        return compile_selector(self.label_selector)
+
+    @property
+    def label_keys(self) -> Iterator[str]:
+        """The labels that the constraint reads of its own pod and of others."""
+        selector = self.label_selector
+        if selector is not None:
+            yield from selector.match_labels or ()
+            yield from (each.key for each in selector.match_expressions or ())
+        yield from self.match_label_keys or ()
 
 
 class PodAffinityTerm(Wire, frozen=True):
@@ -54,7 +147,7 @@ class Affinity(Wire, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class AffinityTerm:
     """A compiled affinity term. A selector of None matches no pod."""
 
     topology_key: str
@@ -78,16 +171,16 @@ class Terms:
     `problem` says why they cannot be read, if so; then there are none.
     """
 
-    affinity: tuple[Term, ...] = ()
-    anti_affinity: tuple[Term, ...] = ()
-    preferred: tuple[tuple[Term, int], ...] = ()
-    preferred_anti: tuple[tuple[Term, int], ...] = ()
+    affinity: tuple[AffinityTerm, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    preferred: tuple[tuple[AffinityTerm, int], ...] = ()
+    preferred_anti: tuple[tuple[AffinityTerm, int], ...] = ()
     problem: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.affinity or self.anti_affinity or self.preferred or self.preferred_anti)
 
-    def __iter__(self) -> Iterator[Term]:
+    def __iter__(self) -> Iterator[AffinityTerm]:
         yield from self.affinity
         yield from self.anti_affinity
         for term, _ in self.preferred + self.preferred_anti:
@@ -113,25 +206,25 @@ def _compile(written: Affinity, namespace: str) -> Terms:
     return Terms(
         tuple(compile_affinity_term(each, namespace) for each in towards.required),
         tuple(compile_affinity_term(each, namespace) for each in away.required),
-        _weighted(towards.preferred, namespace),
-        _weighted(away.preferred, namespace),
+        _compile_weighted(towards.preferred, namespace),
+        _compile_weighted(away.preferred, namespace),
     )
 
 
-def _weighted(
+def _compile_weighted(
     written: tuple[WeightedPodAffinityTerm, ...], namespace: str
-) -> tuple[tuple[Term, int], ...]:
+) -> tuple[tuple[AffinityTerm, int], ...]:
     return tuple(
         (compile_affinity_term(each.pod_affinity_term, namespace), each.weight) for each in written
     )
 
 
-def compile_affinity_term(written: PodAffinityTerm, namespace: str) -> Term:
+def compile_affinity_term(written: PodAffinityTerm, namespace: str) -> AffinityTerm:
     """One term; without namespaces and namespace selector it means the pod's own namespace."""
     namespaces = frozenset(written.namespaces or ())
     if not namespaces and written.namespace_selector is None:
         namespaces = frozenset((namespace,))
-    return Term(
+    return AffinityTerm(
         written.topology_key,
         compile_selector(written.label_selector),
         namespaces,
