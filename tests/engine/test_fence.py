@@ -246,7 +246,7 @@ def test_an_attempt_that_raises_fails_its_pod_only(monkeypatch: pytest.MonkeyPat
 
 def test_an_attempt_that_raises_after_the_pod_was_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
     run = driver(node("one"), pod("rich", cpu=1))
-    Failpoint(monkeypatch, type(run.engine._placements), "_bind")(lambda *args: True)
+    Failpoint(monkeypatch, type(run.engine._attempts), "_bind")(lambda *args: True)
 
     taken = run.step(8)
 
@@ -271,7 +271,7 @@ def test_not_even_the_fence_raises(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_outcome_that_raises(outcome: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     run = driver(node("one"), pod("rich", cpu=1))
     run.step()
-    placements = type(run.engine._placements)
+    placements = type(run.engine._attempts)
     method = "bound" if isinstance(outcome, Bound) else "binding_failed"
     Failpoint(monkeypatch, placements, method)(lambda *args: True)
 

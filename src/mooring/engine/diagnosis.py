@@ -1,12 +1,33 @@
-"""Why a pod stays pending: the text that users read, and the plugins to blame."""
+"""Why an attempt failed: the text that users read, who is to blame, and what is written of it."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from mooring.framework.attempt import Failed, Filtered, PreFiltered
+from mooring.framework.status import Code, Rejected
+from mooring.objects.pod import Pod
+
+from .actions import PatchPodStatus, PodRef, PodScheduledCondition
 
 NO_NODES = "no nodes available to schedule pods"
+
+
+UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt came to nothing, and what follows. A nomination of None is left alone."""
+
+    reason: str
+    message: str
+    rejectors: frozenset[str] = frozenset()
+    pending: frozenset[str] = frozenset()
+    nominate: str | None = ""
+    #: How long the pod is left alone at least, in seconds.
+    delay: float = 0.0
 
 
 def rejectors(failed: Failed) -> frozenset[str]:
@@ -61,3 +82,28 @@ def narrowing(pre_filtered: PreFiltered, tried_first: Filtered | None) -> set[st
     """The plugins that are told to have left nodes out."""
     # A nominated node is tried before the others, so whoever rejected it is listed as well.
     return {*pre_filtered.narrowed_by, *(tried_first.rejectors() if tried_first else ())}
+
+
+def refusal(plugin: str, answer: Rejected) -> Failure:
+    if answer.code is Code.ERROR:
+        return Failure(SCHEDULER_ERROR, answer.message)
+    message = refused(answer.reasons)
+    return Failure(UNSCHEDULABLE, message, rejectors=frozenset({plugin}))
+
+
+def patch(pod: Pod, failure: Failure) -> PatchPodStatus | None:
+    """What is to be written to the pod's status; None when it says so already."""
+    condition: PodScheduledCondition | None = PodScheduledCondition(
+        failure.reason, failure.message, pod.generation
+    )
+    if any(
+        known.type == "PodScheduled"
+        and (known.status, known.reason, known.message)
+        == ("False", failure.reason, failure.message)
+        for known in pod.status.conditions or ()
+    ):
+        condition = None
+    nominate = failure.nominate if failure.nominate != pod.nominated_node_name else None
+    if condition is None and nominate is None:
+        return None
+    return PatchPodStatus(PodRef.to(pod), condition, nominate)

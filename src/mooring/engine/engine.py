@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from zlib import crc32
 
 from mooring.cluster import Cluster, HandleRegistry
@@ -15,14 +14,17 @@ from mooring.framework.events import Wakeup
 from mooring.framework.observe import PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import Profile
-from mooring.framework.status import Code, PluginError, Rejected, unresolvable
+from mooring.framework.status import Code, PluginError, Rejected
 from mooring.objects.pod import Pod
-from mooring.queue import Backoff, FailedAttempt, Queue, QueuedPod
+from mooring.queue import Backoff, Queue, QueuedPod
 
-from . import actions, budget, diagnosis
+from . import actions
 from .actions import Action, Report
+from .attempts import Attempts
+from .budget import is_ordinary
 from .classes.classes import Classes, ClassSettings
 from .cycle import Found, Window, looked_at
+from .diagnosis import SCHEDULER_ERROR, Failure
 from .events import (
     Applied,
     BindingFailed,
@@ -36,27 +38,14 @@ from .events import (
     Removed,
     Unbound,
 )
-from .evictions import IN_PROGRESS, Evictions
-from .failures import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, patch
 from .fence import Fence, describe
 from .intake import Intake
-from .placements import Placement, Placements, WaitingForPermit
-from .remedies import seek_remedy
+from .placement import Placement, WaitingForPermit
 
 # After so many placements per node, ties begin at the next node: pods that ask for nothing, which
 # all nodes of a full cluster suit equally well, do not all go to one. Rarely, because whatever is
 # ranked for like pods is then ranked anew.
 _PLACEMENTS_PER_TURN = 16
-
-# Who holds a pod back while its victims are being evicted, in kube-scheduler's words.
-_PREEMPTION = "DefaultPreemption"
-
-# What metrics call an attempt that failed for a reason.
-_RESULTS = {
-    UNSCHEDULABLE: "unschedulable",
-    SCHEDULER_ERROR: "error",
-    budget.TOO_COSTLY: "unschedulable",
-}
 
 # How long what was worked out is kept at least when nobody asks for it, in seconds.
 _SWEEP_EVERY = 60.0
@@ -74,7 +63,6 @@ class Engine:
     ) -> None:
         self.configuration = configuration
         self._observer = observer
-        self._is_observed = observer.is_there
         #: The extended resources that plugins register, and the custom resources to watch for them.
         self.handles = HandleRegistry()
         self.profiles = {
@@ -99,20 +87,20 @@ class Engine:
             backoff=_backoff(configuration),
             observer=observer,
         )
-        self._placements = Placements(self.cluster, self.queue, self._emit, self._fail, observer)
+        self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)
+        self._attempts = Attempts(
+            self.cluster, self.queue, self._intake.pending, self._emit, observer
+        )
         #: What plugins said to pods that wait for their permit, until it is taken in.
         self._answers: deque[Event] = deque()
         #: Where to send that instead, as events to be told to `handle`.
         self.on_answer: Callable[[Event], None] = self._answers.append
         self._attach_permits()
-        self._evictions = Evictions(self.cluster, self.queue, self._placements, self._emit)
-        self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)
         self._fence = Fence(
             self.cluster,
             self.queue,
             self._intake,
-            self._placements,
-            self._evictions,
+            self._attempts,
             self.classes.values(),
             self._emit,
         )
@@ -121,12 +109,10 @@ class Engine:
         self._start = crc32(first.name.encode())
         self._placed_in_turn = 0
         self._next_sweep = float("-inf")
-        #: How often pods of each profile were too costly to be decided.
-        self.too_costly: Counter[str] = Counter()
 
     def handle(self, event: Event, now: float) -> None:
         """Takes in what happened. An object that raises something is left out until it changes."""
-        began = self._observer.clock() if self._is_observed else 0.0
+        began = self._observer.clock()
         try:
             if isinstance(event, Applied):
                 events = self._intake.apply(event.object, now)
@@ -138,9 +124,8 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - one object must not stop the scheduler
             self._fence.catch(event, error, now)
             return
-        if self._is_observed:
-            for each in events:
-                self._observer.event_handled(each.label, began)
+        for each in events:
+            self._observer.event_handled(each.label, began)
 
     @property
     def caught(self) -> Mapping[str, int]:
@@ -150,32 +135,37 @@ class Engine:
         """
         return self._fence.caught
 
+    @property
+    def too_costly(self) -> Mapping[str, int]:
+        """How often pods of each profile were too costly to be decided."""
+        return self._attempts.too_costly
+
     def _handle_outcome(self, event: Event, now: float) -> None:
         if isinstance(event, Bound):
-            self._placements.bound(event.uid, now)
+            self._attempts.bound(event.uid, now)
             return
         match event:
             case BindingFailed(uid, message):
-                self._placements.binding_failed(uid, message, now)
+                self._attempts.binding_failed(uid, message, now)
             case PodEnded(uid) | Unbound(uid):
                 self._undo_binding(uid, now, is_waiting=isinstance(event, Unbound))
             case Permitted(uid, plugin):
-                self._placements.permitted(uid, plugin, now)
+                self._attempts.permitted(uid, plugin, now)
             case PermitRefused(uid, plugin, message):
-                self._placements.refused(uid, plugin, message, now)
+                self._attempts.permit_refused(uid, plugin, message, now)
             case Evicted(uid, preemptor):
-                self._evictions.evicted(uid, preemptor, now)
+                self._attempts.evictions.evicted(uid, preemptor, now)
             case EvictionFailed(uid, preemptor):
-                self._evictions.failed(uid, preemptor, now)
+                self._attempts.evictions.failed(uid, preemptor, now)
 
     def _undo_binding(self, uid: str, now: float, is_waiting: bool) -> None:
         # A pod that is on its way again will tell by itself what becomes of it.
-        if self._placements.get(uid) is None:
+        if self._attempts.get(uid) is None:
             self._intake.take_back(uid, now, is_waiting)
 
     def step(self, now: float, budget: int = 1) -> list[Action]:
         """Makes up to `budget` decisions; returns what is to be done since the last step."""
-        if self._placements.waiting:
+        if self._attempts.waiting:
             self._look_after(now)
         if now >= self._next_sweep:
             self._sweep(now)
@@ -188,8 +178,7 @@ class Engine:
             except Exception as error:  # noqa: BLE001 - one pod must not stop the scheduler
                 self._give_up(queued, error, now)
         self._take_answers(now)
-        if self._is_observed:
-            self._observer.step_ended()
+        self._observer.step_ended()
         self._report_order()
         reports = self.cluster.extended.reports
         if reports.are_waiting:
@@ -202,9 +191,9 @@ class Engine:
             self.handle(self._answers.popleft(), now)
 
     def _look_after(self, now: float) -> None:
-        for placement in list(self._placements.waiting.values()):
+        for placement in list(self._attempts.waiting.values()):
             try:
-                self._placements.look_after(placement, now)
+                self._attempts.look_after(placement, now)
             except Exception as error:  # noqa: BLE001 - one pod must not stop the others
                 self._give_up(placement.queued, error, now)
 
@@ -218,7 +207,7 @@ class Engine:
         """The earliest time at which `step` has something to do without a further event."""
         if self._answers:
             return now
-        moments = [self.queue.next_flush(now), self._placements.next_deadline()]
+        moments = [self.queue.next_flush(now), self._attempts.next_deadline()]
         known = [moment for moment in moments if moment is not None]
         return max(now, min(known)) if known else None
 
@@ -229,7 +218,7 @@ class Engine:
 
     def placement(self, uid: str) -> Placement | None:
         """A pod's way to its node: from the decision until it is bound."""
-        return self._placements.get(uid)
+        return self._attempts.get(uid)
 
     # One attempt
 
@@ -244,38 +233,15 @@ class Engine:
         if self.cluster.pod(pod.uid) is not None:
             self.queue.done(pod.uid)
             return
-        if self._is_observed:
-            queued.began = self._observer.attempt_began()
-        if not budget.is_ordinary(pod) and self._park(queued, profile, now):
+        queued.began = self._observer.attempt_began()
+        if not is_ordinary(pod) and self._attempts.refuse_costly(queued, profile, now):
             return
+        outcome: Found | Failed | PluginError | None
         try:
             outcome = self.decide(profile, pod)
         except PluginError as error:
-            self._observer.attempt_failed(queued.began)
-            self._fail(queued, profile, Failure(SCHEDULER_ERROR, str(error)), now)
-            return
-        if isinstance(outcome, Found):
-            self._evictions.forget(pod.uid)
-            self._placements.place(queued, profile, self.cluster.nodes.name(outcome.row), now)
-        elif isinstance(outcome, Failed):
-            self._reject(queued, profile, replace(outcome, attempt=queued.attempts), now)
-        else:
-            self._observer.attempt_failed(queued.began)
-            self._fail(queued, profile, Failure(UNSCHEDULABLE, diagnosis.NO_NODES), now)
-
-    def _park(self, queued: QueuedPod, profile: Profile, now: float) -> bool:
-        """Leaves a pod alone if it is too costly, the longer the more often that was found."""
-        why = budget.excess(queued.pod, self.cluster)
-        if why is None:
-            return False
-        self.too_costly[profile.name] += 1
-        self._observer.attempt_failed(queued.began)
-        attempt = budget.attempts_told(queued.pod) + 1
-        count = len(self.cluster.nodes)
-        told = f"0/{count} nodes are available: {why}. It is tried again later (attempt {attempt})."
-        failure = Failure(budget.TOO_COSTLY, told, delay=budget.delay(attempt))
-        self._fail(queued, profile, failure, now)
-        return True
+            outcome = error
+        self._attempts.conclude(queued, profile, outcome, now)
 
     def decide(self, profile: Profile, pod: Pod) -> Found | Failed | None:
         """The decision about a pod as things are, without a consequence; None without nodes."""
@@ -292,76 +258,29 @@ class Engine:
                 self._start += 1
         return outcome
 
-    def _reject(self, queued: QueuedPod, profile: Profile, failed: Failed, now: float) -> None:
-        pod = queued.pod
-        importance = pod.priority, pod.spec.preemption_policy
-        failure = failed.known.get(importance)
-        if failure is None:
-            remedied = seek_remedy(profile, pod, failed, self.cluster.nodes)
-            failure = Failure(
-                UNSCHEDULABLE,
-                diagnosis.message(failed, remedied.text),
-                diagnosis.rejectors(failed),
-                nominate=remedied.nominate,
-            )
-            if remedied.remedy is not None:
-                self._evictions.begin(pod, remedied.remedy, profile, now)
-            else:
-                # Where nobody can make way for one, nobody can for another like it.
-                failed.known[importance] = failure
-        if profile.post_filter:
-            self._observer.remedy_sought()
-        self._observer.attempt_failed(queued.began)
-        self._fail(queued, profile, failure, now)
-
-    def _fail(self, queued: QueuedPod, profile: Profile, failure: Failure, now: float) -> None:
-        """Returns the pod to the queue and tells why, unless it is no longer ours to place."""
-        self._observer.pod_failed(profile.name, _RESULTS[failure.reason], queued.began)
-        pod = self._intake.pending.get(queued.pod.uid)
-        if pod is None:
-            self.queue.done(queued.pod.uid)
-            return
-        if failure.nominate is not None:
-            self.cluster.nominate(pod, failure.nominate)
-        attempt = FailedAttempt(
-            failure.rejectors,
-            failure.pending,
-            failure.message,
-            failure.delay or budget.delay_after(pod, self.cluster),
-        )
-        self.queue.give_back(queued, pod=pod, attempt=attempt, now=now)
-        self._emit(actions.failed_scheduling(pod, failure.message, profile.name))
-        written = patch(pod, failure)
-        if written is not None:
-            self._emit(written)
-
     def _give_up(self, queued: QueuedPod, error: Exception, now: float) -> None:
         """An attempt raised what no plugin is to blame for: the pod goes back to the queue."""
         self._fence.end_attempt(queued.pod.uid)
         profile = self.profiles[queued.pod.spec.scheduler_name]
         try:
-            self._fail(queued, profile, Failure(SCHEDULER_ERROR, describe(error)), now)
+            failure = Failure(SCHEDULER_ERROR, describe(error))
+            self._attempts.fail(queued, profile, failure, now)
         except Exception as again:  # noqa: BLE001 - it cannot even be queued
             self._fence.leave_out(queued.pod, again)
 
     def _vanish(self, pod: Pod, now: float) -> None:
         """A pod was deleted before it was bound."""
-        self._evictions.forget(pod.uid)
-        self._placements.withdraw(pod, now)
+        self._attempts.withdraw(pod, now)
 
     def _admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
         """Asks the pre-enqueue plugins, first of all the one that said no last."""
-        if not self._is_observed:
-            return self._ask_to_admit(pod, last)
         began = self._observer.clock()
-        answer = self._ask_to_admit(pod, last)
+        answer = self._attempts.evictions.hold_back(pod.uid) or self._ask_to_admit(pod, last)
         status = SUCCESS if answer is None else answer[1].code.value
         self._observer.point_ran(PRE_ENQUEUE, status, pod.spec.scheduler_name, began)
         return answer
 
     def _ask_to_admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
-        if self._evictions.is_in_progress(pod.uid):
-            return _PREEMPTION, unresolvable(IN_PROGRESS)
         plugins = self.profiles[pod.spec.scheduler_name].pre_enqueue
         if last:
             plugins = tuple(sorted(plugins, key=lambda each: each.name != last))
@@ -385,7 +304,7 @@ class Engine:
         for profile in self.profiles.values():
             for plugin in profile.permit:
                 tell = WaitingForPermit(
-                    plugin.name, self._placements, lambda event: self.on_answer(event)
+                    plugin.name, self._attempts.waiting, lambda event: self.on_answer(event)
                 )
                 attach(plugin, tell)
 

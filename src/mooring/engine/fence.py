@@ -18,11 +18,10 @@ from mooring.objects.pod import Pod
 from mooring.queue import Queue
 
 from .actions import Action, Report
+from .attempts import Attempts
 from .classes.classes import Classes
 from .events import Applied, Bound, Event, Evicted, EvictionFailed, Removed
-from .evictions import Evictions
 from .intake import Intake
-from .placements import Placements
 
 
 @dataclass(slots=True)
@@ -32,8 +31,7 @@ class Fence:
     cluster: Cluster
     queue: Queue
     intake: Intake
-    placements: Placements
-    evictions: Evictions
+    attempts: Attempts
     classes: Iterable[Classes]
     emit: Callable[[Action], None]
     #: How many exceptions were caught, by what raised them: the kind of an object, the name of an
@@ -69,7 +67,7 @@ class Fence:
             return
         if not isinstance(event, Evicted | EvictionFailed):
             self._take_back(uid)
-        self.evictions.forget(uid)
+        self.attempts.evictions.forget(uid)
         self.queue.done(uid)
         pod = self.intake.pending.get(uid)
         if pod is not None and self.cluster.pod(uid) is None:
@@ -81,14 +79,14 @@ class Fence:
         self._take_back(uid)
 
     def _take_back(self, uid: str) -> None:
-        self.placements.drop(uid)
+        self.attempts.drop(uid)
         if self.cluster.is_assumed(uid):
             self.cluster.nodes.reservations.release(uid)
             self._recount(self.cluster.pod(uid))
 
     def _forget(self, pod: Pod) -> None:
-        self.placements.drop(pod.uid)
-        self.evictions.forget(pod.uid)
+        self.attempts.drop(pod.uid)
+        self.attempts.evictions.forget(pod.uid)
         self.queue.delete(self.intake.pending.pop(pod.uid, pod))
         self.queue.done(pod.uid)
 
@@ -103,7 +101,7 @@ class Fence:
         for (kind, name), why in others.items():
             self._tell(f"{kind} {name}", kind, why)
             if kind == Pod.__name__:
-                self.placements.drop(name)
+                self.attempts.drop(name)
 
     def _tell(self, what: str, kind: str, error: Exception) -> None:
         self.caught[kind] += 1

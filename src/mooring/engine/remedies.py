@@ -1,8 +1,11 @@
-"""Asking the post-filters what could be done for a pod that fits nowhere."""
+"""What is done for a pod that fits nowhere: post-filters are asked, and victims are evicted."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import msgspec
 
 from mooring.cluster import Nodes
 from mooring.framework.attempt import Failed
@@ -10,8 +13,14 @@ from mooring.framework.calls import ask_post_filter
 from mooring.framework.observe import ERROR, POST_FILTER, SUCCESS, PointTimer, make_caller
 from mooring.framework.plugin import NoRemedy, Remedy
 from mooring.framework.profile import Profile
-from mooring.framework.status import Code, PluginError
+from mooring.framework.status import Code, PluginError, Rejected, unresolvable
 from mooring.objects.pod import Pod
+from mooring.queue import Place, Queue
+
+from . import actions
+from .actions import Action, EvictPod, PodRef, RecordEvent
+
+_IN_PROGRESS = "waiting for the preemption for this pod to be finished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +31,8 @@ class Remedied:
     nominate: str | None = None
     remedy: Remedy | None = None
     status: str = Code.UNSCHEDULABLE.value
+    #: The plugin that found the remedy.
+    plugin: str = ""
 
 
 def seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Remedied:
@@ -43,10 +54,76 @@ def _seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Re
             return Remedied(str(error), status=ERROR)
         match answer:
             case Remedy(node_name):
-                return Remedied("", node_name, answer, SUCCESS)
+                return Remedied("", node_name, answer, SUCCESS, plugin.name)
             case NoRemedy(Code.UNSCHEDULABLE, reasons, clears):
                 texts.extend(reasons)
                 nominate = "" if clears else nominate
             case NoRemedy(code, reasons, clears):
                 return Remedied(", ".join(reasons), "" if clears else None, status=code.value)
     return Remedied(", ".join(texts), nominate)
+
+
+class Preemption(msgspec.Struct, frozen=True):
+    """The victims of one pod that are still to be evicted."""
+
+    #: The plugin that found them.
+    plugin: str
+    #: What is told of each victim once it is evicted, by uid.
+    events: dict[str, RecordEvent]
+
+
+class Evictions:
+    """The preemptions under way, by the uid of the pod that needs the room.
+
+    Such a pod waits until all calls are made.
+    """
+
+    def __init__(self, queue: Queue, emit: Callable[[Action], None]) -> None:
+        self._queue = queue
+        self._emit = emit
+        self._preemptions: dict[str, Preemption] = {}
+
+    def hold_back(self, uid: str) -> tuple[str, Rejected] | None:
+        """Why a pod must not be tried yet: its victims are still being evicted."""
+        known = self._preemptions.get(uid)
+        return None if known is None else (known.plugin, unresolvable(_IN_PROGRESS))
+
+    def begin(self, pod: Pod, victim: Pod, remedied: Remedied, profile: Profile) -> None:
+        """Asks for the eviction of a victim."""
+        message = f"{profile.name}: preempting to accommodate a higher priority pod"
+        self._emit(EvictPod(PodRef.to(victim), PodRef.to(pod), message))
+        known = self._preemptions.setdefault(pod.uid, Preemption(remedied.plugin, {}))
+        node_name = remedied.nominate or ""
+        known.events[victim.uid] = actions.preempted(victim, pod, node_name, profile.name)
+
+    def evicted(self, victim_uid: str, pod_uid: str, now: float) -> None:
+        """A victim was evicted."""
+        known = self._preemptions.get(pod_uid)
+        event = known.events.pop(victim_uid, None) if known is not None else None
+        if event is not None:
+            self._emit(event)
+            self._finish(pod_uid, now)
+
+    def failed(self, victim_uid: str, pod_uid: str, now: float) -> None:
+        """A victim could not be evicted: the pod may look for another way at once."""
+        known = self._preemptions.get(pod_uid)
+        if known is not None:
+            known.events.pop(victim_uid, None)
+        self._finish(pod_uid, now)
+        queued = self._queue.get(pod_uid)
+        if queued is not None:
+            self._queue.activate([queued.pod], now)
+
+    def forget(self, pod_uid: str) -> None:
+        """The pod is gone, or placed."""
+        self._preemptions.pop(pod_uid, None)
+
+    def _finish(self, pod_uid: str, now: float) -> None:
+        known = self._preemptions.get(pod_uid)
+        if known is not None and known.events:
+            return
+        self.forget(pod_uid)
+        queued = self._queue.get(pod_uid)
+        if queued is not None and queued.place is Place.GATED:
+            # What woke it came while its victims were still being evicted.
+            self._queue.activate([queued.pod], now)

@@ -65,11 +65,6 @@ class Observer:
         #: Whether it is one in which every plugin call is timed, and Reserve as a whole.
         self.is_sampling = False
 
-    @property
-    def is_there(self) -> bool:
-        """Whether anybody listens. If not, the hooks that every pod would call are left out."""
-        return self is not UNOBSERVED
-
     # Attempts
 
     def attempt_began(self) -> float:

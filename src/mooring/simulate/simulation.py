@@ -17,7 +17,7 @@ from mooring.engine.actions import (
     RecordEvent,
     WriteVolumes,
 )
-from mooring.engine.failures import UNSCHEDULABLE
+from mooring.engine.diagnosis import UNSCHEDULABLE
 from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from mooring.queue.queued_pod import Place, QueuedPod

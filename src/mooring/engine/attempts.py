@@ -1,0 +1,325 @@
+"""Attempts to place pods, from the decision until the pod is bound or back in the queue.
+
+One state machine, with a transition per method:
+
+    decided ─▶ failed ─▶ queue, perhaps while victims are evicted
+       └─▶ assumed ─▶ waits for permits ─▶ prepared (writes come true) ─▶ binding ─▶ bound
+
+From each state before `bound`, a placement may be taken back: it failed, or its pod is gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import msgspec
+
+from mooring.cluster import Cluster
+from mooring.framework.attempt import Failed
+from mooring.framework.observe import SUCCESS, Observer
+from mooring.framework.profile import Profile
+from mooring.framework.status import Code, PluginError, Rejected
+from mooring.objects.pod import PLACED, Pod
+from mooring.queue import FailedAttempt, Queue, QueuedPod
+from mooring.queue.cluster_events import ASSIGNED_POD_DELETE
+
+from . import actions, budget, diagnosis, placement
+from .actions import Action, BindPod, PatchPodStatus, PodRef, WriteVolumes
+from .cycle import Found
+from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
+from .placement import Placement, State
+from .remedies import Evictions, Remedied, seek_remedy
+
+# What metrics call an attempt that failed for a reason.
+_RESULTS = {
+    UNSCHEDULABLE: "unschedulable",
+    SCHEDULER_ERROR: "error",
+    budget.TOO_COSTLY: "unschedulable",
+}
+
+
+class Attempts:
+    """All attempts that are under way, and the preemptions that failed ones began."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: Queue,
+        pending: Mapping[str, Pod],
+        emit: Callable[[Action], None],
+        observer: Observer,
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._pending = pending
+        self._emit = emit
+        self._observer = observer
+        self._placements: dict[str, Placement] = {}
+        #: Those that wait for a permit or for what was written.
+        self._waiting: dict[str, Placement] = {}
+        self.evictions = Evictions(queue, emit)
+        #: How often pods of each profile were too costly to be decided.
+        self.too_costly: Counter[str] = Counter()
+
+    def get(self, uid: str) -> Placement | None:
+        return self._placements.get(uid)
+
+    @property
+    def waiting(self) -> Mapping[str, Placement]:
+        """Those that wait for a permit or for what was written, by the uid of the pod."""
+        return self._waiting
+
+    def next_deadline(self) -> float | None:
+        return min((at for each in self._waiting.values() for at in each.deadlines), default=None)
+
+    # Decided
+
+    def conclude(
+        self,
+        queued: QueuedPod,
+        profile: Profile,
+        outcome: Found | Failed | PluginError | None,
+        now: float,
+    ) -> None:
+        """A decision was made: the pod is placed, or it failed. None is a cluster without nodes."""
+        if isinstance(outcome, Found):
+            self.evictions.forget(queued.pod.uid)
+            self._place(queued, profile, self._cluster.nodes.name(outcome.row), now)
+            return
+        if isinstance(outcome, Failed):
+            failure = self._seek_remedy(queued, profile, outcome, now)
+        elif isinstance(outcome, PluginError):
+            failure = Failure(SCHEDULER_ERROR, str(outcome))
+        else:
+            failure = Failure(UNSCHEDULABLE, diagnosis.NO_NODES)
+        self._observer.attempt_failed(queued.began)
+        self.fail(queued, profile, failure, now)
+
+    def refuse_costly(self, queued: QueuedPod, profile: Profile, now: float) -> bool:
+        """Leaves a pod alone if it is too costly, the longer the more often that was found."""
+        why = budget.excess(queued.pod, self._cluster)
+        if why is None:
+            return False
+        self.too_costly[profile.name] += 1
+        attempt = budget.attempts_told(queued.pod) + 1
+        count = len(self._cluster.nodes)
+        text = f"0/{count} nodes are available: {why}. It is tried again later (attempt {attempt})."
+        self._observer.attempt_failed(queued.began)
+        failure = Failure(budget.TOO_COSTLY, text, delay=budget.delay(attempt))
+        self.fail(queued, profile, failure, now)
+        return True
+
+    # Failed
+
+    def _seek_remedy(
+        self, queued: QueuedPod, profile: Profile, failed: Failed, now: float
+    ) -> Failure:
+        """Asks the post-filters; where they find victims, these are evicted from now on."""
+        pod = queued.pod
+        importance = pod.priority, pod.spec.preemption_policy
+        failure = failed.known.get(importance)
+        if failure is None:
+            failed = replace(failed, attempt=queued.attempts)
+            remedied = seek_remedy(profile, pod, failed, self._cluster.nodes)
+            failure = Failure(
+                UNSCHEDULABLE,
+                diagnosis.message(failed, remedied.text),
+                diagnosis.rejectors(failed),
+                nominate=remedied.nominate,
+            )
+            if remedied.remedy is not None:
+                self._evict(pod, remedied, profile, now)
+            else:
+                # Where nobody can make way for one, nobody can for another like it.
+                failed.known[importance] = failure
+        if profile.post_filter:
+            self._observer.remedy_sought()
+        return failure
+
+    def _evict(self, pod: Pod, remedied: Remedied, profile: Profile, now: float) -> None:
+        """Asks for the eviction of all victims that are not on their way out already."""
+        remedy = remedied.remedy
+        victims = [each for each in remedy.victims if not each.terminating] if remedy else []
+        if remedy is None or not victims:
+            return
+        self._outrank(pod, remedy.node_name)
+        self._observer.victims_found(len(remedy.victims))
+        for victim in victims:
+            waiting = self._waiting.get(victim.uid)
+            if waiting is None:
+                self.evictions.begin(pod, victim, remedied, profile)
+                continue
+            # It is bound nowhere yet, so that taking it back is enough.
+            why = Failure(SCHEDULER_ERROR, f"preempted by {remedied.plugin}")
+            self._give_up(waiting, why, now)
+            where = remedy.node_name, profile.name, " (in kube-scheduler memory)."
+            self._emit(actions.preempted(victim, pod, *where))
+
+    def _outrank(self, pod: Pod, node_name: str) -> None:
+        """Less important pods lose their nomination to the node."""
+        for other in list(self._cluster.nodes.nominations.on(node_name).values()):
+            if other.priority < pod.priority:
+                self._cluster.nominate(other, "")
+                self._emit(PatchPodStatus(PodRef.to(other), nominated_node_name=""))
+
+    def fail(self, queued: QueuedPod, profile: Profile, failure: Failure, now: float) -> None:
+        """Returns the pod to the queue and tells why, unless it is no longer ours to place."""
+        self._observer.pod_failed(profile.name, _RESULTS[failure.reason], queued.began)
+        pod = self._pending.get(queued.pod.uid)
+        if pod is None:
+            self._queue.done(queued.pod.uid)
+            return
+        if failure.nominate is not None:
+            self._cluster.nominate(pod, failure.nominate)
+        attempt = FailedAttempt(
+            failure.rejectors,
+            failure.pending,
+            failure.message,
+            failure.delay or budget.delay_after(pod, self._cluster),
+        )
+        self._queue.give_back(queued, pod=pod, attempt=attempt, now=now)
+        self._emit(actions.failed_scheduling(pod, failure.message, profile.name))
+        patch = diagnosis.patch(pod, failure)
+        if patch is not None:
+            self._emit(patch)
+
+    # Placed
+
+    def _place(self, queued: QueuedPod, profile: Profile, node_name: str, now: float) -> None:
+        """Assumes a pod on its node, and binds it unless somebody refuses or must wait."""
+        pod = queued.pod
+        self._cluster.nominate(pod, "")
+        placed = Placement(queued, self._cluster.assume(pod, node_name), node_name, profile)
+        self._placements[pod.uid] = placed
+        refused = placement.reserve(
+            placed, self._cluster.nodes, self._observer
+        ) or placement.ask_permits(placed, self._observer, now)
+        if refused is not None:
+            self._take_back(placed)
+            self.fail(queued, profile, refused, now)
+        elif placed.permits:
+            placed.waits_since = now
+            self._wait(placed, State.PERMIT)
+        else:
+            self._prepare(placed, now)
+
+    def permitted(self, uid: str, plugin: str, now: float) -> None:
+        """A permit that was waited for is given."""
+        waiting = self._waiting.get(uid)
+        if waiting is None or waiting.permits.pop(plugin, None) is None:
+            return
+        if not waiting.permits:
+            del self._waiting[uid]
+            self._observer.permit_waited(SUCCESS, now - waiting.waits_since)
+            self._prepare(waiting, now)
+
+    def permit_refused(self, uid: str, plugin: str, message: str, now: float) -> None:
+        """A permit that was waited for is refused, or took too long."""
+        waiting = self._waiting.get(uid)
+        if waiting is not None and plugin in waiting.permits:
+            waited = now - waiting.waits_since
+            self._observer.permit_waited(Code.UNSCHEDULABLE.value, waited)
+            self._take_back(waiting)
+            why = diagnosis.refusal(plugin, Rejected(Code.UNSCHEDULABLE, (message,)))
+            self.fail(waiting.queued, waiting.profile, why, now)
+            self._room_again(waiting, now)
+
+    def look_after(self, waiting: Placement, now: float) -> None:
+        """Binds a pod whose wait is over, and gives up one whose time is."""
+        if waiting.state is State.PERMIT:
+            for plugin, (until, seconds) in waiting.permits.items():
+                if until <= now:
+                    text = f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
+                    self.permit_refused(waiting.pod.uid, plugin, text, now)
+                    return
+            return
+        failure = placement.check_preparations(waiting, self._cluster.nodes, now)
+        if failure is not None:
+            self._give_up(waiting, failure, now)
+        elif not waiting.preparing:
+            del self._waiting[waiting.pod.uid]
+            self._bind(waiting)
+
+    def _prepare(self, placed: Placement, now: float) -> None:
+        # From here on, a failure is nobody's verdict on the pod.
+        self._queue.done(placed.pod.uid)
+        work = placement.prepare(placed, self._cluster.nodes, now)
+        if isinstance(work, Failure):
+            self._give_up(placed, work, now)
+            return
+        ref = PodRef.to(placed.pod)
+        for each in work:
+            self._emit(WriteVolumes(ref, placed.node_name, each.volumes, each.claims))
+        if placed.preparing:
+            self._wait(placed, State.PREPARING)
+        else:
+            self._bind(placed)
+
+    def _wait(self, placed: Placement, state: State) -> None:
+        """A pod must wait: others are told which node it is going to."""
+        placed.state = state
+        self._waiting[placed.pod.uid] = placed
+        ref = PodRef.to(placed.pod)
+        self._emit(PatchPodStatus(ref, nominated_node_name=placed.node_name))
+
+    def _bind(self, placed: Placement) -> None:
+        placed.state = State.BINDING
+        ref = PodRef.to(placed.pod)
+        bind = BindPod(ref, placed.node_name, placed.profile.name)
+        if PLACED in placed.pod.annotations:
+            bind = msgspec.structs.replace(bind, annotations={PLACED: ref.uid})
+        self._emit(bind)
+
+    def bound(self, uid: str, now: float) -> None:
+        """A binding came true: the attempt is over."""
+        placed = self._placements.pop(uid, None)
+        if placed is None:
+            return
+        queued, name = placed.queued, placed.profile.name
+        since = queued.initial_attempt
+        waited = None if since is None else now - since
+        self._observer.pod_scheduled(name, queued.began, queued.attempts, waited)
+        if queued.was_flushed:
+            self._observer.flush_helped()
+        self._emit(actions.scheduled(placed.pod, placed.node_name, name))
+
+    # Taken back
+
+    def binding_failed(self, uid: str, message: str, now: float) -> None:
+        """A binding, or what had to be written before it, failed."""
+        placed = self._placements.get(uid)
+        if placed is not None:
+            self._give_up(placed, Failure(SCHEDULER_ERROR, message), now)
+
+    def withdraw(self, pod: Pod, now: float) -> None:
+        """A pod was deleted before it was bound."""
+        self.evictions.forget(pod.uid)
+        placed = self._placements.get(pod.uid)
+        if placed is not None:
+            self._take_back(placed)
+            self._queue.done(pod.uid)
+            self._room_again(placed, now)
+
+    def drop(self, uid: str) -> None:
+        """Forgets a placement, whatever became of it."""
+        self._placements.pop(uid, None)
+        self._waiting.pop(uid, None)
+
+    def _give_up(self, placed: Placement, failure: Failure, now: float) -> None:
+        """Undoes a placement; those who wait hear of the room before the pod itself returns."""
+        self._take_back(placed)
+        self._queue.wake(ASSIGNED_POD_DELETE, placed.pod, None, now)
+        self.fail(placed.queued, placed.profile, failure, now)
+
+    def _take_back(self, placed: Placement) -> None:
+        self.drop(placed.pod.uid)
+        for problem in placement.unreserve(placed, self._cluster.nodes, self._observer):
+            self._emit(actions.failed_scheduling(placed.pod, problem, placed.profile.name))
+        self._cluster.forget(placed.pod.uid)
+
+    def _room_again(self, placed: Placement, now: float) -> None:
+        """Other pods may try for what an assumed pod has given back."""
+        uid = placed.pod.uid
+        self._queue.wake(ASSIGNED_POD_DELETE, placed.pod, None, now, lambda other: other.uid != uid)

@@ -1,0 +1,200 @@
+"""A pod on its way to a node: what the plugins of reserve, permit and pre-bind say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum, auto
+
+import msgspec
+
+from mooring.cluster import Nodes
+from mooring.framework.calls import (
+    PluginFence,
+    ask_is_prepared,
+    ask_permit,
+    ask_prepare,
+    ask_reserve,
+)
+from mooring.framework.observe import (
+    ERROR,
+    PERMIT,
+    RESERVE,
+    SUCCESS,
+    UNRESERVE,
+    Observer,
+    PointTimer,
+    make_caller,
+)
+from mooring.framework.plugin import PreBind, Preparation, Wait, WaitingPod, WaitingPods
+from mooring.framework.profile import Profile
+from mooring.framework.status import Code, PluginError, Rejected, check_text
+from mooring.objects.pod import Pod
+from mooring.queue import QueuedPod
+
+from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure, refusal
+from .events import Event, PermitRefused, Permitted
+
+# A permit may not be waited for longer than this, whatever its plugin says.
+_LONGEST_PERMIT_WAIT = 15 * 60.0
+
+# The status of a point whose plugins refused a pod for a reason.
+_STATUSES = {UNSCHEDULABLE: Code.UNSCHEDULABLE.value, SCHEDULER_ERROR: ERROR}
+
+
+class State(Enum):
+    """How far a placement has come. From each state, it may also be taken back."""
+
+    #: Assumed on its node; reserve and permit plugins are asked.
+    ASSUMED = auto()
+    #: Waits for permits.
+    PERMIT = auto()
+    #: Waits for what pre-bind plugins had written to come true.
+    PREPARING = auto()
+    #: Its binding is asked for.
+    BINDING = auto()
+
+
+class Placement(msgspec.Struct, eq=False, gc=False):
+    """A pod on its way to a node."""
+
+    queued: QueuedPod
+    pod: Pod
+    node_name: str
+    profile: Profile
+    state: State = State.ASSUMED
+    #: Until when which permit is waited for, and how long that is.
+    permits: dict[str, tuple[float, float]] = {}
+    #: Since when a permit is waited for.
+    waits_since: float = 0.0
+    #: Which plugin waits for what was written to come true, and until when.
+    preparing: dict[PreBind, float] = {}
+
+    @property
+    def deadlines(self) -> Iterator[float]:
+        yield from (until for until, _ in self.permits.values())
+        yield from self.preparing.values()
+
+
+class WaitingForPermit(WaitingPods):
+    """What a permit plugin sees of the pods that wait for it, and says to them by events."""
+
+    def __init__(
+        self, plugin: str, waiting: Mapping[str, Placement], tell: Callable[[Event], None]
+    ) -> None:
+        self._plugin = plugin
+        self._waiting = waiting
+        self._tell = tell
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        # A copy, since other threads may ask while pods come and go.
+        for placement in list(self._waiting.values()):
+            if self._plugin in placement.permits:
+                yield WaitingPod(placement.pod, placement.node_name)
+
+    def allow(self, uid: str) -> None:
+        check_text("uid", uid)
+        self._tell(Permitted(uid, self._plugin))
+
+    def refuse(self, uid: str, message: str) -> None:
+        check_text("uid", uid)
+        check_text("message", message)
+        self._tell(PermitRefused(uid, self._plugin, message))
+
+
+def reserve(placement: Placement, nodes: Nodes, observer: Observer) -> Failure | None:
+    """Asks the reserve plugins to keep what the pod needs; the first refusal counts."""
+    began = observer.clock()
+    refused = _ask_to_reserve(placement, nodes, observer)
+    # Every pod comes by here, so that only samples are told.
+    if observer.is_sampling:
+        status = SUCCESS if refused is None else _STATUSES[refused.reason]
+        observer.point_ran(RESERVE, status, placement.profile.name, began)
+    return refused
+
+
+def _ask_to_reserve(placement: Placement, nodes: Nodes, observer: Observer) -> Failure | None:
+    ask = make_caller(observer, RESERVE) if observer.is_sampling else None
+    row = nodes.row(placement.node_name)
+    assert row is not None, "a pod is assumed on a node that is not there"
+    for plugin in placement.profile.reserve:
+        try:
+            answer = ask_reserve(plugin, ask, placement.pod, nodes, row)
+        except PluginError as error:
+            return Failure(SCHEDULER_ERROR, str(error))
+        if answer is not None:
+            return refusal(plugin.name, answer)
+    return None
+
+
+def unreserve(placement: Placement, nodes: Nodes, observer: Observer) -> list[str]:
+    """Asks the reserve plugins to give back what they keep; returns what went wrong."""
+    problems: list[str] = []
+    with PointTimer(observer, UNRESERVE, placement.profile.name):
+        for plugin in reversed(placement.profile.reserve):
+            try:
+                with PluginFence('running Unreserve plugin "{}"', plugin):
+                    plugin.unreserve(placement.pod, nodes, placement.node_name)
+            except PluginError as error:
+                # The others must give back what they hold.
+                problems.append(str(error))
+    return problems
+
+
+def ask_permits(placement: Placement, observer: Observer, now: float) -> Failure | None:
+    """Asks the permit plugins, and notes in the placement which of them are to be waited for."""
+    if not placement.profile.permit:
+        return None
+    with PointTimer(observer, PERMIT, placement.profile.name) as running:
+        refused = _ask_each_permit(placement, observer, now)
+        if refused is not None:
+            running.status = _STATUSES[refused.reason]
+        elif placement.permits:
+            running.status = "Wait"
+    return refused
+
+
+def _ask_each_permit(placement: Placement, observer: Observer, now: float) -> Failure | None:
+    ask = make_caller(observer, PERMIT)
+    for plugin in placement.profile.permit:
+        try:
+            answer = ask_permit(plugin, ask, placement.pod, placement.node_name)
+        except PluginError as error:
+            return Failure(SCHEDULER_ERROR, str(error))
+        if isinstance(answer, Wait):
+            seconds = min(answer.seconds, _LONGEST_PERMIT_WAIT)
+            placement.permits[plugin.name] = now + seconds, seconds
+        elif answer is not None:
+            return refusal(plugin.name, answer)
+    return None
+
+
+def prepare(placement: Placement, nodes: Nodes, now: float) -> list[Preparation] | Failure:
+    """What pre-bind plugins want to have written; noted in the placement is who waits for it."""
+    work: list[Preparation] = []
+    for plugin in placement.profile.pre_bind:
+        try:
+            wanted = ask_prepare(plugin, placement.pod, nodes, placement.node_name)
+        except PluginError as error:
+            return Failure(SCHEDULER_ERROR, str(error))
+        if wanted is not None:
+            placement.preparing[plugin] = now + wanted.timeout_seconds
+            work.append(wanted)
+    return work
+
+
+def check_preparations(placement: Placement, nodes: Nodes, now: float) -> Failure | None:
+    """Asks whether what was written has come true; whoever says so is waited for no longer."""
+    for plugin, until in list(placement.preparing.items()):
+        answer: bool | Rejected = False
+        try:
+            answer = ask_is_prepared(plugin, placement.pod, nodes, placement.node_name)
+        except PluginError as error:
+            answer = Rejected(Code.ERROR, (str(error),))
+        if isinstance(answer, Rejected):
+            return Failure(SCHEDULER_ERROR, answer.message)
+        if answer:
+            del placement.preparing[plugin]
+        elif until <= now:
+            what = f'running PreBind plugin "{plugin.name}": binding volumes: timed out'
+            return Failure(SCHEDULER_ERROR, what)
+    return None
