@@ -8,8 +8,8 @@ from enum import IntFlag, StrEnum
 EVERYWHERE = -1
 
 
-# The log keeps at least so many changes, and so many per row of a large cluster: whoever lags
-# behind further starts anew.
+# The log keeps at least so many changes, and so many per row of a large cluster: a reader
+# that lags behind further starts anew.
 _LEAST_KEPT = 65_536
 _KEPT_PER_ROW = 4
 

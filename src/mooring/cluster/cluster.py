@@ -29,7 +29,7 @@ from .storage.objects import Storage
 from .storage.use import CSINodeColumns, VolumeUse
 from .storage.writer import StorageWriter
 from .tally import Tallies
-from .usage import count_coexistence, count_requests, counts_alike, nomination_change, pod_change
+from .usage import count_requests, counts_alike, nomination_change, pod_change
 from .workloads import Workloads
 
 T = TypeVar("T", bound=Hashable)
@@ -419,7 +419,7 @@ class Cluster:
             state.volume_use.count(pod, row, amount)
         if pod.spec.affinity is not None:
             state.standing.count(pod, row, amount, self.nodes.label)
-        count_coexistence(pod, row, amount, columns.exclusive_pods, columns.ordinary_pods)
+        columns.coexisting.count(pod, row, amount)
         if state.tallies.are_there:
             state.tallies.count(pod, row, amount)
 

@@ -9,9 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.objects.coexist import is_exclusive, is_ordinary
+from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
 from .arrays import Sums, grown
+from .changes import Change
 
 #: Resources that every node has a column for, in this order.
 FIRST_CLASS = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
@@ -21,6 +24,54 @@ NONZERO_CPU, NONZERO_MEMORY = 0, 1
 NONZERO = {CPU: NONZERO_CPU, MEMORY: NONZERO_MEMORY}
 
 _FIRST_CAPACITY = 64
+
+
+#: The two places of `CoexistingPods.counts`.
+EXCLUSIVE_PODS, ORDINARY_PODS = 0, 1
+
+# Plain integers: combining flags of an enum takes many times as long.
+_EXCLUSIVE, _ORDINARY = int(Change.EXCLUSIVE), int(Change.ORDINARY)
+
+
+def coexistence_change(pod: Pod) -> int:
+    """What the coming or going of a pod changes in the counts of `CoexistingPods`."""
+    if pod.owner is None and not pod.annotations and not pod.spec.coexist_policy:
+        # Most pods of a benchmark and many of a cluster: nothing needs to be looked up.
+        return _ORDINARY
+    kinds = _EXCLUSIVE if is_exclusive(pod) else 0
+    return kinds | _ORDINARY if is_ordinary(pod) else kinds
+
+
+class CoexistingPods:
+    """What CoexistPolicy needs of the core: how many pods of a row tolerate others, and which.
+
+    Pods are counted whether the feature gate is on or not: the gate decides who looks.
+    """
+
+    def __init__(self, counts: NDArray[np.int32]) -> None:
+        #: int32[exclusive or ordinary, row]
+        self.counts = counts
+
+    @property
+    def exclusive(self) -> NDArray[np.int32]:
+        """How many pods of each row tolerate no others."""
+        return self.counts[EXCLUSIVE_PODS]
+
+    @property
+    def ordinary(self) -> NDArray[np.int32]:
+        """How many pods of each row are neither a daemonset's nor static."""
+        return self.counts[ORDINARY_PODS]
+
+    def count(self, pod: Pod, row: int, amount: int) -> None:
+        """A pod came to (1) or left (-1) a row."""
+        kinds = coexistence_change(pod)
+        if kinds & _EXCLUSIVE:
+            self.counts[EXCLUSIVE_PODS, row] += amount
+        if kinds & _ORDINARY:
+            self.counts[ORDINARY_PODS, row] += amount
+
+    def copied(self) -> CoexistingPods:
+        return CoexistingPods(self.counts.copy())
 
 
 class Columns:
@@ -48,8 +99,7 @@ class Columns:
         self.requested = Sums(self._per_resource())
         #: int64[cpu or memory, row]
         self.nonzero_requested = Sums.zeros((2, self.capacity))
-        self.exclusive_pods: NDArray[np.int32] = np.zeros(self.capacity, np.int32)
-        self.ordinary_pods: NDArray[np.int32] = np.zeros(self.capacity, np.int32)
+        self.coexisting = CoexistingPods(np.zeros((2, self.capacity), np.int32))
 
     def offer(self, names: Iterable[str]) -> None:
         """One more row offers these resources; those that none offered before get a place."""
@@ -112,8 +162,7 @@ class Columns:
         self.allocatable = grown(self.allocatable, self.capacity)
         self.requested.grow(self.capacity)
         self.nonzero_requested.grow(self.capacity)
-        self.exclusive_pods = grown(self.exclusive_pods, self.capacity)
-        self.ordinary_pods = grown(self.ordinary_pods, self.capacity)
+        self.coexisting.counts = grown(self.coexisting.counts, self.capacity)
         return True
 
     def clear(self, row: int) -> None:
@@ -153,7 +202,7 @@ class RowFacts:
 
     @property
     def figures(self) -> Figures:
-        """All numbers: whoever reads nothing else says the same of rows whose figures are equal."""
+        """All numbers: a plugin that reads nothing else answers the same for equal figures."""
         known = self._figures
         if known is None:
             known = (*self.allocatable, *self.requested, *self.nonzero_requested)

@@ -89,7 +89,7 @@ class PortColumns:
                 self._drop((protocol, port), address)
 
     def vacate(self, ports: Iterable[HostPort], row: int, capacity: int) -> None:
-        """Frees ports on a row, whoever else holds them there."""
+        """Frees ports on a row, even if other pods hold them there."""
         for address, protocol, port in ports:
             self._users[protocol, port][address].set(row, 0, capacity)
 

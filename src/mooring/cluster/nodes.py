@@ -103,6 +103,7 @@ class Nodes:
         """Takes the views of arrays anew; the cluster calls it when it replaced some."""
         columns = self._state.columns
         self._requested, self._nonzero = columns.requested, columns.nonzero_requested
+        self._coexisting = columns.coexisting
         self.alive = frozen(columns.alive)
         self.unschedulable = frozen(columns.unschedulable)
         self.taint_sets = frozen(columns.taint_sets)
@@ -118,8 +119,8 @@ class Nodes:
         #: int64[cpu or memory, row]
         self.nonzero_requested = frozen(columns.nonzero_requested.array)
         #: How many pods tolerate no others, and how many are neither a daemonset's nor static.
-        self.exclusive_pods = frozen(columns.exclusive_pods)
-        self.ordinary_pods = frozen(columns.ordinary_pods)
+        self.exclusive_pods = frozen(columns.coexisting.exclusive)
+        self.ordinary_pods = frozen(columns.coexisting.ordinary)
         self.ports = self._state.ports
         self.volume_use = self._state.volume_use
         #: What plugins keep of nodes: extended resources by type.

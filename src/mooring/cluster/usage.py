@@ -14,19 +14,19 @@ from mooring.objects.resources import PODS
 
 from .arrays import Sums, grown
 from .changes import Change
-from .columns import FIRST_CLASS, NONZERO_CPU, NONZERO_MEMORY, Columns, RowFacts
+from .columns import (
+    EXCLUSIVE_PODS,
+    FIRST_CLASS,
+    NONZERO_CPU,
+    NONZERO_MEMORY,
+    ORDINARY_PODS,
+    Columns,
+    RowFacts,
+    coexistence_change,
+)
 
 # The column that counts pods, which is there from the beginning.
 _PODS = FIRST_CLASS.index(PODS)
-
-# The two places of `Usage.coexisting`.
-_EXCLUSIVE_PODS, _ORDINARY_PODS = 0, 1
-
-# Plain integers: combining flags of an enum takes many times as long.
-_EXCLUSIVE, _ORDINARY = int(Change.EXCLUSIVE), int(Change.ORDINARY)
-
-#: int32 per row
-PodCounts = NDArray[np.int32]
 
 
 # Requests
@@ -37,8 +37,8 @@ def count_requests(
 ) -> None:
     """A pod came to (1) or left (-1) a row. What no node offers has no column.
 
-    Facts are kept up to date: plain numbers are added up faster than those of an array, and
-    whoever looks at the row next needs them.
+    Facts are kept up to date: plain numbers are added up faster than those of an array, and the
+    next decision that looks at the row needs them.
     """
     if facts is None:
         for name, request in held.requests:
@@ -96,33 +96,9 @@ def add_nonzero(sums: Sums, held: Held, row: int, amount: int) -> tuple[int, int
     )
 
 
-# What CoexistPolicy needs of a row: how many pods tolerate no others, and how many are others.
-# It is counted whether the feature gate is on or not: the gate decides who looks.
-
-
-def coexistence_change(pod: Pod) -> int:
-    """What the coming or going of a pod changes in the counts of its row."""
-    if pod.owner is None and not pod.annotations and not pod.spec.coexist_policy:
-        # Most pods of a benchmark and many of a cluster: nothing needs to be looked up.
-        return _ORDINARY
-    kinds = _EXCLUSIVE if is_exclusive(pod) else 0
-    return kinds | _ORDINARY if is_ordinary(pod) else kinds
-
-
 def nomination_change(pod: Pod) -> int:
     """What a pod changes by being nominated to a row: it counts there for some, and for no sum."""
-    return int(Change.NOMINATED) | (coexistence_change(pod) & _EXCLUSIVE)
-
-
-def count_coexistence(
-    pod: Pod, row: int, amount: int, exclusive: PodCounts, ordinary: PodCounts
-) -> None:
-    """A pod came to (1) or left (-1) a row."""
-    kinds = coexistence_change(pod)
-    if kinds & _EXCLUSIVE:
-        exclusive[row] += amount
-    if kinds & _ORDINARY:
-        ordinary[row] += amount
+    return int(Change.NOMINATED) | (coexistence_change(pod) & int(Change.EXCLUSIVE))
 
 
 # Changes
@@ -165,7 +141,7 @@ def _spec_change(pod: Pod) -> Change:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Room, and who has to be tolerated. A place is a pod or a row, as whoever keeps it says."""
+    """The room that pods use, and how many of them coexist. A place is a pod or a row."""
 
     #: int64[resource, place]
     requests: Sums
@@ -180,8 +156,8 @@ class Usage:
     def count(self, pod: Pod, place: int, amount: int, resources: Mapping[str, int]) -> None:
         """Adds (1) or takes away (-1) what a pod takes of resources that have a column."""
         add_requests(self.requests, resources, pod.held, place, amount)
-        self.coexisting[_EXCLUSIVE_PODS, place] += amount * is_exclusive(pod)
-        self.coexisting[_ORDINARY_PODS, place] += amount * is_ordinary(pod)
+        self.coexisting[EXCLUSIVE_PODS, place] += amount * is_exclusive(pod)
+        self.coexisting[ORDINARY_PODS, place] += amount * is_ordinary(pod)
 
     def clear(self, place: int) -> None:
         self.requests.clear(place)
@@ -193,11 +169,11 @@ class Usage:
 
     @property
     def exclusive(self) -> NDArray[np.int64]:
-        return self.coexisting[_EXCLUSIVE_PODS]
+        return self.coexisting[EXCLUSIVE_PODS]
 
     @property
     def ordinary(self) -> NDArray[np.int64]:
-        return self.coexisting[_ORDINARY_PODS]
+        return self.coexisting[ORDINARY_PODS]
 
     def at(self, places: NDArray[np.intp]) -> Usage:
         """What is taken at some places."""

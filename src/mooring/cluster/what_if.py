@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from mooring.objects.pod import Pod
 
 from .arrays import Sums, frozen
+from .columns import CoexistingPods
 from .extended.resources import ExtendedLayer
 from .inventory import PortColumns
 from .nodes import Nodes
 from .storage.use import VolumeUse
-from .usage import Usage, add_nonzero, add_requests, count_coexistence
+from .usage import Usage, add_nonzero, add_requests
 
 
 class WhatIf(Nodes):
@@ -26,8 +27,10 @@ class WhatIf(Nodes):
         self._nonzero = nodes._nonzero
         self.nonzero_requested = frozen(self._nonzero.array)
         self._own_nonzero = False
-        self.exclusive_pods = frozen(nodes.exclusive_pods)
-        self.ordinary_pods = frozen(nodes.ordinary_pods)
+        self._coexisting = nodes._coexisting
+        self._own_coexisting = False
+        self.exclusive_pods = frozen(self._coexisting.exclusive)
+        self.ordinary_pods = frozen(self._coexisting.ordinary)
         self.ports = nodes.ports
         self._own_ports = False
         self.volume_use = nodes.volume_use
@@ -53,9 +56,7 @@ class WhatIf(Nodes):
         That is what filters count of pods; what these count for in scoring stays as it is.
         """
         self._requested.shift(rows, usage.requests)
-        self._own_coexistence()
-        self.exclusive_pods[rows] += usage.exclusive
-        self.ordinary_pods[rows] += usage.ordinary
+        self._writable_coexisting().counts[:, rows] += usage.coexisting.astype(np.int32)
 
     def _count(self, pod: Pod, row: int, amount: int) -> None:
         held = pod.held
@@ -63,8 +64,7 @@ class WhatIf(Nodes):
         add_nonzero(self._writable_nonzero(), held, row, amount)
         if pod.spec.volumes:
             self._writable_volume_use().count(pod, row, amount)
-        self._own_coexistence()
-        count_coexistence(pod, row, amount, self.exclusive_pods, self.ordinary_pods)
+        self._writable_coexisting().count(pod, row, amount)
 
     def _writable_nonzero(self) -> Sums:
         if not self._own_nonzero:
@@ -73,10 +73,13 @@ class WhatIf(Nodes):
             self._own_nonzero = True
         return self._nonzero
 
-    def _own_coexistence(self) -> None:
-        if not self.ordinary_pods.flags.writeable:
-            self.exclusive_pods = self.exclusive_pods.copy()
-            self.ordinary_pods = self.ordinary_pods.copy()
+    def _writable_coexisting(self) -> CoexistingPods:
+        if not self._own_coexisting:
+            self._coexisting = self._coexisting.copied()
+            self.exclusive_pods = frozen(self._coexisting.exclusive)
+            self.ordinary_pods = frozen(self._coexisting.ordinary)
+            self._own_coexisting = True
+        return self._coexisting
 
     def _writable_ports(self) -> PortColumns:
         if not self._own_ports:

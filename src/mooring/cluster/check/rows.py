@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.arrays import Sums
 from mooring.cluster.cluster import Cluster
 from mooring.cluster.labels import Vocabulary
 from mooring.cluster.nodes import Nodes, State
@@ -128,11 +127,14 @@ def _check_pods(cluster: Cluster, state: State) -> None:
 def _check_dead_rows(state: State) -> None:
     columns = state.columns
     dead = ~columns.alive
-    counts = ("exclusive_pods", "ordinary_pods")
-    for name in ("allocatable", "requested", "nonzero_requested", *counts):
-        column = getattr(columns, name)
-        left = (column.array if isinstance(column, Sums) else column)[..., dead]
-        assert not left.any(), f"{name} of rows without a node is not zero"
+    kept: dict[str, NDArray[Any]] = {
+        "allocatable": columns.allocatable,
+        "requested": columns.requested.array,
+        "nonzero_requested": columns.nonzero_requested.array,
+        "coexisting": columns.coexisting.counts,
+    }
+    for name, column in kept.items():
+        assert not column[..., dead].any(), f"{name} of rows without a node is not zero"
 
 
 def _check_labels(state: State) -> None:
@@ -225,7 +227,7 @@ def _check_pod_table(state: State) -> None:
         return
     rows = np.arange(len(state.nodes))
     lesser = state.pod_table.below(2**40, rows, state.columns.capacity)
-    kept = {
+    kept: dict[str, NDArray[Any]] = {
         int(row): [(pod.uid, held) for pod, held in _with_requests(state, lesser, at)]
         for at, row in enumerate(lesser.rows)
     }

@@ -152,7 +152,7 @@ class HandleRegistry:
         self._readers.setdefault(resource_type, []).append(reader)
 
     def close(self) -> None:
-        """All plugins are made: whoever comes now would be heard by nobody."""
+        """All plugins are made: a handle that is registered later is refused."""
         self._is_closed = True
 
     def __iter__(self) -> Iterator[tuple[str, Handle]]:
