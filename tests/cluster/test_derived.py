@@ -26,17 +26,17 @@ TAINTED = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
 )
 def test_it_is_forgotten(change: Callable[[Cluster], object], forgets: bool) -> None:
     made = cluster(node("one"))
-    assert made.nodes.derived.kept("key", lambda: 1) == 1
+    assert made.nodes.derived.get("key", lambda: 1) == 1
 
     change(made)
 
-    assert made.nodes.derived.kept("key", lambda: 2) == (2 if forgets else 1)
+    assert made.nodes.derived.get("key", lambda: 2) == (2 if forgets else 1)
 
 
 def test_the_oldest_makes_room() -> None:
     derived = NodeDerived()
     for key in range(NodeDerived.LIMIT + 1):
-        derived.kept(key, lambda: "first")
+        derived.get(key, lambda: "first")
 
-    assert derived.kept(1, lambda: "second") == "first"
-    assert derived.kept(0, lambda: "second") == "second"
+    assert derived.get(1, lambda: "second") == "first"
+    assert derived.get(0, lambda: "second") == "second"

@@ -187,7 +187,7 @@ class ClusterMachine(RuleBasedStateMachine):
     @rule(taint=taints)
     def ask_for_taints(self, taint: Any) -> None:
         nodes = self.cluster.nodes
-        judged = nodes.taints.judged(len)
+        judged = nodes.taints.judge(len)
         for row in nodes.rows.tolist():
             assert judged[nodes.taint_sets[row]] == len(nodes.node(row).taints)
 

@@ -55,7 +55,7 @@ def test_a_reused_row_has_its_ports_free() -> None:
 
 def test_a_copy_can_be_changed() -> None:
     made = cluster(node("one"), listening("p", "one", WEB))
-    copy = made._state.ports.copied()
+    copy = made._state.ports.copy()
     copy.vacate([WEB], 0, 1)
 
     assert not any(users for users in copy.conflicting(WEB))

@@ -64,7 +64,7 @@ def test_shifted_there_and_back(
     (sums, exact), (shift, exact_shift) = added(history), added(more)
     places = order[:count]
     rows = np.array(places, np.intp)
-    shifted = sums.copied()
+    shifted = sums.copy()
 
     shifted.shift(rows, shift.at(rows))
 
@@ -85,7 +85,7 @@ def test_summed_from_each_beginning_to_the_next(
     later = data.draw(st.sets(st.integers(1, len(places) - 1))) if len(places) > 1 else set()
     begins = [0, *sorted(later)]
 
-    reduced = sums.at(np.array(places, np.intp)).reduced(np.array(begins, np.intp))
+    reduced = sums.at(np.array(places, np.intp)).sum_groups(np.array(begins, np.intp))
 
     groups = [places[begin:end] for begin, end in zip(begins, [*begins[1:], None], strict=True)]
     expected = {
@@ -157,7 +157,7 @@ def test_what_lesser_pods_take_is_exact() -> None:
     lesser = made.nodes.lesser_pods(1, rows)
     what_if = WhatIf(made.nodes)
 
-    what_if.shift(lesser.rows, -lesser.usage.summed(lesser.begins))
+    what_if.shift(lesser.rows, -lesser.usage.sum_groups(lesser.begins))
 
     assert not what_if.requested[:, 0].any()
 

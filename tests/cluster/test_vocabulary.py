@@ -41,12 +41,12 @@ def test_codes_are_reused() -> None:
 def test_a_rule_is_asked_anew_when_a_code_gets_another_value() -> None:
     words: Vocabulary[str] = Vocabulary()
     code = words.acquire("long")
-    assert words.judged(Longer(2))[code] == 1
+    assert words.judge(Longer(2))[code] == 1
     words.release(code)
     words.acquire("a")
 
-    assert words.judged(Longer(2))[code] == 0
-    assert words.judged(Longer(0))[code] == 1
+    assert words.judge(Longer(2))[code] == 0
+    assert words.judge(Longer(0))[code] == 1
 
 
 def test_a_value_is_judged_once_per_rule() -> None:
@@ -59,7 +59,7 @@ def test_a_value_is_judged_once_per_rule() -> None:
 
     for text in ("a", "bb", "a"):
         words.acquire(text)
-        words.judged(rule)
+        words.judge(rule)
 
     assert asked == ["a", "bb"]
 
@@ -68,7 +68,7 @@ def test_the_oldest_rule_makes_room() -> None:
     words: Vocabulary[str] = Vocabulary()
     code = words.acquire("word")
 
-    assert [int(words.judged(Longer(n))[code]) for n in range(600)] == [1] * 4 + [0] * 596
+    assert [int(words.judge(Longer(n))[code]) for n in range(600)] == [1] * 4 + [0] * 596
     assert words._judged is not None
     assert len(words._judged) <= 512
 
@@ -87,19 +87,19 @@ def test_codes_agree_with_a_count_of_uses(steps: list[tuple[bool, str]]) -> None
         held = {word for word, count in uses.items() if count}
         assert set(words.in_use()) == held
         assert len(set(words.in_use().values())) == len(held)
-        judged = words.judged(ord)
+        judged = words.judge(ord)
         assert all(judged[words.code(word)] == ord(word) for word in held)
 
 
 def test_tables_stay_right_when_what_was_given_out_is_forgotten() -> None:
     vocabulary: Vocabulary[str] = Vocabulary()
     first = vocabulary.acquire("a")
-    assert vocabulary.judged(len)[first] == 1
+    assert vocabulary.judge(len)[first] == 1
     for number in range(5_000):
         vocabulary.release(vocabulary.acquire(f"value {number}"))
     last = vocabulary.acquire("the last one")
 
-    answers = vocabulary.judged(len)
+    answers = vocabulary.judge(len)
 
     assert (answers[first], answers[last]) == (1, len("the last one"))
     assert len(list(vocabulary.given_since(0))) <= 2

@@ -16,7 +16,7 @@ A = TypeVar("A", bound=np.generic)
 R = TypeVar("R")
 
 
-def grown(array: NDArray[A], length: int, fill: Any = 0) -> NDArray[A]:
+def grow_to(array: NDArray[A], length: int, fill: Any = 0) -> NDArray[A]:
     """The array with at least that many last-axis places, new ones holding `fill`."""
     have = array.shape[-1]
     if have >= length:
@@ -33,7 +33,7 @@ def facet(writer: object, reads: type[R]) -> R:
     return view
 
 
-def frozen(array: NDArray[A]) -> NDArray[A]:
+def freeze(array: NDArray[A]) -> NDArray[A]:
     """A view of the array through which it cannot be written."""
     view = array.view()
     view.flags.writeable = False
@@ -100,16 +100,16 @@ class Sums:
             self.bound = -1 if self.beyond else self._largest()
 
     def grow(self, places: int) -> None:
-        self.array = grown(self.array, places)
+        self.array = grow_to(self.array, places)
 
-    def fitted(self, shape: tuple[int, ...]) -> Sums:
+    def fit(self, shape: tuple[int, ...]) -> Sums:
         """The same with room for kinds and places that came later."""
         kinds, places = shape
         more = np.zeros((kinds, self.array.shape[1]), np.int64)
         more[: len(self.array)] = self.array
-        return Sums(grown(more, places)[:, :places], self.bound, dict(self.beyond))
+        return Sums(grow_to(more, places)[:, :places], self.bound, dict(self.beyond))
 
-    def copied(self) -> Sums:
+    def copy(self) -> Sums:
         return Sums(self.array.copy(), self.bound, dict(self.beyond))
 
     def at(self, places: NDArray[np.intp]) -> Sums:
@@ -120,7 +120,7 @@ class Sums:
             return Sums(array, self.bound)
         return _from_exact(self._exact().take(places, axis=1))
 
-    def reduced(self, begins: NDArray[np.intp]) -> Sums:
+    def sum_groups(self, begins: NDArray[np.intp]) -> Sums:
         """Sums of the places from each beginning to the next."""
         largest = self.bound * self.array.shape[1]
         if self.beyond or largest > MOST_SUM:
@@ -142,7 +142,7 @@ class Sums:
         return Sums(-self.array, self.bound, {at: -total for at, total in self.beyond.items()})
 
     def __add__(self, other: Sums) -> Sums:
-        total = self.copied()
+        total = self.copy()
         total.shift(np.arange(self.array.shape[1]), other)
         return total
 

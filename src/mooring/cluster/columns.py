@@ -13,7 +13,7 @@ from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
-from .arrays import Sums, grown
+from .arrays import Sums, grow_to
 from .changes import Change
 
 #: Resources that every node has a column for, in this order.
@@ -70,7 +70,7 @@ class CoexistingPods:
         if kinds & _ORDINARY:
             self.counts[ORDINARY_PODS, row] += amount
 
-    def copied(self) -> CoexistingPods:
+    def copy(self) -> CoexistingPods:
         return CoexistingPods(self.counts.copy())
 
 
@@ -153,16 +153,16 @@ class Columns:
         """Makes room for that many rows; tells whether the arrays were replaced."""
         if capacity <= self.capacity:
             return False
-        self.alive = grown(self.alive, capacity, False)
+        self.alive = grow_to(self.alive, capacity, False)
         self.capacity = len(self.alive)
-        self.unschedulable = grown(self.unschedulable, self.capacity, False)
-        self.taint_sets = grown(self.taint_sets, self.capacity)
-        self.feature_sets = grown(self.feature_sets, self.capacity)
-        self.resource_sets = grown(self.resource_sets, self.capacity)
-        self.allocatable = grown(self.allocatable, self.capacity)
+        self.unschedulable = grow_to(self.unschedulable, self.capacity, False)
+        self.taint_sets = grow_to(self.taint_sets, self.capacity)
+        self.feature_sets = grow_to(self.feature_sets, self.capacity)
+        self.resource_sets = grow_to(self.resource_sets, self.capacity)
+        self.allocatable = grow_to(self.allocatable, self.capacity)
         self.requested.grow(self.capacity)
         self.nonzero_requested.grow(self.capacity)
-        self.coexisting.counts = grown(self.coexisting.counts, self.capacity)
+        self.coexisting.counts = grow_to(self.coexisting.counts, self.capacity)
         return True
 
     def clear(self, row: int) -> None:
@@ -209,7 +209,7 @@ class RowFacts:
             self._figures = known
         return known
 
-    def changed(self) -> None:
+    def reset(self) -> None:
         """Some numbers are others now: what was made of them is forgotten."""
         self._figures = None
         self.derived.clear()

@@ -79,7 +79,7 @@ class NodeDerived:
     def __init__(self) -> None:
         self._kept: Recent[Hashable, Any] = Recent(self.LIMIT)
 
-    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key; made when first asked for. A key has whatever the value is made of
         besides the nodes, its type included."""
         value: T | None = self._kept.find(key)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mooring.objects.node import ContainerImage
 from mooring.objects.pod import ANY_ADDRESS, HostPort
 
-from .arrays import grown
+from .arrays import grow_to
 
 # On so few rows, each is noted by itself: most ports are taken on few nodes, or on all.
 _FEW_ROWS = 16
@@ -39,7 +39,7 @@ class PortUsers:
 
     def set(self, row: int, count: int, capacity: int) -> None:
         if self._few is None:
-            self._array = grown(self._array, capacity)
+            self._array = grow_to(self._array, capacity)
             self._array[row] = count
             return
         self._few.pop(row, None)
@@ -55,10 +55,10 @@ class PortUsers:
             taken = np.zeros(capacity, np.bool_)
             taken[list(self._few)] = True
             return taken[rows]
-        self._array = grown(self._array, capacity)
+        self._array = grow_to(self._array, capacity)
         return self._array[rows] > 0
 
-    def copied(self) -> PortUsers:
+    def copy(self) -> PortUsers:
         copy = PortUsers()
         copy._few = None if self._few is None else dict(self._few)
         copy._array = self._array.copy()
@@ -104,11 +104,11 @@ class PortColumns:
             if in_the_way in addresses:
                 yield addresses[in_the_way]
 
-    def copied(self) -> PortColumns:
+    def copy(self) -> PortColumns:
         """A copy that can be changed without touching this one."""
         copy = PortColumns()
         copy._users = {
-            port: {address: users.copied() for address, users in addresses.items()}
+            port: {address: users.copy() for address, users in addresses.items()}
             for port, addresses in self._users.items()
         }
         return copy
@@ -135,7 +135,7 @@ class Image:
     def put(self, row: int) -> None:
         self.rows.add(row)
         if self._present is not None:
-            self._present = grown(self._present, row + 1, False)
+            self._present = grow_to(self._present, row + 1, False)
             self._present[row] = True
 
     def take(self, row: int) -> None:
@@ -149,7 +149,7 @@ class Image:
             self._present = np.zeros(capacity, np.bool_)
             self._present[list(self.rows)] = True
         elif len(self._present) < capacity:
-            self._present = grown(self._present, capacity, False)
+            self._present = grow_to(self._present, capacity, False)
         return self._present
 
 

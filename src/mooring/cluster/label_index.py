@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mooring.objects.pod import Pod
 from mooring.objects.selector import Labels, Requirement, Selector
 
-from .arrays import grown
+from .arrays import grow_to
 from .derived import Recent
 from .labels import ABSENT
 
@@ -234,8 +234,8 @@ class PodIndex:
         group = self._groups[key] = len(self._groups)
         self._labels.append(pod.labels)
         if group >= len(self._terminating):
-            self._namespace_codes = grown(self._namespace_codes, group + 1)
-            self._terminating = grown(self._terminating, group + 1, False)
+            self._namespace_codes = grow_to(self._namespace_codes, group + 1)
+            self._terminating = grow_to(self._terminating, group + 1, False)
         code = self._namespaces.setdefault(pod.namespace, len(self._namespaces))
         self._namespace_codes[group] = code
         self._terminating[group] = pod.terminating
@@ -281,7 +281,7 @@ class _Codes:
     def caught_up(self, having: list[int], labels: list[Labels]) -> NDArray[np.int32]:
         """The codes of all groups, those that came since the last time included."""
         if self._known < len(having) or len(self._codes) < len(labels):
-            self._codes = grown(self._codes, len(labels), ABSENT)
+            self._codes = grow_to(self._codes, len(labels), ABSENT)
             of_value, key = self._of_value, self._key
             new = having[self._known :]
             codes = [of_value.setdefault(labels[group][key], len(of_value)) for group in new]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mooring.objects.node_selector import parse_int64
 from mooring.objects.selector import Labels
 
-from .arrays import frozen, grown
+from .arrays import freeze, grow_to
 from .derived import Recent
 
 T = TypeVar("T", bound=Hashable)
@@ -77,7 +77,7 @@ class Vocabulary(Generic[T]):
     def in_use(self) -> dict[T, int]:
         return self._codes
 
-    def judged(self, rule: Callable[[T], int]) -> NDArray[np.int64]:
+    def judge(self, rule: Callable[[T], int]) -> NDArray[np.int64]:
         """What a rule says of each value, by code. Equal rules share a table, caught up here."""
         if self._judged is None:
             self._judged = Recent(_MOST_RULES)
@@ -118,7 +118,7 @@ class _Table(Generic[T]):
 
     def caught_up(self, vocabulary: Vocabulary[T]) -> NDArray[np.int64]:
         if self._until < vocabulary.moment:
-            self._answers = grown(self._answers, len(vocabulary))
+            self._answers = grow_to(self._answers, len(vocabulary))
             for code in vocabulary.given_since(self._until):
                 self._answers[code] = self._rule(vocabulary.values[code])
             self._until = vocabulary.moment
@@ -162,14 +162,14 @@ class LabelColumn:
 
     def grow(self, nothing: NDArray[np.intp]) -> None:
         if self.codes.flags.writeable:
-            self.codes = grown(self.codes, len(nothing), ABSENT)
+            self.codes = grow_to(self.codes, len(nothing), ABSENT)
         else:
             self.codes = nothing
 
     def numbers(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Per code its value as an integer, and whether it is one. The last place is ABSENT's."""
-        self._numbers = grown(self._numbers, len(self.vocabulary) + 1)
-        self._numeric = grown(self._numeric, len(self.vocabulary) + 1, False)
+        self._numbers = grow_to(self._numbers, len(self.vocabulary) + 1)
+        self._numeric = grow_to(self._numeric, len(self.vocabulary) + 1, False)
         for code in self.vocabulary.given_since(self._numbers_until):
             number = parse_int64(self.vocabulary.values[code])
             self._numbers[code] = number or 0
@@ -232,7 +232,7 @@ class LabelColumns:
             column.set(row, value)
 
     def grow(self, capacity: int) -> None:
-        self._nothing = frozen(np.full(capacity, ABSENT, np.intp))
+        self._nothing = freeze(np.full(capacity, ABSENT, np.intp))
         self._recent.limit = max(_FEWEST_COLUMNS, _MOST_BYTES // self._nothing.nbytes)
         for column in self._columns.values():
             column.grow(self._nothing)

@@ -15,7 +15,7 @@ from mooring.objects.placement_rules import Taint
 from mooring.objects.pod import HostPort, Pod
 from mooring.objects.selector import Labels
 
-from .arrays import facet, frozen
+from .arrays import facet, freeze
 from .columns import Columns, RowFacts
 from .derived import NodeDerived
 from .extended.contract import ExtendedResource
@@ -104,23 +104,23 @@ class Nodes:
         columns = self._state.columns
         self._requested, self._nonzero = columns.requested, columns.nonzero_requested
         self._coexisting = columns.coexisting
-        self.alive = frozen(columns.alive)
-        self.unschedulable = frozen(columns.unschedulable)
-        self.taint_sets = frozen(columns.taint_sets)
-        self.feature_sets = frozen(columns.feature_sets)
-        self.resource_sets = frozen(columns.resource_sets)
+        self.alive = freeze(columns.alive)
+        self.unschedulable = freeze(columns.unschedulable)
+        self.taint_sets = freeze(columns.taint_sets)
+        self.feature_sets = freeze(columns.feature_sets)
+        self.resource_sets = freeze(columns.resource_sets)
         #: The place of each resource in `allocatable` and `requested`, by name.
         self.resources: Mapping[str, int] = MappingProxyType(columns.resources)
         #: Changes whenever a resource gets or loses its place.
         self.resources_version = columns.version
         #: int64[resource, row]
-        self.allocatable = frozen(columns.allocatable)
-        self.requested = frozen(columns.requested.array)
+        self.allocatable = freeze(columns.allocatable)
+        self.requested = freeze(columns.requested.array)
         #: int64[cpu or memory, row]
-        self.nonzero_requested = frozen(columns.nonzero_requested.array)
+        self.nonzero_requested = freeze(columns.nonzero_requested.array)
         #: How many pods tolerate no others, and how many are neither a daemonset's nor static.
-        self.exclusive_pods = frozen(columns.coexisting.exclusive)
-        self.ordinary_pods = frozen(columns.coexisting.ordinary)
+        self.exclusive_pods = freeze(columns.coexisting.exclusive)
+        self.ordinary_pods = freeze(columns.coexisting.ordinary)
         self.ports = self._state.ports
         self.volume_use = self._state.volume_use
         #: What plugins keep of nodes: extended resources by type.
@@ -239,7 +239,7 @@ class Nodes:
         if weight is None or row is None:
             return weight
         own = nominations.on(self.name(row))[pod.uid]
-        weight = weight.copied()
+        weight = weight.copy()
         weight.count(own, row, -1, columns.resources)
         return weight
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.pod import Pod
 
-from .arrays import grown
+from .arrays import grow_to
 from .columns import Columns
 from .usage import Usage
 
@@ -63,7 +63,7 @@ class PodTable:
             kinds.add(pod)
         self._rows: NDArray[np.intp] = np.array(rows, np.intp)
         self._priorities: NDArray[np.int64] = _each(self._pods, lambda pod: pod.priority, np.int64)
-        self._starts: NDArray[np.float64] = _each(self._pods, started, np.float64)
+        self._starts: NDArray[np.float64] = _each(self._pods, start_of, np.float64)
         #: Tells equally important pods apart: who came first stays first.
         self._order: NDArray[np.int64] = np.arange(len(rows))
         self._arrivals = len(rows)
@@ -127,7 +127,7 @@ class PodTable:
     def _describe(self, pod: Pod, slot: int) -> None:
         self._pods[slot] = pod
         self._priorities[slot] = pod.priority
-        self._starts[slot] = started(pod)
+        self._starts[slot] = start_of(pod)
 
     def _new_slot(self, pod: Pod) -> int:
         if self._free:
@@ -142,14 +142,14 @@ class PodTable:
 
     def _widen(self) -> None:
         """Makes room for resources and slots that came after the table."""
-        self._usage = self._usage.fitted((len(self._columns.requested.array), len(self._rows)))
+        self._usage = self._usage.fit((len(self._columns.requested.array), len(self._rows)))
 
     def _grow(self, length: int) -> None:
         if length > len(self._rows):
-            self._rows = grown(self._rows, length, -1)
-            self._priorities = grown(self._priorities, length)
-            self._starts = grown(self._starts, length)
-            self._order = grown(self._order, length)
+            self._rows = grow_to(self._rows, length, -1)
+            self._priorities = grow_to(self._priorities, length)
+            self._starts = grow_to(self._starts, length)
+            self._order = grow_to(self._order, length)
 
     def __iter__(self) -> Iterable[tuple[int, Pod]]:
         """Every pod with its row."""
@@ -187,7 +187,7 @@ def _each(pods: list[Pod | None], read: Callable[[Pod], Any], kind: Any) -> NDAr
     return np.fromiter((read(pod) for pod in pods if pod is not None), kind, len(pods))
 
 
-def started(pod: Pod) -> float:
+def start_of(pod: Pod) -> float:
     """When a pod started; one that has not is younger than all others."""
     return math.inf if pod.started is None else pod.started
 
@@ -224,7 +224,7 @@ class NominatedPods:
         total: Usage | None = None
         for level_priority, level in self._levels.items():
             if level_priority >= priority:
-                level = level.fitted(shape)
+                level = level.fit(shape)
                 total = level if total is None else total + level
         return total
 
@@ -253,7 +253,7 @@ class Nominations(NominatedPods):
         """A nomination to a row began (1) or ended (-1)."""
         shape = columns.requested.array.shape
         level = self._levels.get(pod.priority)
-        level = Usage.nothing(shape) if level is None else level.fitted(shape)
+        level = Usage.nothing(shape) if level is None else level.fit(shape)
         self._levels[pod.priority] = level
         level.count(pod, row, amount, columns.resources)
         if amount < 0 and not level.pods(columns.resources).any():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mooring.objects.pod import Pod
 from mooring.objects.selector import EVERYTHING, Selector
 
-from .arrays import grown
+from .arrays import grow_to
 from .derived import Recent
 from .label_index import PodChange, PodIndex, SelectorIndex
 from .labels import ABSENT, LabelColumn
@@ -99,7 +99,7 @@ class Tally:
         self._parts.clear()
 
     def grow(self, capacity: int) -> None:
-        self.by_row = grown(self.by_row, capacity)
+        self.by_row = grow_to(self.by_row, capacity)
 
     @property
     def domains(self) -> Mapping[str, DomainCounts]:
@@ -153,7 +153,7 @@ class DomainCounts:
                 self._counts, self._few = self.counts(), None
             return
         if code >= len(self._counts) - 1:
-            self._counts = grown(self._counts, code + 2)
+            self._counts = grow_to(self._counts, code + 2)
         self._counts[code] += amount
 
     def counts(self) -> NDArray[np.int64]:
@@ -164,7 +164,7 @@ class DomainCounts:
             self.add_to(counts, 1)
             return counts
         if len(self._counts) < need:
-            self._counts = grown(self._counts, need)
+            self._counts = grow_to(self._counts, need)
         return self._counts[:need]
 
     def add_to(self, sums: NDArray[np.int64], weight: int) -> None:

@@ -12,7 +12,7 @@ from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.pod import Held, Pod
 from mooring.objects.resources import PODS
 
-from .arrays import Sums, grown
+from .arrays import Sums, grow_to
 from .changes import Change
 from .columns import (
     EXCLUSIVE_PODS,
@@ -62,7 +62,7 @@ def count_requests(
         known[at] = total
     known[_PODS] = array[_PODS, row] = known[_PODS] + amount
     _count_nonzero(columns.nonzero_requested, facts.nonzero_requested, held, row, amount)
-    facts.changed()
+    facts.reset()
 
 
 def _count_nonzero(sums: Sums, known: list[int], held: Held, row: int, amount: int) -> None:
@@ -179,21 +179,21 @@ class Usage:
         """What is taken at some places."""
         return Usage(self.requests.at(places), self.coexisting.take(places, axis=1))
 
-    def summed(self, begins: NDArray[np.intp]) -> Usage:
+    def sum_groups(self, begins: NDArray[np.intp]) -> Usage:
         """Sums of the places from each beginning to the next."""
         return Usage(
-            self.requests.reduced(begins), np.add.reduceat(self.coexisting, begins, axis=1)
+            self.requests.sum_groups(begins), np.add.reduceat(self.coexisting, begins, axis=1)
         )
 
-    def fitted(self, shape: tuple[int, ...]) -> Usage:
+    def fit(self, shape: tuple[int, ...]) -> Usage:
         """The same with room for resources and places that came later."""
         if self.requests.array.shape == shape:
             return self
         places = shape[1]
-        return Usage(self.requests.fitted(shape), grown(self.coexisting, places)[:, :places])
+        return Usage(self.requests.fit(shape), grow_to(self.coexisting, places)[:, :places])
 
-    def copied(self) -> Usage:
-        return Usage(self.requests.copied(), self.coexisting.copy())
+    def copy(self) -> Usage:
+        return Usage(self.requests.copy(), self.coexisting.copy())
 
     def __neg__(self) -> Usage:
         return Usage(-self.requests, -self.coexisting)

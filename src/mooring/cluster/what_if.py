@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mooring.objects.pod import Pod
 
-from .arrays import Sums, frozen
+from .arrays import Sums, freeze
 from .columns import CoexistingPods
 from .extended.resources import ExtendedLayer
 from .inventory import PortColumns
@@ -22,15 +22,15 @@ class WhatIf(Nodes):
     def __init__(self, nodes: Nodes) -> None:
         super().__init__(nodes._state)
         # A what-if of a what-if starts from the rows as they would be there.
-        self._requested = nodes._requested.copied()
+        self._requested = nodes._requested.copy()
         self.requested = self._requested.array
         self._nonzero = nodes._nonzero
-        self.nonzero_requested = frozen(self._nonzero.array)
+        self.nonzero_requested = freeze(self._nonzero.array)
         self._own_nonzero = False
         self._coexisting = nodes._coexisting
         self._own_coexisting = False
-        self.exclusive_pods = frozen(self._coexisting.exclusive)
-        self.ordinary_pods = frozen(self._coexisting.ordinary)
+        self.exclusive_pods = freeze(self._coexisting.exclusive)
+        self.ordinary_pods = freeze(self._coexisting.ordinary)
         self.ports = nodes.ports
         self._own_ports = False
         self.volume_use = nodes.volume_use
@@ -68,22 +68,22 @@ class WhatIf(Nodes):
 
     def _writable_nonzero(self) -> Sums:
         if not self._own_nonzero:
-            self._nonzero = self._nonzero.copied()
+            self._nonzero = self._nonzero.copy()
             self.nonzero_requested = self._nonzero.array
             self._own_nonzero = True
         return self._nonzero
 
     def _writable_coexisting(self) -> CoexistingPods:
         if not self._own_coexisting:
-            self._coexisting = self._coexisting.copied()
-            self.exclusive_pods = frozen(self._coexisting.exclusive)
-            self.ordinary_pods = frozen(self._coexisting.ordinary)
+            self._coexisting = self._coexisting.copy()
+            self.exclusive_pods = freeze(self._coexisting.exclusive)
+            self.ordinary_pods = freeze(self._coexisting.ordinary)
             self._own_coexisting = True
         return self._coexisting
 
     def _writable_ports(self) -> PortColumns:
         if not self._own_ports:
-            self.ports = self.ports.copied()
+            self.ports = self.ports.copy()
             self._own_ports = True
         return self.ports
 

@@ -249,7 +249,7 @@ class GPUAware(
         return found
 
     def _remembered(self, names: GPUNames, nodes: Nodes, rows: Rows) -> Mask:
-        found = nodes.resource_names.judged(names).take(nodes.resource_sets[rows]) > 0
+        found = nodes.resource_names.judge(names).take(nodes.resource_sets[rows]) > 0
         for key in self._labels:
             present = nodes.label(key).codes[rows] != ABSENT
             found |= present & ~nodes.selected({key: _NO}, rows)

@@ -47,7 +47,7 @@ class NodeDeclaredFeatures(PreFilter[Undeclared], Filter[Undeclared], Sign):
         return Undeclared(needed) if needed else None
 
     def filter(self, prepared: Undeclared, nodes: Nodes, rows: Rows) -> Verdict:
-        missing = nodes.features.judged(prepared).take(nodes.feature_sets[rows])
+        missing = nodes.features.judge(prepared).take(nodes.feature_sets[rows])
         return Verdict.rejecting(missing > 0, _UNDECLARED)
 
     def wakeups(self) -> tuple[Wakeup, ...]:

@@ -72,7 +72,7 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
         return frozenset(pod.spec.tolerations or ())
 
     def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
-        counts = nodes.taints.judged(self._untolerated(prepared, _HARD))
+        counts = nodes.taints.judge(self._untolerated(prepared, _HARD))
         if not counts.any():
             return Verdict.accepting(nodes.count(rows))
         return Verdict.rejecting(counts.take(nodes.taint_sets[rows]) > 0, _UNTOLERATED)
@@ -92,7 +92,7 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
         return self._untolerated(pod, _SOFT)
 
     def score(self, prepared: Untolerated, nodes: Nodes, rows: Rows) -> Scores:
-        return nodes.taints.judged(prepared).take(nodes.taint_sets[rows])
+        return nodes.taints.judge(prepared).take(nodes.taint_sets[rows])
 
     def rescore(
         self, prepared: Untolerated, nodes: Nodes, row: RowFacts, scores: Scores

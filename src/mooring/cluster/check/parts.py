@@ -73,7 +73,7 @@ def _row(state: State, row: int) -> dict[str, Any]:
             for driver, column in attached.items()
             if column is not None and column[row]
         },
-        "CSINode": state.csi_nodes.told(row),
+        "CSINode": state.csi_nodes.describe_row(row),
     }
 
 

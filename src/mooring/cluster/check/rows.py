@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mooring.cluster.cluster import Cluster
 from mooring.cluster.labels import Vocabulary
 from mooring.cluster.nodes import Nodes, State
-from mooring.cluster.pods import LesserPods, started
+from mooring.cluster.pods import LesserPods, start_of
 from mooring.cluster.tally import DomainCounts
 from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.pod import Pod
@@ -227,13 +227,13 @@ def _check_pod_table(state: State) -> None:
         return
     rows = np.arange(len(state.nodes))
     lesser = state.pod_table.below(2**40, rows, state.columns.capacity)
-    kept: dict[str, NDArray[Any]] = {
+    kept = {
         int(row): [(pod.uid, held) for pod, held in _with_requests(state, lesser, at)]
         for at, row in enumerate(lesser.rows)
     }
     by_row: dict[int, list[tuple[str, dict[str, int]]]] = {}
     for row, pods in enumerate(state.pods):
-        ranked = sorted(pods.values(), key=lambda pod: (-pod.priority, started(pod)))
+        ranked = sorted(pods.values(), key=lambda pod: (-pod.priority, start_of(pod)))
         if ranked:
             by_row[row] = [
                 (pod.uid, {**_asked(pod, state.columns.resources), PODS: 1}) for pod in ranked

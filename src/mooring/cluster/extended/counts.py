@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.arrays import frozen, grown
+from mooring.cluster.arrays import freeze, grow_to
 from mooring.objects.pod import Pod
 
 from .contract import ExtendedResource
@@ -26,11 +26,11 @@ class ExtendedColumns:
     @property
     def present(self) -> NDArray[np.bool_]:
         """bool[row]: where there is a resource."""
-        return frozen(self._present)
+        return freeze(self._present)
 
     def __getitem__(self, name: str) -> NDArray[np.int64]:
         """int64[row]: a figure, 0 where there is no resource."""
-        return frozen(self._figures[self._places[name]])
+        return freeze(self._figures[self._places[name]])
 
     def at(self, row: int) -> list[int] | None:
         """The figures of one row, in the order of `names`; None where there is no resource."""
@@ -51,10 +51,10 @@ class ExtendedColumns:
         self._figures[:, row] = 0
 
     def grow(self, capacity: int) -> None:
-        self._present = grown(self._present, capacity, False)
-        self._figures = grown(self._figures, capacity)
+        self._present = grow_to(self._present, capacity, False)
+        self._figures = grow_to(self._figures, capacity)
 
-    def copied(self) -> ExtendedColumns:
+    def copy(self) -> ExtendedColumns:
         other = object.__new__(ExtendedColumns)
         other._places = self._places
         other._present = self._present.copy()
@@ -85,14 +85,14 @@ class Counted:
         """The resource as it would be without pods."""
         return self._empty.copy()
 
-    def emptied(self) -> ExtendedResource:
+    def without_pods(self) -> ExtendedResource:
         """The resource as it is now, somebody having changed it, with its pods taken off."""
         resource = self.resource.copy()
         for pod in self.pods.values():
             resource.remove_pod(pod)
         return resource
 
-    def copied(self) -> Counted:
+    def copy(self) -> Counted:
         """One that can be counted in without changing this one."""
         other = object.__new__(Counted)
         other._empty = self._empty

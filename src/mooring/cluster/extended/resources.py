@@ -223,7 +223,7 @@ class ExtendedResources(ExtendedView):
             raise TypeError(f"the name of a node is {type(node_name).__name__}, expected str")
         before = table.by_node.get(node_name)
         if before is not None and resource is before.resource:
-            resource = before.emptied()
+            resource = before.without_pods()
         counted = Counted(resource)
         missing = [name for name in table.columns.names if name not in counted.figures]
         if missing:
@@ -281,8 +281,8 @@ class ExtendedLayer(ExtendedView):
         # What another layer has changed is copied at once: it may go on changing it.
         self._changed: dict[str, tuple[ExtendedColumns, dict[int, Counted | None]]] = {
             resource_type: (
-                columns.copied(),
-                {row: each and each.copied() for row, each in rows.items()},
+                columns.copy(),
+                {row: each and each.copy() for row, each in rows.items()},
             )
             for resource_type, (columns, rows) in changed.items()
         }
@@ -323,11 +323,11 @@ class ExtendedLayer(ExtendedView):
         if live is None:
             return None
         if table.resource_type not in self._changed:
-            self._changed[table.resource_type] = table.columns.copied(), {}
+            self._changed[table.resource_type] = table.columns.copy(), {}
         columns, rows = self._changed[table.resource_type]
         if row not in rows:
             try:
-                rows[row] = live.copied()
+                rows[row] = live.copy()
             except KeyboardInterrupt:
                 raise
             except BaseException:  # noqa: BLE001 - an author's code must not end a search

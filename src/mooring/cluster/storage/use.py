@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.arrays import grown
+from mooring.cluster.arrays import grow_to
 from mooring.objects.csi import CSINode
 from mooring.objects.in_tree import VolumeKey
 from mooring.objects.pod import Pod
@@ -137,7 +137,7 @@ class VolumeUse:
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
         for driver, column in self._attached.items():
-            self._attached[driver] = grown(column, capacity)
+            self._attached[driver] = grow_to(column, capacity)
 
     @property
     def drivers(self) -> tuple[str, ...]:
@@ -210,11 +210,11 @@ class CSINodeColumns(AttachLimits):
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
         for driver, limits in self._limits.items():
-            self._limits[driver] = grown(limits, capacity, NO_LIMIT)
+            self._limits[driver] = grow_to(limits, capacity, NO_LIMIT)
         for plugin, migrated in self._migrated.items():
-            self._migrated[plugin] = grown(migrated, capacity, False)
+            self._migrated[plugin] = grow_to(migrated, capacity, False)
 
-    def told(self, row: int) -> tuple[dict[str, int], set[str]]:
+    def describe_row(self, row: int) -> tuple[dict[str, int], set[str]]:
         """What the columns say of one row."""
         limits = {
             driver: int(column[row])

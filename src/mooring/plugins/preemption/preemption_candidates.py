@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.pods import started
+from mooring.cluster.pods import start_of
 from mooring.objects.pod import Pod
 from mooring.objects.workload import PodDisruptionBudget
 
@@ -104,7 +104,7 @@ def weigh(victims: Sequence[Pod]) -> tuple[int, int, int, float]:
         highest,
         sum(pod.priority + PRIORITY_SHIFT for pod in victims),
         len(victims),
-        min(started(pod) for pod in victims if pod.priority == highest),
+        min(start_of(pod) for pod in victims if pod.priority == highest),
     )
 
 

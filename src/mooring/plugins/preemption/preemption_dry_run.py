@@ -164,7 +164,7 @@ class CountsDryRun:
 
     def candidates(self) -> Candidates:
         run = self._run
-        self._what_if.shift(self._lesser.rows, -self._lesser.usage.summed(self._lesser.begins))
+        self._what_if.shift(self._lesser.rows, -self._lesser.usage.sum_groups(self._lesser.begins))
         outcome = filter_with_nominated(
             run.profile, run.pod, run.pre_filtered, self._what_if, self._lesser.rows
         )

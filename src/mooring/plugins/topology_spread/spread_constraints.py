@@ -108,7 +108,7 @@ class Inclusion:
         """The rows that have every topology key; None when every node has."""
         nodes = self._nodes
         key = Inclusion, self._keys
-        return nodes.derived.kept(key, lambda: (with_all_keys(self._keys, nodes),))[0]
+        return nodes.derived.get(key, lambda: (with_all_keys(self._keys, nodes),))[0]
 
     def of(self, constraint: Constraint) -> Included:
         """The rows of a constraint, the same object for like pods until a node changes."""
@@ -124,7 +124,7 @@ class Inclusion:
             wants if constraint.honors_node_affinity else None,
             (tolerates, self._compares),
         )
-        return self._nodes.derived.kept(key, lambda: self._included(constraint))
+        return self._nodes.derived.get(key, lambda: self._included(constraint))
 
     def _included(self, constraint: Constraint) -> Included:
         rows = self.complete
