@@ -35,6 +35,11 @@ from .pod_spec import containers, creation_faults, default_pod_spec, pod_faults
 from .pod_updates import pod_update_faults, resize
 
 _DEFAULT_GRACE_SECONDS = 30
+# The fields that follow from the priority class, as messages name them.
+_COMPUTED_TITLES = {
+    "priority": "integer value of priority",
+    "preemptionPolicy": "string value of PreemptionPolicy",
+}
 _QOS_RESOURCES = ("cpu", "memory")
 # How long pods stay on a node that is not ready or cannot be reached.
 _TOLERATED_SECONDS = 300
@@ -148,23 +153,19 @@ def _prioritize(store: ObjectStore, item: Json) -> None:
     """Gives a pod the priority of its class."""
     spec, name = item["spec"], item["metadata"]["name"]
     chosen = _priority_class(store, name, spec.get("priorityClassName", ""))
-    value = chosen.get("value", 0)
-    if spec.get("priority", value) != value:
-        why = (
-            f"the integer value of priority ({spec['priority']}) must not be provided in pod "
-            f"spec; priority admission controller computed {value} from the given "
-            "PriorityClass name"
-        )
-        raise forbidden("pods", name, why)
-    policy = chosen.get("preemptionPolicy", "PreemptLowerPriority")
-    if spec.get("preemptionPolicy", policy) != policy:
-        why = (
-            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be "
-            f"provided in pod spec; priority admission controller computed {policy} from the "
-            "given PriorityClass name"
-        )
-        raise forbidden("pods", name, why)
-    spec |= {"priority": value, "preemptionPolicy": policy}
+    computed = {
+        "priority": chosen.get("value", 0),
+        "preemptionPolicy": chosen.get("preemptionPolicy", "PreemptLowerPriority"),
+    }
+    for field, title in _COMPUTED_TITLES.items():
+        value = computed[field]
+        if spec.get(field, value) != value:
+            why = (
+                f"the {title} ({spec[field]}) must not be provided in pod spec; priority admission "
+                f"controller computed {value} from the given PriorityClass name"
+            )
+            raise forbidden("pods", name, why)
+    spec |= computed
     if chosen:
         spec["priorityClassName"] = chosen["metadata"]["name"]
 
