@@ -125,6 +125,6 @@ def test_a_pod_nested_without_end_can_be_looked_at() -> None:
     deep = b'{"f:a":' * 9_000 + b"{}" + b"}" * 9_000
     text = b'{"metadata":{"managedFields":[%b],"uid":"u1"},"spec":{"nodeName":"n1"}}' % deep
 
-    seen = bodies.standing(text)
+    seen = bodies.read_pod_state(text)
 
     assert (seen.metadata.uid, seen.spec.node_name) == ("u1", "n1")

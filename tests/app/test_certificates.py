@@ -14,19 +14,19 @@ from mooring.app.certificates import (
     CertificateError,
     Certificates,
     CertificateSettings,
-    self_signed,
+    make_self_signed,
 )
 
 
 def write(folder: Path, name: str = "localhost") -> CertificateSettings:
-    key, certificate = self_signed((name, "127.0.0.1"))
+    key, certificate = make_self_signed((name, "127.0.0.1"))
     (folder / "tls.key").write_bytes(key)
     (folder / "tls.crt").write_bytes(certificate)
     return CertificateSettings(str(folder / "tls.crt"), str(folder / "tls.key"))
 
 
 def test_a_certificate_is_for_its_names() -> None:
-    _, made = self_signed(("host", "127.0.0.1", "::1"))
+    _, made = make_self_signed(("host", "127.0.0.1", "::1"))
 
     found = x509.load_pem_x509_certificate(made)
     names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -51,7 +51,7 @@ def test_changed_files_are_read_again(tmp_path: Path) -> None:
 def test_what_cannot_be_used_leaves_the_old_one(tmp_path: Path, spoil: str) -> None:
     certificates = Certificates(write(tmp_path))
     if spoil == "half":
-        (tmp_path / "tls.key").write_bytes(self_signed(("x",))[0])
+        (tmp_path / "tls.key").write_bytes(make_self_signed(("x",))[0])
     elif spoil == "gone":
         (tmp_path / "tls.crt").unlink()
     else:

@@ -15,7 +15,7 @@ import pytest
 
 from mooring.app import tls_site
 from mooring.app.authorization import Authorizer
-from mooring.app.certificates import CertificateSettings, self_signed
+from mooring.app.certificates import CertificateSettings, make_self_signed
 from mooring.app.configz import configz
 from mooring.app.endpoints import Content, serving
 from mooring.app.metrics import Metrics
@@ -209,7 +209,7 @@ async def test_a_new_certificate_is_served_without_a_restart(
 
 
 def _write(files: CertificateSettings) -> bytes:
-    key, certificate = self_signed(("localhost",))
+    key, certificate = make_self_signed(("localhost",))
     Path(files.key_file).write_bytes(key)
     Path(files.certificate_file).write_bytes(certificate)
     return ssl.PEM_cert_to_DER_cert(certificate.decode())

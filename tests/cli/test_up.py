@@ -14,7 +14,7 @@ import pytest
 import yaml
 from aiohttp import ClientSession, CookieJar
 
-from mooring.app.kubeconfigs import KubeconfigError, written
+from mooring.app.kubeconfigs import KubeconfigError, write_kubeconfig
 from tests.cli.invoking import Mooring
 from tests.embedded.kubectl import BINARIES, Kubectl
 
@@ -187,7 +187,7 @@ _MINE = {"current-context": "mooring", "contexts": [{"name": "mooring", "context
 
 
 def test_a_kubeconfig_of_its_own_is_for_the_owner_and_goes_away() -> None:
-    with written(_MINE, None) as path:
+    with write_kubeconfig(_MINE, None) as path:
         assert yaml.safe_load(path.read_text()) == _MINE
         assert os.stat(path).st_mode & 0o777 == 0o600
     assert not path.exists()
@@ -198,7 +198,7 @@ def test_the_way_to_other_clusters_is_not_overwritten(there: str, tmp_path: Path
     path = tmp_path / "config"
     path.write_text(there)
 
-    with pytest.raises(KubeconfigError, match=str(path)), written(_MINE, path):
+    with pytest.raises(KubeconfigError, match=str(path)), write_kubeconfig(_MINE, path):
         pass
 
     assert path.read_text() == there
@@ -207,7 +207,7 @@ def test_the_way_to_other_clusters_is_not_overwritten(there: str, tmp_path: Path
 def test_its_own_kubeconfig_is_written_anew(tmp_path: Path) -> None:
     path = tmp_path / "config"
     for _ in range(2):
-        with written(_MINE, path):
+        with write_kubeconfig(_MINE, path):
             pass
 
     assert yaml.safe_load(path.read_text()) == _MINE

@@ -39,7 +39,7 @@ class Binder:
             if not self.may_act():
                 return BindingFailed(pod.uid, NOT_LEADING)
             try:
-                await self._api.post(bodies.pod_path(pod, "binding"), bodies.binding(action))
+                await self._api.post(bodies.pod_path(pod, "binding"), bodies.encode_binding(action))
                 return Bound(pod.uid)
             except Unreachable as error:
                 return BindingFailed(pod.uid, f"binding rejected: {error}")
@@ -70,7 +70,7 @@ class Binder:
         pause = _FIRST_PAUSE
         while True:
             try:
-                seen = bodies.standing(await self._api.get(bodies.pod_path(pod)))
+                seen = bodies.read_pod_state(await self._api.get(bodies.pod_path(pod)))
                 return seen.spec.node_name if seen.metadata.uid == pod.uid else None
             except ApiError as error:
                 if error.is_not_found:

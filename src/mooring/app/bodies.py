@@ -24,46 +24,46 @@ _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 
 
-class Meta(Wire, frozen=True):
+class StateMetadata(Wire, frozen=True):
     """What is read of an object's metadata."""
 
     uid: str = ""
     resource_version: str = ""
 
 
-class Spec(Wire, frozen=True):
+class StateSpec(Wire, frozen=True):
     """What is read of a pod's spec."""
 
     node_name: str = ""
 
 
-class Status(Wire, frozen=True):
+class StateStatus(Wire, frozen=True):
     """What is read of a pod's status."""
 
     phase: str = ""
 
 
-class Standing(Wire, frozen=True):
+class PodState(Wire, frozen=True):
     """Where a pod stands: which one it is, on which node, and how far it has run."""
 
-    metadata: Meta = Meta()
-    spec: Spec = Spec()
-    status: Status = Status()
+    metadata: StateMetadata = StateMetadata()
+    spec: StateSpec = StateSpec()
+    status: StateStatus = StateStatus()
 
 
-_STANDING = msgspec.json.Decoder(Standing)
+_POD_STATE = msgspec.json.Decoder(PodState)
 
 
-def standing(text: bytes) -> Standing:
+def read_pod_state(text: bytes) -> PodState:
     """What is read of a pod, however deep it is nested."""
-    return decode_at_any_depth(_STANDING.decode, text)
+    return decode_at_any_depth(_POD_STATE.decode, text)
 
 
 def pod_path(pod: PodRef, subresource: str | None = None) -> str:
     return POD.path(pod.namespace, pod.name, subresource)
 
 
-def binding(action: BindPod) -> bytes:
+def encode_binding(action: BindPod) -> bytes:
     """The uid keeps another pod that has taken the name from being bound."""
     pod = action.pod
     metadata: dict[str, Any] = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
@@ -80,7 +80,7 @@ def binding(action: BindPod) -> bytes:
     )
 
 
-def status_patch(action: PatchPodStatus, at: datetime) -> bytes:
+def encode_status_patch(action: PatchPodStatus, at: datetime) -> bytes:
     """A strategic merge patch: conditions are merged by their type."""
     status: dict[str, Any] = {}
     if action.nominated_node_name is not None:
@@ -94,7 +94,7 @@ def status_patch(action: PatchPodStatus, at: datetime) -> bytes:
                 "reason": action.condition.reason,
                 "message": action.condition.message,
                 "lastProbeTime": None,
-                "lastTransitionTime": seconds(at),
+                "lastTransitionTime": format_time(at),
                 **_generation(action.condition.observed_generation),
             }
         ]
@@ -105,7 +105,7 @@ def _generation(observed: int) -> dict[str, int]:
     return {"observedGeneration": observed} if observed else {}
 
 
-def disruption(pod: PodRef, message: str, at: datetime) -> bytes:
+def encode_disruption(pod: PodRef, message: str, at: datetime) -> bytes:
     """Tells a victim, before it is deleted, why."""
     condition = {
         "type": "DisruptionTarget",
@@ -113,18 +113,18 @@ def disruption(pod: PodRef, message: str, at: datetime) -> bytes:
         "reason": "PreemptionByScheduler",
         "message": message,
         "lastProbeTime": None,
-        "lastTransitionTime": seconds(at),
+        "lastTransitionTime": format_time(at),
     }
     return _encode({"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}})
 
 
-def deletion(uid: str) -> bytes:
+def encode_deletion(uid: str) -> bytes:
     """Deletes this very object, not another of its name."""
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
     return _encode(options)
 
 
-def volume_patch(write: VolumeWrite, resource_version: str) -> bytes:
+def encode_volume_patch(write: VolumeWrite, resource_version: str) -> bytes:
     """Binds a volume to a claim, unless the volume changed since it was read."""
     return _encode(
         {
@@ -145,16 +145,16 @@ def volume_patch(write: VolumeWrite, resource_version: str) -> bytes:
     )
 
 
-def claim_patch(write: ClaimWrite) -> bytes:
+def encode_claim_patch(write: ClaimWrite) -> bytes:
     """Tells the provisioner for which node a volume is to be made."""
     return _encode({"metadata": {"annotations": {_SELECTED_NODE: write.node_name}}})
 
 
-def seconds(at: datetime) -> str:
+def format_time(at: datetime) -> str:
     """As the API writes a Time."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def micros(at: datetime) -> str:
+def format_micro_time(at: datetime) -> str:
     """As the API writes a MicroTime."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

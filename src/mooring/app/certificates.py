@@ -63,7 +63,7 @@ class Certificates:
         if settings.certificate_file:
             self._files = Path(settings.certificate_file), Path(settings.key_file)
         elif settings.folder:
-            self._files = _kept(Path(settings.folder), settings.names)
+            self._files = _find_or_make_pair(Path(settings.folder), settings.names)
         if self._files is None:
             self._load_made(settings.names)
         else:
@@ -91,7 +91,7 @@ class Certificates:
     def _load_made(self, names: tuple[str, ...]) -> None:
         # Only files can be loaded; these are gone before anybody connects.
         with TemporaryDirectory(prefix="mooring-") as folder:
-            _load(self.context, _kept(Path(folder), names))
+            _load(self.context, _find_or_make_pair(Path(folder), names))
 
 
 def _load(context: ssl.SSLContext, files: tuple[Path, Path]) -> None:
@@ -124,7 +124,7 @@ def _versions(files: tuple[Path, Path]) -> tuple[tuple[int, int], ...]:
     return tuple((each.st_mtime_ns, each.st_ino) for each in stats)
 
 
-def _kept(folder: Path, names: tuple[str, ...]) -> tuple[Path, Path]:
+def _find_or_make_pair(folder: Path, names: tuple[str, ...]) -> tuple[Path, Path]:
     """The pair that a folder has, made if it has none."""
     certificate, key = folder / f"{_PAIR}.crt", folder / f"{_PAIR}.key"
     if not (certificate.exists() and key.exists()):
@@ -137,7 +137,7 @@ def _kept(folder: Path, names: tuple[str, ...]) -> tuple[Path, Path]:
 
 
 def _write_pair(certificate: Path, key: Path, names: tuple[str, ...]) -> None:
-    made_key, made = self_signed((gethostname(), *names))
+    made_key, made = make_self_signed((gethostname(), *names))
     for path, content in ((key, made_key), (certificate, made)):
         # A file that is there may be readable by others, so it is replaced, not written to.
         path.unlink(missing_ok=True)
@@ -145,7 +145,7 @@ def _write_pair(certificate: Path, key: Path, names: tuple[str, ...]) -> None:
             file.write(content)
 
 
-def self_signed(names: tuple[str, ...]) -> tuple[bytes, bytes]:
+def make_self_signed(names: tuple[str, ...]) -> tuple[bytes, bytes]:
     """A new key and a certificate for these names and addresses, as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])

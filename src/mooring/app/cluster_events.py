@@ -98,7 +98,7 @@ class ClusterEvents:
         if known.count > 2 and now - known.written < _SERIES_WRITTEN:
             return
         known.written = now
-        series = {"count": known.count, "lastObservedTime": bodies.micros(self._today())}
+        series = {"count": known.count, "lastObservedTime": bodies.format_micro_time(self._today())}
         await self._api.patch(known.path, _encode({"series": series}), MERGE_PATCH)
 
     def _body(self, name: str, action: RecordEvent) -> bytes:
@@ -106,7 +106,7 @@ class ClusterEvents:
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": action.pod.namespace},
-            "eventTime": bodies.micros(self._today()),
+            "eventTime": bodies.format_micro_time(self._today()),
             "reportingController": action.profile,
             "reportingInstance": self._instance,
             "action": action.action,

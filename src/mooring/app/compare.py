@@ -21,7 +21,7 @@ from mooring.objects.node import Node
 from mooring.objects.pod import FINISHED, Pod
 
 from . import logs
-from .bodies import pod_path, standing
+from .bodies import pod_path, read_pod_state
 
 _log = logs.named(__name__)
 
@@ -168,7 +168,7 @@ class AssumedPods:
     async def _ask(self, pod: Pod) -> Event | None:
         """What became of a pod; None if it is on its node."""
         try:
-            seen = standing(await self._api.get(pod_path(PodRef.to(pod))))
+            seen = read_pod_state(await self._api.get(pod_path(PodRef.to(pod))))
         except ApiError as error:
             if error.is_not_found:
                 return PodEnded(pod.uid)

@@ -22,7 +22,7 @@ class KubeconfigError(InputError):
 
 
 @contextmanager
-def written(content: Mapping[str, Any], wanted: Path | None) -> Iterator[Path]:
+def write_kubeconfig(content: Mapping[str, Any], wanted: Path | None) -> Iterator[Path]:
     """The file, for the owner alone. Where nobody said where, it goes away in the end."""
     text = yaml.safe_dump(dict(content), sort_keys=False)
     if wanted is not None:

@@ -24,7 +24,7 @@ from mooring.web.page import PREFIX
 from mooring.web.turns import in_slices
 
 from .direct import DirectApi
-from .kubeconfigs import written
+from .kubeconfigs import write_kubeconfig
 from .loopback import loopback_site
 from .metrics import Metrics
 from .observations import Observations
@@ -85,7 +85,7 @@ async def up(
         for place, item in settings.manifests:
             make(server.api, item, place)
         make_nodes(server.api, settings.nodes.shapes, settings.nodes.source)
-        path = stack.enter_context(written(server.kubeconfig, settings.kubeconfig))
+        path = stack.enter_context(write_kubeconfig(server.kubeconfig, settings.kubeconfig))
         hollow = HollowNodes(server.api, settings.hollow)
         scheduling, endpoints, page = None, "", ""
         if settings.reach is not Reach.NONE:

@@ -35,7 +35,7 @@ class _VolumeSpec(Wire, frozen=True):
 
 
 class _Volume(Wire, frozen=True):
-    metadata: bodies.Meta = bodies.Meta()
+    metadata: bodies.StateMetadata = bodies.StateMetadata()
     spec: _VolumeSpec = _VolumeSpec()
 
 
@@ -60,7 +60,7 @@ class Writer:
 
     async def _patch_status(self, action: PatchPodStatus) -> None:
         path = bodies.pod_path(action.pod, "status")
-        body = bodies.status_patch(action, self._today())
+        body = bodies.encode_status_patch(action, self._today())
         try:
             await self._api.patch(path, body, STRATEGIC_MERGE_PATCH)
         except ApiError as error:
@@ -72,9 +72,9 @@ class Writer:
         victim, preemptor = action.pod, action.preemptor
         path = bodies.pod_path(victim)
         try:
-            mark = bodies.disruption(victim, action.message, self._today())
+            mark = bodies.encode_disruption(victim, action.message, self._today())
             await self._api.patch(f"{path}/status", mark, STRATEGIC_MERGE_PATCH)
-            await self._api.delete(path, bodies.deletion(victim.uid))
+            await self._api.delete(path, bodies.encode_deletion(victim.uid))
         except ApiError as error:
             # A conflict is about the uid: another pod has the name now.
             if not (error.is_not_found or error.is_conflict):
@@ -90,7 +90,7 @@ class Writer:
                 await self._bind_volume(volume)
             for claim in action.claims:
                 path = bodies.CLAIM.path(claim.namespace, claim.name)
-                await self._api.patch(path, bodies.claim_patch(claim), MERGE_PATCH)
+                await self._api.patch(path, bodies.encode_claim_patch(claim), MERGE_PATCH)
         except _Taken as error:
             return BindingFailed(action.pod.uid, str(error))
         except _FAILURES as error:
@@ -107,7 +107,7 @@ class Writer:
         if held is not None and (held.uid or (held.namespace, held.name) != wanted):
             owner = f"{held.namespace}/{held.name}"
             raise _Taken(f"volume {write.name!r} is bound to claim {owner} already")
-        body = bodies.volume_patch(write, seen.metadata.resource_version)
+        body = bodies.encode_volume_patch(write, seen.metadata.resource_version)
         await self._api.patch(path, body, MERGE_PATCH)
 
 
