@@ -10,10 +10,10 @@ import pytest
 from mooring.app.authorization import (
     ACCESS_REVIEWS,
     TOKEN_REVIEWS,
-    Api,
     AuthorizationSettings,
     Authorizer,
     Denied,
+    ReviewApi,
 )
 from tests.app.reviews import Reviews
 
@@ -236,7 +236,7 @@ async def test_few_reviews_are_under_way_at_once() -> None:
             under_way -= 1
             return b"{}"
 
-    api: Api = Slow()
+    api: ReviewApi = Slow()
     authorizer = Authorizer(api)
     await asyncio.gather(*(outcome(authorizer, f"t{number}") for number in range(30)))
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from mooring.app.cluster_events import ClusterEvents
+from mooring.app.writes import ClusterEvents
 from mooring.client.api import Api
 from mooring.client.api_errors import ApiError
 from mooring.engine.actions import PodRef, RecordEvent

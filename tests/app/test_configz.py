@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mooring.app.configz import configz
+from mooring.app.endpoints import configz
 from mooring.config import load_mapping
 from mooring.framework.profile import known_plugins
 from mooring.plugins import REGISTRY

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from aiohttp import web
 
-from mooring.app.certificates import Certificates, CertificateSettings
-from mooring.app.connections import ConnectionLimits, accepting
+from mooring.app.connections import ConnectionLimits, accept_connections
+from mooring.app.https_site import Certificates, CertificateSettings
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Open = Callable[..., Awaitable[Stream]]
@@ -33,7 +33,7 @@ async def serving(
 ) -> AsyncIterator[int]:
     app = web.Application()
     app.router.add_get("/", answer)
-    async with accepting(app, (host, 0), limits, context) as port:
+    async with accept_connections(app, (host, 0), limits, context) as port:
         yield port
 
 
@@ -112,7 +112,7 @@ async def test_no_answer_makes_way(limits: ConnectionLimits, opened: Open) -> No
 
     app = web.Application()
     app.router.add_get("/", answer_late)
-    async with accepting(app, ("127.0.0.1", 0), limits) as port:
+    async with accept_connections(app, ("127.0.0.1", 0), limits) as port:
         asking = [asyncio.create_task(asked(await opened(port))) for _ in range(3)]
         for _ in asking:
             await coming.acquire()
@@ -214,7 +214,7 @@ async def test_a_slow_answer_is_waited_for(opened: Open) -> None:
 
     app = web.Application()
     app.router.add_get("/", slow)
-    async with accepting(app, ("127.0.0.1", 0), HASTY) as port:
+    async with accept_connections(app, ("127.0.0.1", 0), HASTY) as port:
         assert await asked(await opened(port))
 
 

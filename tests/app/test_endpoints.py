@@ -13,15 +13,13 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from mooring.app import tls_site
+from mooring.app import https_site
 from mooring.app.authorization import Authorizer
-from mooring.app.certificates import CertificateSettings, make_self_signed
-from mooring.app.configz import configz
-from mooring.app.endpoints import Content, serving
+from mooring.app.endpoints import Content, configz, serve_endpoints
+from mooring.app.https_site import CertificateSettings, ServingSettings, make_self_signed
+from mooring.app.metric_text import pod_resources
 from mooring.app.metrics import Metrics
 from mooring.app.observations import Observations
-from mooring.app.pod_resources import pod_resources
-from mooring.app.tls_site import ServingSettings
 from mooring.config import default
 from mooring.engine import Engine
 from mooring.engine.events import Applied
@@ -82,7 +80,7 @@ async def server(
     settings = ServingSettings("127.0.0.1", 0, certificate or CertificateSettings())
     async with (
         reviews.serving() as api,
-        serving(settings, content(), Authorizer(api)) as port,
+        serve_endpoints(settings, content(), Authorizer(api)) as port,
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session,
     ):
         yield Server(session, port)
@@ -194,7 +192,7 @@ async def test_plain_http_is_not_served(reviews: Reviews) -> None:
 async def test_a_new_certificate_is_served_without_a_restart(
     reviews: Reviews, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tls_site, "_REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr(https_site, "_REFRESH_SECONDS", 0.0)
     files = CertificateSettings(str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
     first = _write(files)
     async with server(reviews, files) as served:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mooring.app.lane import Lane
+from mooring.app.perform import Lane
 
 
 class Workshop:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 
 from mooring.app import logs
-from mooring.app.logs import Format, LogSettings, RepeatFilter, level_of, named, quoted
+from mooring.app.logs import Format, LogSettings, RepeatFilter, level_of, make_log, quote
 
-LOG = named("mooring.tests")
+LOG = make_log("mooring.tests")
 
 FORGED = 'web\nI1115 00:00:00.000000 x.py:1] "Bound pod" pod="evil"'
 
@@ -84,7 +84,7 @@ def test_no_value_makes_a_line_of_its_own(form: Format, evil: str) -> None:
 
 @given(st.text())
 def test_quoted_text_can_be_read_back(text: str) -> None:
-    found = quoted(text)
+    found = quote(text)
 
     assert found.isprintable()
     assert found.startswith('"')

@@ -41,7 +41,7 @@ class Stage:
         self.go_on.set()
         self.thread.call(self._end.set)
         async with asyncio.timeout(PATIENCE):
-            assert await self.thread.ended() == "done"
+            assert await self.thread.wait() == "done"
 
 
 @asynccontextmanager
@@ -90,7 +90,7 @@ async def test_nobody_reads_while_it_stands_still_and_this_thread_goes_on(
         with pytest.raises(TimeoutError):
             await it.thread.read(steps())
         assert it.stands_still.is_set()
-        assert it.thread.stood_still() >= 0.2
+        assert it.thread.stall_seconds() >= 0.2
         assert not await wait_at_most(it.thread, 0.01)
 
 
@@ -98,9 +98,9 @@ async def test_it_turns_again_after_it_stood_still() -> None:
     async with stage() as it:
         it.hang()
         async with asyncio.timeout(PATIENCE):
-            await until(lambda: it.thread.stood_still() >= 1.0)
+            await until(lambda: it.thread.stall_seconds() >= 1.0)
             it.go_on.set()
-            await until(lambda: it.thread.stood_still() < 1.0)
+            await until(lambda: it.thread.stall_seconds() < 1.0)
         assert await it.thread.read(steps()) == "test"
 
 
@@ -109,7 +109,7 @@ async def test_after_its_end_nothing_can_be_asked_of_it() -> None:
         pass
 
     assert await wait_at_most(it.thread, PATIENCE)
-    assert it.thread.stood_still() == 0.0
+    assert it.thread.stall_seconds() == 0.0
     it.thread.call(print)
     with pytest.raises(TimeoutError):
         await it.thread.read(steps())
@@ -122,4 +122,4 @@ async def test_what_breaks_it_is_told() -> None:
     thread = LoopThread("test", fail)
     thread.start()
     with pytest.raises(ValueError, match="broken"):
-        await thread.ended()
+        await thread.wait()

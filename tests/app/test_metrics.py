@@ -271,10 +271,10 @@ async def test_many_attempts_are_told_together(scene: Scene) -> None:
 
 
 async def test_what_those_tell_who_act(scene: Scene) -> None:
-    scene.metrics.leads("kube-scheduler", True)
-    scene.metrics.requested("POST", "api:6443", 201, 0.01)
-    scene.metrics.requested("POST", "api:6443", 201, 0.01)
-    scene.metrics.requested("GET", "api:6443", None, 5.0)
+    scene.metrics.note_leading("kube-scheduler", True)
+    scene.metrics.count_request("POST", "api:6443", 201, 0.01)
+    scene.metrics.count_request("POST", "api:6443", 201, 0.01)
+    scene.metrics.count_request("GET", "api:6443", None, 5.0)
 
     told = await scene.read()
     assert told["leader_election_master_status"] == {"kube-scheduler": 1}

@@ -19,7 +19,7 @@ from mooring.config import default
 from mooring.engine import Engine
 from mooring.engine.events import Applied, Removed
 from mooring.engine.registry import registry
-from mooring.framework.plugin import Permit, Wait, WaitingPods
+from mooring.framework.plugin import PendingPermits, Permit, Wait
 from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
 from tests.builders import node, pod
@@ -251,7 +251,7 @@ class Patient(Permit):
     name = "Patient"
     made: ClassVar[list[Patient]] = []
 
-    def attach(self, waiting: WaitingPods) -> None:
+    def attach(self, waiting: PendingPermits) -> None:
         self.waiting = waiting
         self.made[:] = [self]
 

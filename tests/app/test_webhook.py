@@ -15,9 +15,8 @@ from aiohttp import ClientError, ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
 from mooring.app import webhook
-from mooring.app.certificates import CertificateSettings
 from mooring.app.coexist_guard import CoexistGuard
-from mooring.app.tls_site import ServingSettings, tls_site
+from mooring.app.https_site import CertificateSettings, ServingSettings, serve_https
 from mooring.app.webhook import PATH, OnError, Webhook, application
 from mooring.client.api import Api
 from mooring.client.api_errors import Unreachable
@@ -295,7 +294,7 @@ async def test_with_a_client_ca_only_its_certificates_are_answered(tmp_path: Pat
         except (ClientError, OSError):
             return 0
 
-    async with tls_site(app, settings) as port:
+    async with serve_https(app, settings) as port:
         assert await status(PATH, ours) == 200
         assert await status(PATH, theirs) == 0
         assert await status(PATH, None) == 401

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+
 import pytest
 
 from tests.cli.invoking import Mooring
 
 
 @pytest.fixture
-def mooring(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mooring:
-    return Mooring(monkeypatch, capsys)
+def mooring(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Mooring]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield Mooring(monkeypatch, capsys)
+    # Commands send the log to what is captured here, which is closed when the test ends.
+    root.handlers[:] = handlers
+    root.setLevel(level)

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from mooring.app.authorization import Authorizer, Denied
-from mooring.app.certificates import CertificateSettings
-from mooring.app.endpoints import Content, serving
-from mooring.app.tls_site import ServingSettings
+from mooring.app.endpoints import Content, serve_endpoints
+from mooring.app.https_site import CertificateSettings, ServingSettings
 from mooring.engine import Engine
 from mooring.web import StatusPage
 from tests.builders import node, pod
@@ -53,7 +52,7 @@ def scheduler(engine: Engine, folder: Path, *, has_page: bool = True) -> Iterato
     loop, ending = asyncio.new_event_loop(), asyncio.Event()
 
     async def main() -> None:
-        async with serving(settings, content, Door()) as port:
+        async with serve_endpoints(settings, content, Door()) as port:
             ports.append(port)
             started.set()
             await ending.wait()

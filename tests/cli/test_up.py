@@ -14,7 +14,7 @@ import pytest
 import yaml
 from aiohttp import ClientSession, CookieJar
 
-from mooring.app.kubeconfigs import KubeconfigError, write_kubeconfig
+from mooring.app.up import KubeconfigError, write_kubeconfig
 from tests.cli.invoking import Mooring
 from tests.embedded.kubectl import BINARIES, Kubectl
 

@@ -13,6 +13,7 @@ from mooring.framework.plugin import (
     NodeFilter,
     NodeScore,
     NoRemedy,
+    PendingPermits,
     Permit,
     Plugin,
     PostFilter,
@@ -22,7 +23,6 @@ from mooring.framework.plugin import (
     PreScore,
     Reserve,
     Wait,
-    WaitingPods,
 )
 from mooring.framework.status import Code, Rejected
 from mooring.objects.pod import Pod
@@ -322,7 +322,7 @@ class Patient(Permit):
     name = "Patient"
     made: ClassVar[list[Patient]] = []
 
-    def attach(self, waiting: WaitingPods) -> None:
+    def attach(self, waiting: PendingPermits) -> None:
         self.waiting = waiting
         self.made[:] = [self]
 

@@ -131,7 +131,7 @@ async def test_a_leader_keeps_its_lease_answers_and_stops_while_a_decision_hangs
         if binaries() is not None:
             status, text = await endpoints.get("/metrics", ADMIN_TOKEN)
             assert status == 200
-            assert "mooring_deciding_stood_still_seconds" in text
+            assert "mooring_deciding_stall_seconds" in text
             assert (await endpoints.get("/ui/api/snapshot", ADMIN_TOKEN))[0] == 503
 
         assert await process.stop() == 0

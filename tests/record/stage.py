@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.app.feed import Feed
-from mooring.app.scheduler import Scheduler
+from mooring.app.scheduler import Feed, Scheduler
 from mooring.config import FeatureGates, default, load
 from mooring.engine import Engine
 from mooring.engine.actions import Action, BindPod, EvictPod, WriteVolumes, encode

@@ -18,9 +18,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from .logs import named
+from .logs import make_log
 
-LOG = named("mooring.authorization")
+LOG = make_log("mooring.authorization")
 
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -44,7 +44,7 @@ _PATIENCE_SECONDS = 10.0
 V = TypeVar("V")
 
 
-class Api(Protocol):
+class ReviewApi(Protocol):
     """What is needed of the connection to the API server; failures are raised."""
 
     async def post(self, path: str, body: bytes) -> bytes: ...
@@ -67,7 +67,7 @@ class Denied(Exception):
         self.text = text
 
 
-class User(msgspec.Struct, frozen=True, omit_defaults=True):
+class ReviewedUser(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who asks, as a TokenReview tells it."""
 
     username: str = ""
@@ -78,7 +78,7 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class _TokenStatus(msgspec.Struct, frozen=True):
     authenticated: bool = False
-    user: User = User()
+    user: ReviewedUser = ReviewedUser()
 
 
 class _TokenReview(msgspec.Struct, frozen=True):
@@ -99,13 +99,13 @@ class Authorizer:
 
     def __init__(
         self,
-        api: Api,
+        api: ReviewApi,
         settings: AuthorizationSettings | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._api = api
         self._settings = settings or AuthorizationSettings()
-        self._users: _Kept[User | None] = _Kept(self._settings.cache_seconds, clock)
+        self._users: _Kept[ReviewedUser | None] = _Kept(self._settings.cache_seconds, clock)
         self._answers: _Kept[bool] = _Kept(self._settings.cache_seconds, clock)
         self._at_once = asyncio.Semaphore(MOST_AT_ONCE)
         self._waiting: Counter[str] = Counter()
@@ -140,7 +140,7 @@ class Authorizer:
                 return True
         return False
 
-    async def _user(self, token: str, address: str) -> User | None:
+    async def _user(self, token: str, address: str) -> ReviewedUser | None:
         # A digest, so that no token lies around in memory for longer than it is needed.
         key = hashlib.sha256(token.encode()).hexdigest()
         known = self._users.is_known(key)
@@ -160,12 +160,12 @@ class Authorizer:
             if not self._waiting[address]:
                 del self._waiting[address]
 
-    async def _review_token(self, token: str) -> User | None:
+    async def _review_token(self, token: str) -> ReviewedUser | None:
         body = _review("authentication.k8s.io/v1", "TokenReview", {"token": token})
         answer = msgspec.json.decode(await self._ask(TOKEN_REVIEWS, body), type=_TokenReview)
         return answer.status.user if answer.status.authenticated else None
 
-    async def _may(self, user: User, path: str, verb: str) -> bool:
+    async def _may(self, user: ReviewedUser, path: str, verb: str) -> bool:
         spec = {
             "user": user.username,
             "uid": user.uid,

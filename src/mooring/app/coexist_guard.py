@@ -23,7 +23,7 @@ from mooring.objects.workload import Namespace
 
 from . import logs
 
-_log = logs.named(__name__)
+_log = logs.make_log(__name__)
 
 # A binding that was let in and is not seen by then was not made.
 _RESERVED_SECONDS = 30.0

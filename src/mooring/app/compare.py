@@ -23,7 +23,7 @@ from mooring.objects.pod import FINISHED, Pod
 from . import logs
 from .bodies import pod_path, read_pod_state
 
-_log = logs.named(__name__)
+_log = logs.make_log(__name__)
 
 # More would hide what matters.
 _MOST_TOLD = 50

@@ -24,9 +24,9 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from .logs import named
+from .logs import make_log
 
-LOG = named("mooring.connections")
+LOG = make_log("mooring.connections")
 
 # While there are no descriptors left to accept with.
 _PAUSE_SECONDS = 0.1
@@ -224,7 +224,7 @@ class Connections:
 
 
 @asynccontextmanager
-async def accepting(
+async def accept_connections(
     app: web.Application,
     address: tuple[str, int],
     limits: ConnectionLimits,

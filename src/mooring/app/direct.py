@@ -41,7 +41,7 @@ class DirectApi:
             at = self._at(path)
             if at.name:
                 entry = self._api.get(at.kind, at.namespace, at.name)
-                return await self._shown(at, entry)
+                return await self._show(at, entry)
             return await self._list(at, _query(params))
 
     async def post(self, path: str, body: bytes, params: Params | None = None) -> bytes:
@@ -54,28 +54,28 @@ class DirectApi:
             elif at.name:
                 raise method_not_allowed(at.kind.resource, "POST")
             else:
-                return await self._shown(at, self._api.create(at.kind, at.namespace, raw, _WRITE))
+                return await self._show(at, self._api.create(at.kind, at.namespace, raw, _WRITE))
             await self._api.store.until_settled(self._api.store.version)
             return _DONE
 
     async def put(self, path: str, body: bytes) -> bytes:
         with _refusals():
             at = self._at(path)
-            return await self._written(at, read_object(_JSON, body))
+            return await self._write(at, read_object(_JSON, body))
 
     async def patch(self, path: str, body: bytes, content_type: str) -> bytes:
         with _refusals():
             at = self._at(path)
             change = read_patch(content_type, body, at.kind.schema)
             stored = self._api.get(at.kind, at.namespace, at.name).object
-            return await self._written(at, apply_patch(at.kind, stored, change))
+            return await self._write(at, apply_patch(at.kind, stored, change))
 
     async def delete(self, path: str, body: bytes | None = None) -> bytes:
         with _refusals():
             at = self._at(path)
             options = DeleteOptions.read(read_object(_JSON, body) if body else {})
             done = self._api.delete(at.kind, at.namespace, at.name, options)
-            return await self._shown(at, done.entry)
+            return await self._show(at, done.entry)
 
     async def watch(self, path: str, params: Params) -> AsyncGenerator[bytes, None]:
         """The lines of a watch, until its time is up."""
@@ -109,11 +109,11 @@ class DirectApi:
         items = b",".join(body_of(at.kind, each) for each in listed.entries)
         return list_head(f"{at.kind.kind}List", at.kind.api_version, listed) + items + b"]}"
 
-    async def _written(self, at: Address, raw: dict[str, object]) -> bytes:
+    async def _write(self, at: Address, raw: dict[str, object]) -> bytes:
         write = self._api.update_status if at.part == "status" else self._api.update
-        return await self._shown(at, write(at.kind, at.namespace, at.name, raw, _WRITE))
+        return await self._show(at, write(at.kind, at.namespace, at.name, raw, _WRITE))
 
-    async def _shown(self, at: Address, entry: StoredObject) -> bytes:
+    async def _show(self, at: Address, entry: StoredObject) -> bytes:
         await self._api.store.until_settled(entry.version)
         return body_of(at.kind, entry)
 

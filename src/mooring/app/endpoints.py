@@ -1,26 +1,35 @@
-"""The HTTPS server: health, metrics, the configuration in force and the page."""
+"""What the server answers: health, metrics, the configuration in force and the page."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
+import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from mooring.config import Configuration, ProfileConfiguration
+from mooring.config.configuration import API_VERSION, KIND, SchedulerSettings
 from mooring.web import StatusPage
 
 from .authorization import Authorizer, Denied
-from .health import Check, HealthChecks
-from .metrics import CONTENT_TYPE
-from .tls_site import ServingSettings, tls_site
+from .https_site import ServingSettings, serve_https
+from .logs import make_log
+from .metric_text import CONTENT_TYPE
 
 _PLAIN = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
 # Nothing that is asked here has a body.
 _MOST_BYTES = 2**16
 _STALLED = "a decision takes too long: nothing can be read meanwhile\n"
 _METRICS = {"Content-Type": CONTENT_TYPE}
+
+LOG = make_log("mooring.health")
+
+#: None while all is well, else what is wrong.
+Check = Callable[[], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +47,20 @@ class Content:
 
 
 @asynccontextmanager
-async def serving(
+async def serve_endpoints(
     settings: ServingSettings, content: Content, authorizer: Authorizer
 ) -> AsyncIterator[int]:
     """Serves for as long as the context lasts; gives the port."""
-    async with tls_site(application(content, authorizer), settings) as port:
+    async with serve_https(application(content, authorizer), settings) as port:
         yield port
 
 
 def application(content: Content, authorizer: Authorizer) -> web.Application:
     """The routes, behind the authorizer."""
-    return guarded(content, _guard(authorizer, content.page))
+    return build_routes(content, _guard(authorizer, content.page))
 
 
-def guarded(content: Content, guard: Middleware) -> web.Application:
+def build_routes(content: Content, guard: Middleware) -> web.Application:
     """The routes, behind whoever lets in."""
     app = web.Application(middlewares=[guard], client_max_size=_MOST_BYTES)
     if content.page is not None:
@@ -138,3 +147,112 @@ def _health_check(health: HealthChecks) -> Handler:
         return web.Response(status=200 if found.ok else 500, text=found.text, headers=_PLAIN)
 
     return check_one
+
+
+def ping() -> None:
+    """The check of those who have none: that somebody answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthAnswer:
+    """What came of some checks: the text, and whether all is well."""
+
+    ok: bool
+    text: str
+
+
+class HealthChecks:
+    """The checks behind a path such as /readyz, by name, in order."""
+
+    def __init__(self, name: str, checks: Mapping[str, Check]) -> None:
+        self._name = name
+        self._checks = dict(checks) or {"ping": ping}
+
+    def __contains__(self, check: str) -> bool:
+        return check in self._checks
+
+    def one(self, check: str) -> HealthAnswer:
+        """One check alone, which tells what is wrong."""
+        wrong = self._problem(check)
+        return HealthAnswer(
+            wrong is None, "ok" if wrong is None else f"internal server error: {wrong}\n"
+        )
+
+    def all(self, *, verbose: bool = False, exclude: Collection[str] = ()) -> HealthAnswer:
+        """All checks. What is wrong is only logged: whoever comes may read this."""
+        lines = []
+        failed = {}
+        for check in self._checks:
+            wrong = None if check in exclude else self._problem(check)
+            if wrong is not None:
+                failed[check] = wrong
+                lines.append(f"[-]{check} failed: reason withheld\n")
+            else:
+                lines.append(
+                    f"[+]{check} excluded: ok\n" if check in exclude else f"[+]{check} ok\n"
+                )
+        unknown = ",".join(f'"{each}"' for each in sorted({*exclude} - {*self._checks}))
+        if unknown:
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {unknown}\n")
+        if failed:
+            LOG.warning("Health check failed", path=f"/{self._name}", **failed)
+            return HealthAnswer(False, f"{''.join(lines)}{self._name} check failed\n")
+        return HealthAnswer(
+            True, f"{''.join(lines)}{self._name} check passed\n" if verbose else "ok"
+        )
+
+    def _problem(self, check: str) -> str | None:
+        try:
+            return self._checks[check]()
+        except Exception as error:  # noqa: BLE001 - a check that breaks is a check that fails
+            return f"{type(error).__name__}: {error}"
+
+
+def configz(configuration: Configuration) -> bytes:
+    """The configuration as JSON, under the name that kube-scheduler has it under."""
+    return msgspec.json.encode({"componentconfig": spell_out(configuration)})
+
+
+def spell_out(configuration: Configuration) -> dict[str, Any]:
+    """The configuration as a file would write it, with everything spelt out."""
+    told: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
+    for each in msgspec.structs.fields(SchedulerSettings):
+        value = getattr(configuration, each.name)
+        if value is not None:
+            told[each.encode_name] = _spell_out_value(value)
+    told["profiles"] = [_profile(each) for each in configuration.profiles]
+    return told
+
+
+def _profile(profile: ProfileConfiguration) -> dict[str, Any]:
+    # Nothing is left to the defaults, so these are switched off as a whole.
+    plugins: dict[str, Any] = {"multiPoint": {"disabled": [{"name": "*"}]}}
+    for point, enabled in profile.points.items():
+        plugins[point] = {
+            "enabled": [{"name": each.name, "weight": each.weight} for each in enabled]
+        }
+    return {
+        "schedulerName": profile.scheduler_name,
+        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
+        "plugins": plugins,
+        "pluginConfig": [
+            {"name": name, "args": _spell_out_value(args)}
+            for name, args in sorted(profile.args.items())
+            if args is not None
+        ],
+    }
+
+
+def _spell_out_value(value: Any) -> Any:
+    """Structs with all their fields, those that are as by default too."""
+    if isinstance(value, msgspec.Struct):
+        return {
+            field.encode_name: _spell_out_value(getattr(value, field.name))
+            for field in msgspec.structs.fields(value)
+            if getattr(value, field.name) is not None
+        }
+    if isinstance(value, list | tuple):
+        return [_spell_out_value(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _spell_out_value(each) for key, each in value.items()}
+    return msgspec.to_builtins(value, enc_hook=str)

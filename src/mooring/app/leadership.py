@@ -40,7 +40,7 @@ def boot_time() -> float:
     return time.monotonic()
 
 
-class Term:
+class LeadershipTerm:
     """A stretch of time in which this candidate leads; once over, it is over for good.
 
     All threads may ask whether it holds. Only its `Leadership` prolongs and ends it.
@@ -117,7 +117,7 @@ class Leadership:
         self._lease: dict[str, Any] = {}
         self._seen = _Spec()
         self._seen_at = clock()
-        self._term: Term | None = None
+        self._term: LeadershipTerm | None = None
         self._told = (False, "")
         #: Why the last try failed; empty if it did not.
         self.problem = ""
@@ -136,7 +136,7 @@ class Leadership:
         """Whether nobody else can hold the lease yet."""
         return self._term is not None and self._term.holds()
 
-    async def campaign(self) -> Term:
+    async def campaign(self) -> LeadershipTerm:
         """Returns once elected."""
         while True:
             if self._is_well() and await self._try():
@@ -256,7 +256,7 @@ class Leadership:
                 return False
             raise
         self._observe(text)
-        self._renewed(began)
+        self._note_renewal(began)
         return True
 
     async def _take(self) -> None:
@@ -265,15 +265,15 @@ class Leadership:
         spec = self._spec(acquired=not ours, transitions=self.transitions + (not ours))
         began = self._clock()
         await self._write({**(self._lease.get("spec") or {}), **spec})
-        self._renewed(began)
+        self._note_renewal(began)
 
-    def _renewed(self, began: float) -> None:
+    def _note_renewal(self, began: float) -> None:
         # From before the request was sent: others saw the renewal later than that.
         until = began + self._settings.renew_deadline.seconds
         if self._term is not None and self._term.holds():
             self._term.prolong(until)
         else:
-            self._term = Term(self._clock, until)
+            self._term = LeadershipTerm(self._clock, until)
 
     async def _write(self, spec: dict[str, Any]) -> None:
         body = msgspec.json.encode({**self._lease, "spec": spec})

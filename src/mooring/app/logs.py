@@ -1,6 +1,6 @@
 """Structured logs: a message and named values, one line per record, as text or JSON.
 
-Names and texts come from the cluster and are not to be trusted. Every value is quoted, and what
+Names and texts come from the cluster and are not to be trusted. Every value is quote, and what
 could end a line or steer a terminal is escaped, so that no value can pass for a record of its own.
 """
 
@@ -92,7 +92,7 @@ class Log:
             )
 
 
-def named(name: str) -> Log:
+def make_log(name: str) -> Log:
     """The log of a part of the program."""
     return Log(logging.getLogger(name))
 
@@ -118,24 +118,24 @@ def _fields(record: logging.LogRecord) -> Mapping[str, object]:
     return fields if isinstance(fields, Mapping) else {}
 
 
-def quoted(value: object) -> str:
+def quote(value: object) -> str:
     """A value in double quotes, on one line, with everything escaped that does not print."""
     text = json.dumps(value if isinstance(value, str) else str(value), ensure_ascii=False)
-    return text if text.isprintable() else "".join(map(_escaped, text))
+    return text if text.isprintable() else "".join(map(_escape, text))
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character.isprintable():
         return character
     code = ord(character)
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     """Numbers and booleans as they are, everything else in quotes."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value) if type(value) in (int, float) else quoted(value)
+    return str(value) if type(value) in (int, float) else quote(value)
 
 
 class _TextLines(logging.Formatter):
@@ -145,16 +145,16 @@ class _TextLines(logging.Formatter):
         moment = datetime.fromtimestamp(record.created, UTC)
         initial = _INITIALS.get(record.levelname, "I")
         head = f"{initial}{moment:%m%d %H:%M:%S.%f} {record.filename}:{record.lineno}]"
-        parts = [head, quoted(record.getMessage())]
-        parts += (f"{_key(name)}={_shown(value)}" for name, value in _fields(record).items())
+        parts = [head, quote(record.getMessage())]
+        parts += (f"{_key(name)}={_show(value)}" for name, value in _fields(record).items())
         if record.exc_info:
-            parts.append(f"stacktrace={quoted(self.formatException(record.exc_info))}")
+            parts.append(f"stacktrace={quote(self.formatException(record.exc_info))}")
         return " ".join(parts)
 
 
 def _key(name: str) -> str:
     """A name as it is, unless it is none that Python would take: then it could be anything."""
-    return name if name.isidentifier() else quoted(name)
+    return name if name.isidentifier() else quote(name)
 
 
 class _JsonLines(logging.Formatter):

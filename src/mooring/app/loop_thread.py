@@ -21,9 +21,9 @@ import uvloop
 
 from mooring.web.turns import in_slices
 
-from .logs import named
+from .logs import make_log
 
-_log = named(__name__)
+_log = make_log(__name__)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -42,7 +42,7 @@ STOP_SECONDS = 15.0
 class LoopThread(Generic[T]):
     """Runs one coroutine to its end on a thread of its own.
 
-    `call`, `read`, `ended` and `stood_still` are for other threads.
+    `call`, `read`, `ended` and `stall_seconds` are for other threads.
     """
 
     def __init__(self, name: str, main: Callable[[], Coroutine[Any, Any, T]]) -> None:
@@ -63,11 +63,11 @@ class LoopThread(Generic[T]):
     def is_running(self) -> bool:
         return self._loop is not None and not self._result.done()
 
-    def stood_still(self) -> float:
+    def stall_seconds(self) -> float:
         """Seconds for which the loop has not turned, give or take a beat."""
         return max(0.0, monotonic() - self._turned_at) if self.is_running else 0.0
 
-    async def ended(self) -> T:
+    async def wait(self) -> T:
         """What the coroutine returns or raises. A cancelled wait does not end the thread."""
         return await asyncio.shield(asyncio.wrap_future(self._result))
 
@@ -84,7 +84,7 @@ class LoopThread(Generic[T]):
         reading = asyncio.run_coroutine_threadsafe(in_slices(steps), self._loop)
         waited_for = asyncio.wrap_future(reading)
         try:
-            while self.is_running and self.stood_still() < _PATIENCE_SECONDS:
+            while self.is_running and self.stall_seconds() < _PATIENCE_SECONDS:
                 done, _ = await asyncio.wait((waited_for,), timeout=_BEAT_SECONDS)
                 if waited_for.cancelled():
                     break
@@ -97,7 +97,7 @@ class LoopThread(Generic[T]):
     def _run(self) -> None:
         try:
             with asyncio.Runner(loop_factory=self._made_loop) as runner:
-                result = runner.run(self._beating())
+                result = runner.run(self._run_main())
         except BaseException as error:  # noqa: BLE001 - told to whom waits for the end
             self._result.set_exception(error)
         else:
@@ -107,7 +107,7 @@ class LoopThread(Generic[T]):
         assert self._loop is not None, "the thread was started"
         return self._loop
 
-    async def _beating(self) -> T:
+    async def _run_main(self) -> T:
         beating = asyncio.create_task(self._beat())
         try:
             return await self._main()
@@ -124,7 +124,7 @@ async def wait_at_most(thread: LoopThread[T], seconds: float) -> bool:
     """Waits for the thread to end; whether it did. What it raised is raised."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            await thread.ended()
+            await thread.wait()
             return True
     return not thread.is_running
 
@@ -142,7 +142,7 @@ def on_signals(*numbers: signal.Signals, call: Callable[[], None]) -> None:
         loop.add_signal_handler(number, call)
 
 
-def run_until_signalled(thread: LoopThread[None], stop: Callable[[], None]) -> None:
+def run_until_signal(thread: LoopThread[None], stop: Callable[[], None]) -> None:
     """Starts the thread and waits for its end; at a signal it is asked to stop, on its loop.
 
     Ends the process if it does not stop in time.
@@ -153,7 +153,7 @@ def run_until_signalled(thread: LoopThread[None], stop: Callable[[], None]) -> N
         on_signals(signal.SIGTERM, signal.SIGINT, call=signalled.set)
         thread.start()
         waiting = asyncio.create_task(signalled.wait())
-        ended = asyncio.create_task(thread.ended())
+        ended = asyncio.create_task(thread.wait())
         await asyncio.wait((waiting, ended), return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         ended.cancel()

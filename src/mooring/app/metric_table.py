@@ -224,8 +224,8 @@ CAUGHT_ERRORS = _counter(
     "Exceptions that left out an object, ignored an outcome or failed an attempt.",
     "source",
 )
-STOOD_STILL = _gauge(
-    "mooring_deciding_stood_still_seconds",
+STALL = _gauge(
+    "mooring_deciding_stall_seconds",
     Level.OURS,
     "Seconds for which the thread that decides has not turned to anything else.",
 )
@@ -269,7 +269,7 @@ METRICS: tuple[Metric, ...] = (
     ABSENT_KIND,
     DROPPED_EVENTS,
     CAUGHT_ERRORS,
-    STOOD_STILL,
+    STALL,
     TOO_COSTLY_PODS,
     BUILD_INFO,
 )

@@ -13,35 +13,26 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
 from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import generate_latest
-from prometheus_client.registry import Collector
 
 import mooring
 from mooring.engine import Engine
 from mooring.framework.profile import Profile
-from mooring.framework.series import Buckets, Counts, Histogram, Kind, Labels, Metric, Series, as_go
+from mooring.framework.series import Counts, Histogram, Metric
 from mooring.framework.status import PluginError
 from mooring.queue import QueuedPod
 from mooring.web.turns import Read, in_slices
 
 from . import logs
 from . import metric_table as table
+from .metric_text import add_of_profile, make_family, write_family
 from .observations import Observations
 
-_log = logs.named(__name__)
-
-#: What generate_latest writes.
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_log = logs.make_log(__name__)
 
 # Pods that are looked at before decisions get their turn again: about two milliseconds.
 _SLICE = 2_000
@@ -68,11 +59,11 @@ class Metrics:
         engine: Engine,
         observations: Observations,
         read: Read = in_slices,
-        stood_still: Callable[[], float] = lambda: 0.0,
+        stall_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`stood_still` tells for how many seconds no decision has ended."""
+        """`stall_seconds` tells for how many seconds no decision has ended."""
         self._read = read
-        self._stood_still = stood_still
+        self._stall_seconds = stall_seconds
         #: As they were read last, for when a decision takes so long that they cannot be read.
         self._latest: list[Family] = []
         self._engine = engine
@@ -87,11 +78,11 @@ class Metrics:
 
     # Hooks for those who act
 
-    def leads(self, name: str, leading: bool) -> None:
+    def note_leading(self, name: str, leading: bool) -> None:
         """Takes note of who holds the lease of that name."""
         self._leading.set((name,), int(leading))
 
-    def requested(self, method: str, host: str, code: int | None, seconds: float) -> None:
+    def count_request(self, method: str, host: str, code: int | None, seconds: float) -> None:
         """Takes note of a request to the API server; no code means that there was no answer."""
         self._requests.add(("<error>" if code is None else str(code), method, host))
         self._request_durations.observe((method, host), seconds)
@@ -107,8 +98,8 @@ class Metrics:
         with suppress(TimeoutError):
             self._latest = await self._read(self._families())
         parts = []
-        for family in (*self._latest, *map(_family, self._of_now())):
-            parts.append(generate_latest(_Only(family)))
+        for family in (*self._latest, *map(make_family, self._of_now())):
+            parts.append(write_family(family))
             # Some histograms have thousands of lines.
             await asyncio.sleep(0)
         return b"".join((*parts, generate_latest(self._process)))
@@ -116,7 +107,7 @@ class Metrics:
     def _of_now(self) -> Iterator[Counts]:
         """What is known without asking the thread that decides."""
         yield self._leading
-        yield Counts(table.STOOD_STILL, [((), self._stood_still())])
+        yield Counts(table.STALL, [((), self._stall_seconds())])
 
     def _families(self) -> Generator[None, None, list[Family]]:
         rejections = yield from self._rejections()
@@ -128,7 +119,7 @@ class Metrics:
 
     def _histograms(self) -> Iterator[Family]:
         for histogram in (*self._observations.histograms(), self._request_durations):
-            yield _family(histogram)
+            yield make_family(histogram)
 
     def _counts(self, rejections: Counter[tuple[str, str]]) -> Iterator[Family]:
         counted = (
@@ -140,7 +131,7 @@ class Metrics:
             Counts(table.UNSCHEDULABLE_PODS, rejections.items()),
             self._requests,
         )
-        return (_family(counts) for counts in counted)
+        return (make_family(counts) for counts in counted)
 
     def _rejections(self) -> Generator[None, None, Counter[tuple[str, str]]]:
         """How many waiting pods each plugin of each profile rejected."""
@@ -189,7 +180,7 @@ class Metrics:
             for plugin in profile.plugins.values():
                 try:
                     for series in plugin.metrics():
-                        _add_series(families, profile.name, series)
+                        add_of_profile(families, profile.name, series)
                 except Exception as error:  # noqa: BLE001 - other metrics are told anyway
                     _log.warning(
                         "Could not read the metrics of a plugin", plugin=plugin.name, error=error
@@ -201,16 +192,6 @@ class Metrics:
         yield Counts(table.FEATURE_ENABLED, (((name, ""), int(gates[name])) for name in gates))
         build = mooring.__version__, platform.python_version()
         yield Counts(table.BUILD_INFO, [(build, 1)])
-
-
-class _Only(Collector):
-    """Stands for a registry with one metric: so one can be written at a time."""
-
-    def __init__(self, family: Family) -> None:
-        self._family = family
-
-    def collect(self) -> Iterable[Family]:
-        return (self._family,)
 
 
 def _blames(waiting: Iterable[QueuedPod]) -> Iterator[tuple[str, str]]:
@@ -234,48 +215,3 @@ def _check_names(profiles: Iterable[Profile]) -> None:
                 if owners.setdefault(name, plugin.name) != plugin.name:
                     text = f'plugin "{plugin.name}": metric {name} belongs to {owners[name]}'
                     raise PluginError(text, plugin.name)
-
-
-def _add_series(families: dict[str, Family], profile: str, series: Series) -> None:
-    metric = series.metric
-    family = families.get(metric.name)
-    if family is None:
-        made = Metric(
-            metric.name,
-            metric.kind,
-            metric.level,
-            metric.help,
-            ("profile", *metric.labels),
-            metric.buckets,
-        )
-        family = families[metric.name] = _new_family(made)
-    _add_values(family, series, (profile,))
-
-
-def _new_family(metric: Metric) -> Family:
-    kinds = {
-        Kind.COUNTER: CounterMetricFamily,
-        Kind.GAUGE: GaugeMetricFamily,
-        Kind.HISTOGRAM: HistogramMetricFamily,
-    }
-    return kinds[metric.kind](metric.name, metric.documentation, labels=metric.labels)
-
-
-def _add_values(family: Any, series: Series, before: Labels = ()) -> None:
-    if isinstance(series, Counts):
-        for labels, value in series:
-            family.add_metric((*before, *labels), value)
-        return
-    bounds = [*map(as_go, series.metric.buckets), "+Inf"]
-    for labels, buckets in series:
-        family.add_metric((*before, *labels), _cumulated(bounds, buckets), buckets.sum)
-
-
-def _family(series: Series) -> Family:
-    family = _new_family(series.metric)
-    _add_values(family, series)
-    return family
-
-
-def _cumulated(bounds: list[str], buckets: Buckets) -> list[tuple[str, float]]:
-    return list(zip(bounds, map(float, np.cumsum(buckets.counts)), strict=True))

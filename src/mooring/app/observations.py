@@ -20,9 +20,9 @@ from mooring.framework.observe import Clock, Observer
 from mooring.framework.series import Counts, Histogram
 
 from . import metric_table as table
-from .logs import named
+from .logs import make_log
 
-LOG = named("mooring.metrics")
+LOG = make_log("mooring.metrics")
 
 # In every tenth attempt each call of a plugin is timed, as often as kube-scheduler does it.
 _TURNS = (True, *[False] * 9)

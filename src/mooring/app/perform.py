@@ -1,12 +1,13 @@
-"""Carrying out what the engine asks for, and telling it what came of it."""
+"""Carrying out what the engine asks for, some of it at a time, and telling it what came of it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from mooring.client.api import Requests
 from mooring.engine.actions import (
@@ -21,19 +22,95 @@ from mooring.engine.actions import (
 from mooring.engine.events import BindingFailed, Event, EvictionFailed
 
 from . import logs
-from .binding import Binder
-from .cluster_events import ClusterEvents
-from .lane import Lane
-from .plugin_points import PluginPoints
+from .binding import Binder, PluginPoints
 from .scheduler import Scheduler
-from .writes import Writer
+from .writes import ClusterEvents, Writer
 
-_log = logs.named(__name__)
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+_log = logs.make_log(__name__)
 
 # Wide enough to keep an API server busy, narrow enough that little is under way when it fails.
 _WIDTH = 64
+
 # Events must not delay bindings; those that come too fast are dropped, oldest first.
 _EVENTS_WIDTH, _MOST_EVENTS = 16, 50_000
+
+
+class Lane:
+    """At most `width` pieces of work at once; the rest waits in line."""
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        done: Callable[[], None] | None = None,
+        most_waiting: int | None = None,
+        on_drop: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._width = width
+        #: Called after each piece of work.
+        self._done = done
+        #: Beyond it, the oldest waiting piece is dropped: only for work that may be lost.
+        self._most_waiting = most_waiting
+        self._on_drop = on_drop
+        self._waiting: deque[Work] = deque()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._unfinished = 0
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        """How much is under way or waiting."""
+        return self._unfinished
+
+    def put(self, work: Work) -> None:
+        """Has a piece of work done, now or as soon as there is room."""
+        self._unfinished += 1
+        if len(self._workers) < self._width:
+            worker = asyncio.get_running_loop().create_task(self._labour(work))
+            self._workers.add(worker)
+            return
+        self._waiting.append(work)
+        if self._most_waiting is not None and len(self._waiting) > self._most_waiting:
+            self._waiting.popleft()
+            self._unfinished -= 1
+            self.dropped += 1
+            self._on_drop()
+
+    async def drain(self) -> None:
+        """Returns when all work that was put in is done."""
+        while self._workers:
+            await asyncio.wait(list(self._workers))
+
+    async def stop(self) -> None:
+        """Drops what waits and cancels what is under way."""
+        self._waiting.clear()
+        workers = list(self._workers)
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+        # Those that never began could not leave.
+        self._workers.clear()
+        self._unfinished = 0
+
+    async def _labour(self, work: Work) -> None:
+        # One worker does many pieces: starting a task for each would cost more than most of them.
+        try:
+            await self._do(work)
+            while self._waiting:
+                await self._do(self._waiting.popleft())
+        finally:
+            # At once, not when the loop says that the task is done: what is put in between would
+            # be left to a worker that looks no more.
+            self._workers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+
+    async def _do(self, work: Work) -> None:
+        try:
+            await work()
+        finally:
+            self._unfinished -= 1
+        if self._done is not None:
+            self._done()
 
 
 def today() -> datetime:
@@ -90,7 +167,7 @@ class Performer:
             case RecordEvent():
                 if action.type == "Warning":
                     # Whoever reads only the log finds there why pods wait, in the same words.
-                    _log.info(action.reason, **_pod(action), note=action.note)
+                    _log.info(action.reason, **_pod_fields(action), note=action.note)
                 self._event_lane.put(partial(self._record, action))
             case PatchPodStatus():
                 self._patch_later(action)
@@ -116,13 +193,13 @@ class Performer:
         outcome: Event
         try:
             # A status that is being written must not overtake the binding.
-            await self._patched(pod.uid)
+            await self._wait_for_patch(pod.uid)
             if self._nodes.row(action.node) is None:
                 outcome = BindingFailed(pod.uid, f"node {action.node!r} is gone")
             else:
                 outcome = await self._binding.bind(action)
         except Exception as error:  # noqa: BLE001 - whatever breaks, the pod must not be lost
-            outcome = BindingFailed(pod.uid, _told(error))
+            outcome = BindingFailed(pod.uid, _describe(error))
         if isinstance(outcome, BindingFailed):
             where = {"pod": f"{pod.namespace}/{pod.name}", "node": action.node}
             _log.warning("Could not bind a pod", **where, error=outcome.message)
@@ -132,13 +209,13 @@ class Performer:
         uid = action.pod.uid
         earlier = self._patches.get(uid)
         if earlier is not None:
-            self._patches[uid] = _merged(earlier, action)
+            self._patches[uid] = _merge(earlier, action)
             return
         self._patches[uid] = action
         self._lane.put(partial(self._patch, uid))
 
     async def _patch(self, uid: str) -> None:
-        await self._patched(uid)
+        await self._wait_for_patch(uid)
         action = self._patches.pop(uid, None)
         if action is None:
             return
@@ -146,12 +223,14 @@ class Performer:
         try:
             await self._writer.patch_status(action)
         except Exception as error:  # noqa: BLE001 - only the status is missing
-            _log.warning("Could not write a pod's status", **_pod(action), error=_told(error))
+            _log.warning(
+                "Could not write a pod's status", **_pod_fields(action), error=_describe(error)
+            )
         finally:
             del self._patching[uid]
             done.set_result(None)
 
-    async def _patched(self, uid: str) -> None:
+    async def _wait_for_patch(self, uid: str) -> None:
         while (under_way := self._patching.get(uid)) is not None:
             await under_way
 
@@ -160,9 +239,9 @@ class Performer:
         try:
             outcome = await self._writer.evict(action)
         except Exception as error:  # noqa: BLE001 - the preemptor waits for an answer
-            outcome = EvictionFailed(action.pod.uid, action.preemptor.uid, _told(error))
+            outcome = EvictionFailed(action.pod.uid, action.preemptor.uid, _describe(error))
         if isinstance(outcome, EvictionFailed):
-            _log.warning("Could not evict a pod", **_pod(action), error=outcome.message)
+            _log.warning("Could not evict a pod", **_pod_fields(action), error=outcome.message)
         self._tell(outcome)
 
     async def _write_volumes(self, action: WriteVolumes) -> None:
@@ -170,17 +249,19 @@ class Performer:
         try:
             failed = await self._writer.write_volumes(action)
         except Exception as error:  # noqa: BLE001 - whatever breaks, the pod must not be lost
-            failed = BindingFailed(action.pod.uid, _told(error))
+            failed = BindingFailed(action.pod.uid, _describe(error))
         if failed is not None:
-            _log.warning("Could not write a pod's volumes", **_pod(action), error=failed.message)
+            _log.warning(
+                "Could not write a pod's volumes", **_pod_fields(action), error=failed.message
+            )
             self._tell(failed)
 
     async def _record(self, action: RecordEvent) -> None:
         try:
             await self._events.record(action)
         except Exception as error:  # noqa: BLE001 - an event may be lost
-            told = _told(error)
-            _log.warning("Could not write an event", **_pod(action), error=told)
+            told = _describe(error)
+            _log.warning("Could not write an event", **_pod_fields(action), error=told)
 
 
 def _warn_of_drop() -> None:
@@ -188,7 +269,7 @@ def _warn_of_drop() -> None:
     _log.warning("Dropped an event: they come faster than the API server takes them")
 
 
-def _merged(earlier: PatchPodStatus, later: PatchPodStatus) -> PatchPodStatus:
+def _merge(earlier: PatchPodStatus, later: PatchPodStatus) -> PatchPodStatus:
     name = later.nominated_node_name
     return PatchPodStatus(
         later.pod,
@@ -197,9 +278,9 @@ def _merged(earlier: PatchPodStatus, later: PatchPodStatus) -> PatchPodStatus:
     )
 
 
-def _pod(action: PatchPodStatus | EvictPod | WriteVolumes | RecordEvent) -> dict[str, Any]:
+def _pod_fields(action: PatchPodStatus | EvictPod | WriteVolumes | RecordEvent) -> dict[str, Any]:
     return {"pod": f"{action.pod.namespace}/{action.pod.name}"}
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return str(error) or type(error).__name__

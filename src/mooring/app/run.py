@@ -30,18 +30,16 @@ from mooring.web.turns import Read
 
 from . import logs
 from .authorization import MOST_AT_ONCE, AuthorizationSettings, Authorizer
-from .configz import configz
-from .endpoints import Content, serving
-from .health import Check, ping
+from .endpoints import Check, Content, configz, ping, serve_endpoints
+from .https_site import ServingSettings
 from .leadership import Leadership
 from .loop_thread import HUNG_SECONDS, LoopThread, exit_now, on_signals, wait_at_most
+from .metric_text import pod_resources
 from .metrics import Metrics
 from .observations import Observations
-from .pod_resources import pod_resources
-from .tls_site import ServingSettings
 from .worker import DRAIN_SECONDS, MayWrite, Worker
 
-_log = logs.named(__name__)
+_log = logs.make_log(__name__)
 
 # How long the thread that decides may take to end, beyond what it may take to write.
 _GRACE_SECONDS = 5.0
@@ -70,7 +68,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Settings:
+class RunSettings:
     """What is asked of a running scheduler, its configuration aside."""
 
     identity: str
@@ -87,24 +85,24 @@ class Settings:
 
 
 def schedule(
-    connect: Connect, engine: Engine, observations: Observations, settings: Settings
+    connect: Connect, engine: Engine, observations: Observations, settings: RunSettings
 ) -> int:
     """Runs an engine, which is observed, until told to stop or until its lead is lost.
 
     Returns the exit code, if all threads have ended; else ends the process with it.
     """
-    running = _Running(connect, engine, observations, settings)
+    running = _MainThread(connect, engine, observations, settings)
     code = uvloop.run(running.run())
     if running.is_deciding:
         exit_now(code)
     return code
 
 
-class _Running:
+class _MainThread:
     """What the main thread does."""
 
     def __init__(
-        self, connect: Connect, engine: Engine, observations: Observations, settings: Settings
+        self, connect: Connect, engine: Engine, observations: Observations, settings: RunSettings
     ) -> None:
         self._connect = connect
         self._engine = engine
@@ -113,7 +111,7 @@ class _Running:
         self._recorder = None if settings.record is None else settings.record.begin()
         self._worker = Worker(self._open_api, engine, settings.identity, self._recorder)
         self._thread = LoopThread("deciding", self._decide)
-        self._metrics = Metrics(engine, observations, self._thread.read, self._thread.stood_still)
+        self._metrics = Metrics(engine, observations, self._thread.read, self._thread.stall_seconds)
         self._stopping = asyncio.Event()
 
     @property
@@ -129,19 +127,21 @@ class _Running:
             leadership = None
             if self._election.leader_elect:
                 leadership = self._leadership(
-                    await stack.enter_async_context(self._own(connection))
+                    await stack.enter_async_context(self._make_client(connection))
                 )
             if self._settings.serving is not None:
                 # Before the other thread starts, since it reads the engine.
                 told = content(
                     self._engine, self._metrics, self._worker, self._thread.read, self._checks()
                 )
-                reviewing = self._own(
+                reviewing = self._make_client(
                     connection, _REVIEWS_PER_SECOND, _REVIEWS_AT_ONCE, MOST_AT_ONCE
                 )
                 api = await stack.enter_async_context(reviewing)
                 authorizer = Authorizer(api, self._settings.authorization)
-                await stack.enter_async_context(serving(self._settings.serving, told, authorizer))
+                await stack.enter_async_context(
+                    serve_endpoints(self._settings.serving, told, authorizer)
+                )
             self._thread.start()
             return await self._attend(leadership)
 
@@ -162,18 +162,18 @@ class _Running:
             burst=settings.burst,
             write_timeout=seconds.answer,
             connect_timeout=seconds.connect,
-            observe=self._metrics.requested,
+            observe=self._metrics.count_request,
             may_write=may_write,
         ) as api:
             yield api
 
-    def _own(
+    def _make_client(
         self, connection: Connection, qps: float = 0, burst: int = 0, most: int = 4
     ) -> AbstractAsyncContextManager[Api]:
         """A client of the main thread: neither pace nor connections are shared with bindings."""
 
         def observe(*request: object) -> None:
-            self._thread.call(self._metrics.requested, *request)
+            self._thread.call(self._metrics.count_request, *request)
 
         return Api(
             connection,
@@ -190,25 +190,25 @@ class _Running:
             api,
             self._election,
             self._settings.identity,
-            on_change=lambda leads, _: self._metrics.leads(name, leads),
+            on_change=lambda leads, _: self._metrics.note_leading(name, leads),
             is_well=lambda: self._hung() is None,
         )
 
     def _hung(self) -> str | None:
-        seconds = self._thread.stood_still()
+        seconds = self._thread.stall_seconds()
         if seconds < self._settings.hung_seconds:
             return None
         return f"a decision has not ended for {seconds:.0f} s"
 
-    def _checks(self) -> Checks:
-        return Checks(
+    def _checks(self) -> ProcessChecks:
+        return ProcessChecks(
             live={"ping": ping, "deciding": self._hung},
             ready={"shutdown": lambda: "it is shutting down" if self._stopping.is_set() else None},
         )
 
     async def _attend(self, leadership: Leadership | None) -> int:
         """Leads, until told to stop or until the lead is lost."""
-        ended = asyncio.create_task(self._thread.ended())
+        ended = asyncio.create_task(self._thread.wait())
         leading = asyncio.create_task(self._lead(leadership))
         stopping = asyncio.create_task(self._stopping.wait())
         tasks = (ended, leading, stopping)
@@ -248,7 +248,7 @@ class _Running:
         if not await wait_at_most(self._thread, seconds):
             _log.error(
                 "A decision does not end: the process exits without it",
-                seconds=round(self._thread.stood_still()),
+                seconds=round(self._thread.stall_seconds()),
             )
 
 
@@ -272,7 +272,7 @@ def _write_seconds(election: LeaderElection) -> _Seconds:
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
+class ProcessChecks:
     """Health checks of the process, by name."""
 
     live: dict[str, Check] = field(default_factory=dict)
@@ -280,7 +280,7 @@ class Checks:
 
 
 def content(
-    engine: Engine, metrics: Metrics, worker: Worker, read: Read, checks: Checks
+    engine: Engine, metrics: Metrics, worker: Worker, read: Read, checks: ProcessChecks
 ) -> Content:
     """What the endpoints of a running scheduler tell."""
     metrics.follow(worker)

@@ -3,26 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from time import monotonic
 from typing import Protocol
 
+import msgspec
+
 from mooring.engine import Engine
 from mooring.engine.actions import Action
-from mooring.engine.events import Event
+from mooring.engine.events import Applied, Event, Removed
+from mooring.objects.kinds import Object
 from mooring.record.recorder import Recorder
+
+from . import logs
+
+_log = logs.make_log(__name__)
 
 # So many actions may be under way before no further decision is made: what is decided long
 # before it can be carried out is decided on old news.
 _MOST_UNDER_WAY = 256
+
 # Decisions made at a time, before the wire is looked at again.
 _BUDGET = 64
+
 # Events taken in at a time, likewise.
 _INTAKE = 512
 
 
-class Performing(Protocol):
+class Feed:
+    """Where reflectors deliver to. With a recorder they have to keep the JSON of objects."""
+
+    def __init__(self, tell: Callable[[Event], None], recorder: Recorder | None = None) -> None:
+        self._tell = tell
+        self._recorder = recorder
+        #: How often an object could not be read, by kind.
+        self.left_out: Counter[str] = Counter()
+
+    def applied(self, item: Object, raw: bytes | msgspec.Raw) -> None:
+        event = Applied(item) if self._recorder is None else self._recorder.make_event(item, raw)
+        self._tell(event)
+
+    def removed(self, item: Object) -> None:
+        self._tell(Removed(item))
+
+    def unreadable(self, kind: str, key: str, problem: str) -> None:
+        self.left_out[kind] += 1
+        _log.error("Left out an object that cannot be read", kind=kind, object=key, problem=problem)
+
+
+class ActionQueue(Protocol):
     """Whoever carries out what is decided."""
 
     @property
@@ -45,7 +75,7 @@ class Scheduler:
         self._recorder = recorder
         self._inbox: deque[Event] = deque()
         self._waiter: asyncio.Future[None] | None = None
-        self._performer: Performing | None = None
+        self._performer: ActionQueue | None = None
         self._caught_up: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         # As events like others, so that a recording has them.
@@ -62,7 +92,7 @@ class Scheduler:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.wake)
 
-    def lead(self, performer: Performing) -> None:
+    def lead(self, performer: ActionQueue) -> None:
         """Begins to decide. Until then the cluster is only followed, so that it is known."""
         self._performer = performer
         self.wake()
@@ -77,7 +107,7 @@ class Scheduler:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    async def caught_up(self) -> None:
+    async def catch_up(self) -> None:
         """Returns once everything that has happened so far was taken in."""
         caught_up = self._caught_up = asyncio.Event()
         self.wake()
@@ -120,7 +150,7 @@ class Scheduler:
             return self.engine.step(now, _BUDGET)
         return self._recorder.step(self.engine, now, _BUDGET)
 
-    def _ready_performer(self) -> Performing | None:
+    def _ready_performer(self) -> ActionQueue | None:
         performer = self._performer
         if performer is None or performer.backlog > _MOST_UNDER_WAY - _BUDGET:
             return None

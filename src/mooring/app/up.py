@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+import os
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from mooring.client.api import Api as HttpApi
 from mooring.client.api import Requests
 from mooring.client.credentials import connect
+from mooring.documents.errors import DecodeError, InputError
+from mooring.documents.yaml_text import read_document
 from mooring.embedded.controllers.runner import run_controllers
 from mooring.embedded.hollow.hollow_nodes import HollowNodes
 from mooring.embedded.hollow.node_shapes import ShapeFile, make, make_nodes
@@ -23,13 +29,17 @@ from mooring.web import Entry
 from mooring.web.page import PREFIX
 from mooring.web.turns import in_slices
 
+from .connections import ConnectionLimits, accept_connections
 from .direct import DirectApi
-from .kubeconfigs import write_kubeconfig
-from .loopback import loopback_site
+from .endpoints import Content, build_routes
 from .metrics import Metrics
 from .observations import Observations
-from .run import Checks, content
+from .run import ProcessChecks, content
 from .worker import Worker
+
+_NAME = "kubeconfig"
+
+_LOOPBACK = "127.0.0.1"
 
 _IDENTITY = "mooring-up"
 
@@ -89,7 +99,7 @@ async def up(
         hollow = HollowNodes(server.api, settings.hollow)
         scheduling, endpoints, page = None, "", ""
         if settings.reach is not Reach.NONE:
-            api = await stack.enter_async_context(_requests(server, settings.reach, path))
+            api = await stack.enter_async_context(_connect(server, settings.reach, path))
             scheduling = Worker(lambda _: nullcontext(api), engine, _IDENTITY)
             told = content(
                 engine, Metrics(engine, observations), scheduling, in_slices, _checks(stopping)
@@ -106,14 +116,16 @@ async def up(
                 scheduling.lead(lambda: True)
             await ready(Ready(server.url, path, len(hollow.kubelets.hosts), endpoints, page))
 
-        await _live([hollow.run(), run_controllers(server.api), tell()], scheduling, stopping)
+        await _run_parts([hollow.run(), run_controllers(server.api), tell()], scheduling, stopping)
 
 
-def _checks(stopping: asyncio.Event) -> Checks:
-    return Checks(ready={"shutdown": lambda: "it is shutting down" if stopping.is_set() else None})
+def _checks(stopping: asyncio.Event) -> ProcessChecks:
+    return ProcessChecks(
+        ready={"shutdown": lambda: "it is shutting down" if stopping.is_set() else None}
+    )
 
 
-async def _live(
+async def _run_parts(
     parts: list[Coroutine[Any, Any, None]], scheduling: Worker | None, stopping: asyncio.Event
 ) -> None:
     """Runs all parts until they are to stop; the failure of one is that of all."""
@@ -145,10 +157,72 @@ async def _schedule(worker: Worker, stopping: asyncio.Event) -> None:
 
 
 @asynccontextmanager
-async def _requests(server: Server, reach: Reach, kubeconfig: Path) -> AsyncIterator[Requests]:
+async def _connect(server: Server, reach: Reach, kubeconfig: Path) -> AsyncIterator[Requests]:
     """How the scheduler asks the API server."""
     if reach is Reach.DIRECT:
         yield DirectApi(server.api)
         return
     async with HttpApi(await connect(str(kubeconfig))) as api:
         yield api
+
+
+class KubeconfigError(InputError):
+    """A file that must not be overwritten; the text names it."""
+
+
+@contextmanager
+def write_kubeconfig(content: Mapping[str, Any], wanted: Path | None) -> Iterator[Path]:
+    """The file, for the owner alone. Where nobody said where, it goes away in the end."""
+    text = yaml.safe_dump(dict(content), sort_keys=False)
+    if wanted is not None:
+        _refuse_strangers(wanted, content["current-context"])
+        _write(wanted, text)
+        yield wanted
+        return
+    # A runtime folder is the user's own, and gone after the session.
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    place = runtime if runtime and os.access(runtime, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="mooring-", dir=place) as folder:
+        path = Path(folder, _NAME)
+        _write(path, text)
+        yield path
+
+
+def _refuse_strangers(path: Path, context: str) -> None:
+    """Nobody's access to other clusters is overwritten."""
+    if not path.exists():
+        return
+    try:
+        known = read_document(path.read_bytes()) or {}
+        contexts = [each["name"] for each in known.get("contexts") or ()]
+    except (DecodeError, AttributeError, KeyError, TypeError):
+        raise KubeconfigError(f"{path}: exists, and is no kubeconfig of Mooring's") from None
+    if contexts not in ([], [context]):
+        others = ", ".join(str(each) for each in contexts if each != context)
+        raise KubeconfigError(f"{path}: leads to other clusters, too ({others}); name another file")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # A new file beside it, so that the token is never in a file that others may read.
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    Path(name).replace(path)
+
+
+@asynccontextmanager
+async def loopback_site(content: Content, entry: Entry) -> AsyncIterator[str]:
+    """Serves on a free port of this machine for as long as the context lasts; gives the address.
+
+    By plain HTTP. No browser trusts a certificate that was made a moment ago, and a try-out must
+    not teach anybody to click warnings away. What goes over loopback can be read by the
+    administrator alone, and browsers treat it like HTTPS. The cookie that lets a browser in goes
+    without its `secure` flag then, because not all browsers keep such a cookie over HTTP; scripts
+    cannot read it, and other sites cannot have it sent.
+    """
+    if content.page is None:
+        raise ValueError("there is no page to let anybody in to")
+    app = build_routes(content, entry.guard(content.page, PREFIX))
+    async with accept_connections(app, (_LOOPBACK, 0), ConnectionLimits()) as port:
+        yield f"http://{_LOOPBACK}:{port}"

@@ -39,9 +39,9 @@ from mooring.objects.pod import Pod
 from . import logs
 from .coexist_guard import CoexistGuard
 from .connections import ConnectionLimits
-from .tls_site import ServingSettings, tls_site
+from .https_site import ServingSettings, serve_https
 
-_log = logs.named(__name__)
+_log = logs.make_log(__name__)
 
 #: Where reviews are posted.
 PATH = "/coexist-policy"
@@ -292,7 +292,7 @@ async def serving_reviews(api: Api, settings: WebhookSettings) -> AsyncIterator[
     namespaces = Reflector(api, KINDS["Namespace"], guard)
     watching = asyncio.gather(reflector.run(), namespaces.run())
     try:
-        async with tls_site(app, settings.serving) as port:
+        async with serve_https(app, settings.serving) as port:
             yield port
     finally:
         watching.cancel()

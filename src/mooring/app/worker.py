@@ -20,11 +20,10 @@ from mooring.record.recorder import Recorder
 
 from . import logs
 from .compare import AssumedPods, compare
-from .feed import Feed
 from .perform import Performer
-from .scheduler import Scheduler
+from .scheduler import Feed, Scheduler
 
-_log = logs.named(__name__)
+_log = logs.make_log(__name__)
 
 #: How long what was decided may take to be carried out after we are asked to stop.
 DRAIN_SECONDS = 10.0
@@ -144,7 +143,7 @@ class Worker:
         """Says when the cluster is known."""
         for reflector in reflectors:
             await reflector.synced.wait()
-        await self._scheduler.caught_up()
+        await self._scheduler.catch_up()
         # What is known by now stays: looking for garbage among it only takes time.
         gc.collect()
         gc.freeze()

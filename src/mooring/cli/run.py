@@ -30,7 +30,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from mooring.app.run import Record, Settings
+    from mooring.app.run import Record, RunSettings
 
     from .inputs import ConnectionOptions, EngineOptions
 
@@ -177,9 +177,8 @@ def run(  # noqa: PLR0913 - one for each flag
     import uuid
 
     from mooring.app.authorization import AuthorizationSettings
-    from mooring.app.certificates import CertificateSettings
-    from mooring.app.run import Settings
-    from mooring.app.tls_site import ServingSettings
+    from mooring.app.https_site import CertificateSettings, ServingSettings
+    from mooring.app.run import RunSettings
 
     from .inputs import ConnectionOptions, EngineOptions
 
@@ -198,7 +197,7 @@ def run(  # noqa: PLR0913 - one for each flag
         },
     )
     certificate = CertificateSettings(tls_cert_file, tls_private_key_file, cert_dir)
-    settings = Settings(
+    settings = RunSettings(
         # No other replica has this name.
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
         qps=kube_api_qps,
@@ -242,7 +241,7 @@ def record_settings(file: Path | None, size: str, options: EngineOptions) -> Rec
     return Record(file, Setup(config=text, feature_gates=gates), RecordSettings(most_bytes=most))
 
 
-def _schedule(connection: ConnectionOptions, options: EngineOptions, settings: Settings) -> int:
+def _schedule(connection: ConnectionOptions, options: EngineOptions, settings: RunSettings) -> int:
     """Schedules until stopped and returns the exit code."""
     from mooring.app.observations import Observations
     from mooring.app.run import schedule

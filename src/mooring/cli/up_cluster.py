@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from mooring.app.loop_thread import LoopThread, run_until_signalled
+from mooring.app.loop_thread import LoopThread, run_until_signal
 from mooring.app.observations import Observations
 from mooring.app.up import Ready, UpSettings, up
 from mooring.documents.errors import InputError
@@ -98,7 +98,7 @@ def run_cluster(plan: Plan, when_ready: WhenReady) -> None:
     async def main() -> None:
         await up(plan.settings, plan.engine, plan.observations, ready, stopping)
 
-    run_until_signalled(LoopThread("cluster", main), stopping.set)
+    run_until_signal(LoopThread("cluster", main), stopping.set)
 
 
 class WelcomeText:

@@ -63,8 +63,7 @@ def webhook(  # noqa: PLR0913 - one for each flag
 
     from mooring.app import logs
     from mooring.app import webhook as app
-    from mooring.app.certificates import CertificateSettings
-    from mooring.app.tls_site import ServingSettings
+    from mooring.app.https_site import CertificateSettings, ServingSettings
     from mooring.config import FeatureGates
 
     from .inputs import ConnectionOptions

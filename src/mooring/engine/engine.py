@@ -40,7 +40,7 @@ from .events import (
 )
 from .fence import Fence, describe
 from .intake import Intake
-from .placement import Placement, WaitingForPermit
+from .placement import Placement, PluginPermits
 
 # After so many placements per node, ties begin at the next node: pods that ask for nothing, which
 # all nodes of a full cluster suit equally well, do not all go to one. Rarely, because whatever is
@@ -303,7 +303,7 @@ class Engine:
     def _attach_permits(self) -> None:
         for profile in self.profiles.values():
             for plugin in profile.permit:
-                tell = WaitingForPermit(
+                tell = PluginPermits(
                     plugin.name, self._attempts.waiting, lambda event: self.on_answer(event)
                 )
                 attach(plugin, tell)

@@ -25,7 +25,7 @@ from mooring.framework.observe import (
     PointTimer,
     make_caller,
 )
-from mooring.framework.plugin import PreBind, Preparation, Wait, WaitingPod, WaitingPods
+from mooring.framework.plugin import PendingPermit, PendingPermits, PreBind, Preparation, Wait
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected, check_text
 from mooring.objects.pod import Pod
@@ -75,7 +75,7 @@ class Placement(msgspec.Struct, eq=False, gc=False):
         yield from self.preparing.values()
 
 
-class WaitingForPermit(WaitingPods):
+class PluginPermits(PendingPermits):
     """What a permit plugin sees of the pods that wait for it, and says to them by events."""
 
     def __init__(
@@ -85,11 +85,11 @@ class WaitingForPermit(WaitingPods):
         self._waiting = waiting
         self._tell = tell
 
-    def __iter__(self) -> Iterator[WaitingPod]:
+    def __iter__(self) -> Iterator[PendingPermit]:
         # A copy, since other threads may ask while pods come and go.
         for placement in list(self._waiting.values()):
             if self._plugin in placement.permits:
-                yield WaitingPod(placement.pod, placement.node_name)
+                yield PendingPermit(placement.pod, placement.node_name)
 
     def allow(self, uid: str) -> None:
         check_text("uid", uid)

@@ -27,6 +27,7 @@ from .plugin import (
     Filter,
     Narrowed,
     NoRemedy,
+    PendingPermits,
     Permit,
     Plugin,
     PostFilter,
@@ -43,7 +44,6 @@ from .plugin import (
     Scores,
     Sign,
     Wait,
-    WaitingPods,
 )
 from .series import Counts, Histogram
 from .status import Code, PluginError, Reason, Rejected
@@ -406,7 +406,7 @@ def ask_reserve(
         raise broken_at('running Reserve plugin "{}"', plugin, error) from error
 
 
-def attach(plugin: Permit, waiting: WaitingPods) -> None:
+def attach(plugin: Permit, waiting: PendingPermits) -> None:
     """Hands a plugin the pods that wait for its permit, when the scheduler starts."""
     with PluginFence('attaching Permit plugin "{}"', plugin):
         plugin.attach(waiting)

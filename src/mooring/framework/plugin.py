@@ -275,14 +275,14 @@ class Reserve(Plugin):
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingPod:
+class PendingPermit:
     """A pod that waits for a permit, and the node that is kept for it meanwhile."""
 
     pod: Pod
     node_name: str
 
 
-class WaitingPods(ABC):
+class PendingPermits(ABC):
     """The pods that wait for the permit of one plugin. All threads may use it.
 
     What it is told takes effect once the decision under way has ended. A pod that does not wait, or
@@ -290,7 +290,7 @@ class WaitingPods(ABC):
     """
 
     @abstractmethod
-    def __iter__(self) -> Iterator[WaitingPod]:
+    def __iter__(self) -> Iterator[PendingPermit]:
         """The pods that wait now, in the order in which they began to."""
 
     @abstractmethod
@@ -305,7 +305,7 @@ class WaitingPods(ABC):
 class Permit(Plugin):
     """Has the last word before a pod is bound."""
 
-    def attach(self, waiting: WaitingPods) -> None:
+    def attach(self, waiting: PendingPermits) -> None:
         """Called once, before any pod: what answers `Wait` keeps this to let pods go."""
 
     @abstractmethod

@@ -1,16 +1,24 @@
-"""The certificate of the HTTPS server: given as files, kept in a folder, or made for the moment."""
+"""An HTTPS server for as long as it is needed, and its certificate.
+
+The certificate is given as files, kept in a folder, or made for the moment. It is followed when it
+changes.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from socket import gethostname
 from tempfile import TemporaryDirectory
 
+from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -18,9 +26,16 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from mooring.documents.errors import InputError
 
-from .logs import named
+from .connections import ConnectionLimits, accept_connections
+from .logs import make_log
 
-LOG = named("mooring.certificates")
+LOG = make_log("mooring.serving")
+
+#: Where kube-scheduler serves.
+SECURE_PORT = 10259
+
+# How often the files of the certificate are looked at.
+_REFRESH_SECONDS = 10.0
 
 # How long a certificate that signs itself is good for; every start without files makes another.
 _VALIDITY = timedelta(days=365)
@@ -176,3 +191,34 @@ def _general(name: str) -> x509.GeneralName:
         return x509.IPAddress(ip_address(name))
     except ValueError:
         return x509.DNSName(name)
+
+
+@dataclass(frozen=True, slots=True)
+class ServingSettings:
+    """Where to serve. Port 0 takes any that is free."""
+
+    bind_address: str = "0.0.0.0"
+    secure_port: int = SECURE_PORT
+    certificate: CertificateSettings = field(default_factory=CertificateSettings)
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+
+
+@asynccontextmanager
+async def serve_https(app: web.Application, settings: ServingSettings) -> AsyncIterator[int]:
+    """Serves for as long as the context lasts; gives the port."""
+    certificates = Certificates(settings.certificate)
+    address = settings.bind_address, settings.secure_port
+    async with AsyncExitStack() as stack:
+        port = await stack.enter_async_context(
+            accept_connections(app, address, settings.limits, certificates.context)
+        )
+        refreshing = asyncio.create_task(_keep_fresh(certificates))
+        stack.callback(refreshing.cancel)
+        LOG.info("Serving securely", address=settings.bind_address, port=port)
+        yield port
+
+
+async def _keep_fresh(certificates: Certificates) -> None:
+    while True:
+        await asyncio.sleep(_REFRESH_SECONDS)
+        certificates.refresh()

@@ -7,9 +7,8 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from mooring.app.binding import NOT_LEADING, Binder
+from mooring.app.binding import NOT_LEADING, Binder, PluginPoints
 from mooring.app.observations import Observations
-from mooring.app.plugin_points import PluginPoints
 from mooring.client.api import Api
 from mooring.engine import Engine
 from mooring.engine.actions import BindPod, PodRef

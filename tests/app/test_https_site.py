@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from mooring.app.certificates import (
+from mooring.app.https_site import (
     CertificateError,
     Certificates,
     CertificateSettings,

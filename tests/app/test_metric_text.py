@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.app.pod_resources import pod_resources
+from mooring.app.metric_text import pod_resources
 from mooring.engine import Engine
 from mooring.engine.events import Applied
 from mooring.objects.resources import spec_limits
