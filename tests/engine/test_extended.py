@@ -21,7 +21,7 @@ from mooring.plugins.disk_io.disk_io_resource import (
     DISK_IO,
     KIND,
     Bandwidth,
-    estimated,
+    estimate,
 )
 from mooring.plugins.disk_io.quiet_disk import QuietDisk
 from tests.builders import node, pod
@@ -261,7 +261,7 @@ def logged(made: Driver) -> dict[str, tuple[int, int]]:
 
 def left(made: Driver, name: str, has: Bandwidth) -> tuple[int, int]:
     here = [
-        estimated(each, BLOCK_SIZES)
+        estimate(each, BLOCK_SIZES)
         for each in made.engine.cluster.pods.values()
         if each.node_name == name
     ]

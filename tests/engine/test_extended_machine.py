@@ -20,8 +20,6 @@ from mooring.cluster import HandleRegistry, Nodes, Rows, check
 from mooring.engine.actions import Action, BindPod, EvictPod, Report
 from mooring.engine.events import Applied, BindingFailed, Bound, Evicted, EvictionFailed, Removed
 from mooring.framework.attempt import Failed
-from mooring.framework.events import Action as Happened
-from mooring.framework.events import Resource, Wakeup, on
 from mooring.framework.plugin import (
     Filter,
     NoRemedy,
@@ -37,6 +35,8 @@ from mooring.framework.plugin import (
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action as Happened
+from mooring.framework.wakeups import Resource, Wakeup, on
 from mooring.objects.custom import CustomObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod

@@ -7,11 +7,11 @@ import pytest
 from mooring.config import default
 from mooring.engine import Engine
 from mooring.engine.events import Applied, Removed
-from mooring.framework.events import Action
 from mooring.framework.profile import known_plugins
+from mooring.framework.wakeups import Action
 from mooring.objects.storage import StorageObject
 from mooring.plugins import REGISTRY
-from mooring.queue.cluster_events import storage_event
+from mooring.queue.object_events import storage_event
 from tests.builders import node
 from tests.storage_builders import (
     attachment,

@@ -14,7 +14,6 @@ from mooring.config import Configuration, load_mapping
 from mooring.engine import Engine
 from mooring.engine.actions import RecordEvent, Report
 from mooring.engine.classes.classes import ClassSettings
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     ClaimWrite,
     Filter,
@@ -43,6 +42,7 @@ from mooring.framework.plugin import (
 from mooring.framework.profile import known_plugins
 from mooring.framework.status import Code, PluginError, Reason, Rejected
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.plugins import REGISTRY
 from tests.builders import node, pod
 from tests.engine.driver import Driver

@@ -34,7 +34,7 @@ from mooring.objects.custom import CustomObject
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
 from mooring.plugins.disk_io.disk_io import DiskIO
-from mooring.plugins.disk_io.disk_io_resource import BLOCK_SIZES, KIND, estimated, node_name
+from mooring.plugins.disk_io.disk_io_resource import BLOCK_SIZES, KIND, estimate, node_name
 from mooring.plugins.disk_io.disk_io_resource import capacity as told_capacity
 from mooring.plugins.disk_io.quiet_disk import QuietDisk
 from tests.builders import Manifest, node, pod
@@ -59,13 +59,13 @@ class Ledger(ExtendedResource):
     used: int = 0
 
     def add_pod(self, pod: Pod) -> None:
-        self.used += estimated(pod, BLOCK_SIZES).read
+        self.used += estimate(pod, BLOCK_SIZES).read
 
     def remove_pod(self, pod: Pod) -> None:
-        self.used -= estimated(pod, BLOCK_SIZES).read
+        self.used -= estimate(pod, BLOCK_SIZES).read
 
     def admit_pod(self, pod: Pod) -> Admission:
-        return Admission(estimated(pod, BLOCK_SIZES).read, self.capacity - self.used)
+        return Admission(estimate(pod, BLOCK_SIZES).read, self.capacity - self.used)
 
 
 class LedgerHandle(ObjectPerNode):

@@ -19,8 +19,8 @@ from mooring.engine import Engine
 from mooring.engine.classes.signature import Signer
 from mooring.engine.events import Applied
 from mooring.framework.nominated import filter_with_nominated
+from mooring.framework.points import pre_filter, score_rows
 from mooring.framework.profile import Profile, known_plugins
-from mooring.framework.run import pre_filter, score_rows
 from mooring.framework.status import PluginError
 from mooring.objects.decode import from_builtins
 from mooring.objects.kinds import READ_KINDS

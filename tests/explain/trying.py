@@ -13,7 +13,7 @@ from mooring.engine.cycle import conclude, find_feasible
 from mooring.engine.explain import Suggestion
 from mooring.framework.attempt import Failed
 from mooring.framework.edits import EvictPods, RecoverNodes, SetScheduler, Uncordon, apply_edits
-from mooring.framework.run import pre_filter
+from mooring.framework.points import pre_filter
 from mooring.objects.node import Node
 from mooring.objects.placement_rules import CORDONED
 from mooring.objects.pod import Pod

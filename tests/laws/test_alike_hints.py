@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from msgspec import structs
 
-from mooring.framework.events import Resource, Wakeup
 from mooring.framework.plugin import Plugin
+from mooring.framework.wakeups import Resource, Wakeup
 from mooring.objects.pod import Pod
 from mooring.plugins import BUILTIN
 from tests.laws.answers import build

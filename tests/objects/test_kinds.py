@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mooring.framework.events import Resource
+from mooring.framework.wakeups import Resource
 from mooring.objects.decode import from_builtins, from_json, reader
 from mooring.objects.kinds import KINDS, READ_KINDS
 from mooring.objects.meta import ObjectKind

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from mooring.cluster import Cluster
-from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.plugin import Filter, Narrowed, Plugin, PreFilter, PreScore, Score
 from mooring.framework.status import Code, Rejected
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, ClusterEvent, Resource
 from mooring.objects.pod import Pod
 
 #: Node names with why they are rejected.

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 
 from mooring.cluster import Change, Cluster, WhatIf
-from mooring.framework.events import Action, Resource
 from mooring.framework.status import Code, Rejected
+from mooring.framework.wakeups import Action, Resource
 from mooring.objects.coexist import ANNOTATION, EXCLUSIVE_THERE, OTHERS_THERE, conflict
 from mooring.objects.pod import Pod
 from mooring.plugins.coexist_policy import CoexistPolicy, CoexistPolicyArgs

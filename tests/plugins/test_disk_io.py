@@ -10,9 +10,9 @@ from mooring.cluster import Cluster, HandleRegistry
 from mooring.config import ConfigError, load_mapping
 from mooring.documents.errors import DecodeError
 from mooring.engine import Engine
-from mooring.framework.events import Action, Resource
 from mooring.framework.profile import known_plugins
 from mooring.framework.status import Rejected
+from mooring.framework.wakeups import Action, Resource
 from mooring.objects.custom import CustomObject
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
@@ -24,7 +24,7 @@ from mooring.plugins.disk_io.disk_io_resource import (
     BlockSize,
     DiskIOHandle,
     DiskIOResource,
-    estimated,
+    estimate,
 )
 from mooring.plugins.disk_io.quiet_disk import QUIET, QuietDisk
 from tests import builders
@@ -254,7 +254,7 @@ def test_admission_is_by_the_direction_with_less_to_spare() -> None:
     [("1", 40), ("4Ki", 40), ("4097", 15), ("64Ki", 15), ("65537", 10), ("1Mi", 10)],
 )
 def test_estimates(block: str, expected: int) -> None:
-    assert estimated(asking(read=10, block_size=block), BLOCK_SIZES).read == expected
+    assert estimate(asking(read=10, block_size=block), BLOCK_SIZES).read == expected
 
 
 # Waking

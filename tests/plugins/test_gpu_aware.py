@@ -15,10 +15,10 @@ from hypothesis import given
 from mooring.cluster import Change, Cluster
 from mooring.config import ConfigError, load, load_mapping
 from mooring.engine import Engine
-from mooring.framework.events import Action, Resource
 from mooring.framework.plugin import Rescore
 from mooring.framework.profile import known_plugins
 from mooring.framework.status import Code
+from mooring.framework.wakeups import Action, Resource
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY

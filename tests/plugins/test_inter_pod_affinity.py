@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from mooring.cluster import Cluster
 from mooring.cluster.check import check
-from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.status import Code, Rejected
+from mooring.framework.wakeups import Action, ClusterEvent, Resource
 from mooring.objects.node import HOSTNAME, ZONE, Node
 from mooring.objects.placement_rules import AffinityTerm
 from mooring.objects.pod import Pod
 from mooring.objects.workload import Namespace
 from mooring.plugins.inter_pod_affinity.inter_pod_affinity import (
+    AffinityRules,
     InterPodAffinity,
     InterPodAffinityArgs,
-    Rules,
 )
 from tests.builders import (
     EMPTY,
@@ -89,8 +89,8 @@ def rejected(made: Cluster, asks: Pod) -> dict[str, str]:
     return {} if prepared is None else told(prepared, made)
 
 
-def told(prepared: Rules | Rejected, made: Cluster) -> dict[str, str]:
-    assert isinstance(prepared, Rules)
+def told(prepared: AffinityRules | Rejected, made: Cluster) -> dict[str, str]:
+    assert isinstance(prepared, AffinityRules)
     verdict = PLUGIN.filter(prepared, made.nodes, made.nodes.everything)
     reasons = {}
     for row in made.nodes.rows.tolist():
@@ -354,9 +354,9 @@ def test_preferences_of_running_pods_can_be_ignored_for_pods_without_any() -> No
     assert scores(made, fond, plugin) == scores(made, fond)
 
 
-def prepared_for(asks: Pod, made: Cluster) -> Rules:
+def prepared_for(asks: Pod, made: Cluster) -> AffinityRules:
     prepared = PLUGIN.pre_filter(asks, made.nodes)
-    assert isinstance(prepared, Rules)
+    assert isinstance(prepared, AffinityRules)
     return prepared
 
 
@@ -642,7 +642,7 @@ def test_what_if_agrees_with_doing_it(made: Cluster, asks: Pod, data: st.DataObj
     comes = data.draw(pods("comes"))
     if before is None:
         return
-    assert isinstance(before, Rules)
+    assert isinstance(before, AffinityRules)
 
     after = PLUGIN.add_pod(before, made.nodes, comes, row)
     if gone is not None:
@@ -662,7 +662,7 @@ def test_some_rows_get_the_answers_that_all_rows_get(
     nodes = made.nodes
     rows = np.array(data.draw(st.permutations(nodes.rows.tolist())), np.intp)[:2]
     prepared = PLUGIN.pre_filter(asks, nodes)
-    if isinstance(prepared, Rules):
+    if isinstance(prepared, AffinityRules):
         whole = PLUGIN.filter(prepared, nodes, nodes.everything)
         assert (
             PLUGIN.filter(prepared, nodes, rows).failed.tolist() == whole.failed[:, rows].tolist()

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.framework.events import Action, Resource
 from mooring.framework.plugin import Narrowed
 from mooring.framework.status import Code, PluginError, unresolvable
+from mooring.framework.wakeups import Action, Resource
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins.node_affinity import NodeAffinity, NodeAffinityArgs

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.framework.events import Action, Resource
 from mooring.framework.status import Code
+from mooring.framework.wakeups import Action, Resource
 from mooring.objects.pod import Pod
 from mooring.plugins.node_ports import NodePorts
 from tests.builders import (

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.framework.events import Action, Resource
 from mooring.framework.status import Code
+from mooring.framework.wakeups import Action, Resource
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs

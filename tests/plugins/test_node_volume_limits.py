@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.cluster import WhatIf
-from mooring.framework.events import Action, Resource
 from mooring.framework.status import Code, PluginError
+from mooring.framework.wakeups import Action, Resource
 from mooring.objects.csi import CSINode
 from mooring.objects.pod import Pod
 from mooring.plugins.volumes.node_volume_limits import NodeVolumeLimits, Volumes

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from mooring.cluster import Cluster
 from mooring.cluster.check import check
-from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.plugin import UNSIGNABLE
 from mooring.framework.status import Code, PluginError
+from mooring.framework.wakeups import Action, ClusterEvent, Resource
 from mooring.objects.node import HOSTNAME, ZONE, Node
 from mooring.objects.placement_rules import is_tolerated
 from mooring.objects.pod import Pod

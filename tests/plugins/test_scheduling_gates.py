@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework.events import Action, Resource
 from mooring.framework.status import unresolvable
+from mooring.framework.wakeups import Action, Resource
 from mooring.plugins.scheduling_gates import SchedulingGates
 from tests.builders import pod
 from tests.plugins.asking import listens, wakes

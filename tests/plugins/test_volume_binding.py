@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.cluster.storage.objects import Reservation
-from mooring.framework.events import Action, Resource
 from mooring.framework.status import Code, PluginError, unresolvable
+from mooring.framework.wakeups import Action, Resource
 from mooring.objects.node import ZONE
 from mooring.objects.pod import Pod
 from mooring.objects.storage import StorageObject

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.cluster import WhatIf
-from mooring.framework.events import Action, Resource
 from mooring.framework.status import Code, unresolvable
+from mooring.framework.wakeups import Action, Resource
 from mooring.plugins.volumes.volume_restrictions import Exclusive, VolumeRestrictions
 from tests.builders import cluster, node, pod
 from tests.plugins.asking import codes, listens, rejections, wakes

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.framework.events import Action, Resource
 from mooring.framework.status import Code, unresolvable
+from mooring.framework.wakeups import Action, Resource
 from mooring.objects.node import BETA_REGION, BETA_ZONE, REGION, ZONE
 from mooring.plugins.volumes.volume_zone import VolumeZone
 from tests.builders import cluster, node, pod

@@ -10,8 +10,8 @@ import msgspec
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mooring.framework.events import Action, ClusterEvent, Resource, on
 from mooring.framework.status import Rejected, unresolvable
+from mooring.framework.wakeups import Action, ClusterEvent, Resource, on
 from mooring.objects.pod import Pod
 from mooring.queue import Backoff, FailedAttempt, Queue, QueuedPod
 from tests.builders import pod

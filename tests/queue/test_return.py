@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework.events import ClusterEvent
+from mooring.framework.wakeups import ClusterEvent
 from mooring.queue import FailedAttempt
 from mooring.queue.queue_events import InFlight, QueueEvent
 from mooring.queue.queued_pod import QueuedPod

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.framework.events import Action, Resource, Wakeup, on
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.pod import Pod
 from mooring.queue import FailedAttempt
 from tests.builders import pod

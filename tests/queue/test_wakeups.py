@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from mooring.framework.events import Action, ClusterEvent, Hint, Resource, Wakeup, on
 from mooring.framework.observe import Observer
+from mooring.framework.wakeups import Action, ClusterEvent, Hint, Resource, Wakeup, on
 from mooring.objects.pod import Pod
-from mooring.queue.cluster_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
+from mooring.queue.object_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
 from mooring.queue.queued_pod import Place
 from tests.builders import pod
 from tests.queue.driver import (

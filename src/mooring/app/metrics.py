@@ -146,7 +146,7 @@ class Metrics:
         engine = self._engine
         queue, cluster = engine.queue, engine.cluster
         yield _by_one(table.PENDING_PODS, queue.sizes())
-        yield _by_one(table.INFLIGHT_EVENTS, queue.remembered())
+        yield _by_one(table.INFLIGHT_EVENTS, queue.count_remembered())
         yield Counts(table.QUEUE_INCOMING_PODS, queue.incoming.items())
         sizes = {
             "nodes": len(cluster.nodes),

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from mooring.engine.explain import (
         Explanation,
         NodeAnswer,
-        NodeScore,
         QueueView,
         Rejection,
+        ScoredNode,
         Suggestion,
     )
     from mooring.objects.kinds import Object
@@ -113,7 +113,7 @@ def _explain(engine: Engine, objects: tuple[Object, ...], key: str, node: str) -
 
     from mooring.documents.errors import InputError
     from mooring.engine.events import Applied
-    from mooring.engine.explain import UnknownNode
+    from mooring.engine.explain import NoSuchNode
     from mooring.engine.explain import explain as explain_pod
     from mooring.objects.pod import Pod
 
@@ -124,7 +124,7 @@ def _explain(engine: Engine, objects: tuple[Object, ...], key: str, node: str) -
     unplaced = msgspec.structs.replace(pod, node_name="")
     try:
         explanation = explain_pod(engine, unplaced, node)
-    except UnknownNode:
+    except NoSuchNode:
         raise InputError(f"node {node}", "there is no such node") from None
     return msgspec.structs.replace(explanation, running_on=pod.node_name)
 
@@ -200,7 +200,7 @@ def _node(answer: NodeAnswer) -> Iterator[RenderableType]:
         yield line(f"    {each.plugin}: {', '.join(each.reasons)}")
 
 
-def _scores(scores: Sequence[NodeScore]) -> RenderableType:
+def _scores(scores: Sequence[ScoredNode]) -> RenderableType:
     plugins = list(dict.fromkeys(name for each in scores for name in each.by_plugin))
     # A plugin that gives every node 0 says nothing.
     plugins = [name for name in plugins if any(each.by_plugin[name] for each in scores)]

@@ -23,7 +23,7 @@ from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected
 from mooring.objects.pod import PLACED, Pod
 from mooring.queue import FailedAttempt, Queue, QueuedPod
-from mooring.queue.cluster_events import ASSIGNED_POD_DELETE
+from mooring.queue.object_events import ASSIGNED_POD_DELETE
 
 from . import actions, budget, diagnosis, placement
 from .actions import Action, BindPod, PatchPodStatus, PodRef, WriteVolumes

@@ -9,8 +9,8 @@ from mooring.cluster import Mask, Nodes
 from mooring.framework.attempt import Failed, Filtered, PreFiltered, Scored
 from mooring.framework.nominated import filter_with_nominated
 from mooring.framework.observe import FILTER, PointTimer
+from mooring.framework.points import pre_filter, rows_to_filter, score_rows
 from mooring.framework.profile import Profile
-from mooring.framework.run import pre_filter, rows_to_filter, score_rows
 from mooring.objects.pod import Pod
 
 # Below this many nodes, looking at fewer than all saves nothing.

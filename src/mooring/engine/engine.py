@@ -10,11 +10,11 @@ from mooring.cluster import Cluster, HandleRegistry
 from mooring.config import Configuration
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import ask_pre_enqueue, ask_wakeups, attach, broken
-from mooring.framework.events import Wakeup
 from mooring.framework.observe import PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected
+from mooring.framework.wakeups import Wakeup
 from mooring.objects.pod import Pod
 from mooring.queue import Backoff, Queue, QueuedPod
 

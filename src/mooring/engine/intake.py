@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 
 from mooring.cluster import Cluster
-from mooring.framework.events import Action, ClusterEvent
+from mooring.framework.wakeups import Action, ClusterEvent
 from mooring.objects.coexist import as_counted, is_exclusive, is_placed, is_trusted
 from mooring.objects.custom import CustomObject
 from mooring.objects.kinds import Object
@@ -14,7 +14,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, SelectingObject
 from mooring.queue import Queue
-from mooring.queue.cluster_events import (
+from mooring.queue.object_events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     NODE_ADD,

@@ -28,15 +28,15 @@ def registry(more: Iterable[type[Plugin]] = ()) -> Registry:
     return plugins
 
 
-def check(plugin: object, title: str, shown: str) -> type[Plugin]:
-    """What was found is a plugin that can be built, or it is told why not."""
+def check(plugin: object, title: str, source: str) -> type[Plugin]:
+    """A plugin class that can be built; RegistryError says what is wrong with another."""
     if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
-        raise RegistryError(f"{title}: {shown} is not a Plugin class")
+        raise RegistryError(f"{title}: {source} is not a Plugin class")
     if not isinstance(getattr(plugin, "name", None), str) or not plugin.name:
-        raise RegistryError(f"{title}: {shown} has no name")
+        raise RegistryError(f"{title}: {source} has no name")
     missing = ", ".join(sorted(plugin.__abstractmethods__))
     if missing:
-        raise RegistryError(f"{title}: {shown} does not define {missing}")
+        raise RegistryError(f"{title}: {source} does not define {missing}")
     return plugin
 
 
@@ -49,8 +49,8 @@ def _load(entry: EntryPoint) -> type[Plugin]:
     try:
         plugin = entry.load()
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        raise RegistryError(f"{_title(entry)}: cannot be loaded: {told}") from error
+        why = f"{type(error).__name__}: {error}"
+        raise RegistryError(f"{_title(entry)}: cannot be loaded: {why}") from error
     return check(plugin, _title(entry), entry.value)
 
 

@@ -87,7 +87,7 @@ class Advise(Plugin, Generic[F]):
         """The most helpful first, about rows that the plugin rejects.
 
         `prepared` is what `filter` gets. It is None where `pre_filter` rejected the pod as a whole;
-        then the rows are all there are. Advice is tried before it is told, so it may be a guess.
+        then the rows are all there are. Advice is tried before it is shown, so it may be a guess.
         """
 
 

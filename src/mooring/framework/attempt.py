@@ -44,7 +44,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RowRefusal:
     """Why one node does not suit a pod."""
 
     plugin: str
@@ -66,12 +66,12 @@ class Filtered:
     def feasible_rows(self) -> NDArray[np.intp]:
         return self.rows[self.feasible]
 
-    def refusals(self) -> Iterator[tuple[int, Refusal]]:
+    def refusals(self) -> Iterator[tuple[int, RowRefusal]]:
         """Every rejected row and why."""
         for layer in self.layers:
             for at in np.flatnonzero(layer.decided).tolist():
                 reasons = layer.verdict.texts(at)
-                yield int(self.rows[at]), Refusal(layer.plugin, layer.verdict.code(at), reasons)
+                yield int(self.rows[at]), RowRefusal(layer.plugin, layer.verdict.code(at), reasons)
         for other in self.amended:
             yield from other.refusals()
 

@@ -20,7 +20,6 @@ from mooring.objects.pod import Pod
 
 from .advice import AdviseEviction, EvictionAdvice
 from .attempt import Failed
-from .events import Action, ClusterEvent, Wakeup
 from .observe import Caller, Named, call_plainly
 from .plugin import (
     MAX_SCORE,
@@ -48,6 +47,7 @@ from .plugin import (
 from .series import Counts, Histogram
 from .status import Code, PluginError, Reason, Rejected
 from .verdict import Verdict
+from .wakeups import Action, ClusterEvent, Wakeup
 
 if TYPE_CHECKING:
     from .profile import Profile
@@ -168,7 +168,7 @@ def _show(answer: object) -> str:
 def create(
     kind: type[Plugin], args: Any, gates: Mapping[str, bool], handles: HandleRegistry
 ) -> Plugin:
-    """A plugin for a profile. A mistake in its class is told here, when the scheduler starts."""
+    """A plugin for a profile. A mistake in its class is an error at the start."""
     try:
         plugin = kind.create_sharing(args, gates, handles)
         _check_plugin(plugin, kind)

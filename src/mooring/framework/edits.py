@@ -79,7 +79,7 @@ class AskForDevice(Edit, frozen=True):
 def lower_request(spec: PodSpec, resource: str, by: int) -> PodSpec:
     """A template like this that asks for less of a resource, in native units.
 
-    The whole amount moves to the first container, whoever asked for it.
+    The whole amount moves to the first container.
     """
     left = dict(spec.requests).get(resource, 0) - by
     nanos = Quantity(max(left, 0) * (NANOS_PER_MILLI if resource == CPU else NANOS_PER_UNIT))

@@ -15,8 +15,8 @@ from mooring.objects.pod import Pod
 from .attempt import Filtered, PreFiltered
 from .calls import ask_sees, ask_to_add, ask_to_remove
 from .plugin import PreFilter
+from .points import active_filters, filter_rows
 from .profile import Profile
-from .run import active_filters, filter_rows
 
 # What a pod changes on its row besides what `Usage` counts.
 _BEYOND_COUNTS = Change.ALL & ~(
@@ -58,7 +58,7 @@ def filter_with_nominated(
     return outcome
 
 
-def refused_by_nominated(
+def find_refused_by_nominated(
     profile: Profile,
     pod: Pod,
     pre_filtered: PreFiltered,
@@ -82,12 +82,12 @@ def _with_nominated(
     if not nodes.nominations:
         return ()
     if sees_only_counts(profile, pod, pre_filtered, nodes):
-        crowded = _crowded_counts(profile, pod, pre_filtered, nodes, rows)
+        crowded = _filter_by_counts(profile, pod, pre_filtered, nodes, rows)
         return () if crowded is None else (crowded,)
-    return _crowded(profile, pod, pre_filtered, nodes, _weighing(pod, nodes, rows))
+    return _filter_crowded(profile, pod, pre_filtered, nodes, _weighing(pod, nodes, rows))
 
 
-def _crowded_counts(
+def _filter_by_counts(
     profile: Profile,
     pod: Pod,
     pre_filtered: PreFiltered,
@@ -109,7 +109,7 @@ def _crowded_counts(
 def _weighing(pod: Pod, nodes: Nodes, among: NDArray[np.intp]) -> dict[int, list[Pod]]:
     """Per row the nominated pods that count as running while this pod is filtered."""
     weighing: dict[int, list[Pod]] = {}
-    for row, nominated in _nominated_to(nodes, among.tolist()):
+    for row, nominated in _find_nominated(nodes, among.tolist()):
         others = [
             other
             for other in nominated.values()
@@ -120,7 +120,7 @@ def _weighing(pod: Pod, nodes: Nodes, among: NDArray[np.intp]) -> dict[int, list
     return weighing
 
 
-def _nominated_to(nodes: Nodes, among: list[int]) -> Iterator[tuple[int, Mapping[str, Pod]]]:
+def _find_nominated(nodes: Nodes, among: list[int]) -> Iterator[tuple[int, Mapping[str, Pod]]]:
     """The rows that pods are nominated to, with these."""
     if len(among) == 1:
         # Preemption asks about a single row many times over.
@@ -133,7 +133,7 @@ def _nominated_to(nodes: Nodes, among: list[int]) -> Iterator[tuple[int, Mapping
             yield row, nominated
 
 
-def _crowded(
+def _filter_crowded(
     profile: Profile,
     pod: Pod,
     pre_filtered: PreFiltered,
@@ -170,7 +170,7 @@ def with_pod(
     profile: Profile, prepared: Mapping[str, Any], nodes: Nodes, pod: Pod, row: int
 ) -> Mapping[str, Any]:
     """The prepared values as if a pod ran on a row; the same mapping if it changes none."""
-    return _moved(
+    return _move(
         profile, prepared, lambda plugin, value: ask_to_add(plugin, value, nodes, pod, row)
     )
 
@@ -179,12 +179,12 @@ def without_pod(
     profile: Profile, prepared: Mapping[str, Any], nodes: Nodes, pod: Pod, row: int
 ) -> Mapping[str, Any]:
     """The prepared values as if a pod no longer ran on a row; the same if it changes none."""
-    return _moved(
+    return _move(
         profile, prepared, lambda plugin, value: ask_to_remove(plugin, value, nodes, pod, row)
     )
 
 
-def _moved(
+def _move(
     profile: Profile, prepared: Mapping[str, Any], move: Callable[[PreFilter[Any], Any], Any]
 ) -> Mapping[str, Any]:
     changed = {}

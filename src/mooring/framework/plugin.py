@@ -21,7 +21,6 @@ from mooring.cluster import Change, HandleRegistry, Nodes, NodeView, RowFacts, R
 from mooring.objects.pod import Pod
 
 from .attempt import Failed
-from .events import Action, Resource, Wakeup, on
 from .series import Series
 from .status import (
     Code,
@@ -34,6 +33,7 @@ from .status import (
     check_texts,
 )
 from .verdict import Verdict
+from .wakeups import Action, Resource, Wakeup, on
 
 if TYPE_CHECKING:
     from .profile import Profile
@@ -357,7 +357,7 @@ class Preparation:
 class PreBind(Plugin):
     """Makes things ready before a pod is bound, such as its volumes.
 
-    What can be told as writes and a condition is decided here and watched by the engine;
+    What is a list of writes and a condition is decided here and watched by the engine;
     anything else is done by the coroutine.
     """
 
@@ -402,10 +402,10 @@ class NodeFilter(Filter[Pod]):
             self.filter_node(prepared, nodes.view(row)) if nodes.alive[row] else None
             for row in nodes.numbers(rows)
         ]
-        told = [Reason(each) if isinstance(each, str) else each for each in answers]
-        reasons = tuple(dict.fromkeys(each for each in told if each is not None))
-        failed = np.array([[each == reason for each in told] for reason in reasons], np.bool_)
-        return Verdict(reasons, failed.reshape(len(reasons), len(told)))
+        found = [Reason(each) if isinstance(each, str) else each for each in answers]
+        reasons = tuple(dict.fromkeys(each for each in found if each is not None))
+        failed = np.array([[each == reason for each in found] for reason in reasons], np.bool_)
+        return Verdict(reasons, failed.reshape(len(reasons), len(found)))
 
 
 class NodeScore(Score[Pod]):

@@ -43,7 +43,7 @@ CPU_AND_MEMORY = (ResourceSpec(name=CPU), ResourceSpec(name=MEMORY))
 _ALWAYS_COUNTED = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
-class Counted(NamedTuple):
+class AskedResource(NamedTuple):
     """A resource that counts for a pod: its column, how much is asked for, and its weight."""
 
     at: int
@@ -53,7 +53,7 @@ class Counted(NamedTuple):
     nonzero: int
 
 
-class Asked:
+class AskedResources:
     """What a pod asks for, and where the columns of it are, looked up once."""
 
     __slots__ = ("_counted", "_known", "_requests", "_resources")
@@ -62,21 +62,21 @@ class Asked:
         self._requests = requests
         self._resources = resources
         self._known = -1
-        self._counted: tuple[Counted, ...] = ()
+        self._counted: tuple[AskedResource, ...] = ()
 
-    def counted(self, nodes: Nodes) -> tuple[Counted, ...]:
+    def counted(self, nodes: Nodes) -> tuple[AskedResource, ...]:
         """The resources that count for the pod, in the order of the configuration."""
         if self._known != nodes.resources_version:
             self._known = nodes.resources_version
             self._counted = tuple(self._find(nodes))
         return self._counted
 
-    def _find(self, nodes: Nodes) -> Iterator[Counted]:
+    def _find(self, nodes: Nodes) -> Iterator[AskedResource]:
         for resource in self._resources:
             name, amount = resource.name, self._requests.get(resource.name, 0)
             at = nodes.resource(name)
             if at is not None and (amount or name in _ALWAYS_COUNTED):
-                yield Counted(at, amount, resource.weight or 1, NONZERO.get(name, -1))
+                yield AskedResource(at, amount, resource.weight or 1, NONZERO.get(name, -1))
 
 
 class ShapePoint(Wire, frozen=True):
@@ -229,10 +229,10 @@ def curve(shape: Sequence[ShapePoint]) -> Scores:
     """The score of every utilization from 0 to 100."""
     scale = MAX_SCORE // _MOST_SHAPE_SCORE
     points = [(point.utilization, point.score * scale) for point in shape]
-    return np.array([_interpolated(points, x) for x in range(_FULL + 1)], np.int64)
+    return np.array([_interpolate(points, x) for x in range(_FULL + 1)], np.int64)
 
 
-def _interpolated(points: Sequence[tuple[int, int]], x: int) -> int:
+def _interpolate(points: Sequence[tuple[int, int]], x: int) -> int:
     if x <= points[0][0]:
         return points[0][1]
     for (x0, y0), (x1, y1) in pairwise(points):

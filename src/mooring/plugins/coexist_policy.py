@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.advice import MOST_BLOCKERS, Advice, Advise, find_pods, name_nodes
 from mooring.framework.edits import EvictPods, SetCoexistPolicy
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     MAX_SCORE,
     Filter,
@@ -27,6 +26,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.coexist import (
     ANY,
     EXCLUSIVE_THERE,
@@ -73,19 +73,24 @@ class CoexistPolicyArgs(Wire, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CoexistStanding:
     """What a pod is to others: whether it tolerates them, and whether they must tolerate it."""
 
     is_exclusive: bool
     is_ordinary: bool
 
     @classmethod
-    def of(cls, pod: Pod) -> Standing:
+    def of(cls, pod: Pod) -> CoexistStanding:
         return cls(is_exclusive(pod), is_ordinary(pod))
 
 
 class CoexistPolicy(
-    PreFilter[Standing], Filter[Standing], PreScore[Pod], Score[Pod], Sign, Advise[Standing]
+    PreFilter[CoexistStanding],
+    Filter[CoexistStanding],
+    PreScore[Pod],
+    Score[Pod],
+    Sign,
+    Advise[CoexistStanding],
 ):
     """Keeps ordinary pods off nodes with an exclusive pod, and exclusive ones off nodes in use."""
 
@@ -112,16 +117,16 @@ class CoexistPolicy(
 
     # Filtering
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Standing | Rejected | None:
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> CoexistStanding | Rejected | None:
         wrong = unknown_policy(pod)
         if wrong is not None:
             return unresolvable(f"pod {wrong}")
-        standing = Standing.of(pod)
+        standing = CoexistStanding.of(pod)
         if standing.is_exclusive or (standing.is_ordinary and _anybody_is_exclusive(nodes)):
             return standing
         return None
 
-    def filter(self, prepared: Standing, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: CoexistStanding, nodes: Nodes, rows: Rows) -> Verdict:
         repelled = nodes.nothing(rows)
         if prepared.is_ordinary:
             repelled = nodes.exclusive_pods[rows] > 0
@@ -130,7 +135,7 @@ class CoexistPolicy(
         in_use = (nodes.ordinary_pods[rows] > 0) & ~repelled
         return Verdict((_EXCLUSIVE_THERE, _OTHERS_THERE), np.stack((repelled, in_use)))
 
-    def recheck(self, prepared: Standing, nodes: Nodes, row: RowFacts) -> Rescore:
+    def recheck(self, prepared: CoexistStanding, nodes: Nodes, row: RowFacts) -> Rescore:
         at = row.number
         if (prepared.is_ordinary and nodes.exclusive_pods[at]) or (
             prepared.is_exclusive and nodes.ordinary_pods[at]
@@ -141,7 +146,7 @@ class CoexistPolicy(
     # Scoring
 
     def advise(
-        self, pod: Pod, prepared: Standing | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: CoexistStanding | None, nodes: Nodes, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         """Exclusive pods: those that are there, or the pod itself."""
         wrong = unknown_policy(pod)
@@ -207,8 +212,8 @@ def _is_in_the_way(other: Pod, pod: Pod) -> bool:
     return unknown_policy(pod) is None and conflict(pod, other) is not None
 
 
-def _said(pod: Pod) -> tuple[Standing, str | None]:
-    return Standing.of(pod), unknown_policy(pod)
+def _said(pod: Pod) -> tuple[CoexistStanding, str | None]:
+    return CoexistStanding.of(pod), unknown_policy(pod)
 
 
 def _anybody_is_exclusive(nodes: Nodes) -> bool:

@@ -10,7 +10,7 @@ from mooring.objects.pod import Pod
 class DefaultBinder(Bind):
     """Stands in a profile for the ordinary way of binding.
 
-    It does nothing by itself: whoever performs a Bind action that no plugin has taken on writes
+    It does nothing by itself: what performs a Bind action that no plugin has taken on writes
     the binding to the API server.
     """
 

@@ -15,7 +15,6 @@ from mooring.cluster.labels import ABSENT
 from mooring.documents.errors import child, item
 from mooring.framework.advice import Advice, Advise, name_nodes
 from mooring.framework.edits import AskForDevice
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     MAX_SCORE,
     Filter,
@@ -29,6 +28,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Reason
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.coexist import is_daemonset_pod
 from mooring.objects.meta import Wire
 from mooring.objects.node import Node
@@ -185,8 +185,8 @@ class GPUAware(
             if len(there):
                 verb = "is" if len(there) == 1 else "are"
                 who = f"{name_nodes(there, nodes)} with {resource} {verb}"
-                told = f"{who} kept for pods that ask for one"
-                yield Advice(told, (AskForDevice(resource),), kind="gpu")
+                problem = f"{who} kept for pods that ask for one"
+                yield Advice(problem, (AskForDevice(resource),), kind="gpu")
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> GPUNames | None:
         return None if self._rejects else self._prepared(pod)

@@ -59,12 +59,12 @@ class ImageLocality(Score[Pod], Sign):
 
 def _images(pod: Pod) -> Iterator[str]:
     for container in pod.spec.all_containers:
-        yield _tagged(container.image)
+        yield _add_tag(container.image)
     for volume in pod.spec.volumes or ():
         if volume.image is not None:
-            yield _tagged(volume.image.reference)
+            yield _add_tag(volume.image.reference)
 
 
-def _tagged(name: str) -> str:
+def _add_tag(name: str) -> str:
     """The name as nodes report it: with a tag, even if that goes without saying."""
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"

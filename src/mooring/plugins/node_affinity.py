@@ -11,7 +11,6 @@ from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
 from mooring.documents.errors import child, item
 from mooring.framework.advice import Advice, Advise, group_by_failures, name_nodes
 from mooring.framework.edits import AnyEdit, DropNodeRequirement, DropNodeSelector
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     Filter,
     Narrowed,
@@ -27,6 +26,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, PluginError, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.node_selector import (

@@ -6,10 +6,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from mooring.cluster import Change, Nodes, Rows, Scope
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import Filter, PreFilter, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 

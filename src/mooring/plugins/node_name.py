@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.edits import DropNodeName
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import Filter, Rescore, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.pod import Pod
 
 _OTHER_NAME = Reason("node(s) didn't match the requested node name", Code.UNRESOLVABLE)
@@ -45,8 +45,8 @@ class NodeName(Filter[Pod], Sign, Advise[Pod]):
     def advise(
         self, pod: Pod, prepared: Pod | None, nodes: Nodes, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
-        told = f"the pod asks for node {pod.node_name}"
-        yield Advice(told, (DropNodeName(pod.node_name),), kind="node-name")
+        problem = f"the pod asks for node {pod.node_name}"
+        yield Advice(problem, (DropNodeName(pod.node_name),), kind="node-name")
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (on(Resource.NODE, Action.ADD),)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
 from mooring.framework.advice import Advice, Advise, find_pods, group_by_failures, name_nodes
 from mooring.framework.edits import DropHostPort
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     Filter,
     PreFilter,
@@ -19,6 +18,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Reason
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.pod import HostPort, Pod, ports_conflict
 
 _TAKEN = Reason("node(s) didn't have free ports for the requested pod ports")

@@ -24,7 +24,7 @@ from mooring.objects.pod import Pod
 
 from .allocation import (
     CPU_AND_MEMORY,
-    Asked,
+    AskedResources,
     Fractions,
     Load,
     ResourceSpec,
@@ -53,7 +53,7 @@ class NodeResourcesBalancedAllocationArgs(Wire, frozen=True):
                 yield where, f"must be 1, got {describe(resource.weight)}"
 
 
-class NodeResourcesBalancedAllocation(PreScore[Asked], Score[Asked], Sign):
+class NodeResourcesBalancedAllocation(PreScore[AskedResources], Score[AskedResources], Sign):
     """Scores how much closer together the used shares of a node's resources come."""
 
     name = "NodeResourcesBalancedAllocation"
@@ -70,13 +70,13 @@ class NodeResourcesBalancedAllocation(PreScore[Asked], Score[Asked], Sign):
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.held.requests
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Asked | None:
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> AskedResources | None:
         requests = dict(pod.held.requests)
         if not any(requests.get(resource.name) for resource in self._resources):
             return None
-        return Asked(requests, self._resources)
+        return AskedResources(requests, self._resources)
 
-    def score(self, prepared: Asked, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: AskedResources, nodes: Nodes, rows: Rows) -> Scores:
         loads, amounts = [], []
         for each in prepared.counted(nodes):
             loads.append(Load(nodes.requested[each.at][rows], nodes.allocatable[each.at][rows]))
@@ -86,7 +86,9 @@ class NodeResourcesBalancedAllocation(PreScore[Asked], Score[Asked], Sign):
         gain = _balance(loads, amounts) - _balance(loads, [0] * len(loads))
         return _HALF + (_HALF + gain) // 2
 
-    def rescore(self, prepared: Asked, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+    def rescore(
+        self, prepared: AskedResources, nodes: Nodes, row: RowFacts, scores: Scores
+    ) -> Rescore:
         counted = prepared.counted(nodes)
         if len(counted) != 2:
             return rescore_row(self, prepared, nodes, row, scores)

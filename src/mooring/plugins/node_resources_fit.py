@@ -14,7 +14,6 @@ from mooring.cluster.labels import ABSENT
 from mooring.documents.errors import child, item
 from mooring.framework.advice import Advice, Advise, NearMiss, name_nodes, near_misses
 from mooring.framework.edits import LowerRequest
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     Filter,
     PreFilter,
@@ -28,6 +27,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -44,8 +44,8 @@ from mooring.objects.resources import (
 from .allocation import (
     CPU_AND_MEMORY,
     SHARES,
-    Asked,
-    Counted,
+    AskedResource,
+    AskedResources,
     Load,
     ScoringStrategy,
     scorer,
@@ -53,7 +53,7 @@ from .allocation import (
 
 _TOO_MANY_PODS = Reason("Too many pods")
 
-# Reasons are told in this order, other resources after them.
+# Reasons come in this order, other resources after them.
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
@@ -85,7 +85,7 @@ _NOWHERE = 2**63
 
 @dataclass(frozen=True)
 class Need:
-    """What a pod asks for, in the order in which it is told."""
+    """What a pod asks for, in the order of the reasons."""
 
     amounts: Amounts
     #: Where the columns are, for each version of the places of resources.
@@ -113,7 +113,12 @@ class Need:
 
 
 class NodeResourcesFit(
-    PreFilter[Need], Filter[Need], PreScore[Asked], Score[Asked], Sign, Advise[Need]
+    PreFilter[Need],
+    Filter[Need],
+    PreScore[AskedResources],
+    Score[AskedResources],
+    Sign,
+    Advise[Need],
 ):
     """Compares what the pod asks for with what is left, and scores by the chosen strategy."""
 
@@ -158,10 +163,10 @@ class NodeResourcesFit(
                 return Rescore.INFEASIBLE
         return Rescore.UPDATED
 
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Asked:
-        return Asked(pod.spec.scoring_requests, self._resources)
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> AskedResources:
+        return AskedResources(pod.spec.scoring_requests, self._resources)
 
-    def score(self, prepared: Asked, nodes: Nodes, rows: Rows) -> Scores:
+    def score(self, prepared: AskedResources, nodes: Nodes, rows: Rows) -> Scores:
         loads = [
             Load(
                 _in_use(each, nodes)[rows] + each.amount,
@@ -172,7 +177,9 @@ class NodeResourcesFit(
         ]
         return self._scorer(loads, nodes.count(rows))
 
-    def rescore(self, prepared: Asked, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+    def rescore(
+        self, prepared: AskedResources, nodes: Nodes, row: RowFacts, scores: Scores
+    ) -> Rescore:
         if self._share is None:
             return rescore_row(self, prepared, nodes, row, scores)
         share, allocatable, requested = self._share, row.allocatable, row.requested
@@ -238,7 +245,7 @@ class NodeResourcesFit(
         return Need((*first, *asked.items()))
 
 
-def _in_use(counted: Counted, nodes: Nodes) -> NDArray[np.int64]:
+def _in_use(counted: AskedResource, nodes: Nodes) -> NDArray[np.int64]:
     """What scoring takes the pods on each row to use: for cpu and memory never nothing."""
     if counted.nonzero < 0:
         return nodes.requested[counted.at]

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.advice import Advice, Advise, name_nodes
 from mooring.framework.edits import Uncordon
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import Filter, Rescore, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.node import Node
 from mooring.objects.placement_rules import CORDONED, is_tolerated
 from mooring.objects.pod import Pod

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mooring.cluster import Change, Scope
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import PreEnqueue
 from mooring.framework.status import Rejected, unresolvable
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.pod import Pod
 
 

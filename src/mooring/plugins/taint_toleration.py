@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.advice import MOST_GROUPS, Advice, Advise, name_nodes
 from mooring.framework.edits import TROUBLES, AddToleration, AnyEdit, RecoverNodes, Uncordon
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     Filter,
     PreScore,
@@ -26,6 +25,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.node import Node
 from mooring.objects.placement_rules import CORDONED, Taint, TaintEffect, Toleration, is_tolerated
 from mooring.objects.pod import Pod

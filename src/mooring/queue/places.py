@@ -52,7 +52,7 @@ class Places:
         """The waiting pod of this uid."""
         return self._waiting.get(uid)
 
-    def named(self, key: str) -> QueuedPod | None:
+    def find_by_key(self, key: str) -> QueuedPod | None:
         """The waiting pod of this namespace and name."""
         uid = self._uids.get(key)
         return None if uid is None else self._waiting[uid]
@@ -99,7 +99,7 @@ class Places:
             self._forget(queued)
         return queued
 
-    def backed_off(self, place: Place, now: float) -> QueuedPod | None:
+    def next_backed_off(self, place: Place, now: float) -> QueuedPod | None:
         """A pod whose backoff is over, which stays in."""
         heap = self._heaps[place]
         first = heap.head_key()

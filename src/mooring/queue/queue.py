@@ -8,12 +8,12 @@ from itertools import count, repeat
 from math import floor
 from typing import Any
 
-from mooring.framework.events import ClusterEvent
 from mooring.framework.observe import UNOBSERVED, Observer
 from mooring.framework.status import Rejected
+from mooring.framework.wakeups import ClusterEvent
 from mooring.objects.pod import Pod
 
-from .cluster_events import (
+from .object_events import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
     POD_POPPED,
@@ -119,7 +119,7 @@ class Queue:
             (plugin, queued.pod.spec.scheduler_name) for queued in self for plugin in queued.blamed
         )
 
-    def remembered(self) -> Counter[str]:
+    def count_remembered(self) -> Counter[str]:
         """How many events are kept for pods in flight, by event, and how many such pods."""
         counts = Counter(each.event.label for each in self._in_flight.remembered)
         counts[POD_POPPED] = len(self._in_flight)
@@ -178,11 +178,11 @@ class Queue:
         """Returns a popped pod, as it is now, whose attempt came to nothing."""
         missed = self._in_flight.events_missed_by(pod.uid)
         self.done(pod.uid)
-        if self._places.named(pod.key) is not None:
+        if self._places.find_by_key(pod.key) is not None:
             return
         queued.pod = pod
         queued.timestamp, queued.arrival = now, next(self._arrivals)
-        queued.failed(attempt)
+        queued.note_failure(attempt)
         queued.expiry = self.backoff.expiry(now, queued.failures)
         if queued.is_costly:
             queued.expiry = max(queued.expiry, floor(now + attempt.delay))
@@ -222,7 +222,7 @@ class Queue:
             return
         self._flushed = now
         for place in BACKING_OFF:
-            while queued := self._places.backed_off(place, now):
+            while queued := self._places.next_backed_off(place, now):
                 self._make_active(queued, BACKOFF_COMPLETE, now)
         if self._places.unschedulable.overdue(now) is None:
             return
@@ -251,7 +251,7 @@ class Queue:
             assert uid not in self._places, f"{uid} is in flight and waits"
 
     def _enter(self, pod: Pod, label: str, now: float) -> None:
-        older = self._places.named(pod.key)
+        older = self._places.find_by_key(pod.key)
         if older is not None:
             self._places.take(older)
         self._make_active(QueuedPod(pod, now, next(self._arrivals)), label, now)
@@ -284,7 +284,7 @@ class Queue:
         return [
             group
             for profile, plugins in queue_event.heard.items()
-            for group in unschedulable.filed_under(profile, plugins)
+            for group in unschedulable.find_groups(profile, plugins)
         ]
 
     def _answers(

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from mooring.framework.calls import PASSING, expect
-from mooring.framework.events import Action, ClusterEvent, Hint, Resource, Wakeup, on
 from mooring.framework.observe import Observer
+from mooring.framework.wakeups import Action, ClusterEvent, Hint, Resource, Wakeup, on
 from mooring.objects.pod import Pod
 
 from .queued_pod import QueuedPod

@@ -101,7 +101,7 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
         """Whether it is to be left alone: until the second of its expiry is over."""
         return self.expiry >= math.floor(now)
 
-    def failed(self, attempt: FailedAttempt) -> None:
+    def note_failure(self, attempt: FailedAttempt) -> None:
         """Takes note of an attempt that came to nothing."""
         self.rejectors, self.pending = attempt.rejectors, attempt.pending
         self.message = attempt.message

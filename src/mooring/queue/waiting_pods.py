@@ -171,7 +171,7 @@ class UnschedulablePods:
         self._sweeps.remove(uid)
         self.gated.discard(uid)
 
-    def filed_under(self, profile: str, plugins: Iterable[str]) -> list[Group]:
+    def find_groups(self, profile: str, plugins: Iterable[str]) -> list[Group]:
         """The pods of a profile that events of these plugins can wake, in groups of like ones."""
         found: dict[_Kind, Group] = {}
         for plugin in plugins:
@@ -212,7 +212,7 @@ class UnschedulablePods:
 def _kind(queued: QueuedPod) -> _Kind:
     pod = queued.pod
     gated_by = queued.gated_by if queued.place is Place.GATED else ""
-    # The template is told by its identity: while a group has pods, these keep it alive.
+    # Templates differ by identity: while a group has pods, these keep it alive.
     labels = tuple(pod.labels.items())
     return id(pod.spec), pod.namespace, labels, queued.rejectors, queued.pending, gated_by
 

@@ -31,7 +31,7 @@ from mooring.engine.events import (
     Unbound,
 )
 from mooring.framework.calls import ask_pre_enqueue
-from mooring.framework.run import pre_filter
+from mooring.framework.points import pre_filter
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 from mooring.queue import QueuedPod

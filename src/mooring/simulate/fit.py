@@ -20,8 +20,8 @@ from mooring.engine.explain.explanation import Explanation, ExplanationPart, Nam
 from mooring.engine.explain.rejections import list_rejections, merge_rejections
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import ask_pre_enqueue
+from mooring.framework.points import pre_filter
 from mooring.framework.profile import Profile
-from mooring.framework.run import pre_filter
 from mooring.framework.status import PluginError
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod

@@ -22,8 +22,8 @@ from mooring.engine.remedies import seek_remedy
 from mooring.framework.attempt import Failed, Filtered, Scored
 from mooring.framework.calls import ask_pre_enqueue
 from mooring.framework.plugin import Scores
+from mooring.framework.points import score_rows
 from mooring.framework.profile import Profile
-from mooring.framework.run import score_rows
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 from mooring.plugins.preemption.default_preemption import DefaultPreemption

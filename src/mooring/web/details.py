@@ -161,6 +161,6 @@ def find_pod(engine: Engine, namespace: str, name: str) -> Generator[None, None,
 
 
 def explain_pod(engine: Engine, pod: Pod, node: str, now: float) -> bytes:
-    """The explanation as JSON; UnknownNode if there is no such node."""
+    """The explanation as JSON; NoSuchNode if there is no such node."""
     explanation = explain(engine, pod, node)
     return msgspec.json.encode(replace(explanation, queue=view_queue(engine, pod, now)))

@@ -17,7 +17,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from mooring.engine import Engine
-from mooring.engine.explain import UnknownNode
+from mooring.engine.explain import NoSuchNode
 
 from .details import describe_node, describe_pod, explain_pod, find, find_pod
 from .hub import Crowded, Hub
@@ -172,7 +172,7 @@ class StatusPage:
 
         try:
             return _json(await self._in_turn(work))
-        except UnknownNode:
+        except NoSuchNode:
             return _missing(f"node {node}: there is no such node")
 
     async def _in_turn(self, work: Callable[[], T]) -> T:

@@ -15,10 +15,10 @@ from mooring.engine.actions import Report
 from mooring.engine.cycle import Found, Window, decide
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import PASSING, broken
-from mooring.framework.nominated import refused_by_nominated
+from mooring.framework.nominated import find_refused_by_nominated
 from mooring.framework.observe import SCORE, PointTimer
+from mooring.framework.points import fits_on, pre_filter
 from mooring.framework.profile import Profile
-from mooring.framework.run import fits_on, pre_filter
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 
@@ -293,7 +293,7 @@ class Classes:
         self, kept: PodClass, pod: Pod, feasible: NDArray[np.intp]
     ) -> NDArray[np.intp]:
         """The feasible rows that also have room beside the pods nominated to them."""
-        crowded = refused_by_nominated(
+        crowded = find_refused_by_nominated(
             self._profile, pod, kept.newest_prepared(), self._cluster.nodes, feasible
         )
         return feasible[~np.isin(feasible, crowded)] if len(crowded) else feasible

@@ -37,8 +37,8 @@ from mooring.framework.plugin import (
     Rescore,
     Score,
 )
+from mooring.framework.points import pre_filter
 from mooring.framework.profile import Profile
-from mooring.framework.run import pre_filter
 from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
 

@@ -4,30 +4,30 @@ Nothing here decides or changes anything. The command line and the page show an 
 is.
 """
 
-from .explain import UnknownNode, explain, view_queue
+from .explain_pod import NoSuchNode, explain, view_queue
 from .explanation import (
     Combination,
     Explanation,
     NodeAnswer,
-    NodeScore,
     PermitWait,
     Preemption,
     QueueView,
     Rejection,
+    ScoredNode,
     Suggestion,
 )
 
 __all__ = [
     "Combination",
     "Explanation",
+    "NoSuchNode",
     "NodeAnswer",
-    "NodeScore",
     "PermitWait",
     "Preemption",
     "QueueView",
     "Rejection",
+    "ScoredNode",
     "Suggestion",
-    "UnknownNode",
     "explain",
     "view_queue",
 ]

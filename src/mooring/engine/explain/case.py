@@ -22,8 +22,8 @@ from mooring.framework.edits import (
 )
 from mooring.framework.nominated import filter_with_nominated, without_pod
 from mooring.framework.observe import UNOBSERVED
+from mooring.framework.points import pre_filter
 from mooring.framework.profile import Profile
-from mooring.framework.run import pre_filter
 from mooring.framework.status import PluginError
 from mooring.objects.placement_rules import CORDONED
 from mooring.objects.pod import Pod
@@ -98,7 +98,7 @@ class Case:
         gone = self.gone
         for edit in edits:
             if isinstance(edit, EvictPods):
-                gone = (*gone, *(self._located(each) for each in edit.pods))
+                gone = (*gone, *(self._locate(each) for each in edit.pods))
             elif isinstance(edit, Uncordon):
                 pod = AddToleration.of(CORDONED).apply(pod)
             elif isinstance(edit, RecoverNodes):
@@ -120,7 +120,7 @@ class Case:
         known = (self.actual.row(name) for name in names)
         return [row for row in known if row is not None]
 
-    def _located(self, at: PodAt) -> tuple[Pod, int]:
+    def _locate(self, at: PodAt) -> tuple[Pod, int]:
         row = self.actual.row(at.node)
         pod = None if row is None else self.actual.pods(row).get(at.uid)
         if row is None or pod is None:

@@ -41,7 +41,7 @@ class Combination(ExplanationPart, frozen=True):
     count: int
 
 
-class NodeScore(ExplanationPart, frozen=True):
+class ScoredNode(ExplanationPart, frozen=True):
     """What a feasible node scores: normalised and weighted, per plugin and in all."""
 
     node: str
@@ -76,7 +76,7 @@ class NodeAnswer(ExplanationPart, frozen=True):
     node: str
     feasible: bool
     refusals: tuple[Rejection, ...] = ()
-    score: NodeScore | None = None
+    score: ScoredNode | None = None
     #: How many feasible nodes score better.
     better: int = 0
 
@@ -126,7 +126,7 @@ class Explanation(ExplanationPart, frozen=True):
     chosen: str = ""
     node_count: int = 0
     feasible_count: int = 0
-    scores: tuple[NodeScore, ...] = ()
+    scores: tuple[ScoredNode, ...] = ()
     rejections: tuple[Rejection, ...] = ()
     #: The nodes that were not looked at, because plugins named the only ones worth it.
     left_out: Rejection | None = None

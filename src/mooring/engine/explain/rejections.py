@@ -13,11 +13,11 @@ from mooring.cluster import Mask, Nodes
 from mooring.engine.cycle import Found, find_feasible
 from mooring.framework.advice import group_equal_columns
 from mooring.framework.attempt import Failed, Filtered, Layer, Scored
-from mooring.framework.run import active_filters, filter_rows, score_rows
+from mooring.framework.points import active_filters, filter_rows, score_rows
 from mooring.framework.status import PluginError
 
 from .case import NO_ROWS, Case, RowNumbers
-from .explanation import Combination, Explanation, NodeAnswer, NodeScore, Rejection
+from .explanation import Combination, Explanation, NodeAnswer, Rejection, ScoredNode
 
 replace = msgspec.structs.replace
 
@@ -75,7 +75,7 @@ class Rejectors:
                 continue
             rejected = ~asked.feasible
             if plugin.name in prepared.narrowed_by and prepared.node_names is not None:
-                rejected |= ~_named(case, prepared.node_names)
+                rejected |= ~_match_names(case, prepared.node_names)
             names.append(plugin.name)
             masks.append(rejected)
         return cls(tuple(names), rows, np.array(masks, np.bool_).reshape(len(names), len(rows)))
@@ -109,7 +109,7 @@ class Rejectors:
         return tuple(Combination(names, len(rows)) for names, rows in self.patterns())
 
 
-def _named(case: Case, names: frozenset[str]) -> Mask:
+def _match_names(case: Case, names: frozenset[str]) -> Mask:
     known = [case.actual.row(name) for name in names]
     return np.isin(case.alive, [row for row in known if row is not None])
 
@@ -146,7 +146,7 @@ def survey_nodes(case: Case, outcome: Found | Failed) -> Survey:
 # Single nodes: the best ones, and the one that was asked about
 
 
-def list_best(survey: Survey, chosen: str) -> tuple[NodeScore, ...]:
+def list_best(survey: Survey, chosen: str) -> tuple[ScoredNode, ...]:
     """The best nodes, the chosen one first, then by score in visit order."""
     scored = survey.scored
     assert scored is not None, "a node was found"
@@ -187,7 +187,7 @@ def _list_refusals(survey: Survey, row: RowNumbers, explanation: Explanation) ->
     return first + [each for each in survey.rejectors.alone(case, row) if each.plugin not in named]
 
 
-def _score(survey: Survey, scored: Scored, at: int) -> NodeScore:
+def _score(survey: Survey, scored: Scored, at: int) -> ScoredNode:
     by_plugin = {name: int(scores[at]) for name, scores in scored.by_plugin.items()}
     name = survey.case.actual.name(int(scored.rows[at]))
-    return NodeScore(name, int(scored.totals[at]), by_plugin)
+    return ScoredNode(name, int(scored.totals[at]), by_plugin)

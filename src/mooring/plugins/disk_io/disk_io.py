@@ -13,7 +13,6 @@ from mooring.cluster.extended.counts import ExtendedColumns
 from mooring.config import ConfigError, Problem
 from mooring.documents.errors import DecodeError, child, item
 from mooring.framework.advice import Advice, Advise
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     MAX_SCORE,
     Filter,
@@ -27,6 +26,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.custom import CustomObject
 from mooring.objects.meta import Wire
 from mooring.objects.node import Node
@@ -46,7 +46,7 @@ from .disk_io_resource import (
     DiskIOHandle,
     asks,
     capacity,
-    estimated,
+    estimate,
 )
 
 _UNKNOWN = Reason("node(s) without disk IO status", Code.UNRESOLVABLE)
@@ -105,8 +105,8 @@ class DiskIO(
         handle = handles.register(DISK_IO, lambda: DiskIOHandle(args.block_sizes))
         assert isinstance(handle, DiskIOHandle), f"{DISK_IO} belongs to another plugin"
         if handle.block_sizes != args.block_sizes:
-            told = "must be the same in all profiles: what is in use is counted once"
-            raise ConfigError((Problem(f"pluginConfig[{self.name}].args.blockSizes", told),))
+            problem = "must be the same in all profiles: what is in use is counted once"
+            raise ConfigError((Problem(f"pluginConfig[{self.name}].args.blockSizes", problem),))
         self._handle = handle
         self._packs = args.scoring_strategy == "MostAllocated"
 
@@ -227,7 +227,7 @@ class DiskIO(
         return enough and (has.read > had.read or has.write > had.write)
 
     def _after_node(self, pod: Pod, old: None, new: Node) -> bool:
-        # What is told of a node may have come before it.
+        # The object that describes a node may have come before it.
         return self._handle.get(new.name) is not None
 
     def _after_pod_is_gone(self, pod: Pod, old: Pod, new: None) -> bool:
@@ -242,7 +242,7 @@ class DiskIO(
         """What a pod is estimated to use, None if it says nothing; raises DecodeError."""
         if not asks(pod):
             return None
-        use = estimated(pod, self._args.block_sizes)
+        use = estimate(pod, self._args.block_sizes)
         return None if use.is_none else use
 
     def _readable(self, pod: Pod) -> Bandwidth | None:

@@ -39,13 +39,13 @@ def advise_on_disks(
     )
     columns = nodes.extended.columns(DISK_IO)
     if asked is None or columns is None:
-        told = "the disk bandwidth that the pod asks for cannot be weighed"
-        yield Advice(told, none, kind="disk")
+        problem = "the disk bandwidth that the pod asks for cannot be weighed"
+        yield Advice(problem, none, kind="disk")
         return
     present = columns.present[rows]
     if not present.all():
-        told = f"{name_nodes(rows[~present], nodes)} tell no disk bandwidth"
-        yield Advice(told, none, kind="disk")
+        problem = f"{name_nodes(rows[~present], nodes)} tell no disk bandwidth"
+        yield Advice(problem, none, kind="disk")
     short = [
         np.maximum(amount - (columns[has][rows] - columns[uses][rows]), 0)
         for amount, (_, has, uses) in zip(asked, _COLUMNS, strict=True)
@@ -67,14 +67,16 @@ def _less(pod: Pod, asked: Bandwidth, amounts: list[int], who: str) -> Iterator[
         if by and amount
     ]
     if lacking:
-        told = " and ".join(f"{by} bytes/s of disk {what} bandwidth" for what, _, by, _ in lacking)
+        problem = " and ".join(
+            f"{by} bytes/s of disk {what} bandwidth" for what, _, by, _ in lacking
+        )
         edits = tuple(
-            SetAnnotation(key, str(_scaled(pod.annotations[key], amount - by, amount)))
+            SetAnnotation(key, str(_scale(pod.annotations[key], amount - by, amount)))
             for _, key, by, amount in lacking
         )
-        yield Advice(f"{who}{told}", edits, kind="disk")
+        yield Advice(f"{who}{problem}", edits, kind="disk")
 
 
-def _scaled(written: str, left: int, estimated: int) -> int:
+def _scale(written: str, left: int, estimated: int) -> int:
     """What to ask for so that so much is estimated: small blocks cost more than they move."""
     return Quantity.parse(written).value * max(left, 0) // estimated

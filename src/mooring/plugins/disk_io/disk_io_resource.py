@@ -68,18 +68,18 @@ class DiskIOResource(ExtendedResource):
     write_used: int = 0
 
     def add_pod(self, pod: Pod) -> None:
-        use = estimated(pod, self.block_sizes)
+        use = estimate(pod, self.block_sizes)
         self.read_used += use.read
         self.write_used += use.write
 
     def remove_pod(self, pod: Pod) -> None:
-        use = estimated(pod, self.block_sizes)
+        use = estimate(pod, self.block_sizes)
         self.read_used -= use.read
         self.write_used -= use.write
 
     def admit_pod(self, pod: Pod) -> Admission:
         """Of the two directions, the one in which less is left over."""
-        use = estimated(pod, self.block_sizes)
+        use = estimate(pod, self.block_sizes)
         return min(
             Admission(use.read, self.read_capacity - self.read_used),
             Admission(use.write, self.write_capacity - self.write_used),
@@ -124,14 +124,14 @@ def asks(pod: Pod) -> bool:
     return READ in held or WRITE in held or BLOCK_SIZE in held
 
 
-def estimated(pod: Pod, block_sizes: tuple[BlockSize, ...]) -> Bandwidth:
+def estimate(pod: Pod, block_sizes: tuple[BlockSize, ...]) -> Bandwidth:
     """What a pod is estimated to use; raises DecodeError naming an annotation."""
     held = pod.annotations
-    return _estimated(held.get(READ), held.get(WRITE), held.get(BLOCK_SIZE), block_sizes)
+    return _estimate(held.get(READ), held.get(WRITE), held.get(BLOCK_SIZE), block_sizes)
 
 
 @lru_cache(maxsize=4096)
-def _estimated(
+def _estimate(
     read: str | None, write: str | None, block: str | None, block_sizes: tuple[BlockSize, ...]
 ) -> Bandwidth:
     percent = 100
@@ -158,7 +158,7 @@ def node_name(item: CustomObject) -> str:
 
 
 def capacity(item: CustomObject) -> Bandwidth:
-    """What a node can do: as it was measured, where that is told, else as it is specified."""
+    """What a node can do: as it was measured, if it was, else as it is specified."""
     return Bandwidth(*(_direction(item, name) for name in ("read", "write")))
 
 

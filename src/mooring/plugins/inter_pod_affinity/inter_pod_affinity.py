@@ -14,7 +14,6 @@ from mooring.cluster.labels import ABSENT
 from mooring.cluster.standing_terms import TermKind
 from mooring.cluster.tally import DomainCounts
 from mooring.framework.advice import Advice, Advise
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     MAX_SCORE,
     Filter,
@@ -26,6 +25,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, PluginError, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.placement_rules import AffinityTerm
@@ -53,7 +53,7 @@ class InterPodAffinityArgs(Wire, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class AffinityRules:
     """Where the pods are that the required terms speak of."""
 
     pod: Pod
@@ -76,7 +76,12 @@ class Pull:
 
 
 class InterPodAffinity(
-    PreFilter[Rules], Filter[Rules], PreScore[Pull], Score[Pull], Sign, Advise[Rules]
+    PreFilter[AffinityRules],
+    Filter[AffinityRules],
+    PreScore[Pull],
+    Score[Pull],
+    Sign,
+    Advise[AffinityRules],
 ):
     """Keeps pods near to or away from the domains of other pods, as their terms say."""
 
@@ -97,7 +102,7 @@ class InterPodAffinity(
         return self.reads if pod.terms else self.reads & ~Change.PODS
 
     def advise(
-        self, pod: Pod, prepared: Rules | None, nodes: Nodes, rows: NDArray[np.intp]
+        self, pod: Pod, prepared: AffinityRules | None, nodes: Nodes, rows: NDArray[np.intp]
     ) -> Iterator[Advice]:
         return advise_on_affinity(pod, nodes, rows)
 
@@ -111,7 +116,7 @@ class InterPodAffinity(
 
     # Required terms
 
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Rules | Rejected | None:
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> AffinityRules | Rejected | None:
         terms = pod.terms
         if terms.problem:
             return unresolvable(f"parsing pod: {terms.problem}")
@@ -121,7 +126,7 @@ class InterPodAffinity(
             return None
         wanted = match_of(terms.affinity, nodes.workloads)
         keys = dict.fromkeys(term.topology_key for term in terms.affinity)
-        return Rules(
+        return AffinityRules(
             pod,
             nodes.workloads.namespace_labels(pod.namespace),
             wanted,
@@ -130,13 +135,15 @@ class InterPodAffinity(
             repelling,
         )
 
-    def add_pod(self, prepared: Rules, nodes: Nodes, pod: Pod, row: int) -> Rules:
-        return _moved(prepared, nodes, pod, row, 1)
+    def add_pod(self, prepared: AffinityRules, nodes: Nodes, pod: Pod, row: int) -> AffinityRules:
+        return _move(prepared, nodes, pod, row, 1)
 
-    def remove_pod(self, prepared: Rules, nodes: Nodes, pod: Pod, row: int) -> Rules:
-        return _moved(prepared, nodes, pod, row, -1)
+    def remove_pod(
+        self, prepared: AffinityRules, nodes: Nodes, pod: Pod, row: int
+    ) -> AffinityRules:
+        return _move(prepared, nodes, pod, row, -1)
 
-    def filter(self, prepared: Rules, nodes: Nodes, rows: Rows) -> Verdict:
+    def filter(self, prepared: AffinityRules, nodes: Nodes, rows: Rows) -> Verdict:
         reasons: list[Reason] = []
         failed: list[Mask] = []
         accepted = ~nodes.nothing(rows)
@@ -180,9 +187,9 @@ class InterPodAffinity(
     def _preferences(self, pod: Pod, nodes: Nodes) -> Iterator[tuple[DomainCounts, int]]:
         """The pods that the pod likes or that like it, per domain, and how much each weighs."""
         for term, weight in pod.terms.preferred:
-            yield from _weighed(term, weight, nodes)
+            yield from _weigh(term, weight, nodes)
         for term, weight in pod.terms.preferred_anti:
-            yield from _weighed(term, -weight, nodes)
+            yield from _weigh(term, -weight, nodes)
         hard_weight = self._args.hard_pod_affinity_weight
         if hard_weight > 0:
             for standing in nodes.standing(TermKind.AFFINITY, pod):
@@ -193,8 +200,8 @@ class InterPodAffinity(
             yield standing.domains, -standing.weight
 
 
-def _broken(rules: Rules, nodes: Nodes, rows: Rows) -> Iterator[tuple[Reason, Mask]]:
-    """Where each kind of rule is broken, in the order in which they are told."""
+def _broken(rules: AffinityRules, nodes: Nodes, rows: Rows) -> Iterator[tuple[Reason, Mask]]:
+    """Where each kind of rule is broken, in the order in which users read of them."""
     if rules.near:
         yield _NO_AFFINITY, _too_far(rules, nodes, rows)
     if rules.unwanted:
@@ -203,7 +210,7 @@ def _broken(rules: Rules, nodes: Nodes, rows: Rows) -> Iterator[tuple[Reason, Ma
         yield _REPELLED, _any(nodes, rows, rules.repelling.values())
 
 
-def _too_far(rules: Rules, nodes: Nodes, rows: Rows) -> Mask:
+def _too_far(rules: AffinityRules, nodes: Nodes, rows: Rows) -> Mask:
     far = nodes.nothing(rows)
     for presence in rules.near:
         far |= ~presence.anywhere(rows)
@@ -214,7 +221,7 @@ def _too_far(rules: Rules, nodes: Nodes, rows: Rows) -> Mask:
     return far
 
 
-def _is_first(rules: Rules) -> bool:
+def _is_first(rules: AffinityRules) -> bool:
     """Whether the pod is what its affinity terms look for, and no other such pod is anywhere."""
     return (
         rules.wanted is not None
@@ -230,7 +237,7 @@ def _any(nodes: Nodes, rows: Rows, presences: Iterable[Presence]) -> Mask:
     return found
 
 
-def _moved(rules: Rules, nodes: Nodes, pod: Pod, row: int, amount: int) -> Rules:
+def _move(rules: AffinityRules, nodes: Nodes, pod: Pod, row: int, amount: int) -> AffinityRules:
     """The rules with one pod more or fewer; the same value if no rule concerns the pod."""
     near, unwanted = rules.near, rules.unwanted
     if rules.wanted is not None and rules.wanted.matches(pod):
@@ -247,7 +254,7 @@ def _moved(rules: Rules, nodes: Nodes, pod: Pod, row: int, amount: int) -> Rules
 
 
 def _repelling_moved(
-    rules: Rules, nodes: Nodes, pod: Pod, row: int, amount: int
+    rules: AffinityRules, nodes: Nodes, pod: Pod, row: int, amount: int
 ) -> Mapping[str, Presence]:
     repelling = rules.repelling
     for term in pod.terms.anti_affinity:
@@ -265,7 +272,7 @@ def _unwanted(terms: Iterable[AffinityTerm], nodes: Nodes) -> Iterator[tuple[Pod
             yield match, presence_of(match, term.topology_key, nodes)
 
 
-def _weighed(term: AffinityTerm, weight: int, nodes: Nodes) -> Iterator[tuple[DomainCounts, int]]:
+def _weigh(term: AffinityTerm, weight: int, nodes: Nodes) -> Iterator[tuple[DomainCounts, int]]:
     match = match_of((term,), nodes.workloads)
     if match is not None:
         yield nodes.tally(match).in_domains(nodes.label(term.topology_key)), weight

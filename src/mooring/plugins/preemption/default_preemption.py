@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Nodes
 from mooring.framework.advice import AdviseEviction, EvictionAdvice
 from mooring.framework.attempt import Failed
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import NoRemedy, PostFilter, Remedy
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
 
@@ -77,7 +77,7 @@ class DefaultPreemption(PostFilter, AdviseEviction):
             return Remedy(nodes.name(int(found.rows[best])), found.victims(best))
         return NoRemedy(
             Code.UNSCHEDULABLE,
-            (f"preemption: {_told(reasons, failed.node_count)}",),
+            (f"preemption: {_describe(reasons, failed.node_count)}",),
             clears_nomination=True,
         )
 
@@ -143,7 +143,7 @@ def _makes_way(other: Pod, pod: Pod) -> bool:
     )
 
 
-def _told(reasons: Counter[str], node_count: int) -> str:
+def _describe(reasons: Counter[str], node_count: int) -> str:
     counted = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
     return f"0/{node_count} nodes are available: {counted}."
 

@@ -12,8 +12,8 @@ from mooring.framework.advice import MOST_BLOCKERS, Advice, EvictionAdvice
 from mooring.framework.attempt import Failed
 from mooring.framework.edits import RaisePriority, pod_at
 from mooring.framework.nominated import filter_with_nominated
+from mooring.framework.points import pre_filter, rows_to_filter
 from mooring.framework.profile import Profile
-from mooring.framework.run import pre_filter, rows_to_filter
 from mooring.objects.pod import Pod
 
 from .preemption_candidates import Candidates

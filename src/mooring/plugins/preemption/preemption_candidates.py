@@ -18,7 +18,7 @@ PRIORITY_SHIFT = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """One place per node. Victims are told the most important first."""
+    """One place per node. Victims are listed with the most important first."""
 
     rows: NDArray[np.intp]
     violations: NDArray[np.int64]

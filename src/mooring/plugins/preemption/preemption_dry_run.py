@@ -21,8 +21,8 @@ from mooring.framework.nominated import (
     with_pod,
     without_pod,
 )
+from mooring.framework.points import active_filters, filter_rows
 from mooring.framework.profile import Profile
-from mooring.framework.run import active_filters, filter_rows
 from mooring.objects.pod import Pod
 from mooring.objects.workload import PodDisruptionBudget
 
@@ -127,11 +127,11 @@ class RowState:
 
     def without(self, pod: Pod) -> RowState:
         self.what_if.remove_pod(pod, self.row)
-        return self._moved(without_pod, pod)
+        return self._move(without_pod, pod)
 
     def with_(self, pod: Pod) -> RowState:
         self.what_if.add_pod(pod, self.row)
-        return self._moved(with_pod, pod)
+        return self._move(with_pod, pod)
 
     def undo(self, pod: Pod) -> None:
         """Takes a pod off the row again; the prepared values of before are still at hand."""
@@ -144,7 +144,7 @@ class RowState:
         outcome = filter_with_nominated(run.profile, run.pod, self.pre_filtered, self.what_if, row)
         return tuple(reason for _, why in outcome.refusals() for reason in why.reasons)
 
-    def _moved(self, move: Callable[..., Mapping[str, Any]], pod: Pod) -> RowState:
+    def _move(self, move: Callable[..., Mapping[str, Any]], pod: Pod) -> RowState:
         prepared = move(self.run.profile, self.pre_filtered.prepared, self.what_if, pod, self.row)
         return replace(self, pre_filtered=replace(self.pre_filtered, prepared=prepared))
 
@@ -174,7 +174,7 @@ class CountsDryRun:
         fitting = np.flatnonzero(outcome.feasible)
         broken = self._broken()
         gone = self._reprieve(fitting, self._order(broken))
-        return self._weighed(fitting, gone, broken)
+        return self._weigh(fitting, gone, broken)
 
     def _broken(self) -> Mask:
         """Per pod of the flat arrays whether evicting it breaks a budget."""
@@ -234,7 +234,7 @@ class CountsDryRun:
             run.profile, run.pod, run.pre_filtered, self._what_if, rows, self._counting
         ).feasible
 
-    def _weighed(self, fitting: NDArray[np.intp], gone: Mask, broken: Mask) -> Candidates:
+    def _weigh(self, fitting: NDArray[np.intp], gone: Mask, broken: Mask) -> Candidates:
         lesser = self._lesser
         counts = self._per_row(gone.astype(np.int64))
         # A row on which everybody could be spared is none on which evicting helps.

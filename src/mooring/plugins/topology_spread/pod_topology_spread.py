@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
 from mooring.cluster.labels import ABSENT, LabelColumn
 from mooring.framework.advice import Advice, Advise
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     MAX_SCORE,
     UNSIGNABLE,
@@ -27,6 +26,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, PluginError, Reason
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.meta import Wire
 from mooring.objects.node import HOSTNAME
 from mooring.objects.placement_rules import TopologySpreadConstraint
@@ -93,11 +93,11 @@ class Cost:
     def on(self, rows: Rows) -> NDArray[np.float64]:
         return self.amounts[rows if self.column is None else self.column.codes[rows]]
 
-    def rounded_on(self, rows: Rows) -> Scores:
+    def round_on(self, rows: Rows) -> Scores:
         """The same in whole numbers, found per code: there are fewer of these than rows."""
         if self.column is None:
-            return _rounded(self.amounts[rows])
-        return _rounded(self.amounts)[self.column.codes[rows]]
+            return _round(self.amounts[rows])
+        return _round(self.amounts)[self.column.codes[rows]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class PodTopologySpread(
         lacking = nodes.nothing(rows)
         for spread in prepared.each:
             codes = spread.column.codes[rows]
-            # The first constraint that fails is the one that is told.
+            # Users read of the first constraint that fails.
             lacking |= (codes == ABSENT) & ~skewed
             skewed |= spread.skewed()[codes] & ~lacking
         return Verdict((_NO_LABEL, _SKEWED), np.array((lacking, skewed)))
@@ -229,9 +229,9 @@ class PodTopologySpread(
             costs = first.on(rows)
             for each in others:
                 costs = costs + each.on(rows)
-            scores = _rounded(costs)
+            scores = _round(costs)
         else:
-            scores = first.rounded_on(rows)
+            scores = first.round_on(rows)
         if prepared.compared is not None:
             scores[~prepared.compared[rows]] = _IGNORED
         return scores
@@ -297,7 +297,7 @@ def _cost(
     return Cost(column, amounts)
 
 
-def _rounded(costs: NDArray[np.float64]) -> Scores:
+def _round(costs: NDArray[np.float64]) -> Scores:
     """Halves are rounded up, never to even."""
     whole = np.floor(costs)
     rounded: Scores = (whole + (costs - whole >= 0.5)).astype(np.int64)

@@ -53,7 +53,7 @@ class Constraint:
 def own_constraints(pod: Pod, action: WhenUnsatisfiable) -> tuple[Constraint, ...]:
     """The constraints of a pod's spec that have this effect."""
     return tuple(
-        _compiled(written, _selector(written, pod.labels))
+        _compile(written, _selector(written, pod.labels))
         for written in pod.spec.topology_spread_constraints or ()
         if written.when_unsatisfiable == action
     )
@@ -63,10 +63,10 @@ def default_constraints(
     written: Iterable[TopologySpreadConstraint], siblings: Selector
 ) -> tuple[Constraint, ...]:
     """Constraints for a pod without its own, over the pods that belong with it."""
-    return tuple(_compiled(each, siblings) for each in written)
+    return tuple(_compile(each, siblings) for each in written)
 
 
-def _compiled(written: TopologySpreadConstraint, selector: Selector | None) -> Constraint:
+def _compile(written: TopologySpreadConstraint, selector: Selector | None) -> Constraint:
     return Constraint(
         written.topology_key,
         written.max_skew,
@@ -124,9 +124,9 @@ class Inclusion:
             wants if constraint.honors_node_affinity else None,
             (tolerates, self._compares),
         )
-        return self._nodes.derived.get(key, lambda: self._included(constraint))
+        return self._nodes.derived.get(key, lambda: self._find_included(constraint))
 
-    def _included(self, constraint: Constraint) -> Included:
+    def _find_included(self, constraint: Constraint) -> Included:
         rows = self.complete
         if constraint.honors_node_affinity:
             rows = both(rows, self._by_affinity())

@@ -14,7 +14,7 @@ from .spread_constraints import HARD, own_constraints
 
 def pod_helps(waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
     """Whether a pod that came, changed or went may let the waiting pod in."""
-    if not all(_involved(each, waiting) for each in (old, new) if each is not None):
+    if not all(_is_involved(each, waiting) for each in (old, new) if each is not None):
         return False
     if old is not None and new is not None:
         return _update_helps(waiting, old, new)
@@ -61,7 +61,7 @@ def node_helps(
     return complete_now and (moved or old.taints != new.taints)
 
 
-def _involved(pod: Pod, waiting: Pod) -> bool:
+def _is_involved(pod: Pod, waiting: Pod) -> bool:
     if pod.uid == waiting.uid:
         return True
     return pod.namespace == waiting.namespace and bool(pod.node_name or pod.nominated_node_name)

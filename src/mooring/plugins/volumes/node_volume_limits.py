@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import Filter, PreFilter, Sign
 from mooring.framework.status import Code, PluginError, Reason
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.csi import CSINode, VolumeAttachment
 from mooring.objects.in_tree import Sources, VolumeKey
 from mooring.objects.pod import Pod
@@ -23,7 +23,7 @@ _EXCEEDED = Reason("node(s) exceed max volume count")
 
 @dataclass(frozen=True, slots=True)
 class Volumes:
-    """The volumes of a pod by driver, and why they cannot be told, if so."""
+    """The volumes of a pod by driver, or why they are not known."""
 
     by_driver: tuple[tuple[str, tuple[VolumeKey, ...]], ...] = ()
     missing: str = ""
@@ -78,7 +78,7 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
             return Verdict.rejecting(~nodes.nothing(rows), reason)
         exceeded = nodes.nothing(rows)
         for driver, volumes in prepared.by_driver:
-            exceeded |= _exceeded(driver, volumes, nodes, rows)
+            exceeded |= _find_exceeded(driver, volumes, nodes, rows)
         return Verdict.rejecting(exceeded, _EXCEEDED)
 
     def sees(self, prepared: Volumes, nodes: Nodes) -> Change:
@@ -109,7 +109,7 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         return any(each is not None and each.driver == old.attacher for each in inline)
 
 
-def _exceeded(driver: str, volumes: tuple[VolumeKey, ...], nodes: Nodes, rows: Rows) -> Mask:
+def _find_exceeded(driver: str, volumes: tuple[VolumeKey, ...], nodes: Nodes, rows: Rows) -> Mask:
     """Where a driver cannot attach its volumes of the pod beside those that are there."""
     limits = nodes.csi_nodes.limits(driver)
     if limits is None:

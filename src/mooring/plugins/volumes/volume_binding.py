@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
 from mooring.documents.errors import describe
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     UNSIGNABLE,
     ClaimWrite,
@@ -28,6 +27,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, PluginError, Reason, Rejected
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.csi import CSIDriver, CSINode, CSIStorageCapacity
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
@@ -124,7 +124,7 @@ class VolumeBinding(
         )
 
     def sees(self, prepared: Claims, nodes: Nodes) -> Change:
-        # Volumes are given to claims, whoever uses these.
+        # Volumes are given to claims, and several pods may use a claim.
         return self.reads & ~Change.VOLUMES
 
     # Scoring

@@ -51,8 +51,8 @@ def _by_class(
         if known is not None:
             present, requested, capacity = (
                 known[0] | present,
-                _added(known[1], requested),
-                _added(known[2], capacity),
+                _add(known[1], requested),
+                _add(known[2], capacity),
             )
         sums[name] = present, requested, capacity
     for name, present, requested, capacity in _dynamic(found, ~bound):
@@ -60,7 +60,7 @@ def _by_class(
         known = sums.get(name)
         if known is not None:
             capacity = np.where(present, capacity, known[2])
-            present, requested = known[0] | present, _added(known[1], requested)
+            present, requested = known[0] | present, _add(known[1], requested)
         sums[name] = present, requested, capacity
     yield from sums.values()
 
@@ -85,6 +85,6 @@ def _dynamic(found: Search, where: Mask) -> Iterator[Load]:
         yield each.claim.class_name, present, requested, sizes[each.places] * present
 
 
-def _added(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+def _add(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
     """The sum, at most what is counted: a hundredfold of it fits 64 bits."""
     return np.minimum(one + other, MOST_AMOUNT)

@@ -64,7 +64,7 @@ def claims_of(pod: Pod, storage: KnownStorage) -> Claims | Rejected | None:
         assert claim is not None, f"claim {key} is known"
         claims.append(claim)
     unbound = [claim for claim in claims if not claim.is_bound]
-    # All of them are asked, so that a class that says nothing is always told.
+    # All of them are asked, so that a class without a mode is always reported.
     if not all([_waits(claim, storage) for claim in unbound]):
         return unresolvable("pod has unbound immediate PersistentVolumeClaims")
     return Claims(tuple(claim for claim in claims if claim.is_bound), tuple(unbound))

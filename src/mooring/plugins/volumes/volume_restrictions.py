@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import Filter, PreFilter, Sign
 from mooring.framework.status import Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.pod import Pod
 from mooring.objects.storage import READ_WRITE_ONCE_POD
 from mooring.objects.volume import ClaimUse, Disk
@@ -63,10 +63,10 @@ class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign, AdviseOn
         return Exclusive(pod.spec.disks, names, taken)
 
     def add_pod(self, prepared: Exclusive, nodes: Nodes, pod: Pod, row: int) -> Exclusive:
-        return _moved(prepared, pod, 1)
+        return _move(prepared, pod, 1)
 
     def remove_pod(self, prepared: Exclusive, nodes: Nodes, pod: Pod, row: int) -> Exclusive:
-        return _moved(prepared, pod, -1)
+        return _move(prepared, pod, -1)
 
     def filter(self, prepared: Exclusive, nodes: Nodes, rows: Rows) -> Verdict:
         disk_taken = _disk_taken(prepared.disks, nodes, rows)
@@ -103,7 +103,7 @@ def _exclusive_names(pod: Pod, nodes: Nodes) -> frozenset[str] | Rejected:
     return frozenset(names)
 
 
-def _moved(prepared: Exclusive, pod: Pod, amount: int) -> Exclusive:
+def _move(prepared: Exclusive, pod: Pod, amount: int) -> Exclusive:
     # By name alone, whichever namespace, as kube-scheduler does.
     named = sum(use.name in prepared.claim_names for use in pod.claims if not use.ephemeral)
     if not named:

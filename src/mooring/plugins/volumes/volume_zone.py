@@ -6,10 +6,10 @@ from collections.abc import Hashable, Iterator
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
 from mooring.cluster.storage.objects import KnownStorage
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import Filter, PreFilter, Sign
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.in_tree import ZONE_DELIMITER
 from mooring.objects.node import BETA_REGION, BETA_ZONE, REGION, ZONE
 from mooring.objects.node_selector import NodeRequirement
@@ -24,7 +24,7 @@ _WRONG_ZONE = Reason("node(s) had no available volume zone", Code.UNRESOLVABLE)
 _LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 _NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
-#: Label keys with the values that suit; equal ones are told once.
+#: Label keys with the values that suit; equal ones come once.
 Topologies = tuple[NodeRequirement, ...]
 
 

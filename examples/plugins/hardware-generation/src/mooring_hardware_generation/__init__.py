@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, Rows, Scope
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import (
     Filter,
     PreFilter,
@@ -24,6 +23,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.node_selector import parse_int64

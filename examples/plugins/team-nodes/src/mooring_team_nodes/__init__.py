@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Nodes, NodeView, Scope
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.edits import SetLabel
-from mooring.framework.events import Action, Resource, Wakeup, on
 from mooring.framework.plugin import MAX_SCORE, NodeFilter, NodeScore, Sign
 from mooring.framework.status import Code, Reason
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.selector import Labels

@@ -66,7 +66,7 @@ def _pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
             narrowed_by.append(plugin.name)
             names = answer.node_names if names is None else names & answer.node_names
             if not names:
-                rejected = "", unresolvable(_unsatisfied(narrowed_by))
+                rejected = "", unresolvable(_describe_narrowing(narrowed_by))
                 break
         else:
             prepared[plugin.name] = answer
@@ -75,7 +75,7 @@ def _pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
     return PreFiltered(prepared, frozenset(skipped), names, tuple(narrowed_by), why, who)
 
 
-def _unsatisfied(narrowed_by: list[str]) -> str:
+def _describe_narrowing(narrowed_by: list[str]) -> str:
     if len(narrowed_by) == 1:
         return f"node(s) didn't satisfy plugin {narrowed_by[0]}"
     return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}] simultaneously"
@@ -105,7 +105,7 @@ def filter_rows(
     asked: list[str] = []
     for plugin in active_filters(profile, pre_filtered) if only is None else only:
         asked.append(plugin.name)
-        prepared = _prepared(plugin, pod, pre_filtered.prepared)
+        prepared = _find_prepared(plugin, pod, pre_filtered.prepared)
         verdict = ask_filter(plugin, prepared, nodes, rows, ask)
         if verdict.reasons:
             rejected = verdict.rejected
@@ -123,7 +123,7 @@ def fits_on(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes,
     """Whether no filter rejects one row: the same as `filter_rows` says, without the reasons."""
     facts, rows = nodes.facts(row), np.array([row], np.intp)
     for plugin in active_filters(profile, pre_filtered):
-        prepared = _prepared(plugin, pod, pre_filtered.prepared)
+        prepared = _find_prepared(plugin, pod, pre_filtered.prepared)
         answer = Rescore.UNKNOWN
         if plugin.scope is Scope.ROW:
             answer = ask_recheck(plugin, prepared, nodes, facts)
@@ -140,7 +140,7 @@ def active_filters(profile: Profile, pre_filtered: PreFiltered) -> Iterator[Filt
     return (plugin for plugin in profile.filter if plugin.name not in pre_filtered.skipped)
 
 
-def _prepared(plugin: Filter[Any], pod: Pod, prepared: Mapping[str, Any]) -> Any:
+def _find_prepared(plugin: Filter[Any], pod: Pod, prepared: Mapping[str, Any]) -> Any:
     if not isinstance(plugin, PreFilter):
         return pod
     if plugin.name not in prepared:

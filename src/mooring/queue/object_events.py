@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
-from mooring.framework.events import Action, ClusterEvent, Resource
+from mooring.framework.wakeups import Action, ClusterEvent, Resource
 from mooring.objects.custom import CustomKind
 from mooring.objects.kinds import KINDS
 from mooring.objects.node import Node
@@ -30,31 +30,18 @@ _LABELS = {
 }
 
 
-def event(resource: Resource | str, action: Action) -> ClusterEvent:
+def make_event(resource: Resource | str, action: Action) -> ClusterEvent:
     """An event with kube-scheduler's label for it."""
     return ClusterEvent(resource, action, f"{resource}{_LABELS[action]}")
 
 
-def added(resource: Resource) -> ClusterEvent:
-    return event(resource, Action.ADD)
-
-
-def updated(resource: Resource) -> ClusterEvent:
-    """An update of a kind whose changes are not told apart."""
-    return event(resource, Action.UPDATE)
-
-
-def deleted(resource: Resource) -> ClusterEvent:
-    return event(resource, Action.DELETE)
-
-
-NODE_ADD = added(Resource.NODE)
-NODE_DELETE = deleted(Resource.NODE)
-ASSIGNED_POD_ADD = added(Resource.ASSIGNED_POD)
-ASSIGNED_POD_DELETE = deleted(Resource.ASSIGNED_POD)
-UNSCHEDULED_POD_ADD = added(Resource.UNSCHEDULED_POD)
-UNSCHEDULED_POD_UPDATE = updated(Resource.UNSCHEDULED_POD)
-UNSCHEDULED_POD_DELETE = deleted(Resource.UNSCHEDULED_POD)
+NODE_ADD = make_event(Resource.NODE, Action.ADD)
+NODE_DELETE = make_event(Resource.NODE, Action.DELETE)
+ASSIGNED_POD_ADD = make_event(Resource.ASSIGNED_POD, Action.ADD)
+ASSIGNED_POD_DELETE = make_event(Resource.ASSIGNED_POD, Action.DELETE)
+UNSCHEDULED_POD_ADD = make_event(Resource.UNSCHEDULED_POD, Action.ADD)
+UNSCHEDULED_POD_UPDATE = make_event(Resource.UNSCHEDULED_POD, Action.UPDATE)
+UNSCHEDULED_POD_DELETE = make_event(Resource.UNSCHEDULED_POD, Action.DELETE)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.ANYTHING, Action.ALL, "UnschedulableTimeout")
 FORCE_ACTIVATE = ClusterEvent(Resource.ANYTHING, Action.ALL, "ForceActivate")
 
@@ -75,24 +62,24 @@ _STORAGE: dict[Any, Resource] = {
 
 def storage_event(item: StorageObject, action: Action) -> ClusterEvent:
     """What happened to a storage object; changes of it are not told apart."""
-    return event(_STORAGE[type(item)], action)
+    return make_event(_STORAGE[type(item)], action)
 
 
 def custom_event(kind: CustomKind, action: Action) -> ClusterEvent:
     """What happened to an object of a custom kind; changes of it are not told apart."""
-    return event(kind.resource, action)
+    return make_event(kind.resource, action)
 
 
 def pod_events(old: Pod, new: Pod, assigned: bool) -> tuple[ClusterEvent, ...]:
     """What changed of a pod; a generic update if it is nothing that has an event of its own."""
     resource = Resource.ASSIGNED_POD if assigned else Resource.UNSCHEDULED_POD
     actions = [action for action, changed in _POD_CHANGES if changed(old, new)]
-    return tuple(event(resource, action) for action in actions or (Action.UPDATE,))
+    return tuple(make_event(resource, action) for action in actions or (Action.UPDATE,))
 
 
 def node_events(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
     """What changed of a node; nothing if it is nothing that scheduling reads."""
-    return tuple(event(Resource.NODE, action) for action in _node_actions(old, new))
+    return tuple(make_event(Resource.NODE, action) for action in _node_actions(old, new))
 
 
 def _scaled_down(old: Pod, new: Pod) -> bool:

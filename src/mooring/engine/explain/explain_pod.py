@@ -48,7 +48,7 @@ from .suggestions import (
 replace = msgspec.structs.replace
 
 
-class UnknownNode(LookupError):
+class NoSuchNode(LookupError):
     """A node was asked about that is not there."""
 
 
@@ -58,7 +58,7 @@ def explain(engine: Engine, pod: Pod, node: str = "") -> Explanation:
     Nothing is changed. A pod that runs is explained as if it did not, where it is.
     """
     if node and engine.cluster.nodes.row(node) is None:
-        raise UnknownNode(node)
+        raise NoSuchNode(node)
     base = Explanation(
         pod.key, pod.spec.scheduler_name, "pending", node_count=len(engine.cluster.nodes)
     )

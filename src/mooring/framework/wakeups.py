@@ -1,7 +1,7 @@
-"""What happens in a cluster, and which plugin wants to hear of it.
+"""Events in a cluster, and which of them wake a pod that a plugin rejected.
 
-A pod that a plugin rejected waits until something happens that the plugin asked to be told about;
-its hint then says whether this could be what the pod was waiting for.
+Such a pod waits for an event that the plugin has registered. The plugin's hint then says whether
+the event may help the pod.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.framework.events import Resource
+from mooring.framework.wakeups import Action, Resource
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.queue.cluster_events import added, deleted, node_events, pod_events, updated
+from mooring.queue.object_events import make_event, node_events, pod_events
 from tests.builders import node, pod
 
 TAINT = {"key": "k", "effect": "NoSchedule"}
@@ -137,7 +137,11 @@ def test_node_events(old: Node, new: Node, events: list[str]) -> None:
 
 
 def test_labels_of_other_kinds() -> None:
-    events = (added(Resource.CSI_NODE), updated(Resource.STORAGE_CLASS), deleted(Resource.NODE))
+    events = (
+        make_event(Resource.CSI_NODE, Action.ADD),
+        make_event(Resource.STORAGE_CLASS, Action.UPDATE),
+        make_event(Resource.NODE, Action.DELETE),
+    )
 
     assert labels(events) == [
         "storage.k8s.io/CSINodeAdd",
