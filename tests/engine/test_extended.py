@@ -205,7 +205,7 @@ def test_problems_are_told_once_as_reports() -> None:
     made.apply(bad, disk("a", 90), reading("bad", "much", node="a", labels={"x": "y"}))
 
     assert first == [
-        f"extended resource {DISK_IO}: pod default/bad: add_pod: Malformed: "
+        f"extended resource {DISK_IO}: pod default/bad: add_pod: DecodeError: "
         'annotation diskio.mooring.dev/read: must be a quantity, got "much"',
         "NodeDiskIOStatus b: spec.nodeName: is required",
     ]

@@ -122,7 +122,7 @@ MUTATIONS: dict[str, tuple[Mutation, int]] = {
     "terms are not watched": (watches_no_terms, 0),
     "spread by row": (scope(PodTopologySpread, Scope.ROW), 24),
     "images by row": (scope(ImageLocality, Scope.ROW), 201),
-    "affinity by row": (scope(InterPodAffinity, Scope.ROW), 0),
+    "affinity by row": (scope(InterPodAffinity, Scope.ROW), 64),
     "taints need no normalising": (reduces(TaintToleration, Reduction.NOTHING), 0),
     "rescoring is off by one": (rescores_by_one_more, 1),
     "rechecking finds room": (rechecks_kindly(NodeResourcesFit), 0),
@@ -148,7 +148,7 @@ AMONG_EXCLUSIVE: dict[str, tuple[Mutation, int]] = {
     "policies are not signed": (signs(CoexistPolicy, _nothing), 0),
     "daemonset pods are signed like others": (signs(CoexistPolicy, _exclusive_only), 0),
     "rechecking lets everybody in": (rechecks_kindly(CoexistPolicy), 0),
-    "what was skipped stays so": (keeps_skipping, 0),
+    "what was skipped stays so": (keeps_skipping, 60),
 }
 
 

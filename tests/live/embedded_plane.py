@@ -17,11 +17,10 @@ from .control_plane import ADMIN_TOKEN, ControlPlane
 _SERVER = """
 import asyncio, sys
 from pathlib import Path
-from mooring.embedded.serving import serve
-from mooring.embedded.settings import Settings
+from mooring.embedded.server import ServerSettings, serve
 
 async def main(port, token, folder):
-    await serve(Settings(port=int(port), tls=False, token=token, data_dir=Path(folder)))
+    await serve(ServerSettings(port=int(port), tls=False, token=token, data_dir=Path(folder)))
     await asyncio.Event().wait()
 
 asyncio.run(main(*sys.argv[1:]))
