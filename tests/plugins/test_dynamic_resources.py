@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.framework.plugin import UNSIGNABLE
 from mooring.framework.status import unresolvable
-from mooring.plugins.dynamic_resources import DynamicResources
+from mooring.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from tests.builders import (
     EMPTY,
     cluster,

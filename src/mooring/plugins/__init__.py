@@ -10,7 +10,7 @@ from .coexist_policy import CoexistPolicy
 from .default_binder import DefaultBinder
 from .disk_io.disk_io import DiskIO
 from .disk_io.quiet_disk import QuietDisk
-from .dynamic_resources import DynamicResources
+from .dynamic_resources.dynamic_resources import DynamicResources
 from .gpu_aware import GPUAware
 from .image_locality import ImageLocality
 from .inter_pod_affinity.inter_pod_affinity import InterPodAffinity

@@ -1,0 +1,1 @@
+"""DynamicResources: devices are allocated to the claims of pods."""
