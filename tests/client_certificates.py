@@ -28,11 +28,12 @@ class ClientAuthority:
         self.file = folder / "ca.crt"
         self.file.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
 
-    def sign(self, name: str) -> tuple[Path, Path]:
-        """The files of a certificate and of its key."""
+    def sign(self, name: str, group: str = "") -> tuple[Path, Path]:
+        """The files of a certificate and of its key; a group is written as an organization."""
         key = ec.generate_private_key(ec.SECP256R1())
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
-        builder = _builder(_name(name), self._name, key.public_key()).add_extension(usage, False)
+        builder = _builder(_name(name, group), self._name, key.public_key())
+        builder = builder.add_extension(usage, False)
         files = self._folder / f"{name}.crt", self._folder / f"{name}.key"
         files[0].write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
         files[1].write_bytes(
@@ -45,8 +46,9 @@ class ClientAuthority:
         return files
 
 
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+def _name(text: str, group: str = "") -> x509.Name:
+    groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group)] if group else []
+    return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
 def _builder(

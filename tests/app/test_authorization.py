@@ -12,6 +12,7 @@ from mooring.app.authorization import (
     TOKEN_REVIEWS,
     AuthorizationSettings,
     Authorizer,
+    Caller,
     Denied,
     ReviewApi,
 )
@@ -45,7 +46,7 @@ GOOD = {"authenticated": True, "user": {"username": "prometheus"}}
 
 async def outcome(authorizer: Authorizer, token: str | None, path: str = "/metrics") -> int:
     try:
-        await authorizer.check(path, "get", token and f"Bearer {token}")
+        await authorizer.check(path, "get", Caller(token and f"Bearer {token}"))
     except Denied as denied:
         return denied.status
     return 200
@@ -67,7 +68,7 @@ async def outcome(authorizer: Authorizer, token: str | None, path: str = "/metri
 )
 async def test_headers(header: str | None, status: int) -> None:
     try:
-        await Authorizer(Fake(good=GOOD)).check("/metrics", "get", header)
+        await Authorizer(Fake(good=GOOD)).check("/metrics", "get", Caller(header))
         found = 200
     except Denied as denied:
         found = denied.status
@@ -98,7 +99,7 @@ async def test_access_that_is_not_allowed_is_forbidden() -> None:
     api = Fake(good=GOOD)
     api.allowed = False
     with pytest.raises(Denied) as caught:
-        await Authorizer(api).check("/configz", "get", "Bearer good")
+        await Authorizer(api).check("/configz", "get", Caller("Bearer good"))
 
     assert caught.value.status == 403
     assert caught.value.text == 'Forbidden: user "prometheus" cannot get path "/configz"'
@@ -268,7 +269,7 @@ async def test_who_floods_with_made_up_tokens_waits_behind_himself_alone() -> No
 
     async def ask(token: str, address: str) -> int:
         try:
-            await authorizer.check("/metrics", "get", f"Bearer {token}", address)
+            await authorizer.check("/metrics", "get", Caller(f"Bearer {token}", address=address))
         except Denied as denied:
             return denied.status
         return 200

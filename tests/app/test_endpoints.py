@@ -28,6 +28,7 @@ from mooring.plugins import REGISTRY
 from mooring.web import StatusPage
 from tests.app.reviews import Reviews
 from tests.builders import pod
+from tests.client_certificates import ClientAuthority
 
 READER = {"Authorization": "Bearer good"}
 PATHS = ("/metrics", "/metrics/resources", "/configz", "/readyz/informer-sync", "/readyz/none", "/")
@@ -46,6 +47,7 @@ def content() -> Content:
         resources=partial(pod_resources, engine),
         configuration=partial(configz, engine.configuration),
         readyz={"shutdown": lambda: None, "informer-sync": lambda: "pods are not listed yet"},
+        texts={"/statusz": lambda: "well"},
         page=StatusPage(engine),
     )
 
@@ -58,10 +60,18 @@ class Server:
         self.port = port
 
     async def get(
-        self, path: str, headers: dict[str, str] | None = None, method: str = "GET"
+        self,
+        path: str,
+        headers: dict[str, str] | None = None,
+        method: str = "GET",
+        shown: tuple[Path, Path] | None = None,
     ) -> tuple[int, str, str]:
+        """Asks, and shows a client certificate if there is one."""
         url = f"https://127.0.0.1:{self.port}{path}"
-        asked = self._session.request(method, url, headers=headers, ssl=_trusting())
+        context = _trusting()
+        if shown is not None:
+            context.load_cert_chain(*shown)
+        asked = self._session.request(method, url, headers=headers, ssl=context)
         async with asked as response:
             return response.status, response.headers["Content-Type"], await response.text()
 
@@ -222,3 +232,26 @@ async def _served(port: int) -> bytes:
     finally:
         writer.close()
         await writer.wait_closed()
+
+
+async def test_a_client_certificate_says_who_asks(reviews: Reviews, tmp_path: Path) -> None:
+    authority = ClientAuthority(tmp_path / "authority")
+    reader, other = authority.sign("prometheus", "monitors"), authority.sign("other")
+    trusts = CertificateSettings(client_ca_file=str(authority.file))
+
+    async with server(reviews, trusts) as served:
+        assert (await served.get("/metrics", shown=reader))[0] == 200
+        assert (await served.get("/metrics", shown=other))[0] == 403
+        assert (await served.get("/metrics", READER))[0] == 200
+        assert (await served.get("/metrics"))[0] == 401
+
+    first = reviews.asked[0]["spec"]
+    assert (first["user"], first["groups"]) == ("prometheus", ["monitors", "system:authenticated"])
+
+
+async def test_a_page_of_text_needs_a_token(reviews: Reviews) -> None:
+    reviews.allowed.add(("prometheus", "/statusz"))
+    async with server(reviews) as served:
+        assert (await served.get("/statusz"))[0] == 401
+        assert await served.get("/statusz", READER) == (200, "text/plain; charset=utf-8", "well")
+        assert (await served.get("/flagz", READER))[0] == 403

@@ -22,6 +22,7 @@ from mooring.framework.plugin import Permit, PreEnqueue, Registry, Wait
 from mooring.framework.profile import known_plugins
 from mooring.framework.series import Series, counter, histogram
 from mooring.framework.status import PluginError
+from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
 from tests.builders import node, pod
@@ -421,3 +422,14 @@ def test_labels_are_checked_where_they_are_given() -> None:
         pods.add(())
     with pytest.raises(ValueError, match="expected a text for"):
         sizes.observe(("a", "b"), 1.0)
+
+
+async def test_exclusive_pods_on_nodes_are_counted(scene: Scene) -> None:
+    scene.driver.apply(node("a"), node("b"))
+    before = (await scene.read())["mooring_exclusive_pods"]
+    exclusive = {"annotations": {ANNOTATION: DAEMONSET_AND_STATIC_PODS}}
+    scene.driver.apply(pod("web", cpu=1), pod("mpi", cpu=1, metadata=exclusive))
+    scene.driver.settle()
+
+    assert before == {"": 0.0}
+    assert (await scene.read())["mooring_exclusive_pods"] == {"": 1.0}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.app.authorization import Authorizer, Denied
+from mooring.app.authorization import Authorizer, Caller, Denied
 from mooring.app.endpoints import Content, serve_endpoints
 from mooring.app.https_site import CertificateSettings, ServingSettings
 from mooring.engine import Engine
@@ -27,10 +27,8 @@ class Door(Authorizer):
     def __init__(self) -> None:
         pass
 
-    async def check(
-        self, path: str, verb: str, authorization: str | None, address: str = ""
-    ) -> None:
-        if authorization != "Bearer good":
+    async def check(self, path: str, verb: str, caller: Caller) -> None:
+        if caller.authorization != "Bearer good":
             raise Denied(401, "Unauthorized: the token is not valid")
 
 

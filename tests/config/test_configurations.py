@@ -53,8 +53,8 @@ def test_defaults() -> None:
         kubeconfig="",
         accept_content_types="",
         content_type="application/vnd.kubernetes.protobuf",
-        qps=50,
-        burst=100,
+        qps=0,
+        burst=0,
     )
     assert configuration.enable_profiling is True
     assert configuration.enable_contention_profiling is True

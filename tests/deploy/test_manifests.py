@@ -114,6 +114,26 @@ def test_alerts_and_the_dashboard_use_metrics_that_exist(name: str) -> None:
     assert used <= {each.name for each in metric_table.METRICS}
 
 
+_QUANTILE = re.compile(
+    r"histogram_quantile\(.*?\b(?P<name>[a-z_]+)_bucket.*\)\s*>\s*(?P<bound>[\d.]+)", re.DOTALL
+)
+
+
+def test_alerts_on_quantiles_can_fire() -> None:
+    """A quantile is never above the last bucket, so the threshold has to be below that."""
+    rules = yaml.safe_load((DEPLOY / "monitoring" / "alerts.yaml").read_text())
+    found = [
+        match.groupdict()
+        for group in rules["groups"]
+        for rule in group["rules"]
+        if (match := _QUANTILE.search(rule["expr"]))
+    ]
+    buckets = {each.name: each.buckets for each in metric_table.METRICS}
+
+    assert len(found) >= 2
+    assert [each for each in found if buckets[each["name"]][-1] <= float(each["bound"])] == []
+
+
 def test_the_dashboard_has_one_panel_per_place() -> None:
     board = json.loads((DEPLOY / "monitoring" / "dashboard.json").read_text())
     taken = [

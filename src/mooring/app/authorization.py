@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from time import monotonic
@@ -76,6 +76,25 @@ class ReviewedUser(msgspec.Struct, frozen=True, omit_defaults=True):
     extra: dict[str, tuple[str, ...]] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """What a request shows of who sends it."""
+
+    #: The Authorization header.
+    authorization: str | None = None
+    #: Who the client certificate is for. The handshake has checked who signed it.
+    certified: ReviewedUser | None = None
+    address: str = ""
+
+
+def read_certificate(shown: Mapping[str, Any] | None) -> ReviewedUser | None:
+    """Who a client certificate is for: its common name, in the groups of its organizations."""
+    subject = [pair for part in (shown or {}).get("subject", ()) for pair in part]
+    names = [value for field, value in subject if field == "commonName"]
+    groups = tuple(value for field, value in subject if field == "organizationName")
+    return ReviewedUser(names[0], groups=groups) if names and names[0] else None
+
+
 class _TokenStatus(msgspec.Struct, frozen=True):
     authenticated: bool = False
     user: ReviewedUser = ReviewedUser()
@@ -110,18 +129,18 @@ class Authorizer:
         self._at_once = asyncio.Semaphore(MOST_AT_ONCE)
         self._waiting: Counter[str] = Counter()
 
-    async def check(
-        self, path: str, verb: str, authorization: str | None, address: str = ""
-    ) -> None:
-        """Whether the bearer of an Authorization header may do that; Denied if not."""
+    async def check(self, path: str, verb: str, caller: Caller) -> None:
+        """Whether the caller may do that; Denied if not. A certificate goes before a token."""
         if self._is_open(path):
             return
-        token = _token(authorization)
-        if token is None:
+        token = _token(caller.authorization)
+        if token is None and caller.certified is None:
             raise Denied(401, "Unauthorized: a bearer token is required")
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                user = await self._user(token, address)
+                user = caller.certified
+                if user is None and token is not None:
+                    user = await self._user(token, caller.address)
                 allowed = user is not None and await self._may(user, path, verb)
         except Denied:
             raise

@@ -15,7 +15,7 @@ from mooring.config import Configuration, ProfileConfiguration
 from mooring.config.configuration import API_VERSION, KIND, SchedulerSettings
 from mooring.web import StatusPage
 
-from .authorization import Authorizer, Denied
+from .authorization import Authorizer, Caller, Denied, read_certificate
 from .https_site import ServingSettings, serve_https
 from .logs import make_log
 from .metric_text import CONTENT_TYPE
@@ -42,6 +42,8 @@ class Content:
     healthz: Mapping[str, Check] = field(default_factory=dict)
     livez: Mapping[str, Check] = field(default_factory=dict)
     readyz: Mapping[str, Check] = field(default_factory=dict)
+    #: Pages of plain text by path, such as /statusz.
+    texts: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     #: None serves no page.
     page: StatusPage | None = None
 
@@ -68,6 +70,8 @@ def build_routes(content: Content, guard: Middleware) -> web.Application:
     app.router.add_get("/metrics", _metrics(content))
     app.router.add_get("/metrics/resources", _resources(content), allow_head=False)
     app.router.add_get("/configz", _configuration(content))
+    for path, write in content.texts.items():
+        app.router.add_get(path, _text(write))
     for name, checks in (
         ("healthz", content.healthz),
         ("livez", content.livez),
@@ -86,12 +90,12 @@ def _guard(authorizer: Authorizer, page: StatusPage | None) -> Middleware:
         # The files of the page tell nothing, and a browser needs them to ask for a token.
         try:
             if page is None or not page.is_open(request.path):
-                await authorizer.check(
-                    request.path,
-                    request.method.lower(),
+                caller = Caller(
                     request.headers.get("Authorization"),
+                    read_certificate(request.get_extra_info("peercert")),
                     request.remote or "",
                 )
+                await authorizer.check(request.path, request.method.lower(), caller)
         except Denied as denied:
             return web.Response(status=denied.status, text=f"{denied.text}\n", headers=_PLAIN)
         try:
@@ -127,6 +131,13 @@ def _configuration(content: Content) -> Handler:
         return web.Response(body=content.configuration(), content_type="application/json")
 
     return configuration
+
+
+def _text(write: Callable[[], str]) -> Handler:
+    async def text(request: web.Request) -> web.StreamResponse:
+        return web.Response(text=write(), headers=_PLAIN)
+
+    return text
 
 
 def _health(health: HealthChecks) -> Handler:

@@ -156,6 +156,7 @@ class Metrics:
         yield _by_one(table.CACHE_SIZE, sizes)
         yield _by_one(table.CAUGHT_ERRORS, engine.caught)
         yield _by_one(table.TOO_COSTLY_PODS, engine.too_costly)
+        yield Counts(table.EXCLUSIVE_PODS, [((), int(cluster.nodes.exclusive_pods.sum()))])
 
     def _of_batches(self) -> Iterator[Counts]:
         attempts, flushed = Counts(table.BATCH_ATTEMPTS), Counts(table.BATCH_CACHE_FLUSHED)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,6 +29,7 @@ from mooring.web import StatusPage
 from mooring.web.turns import Read
 
 from . import logs
+from .about import make_pages
 from .authorization import MOST_AT_ONCE, AuthorizationSettings, Authorizer
 from .endpoints import Check, Content, configz, ping, serve_endpoints
 from .https_site import ServingSettings
@@ -72,9 +73,11 @@ class RunSettings:
     """What is asked of a running scheduler, its configuration aside."""
 
     identity: str
-    #: Requests a second at most, and at once; 0 asks as fast as the API server answers.
+    #: Requests a second at most, and at once; 0 goes by `clientConnection` of the configuration.
     qps: float = 0.0
     burst: int = 0
+    #: The command line, as /flagz tells it: flags with their values.
+    flags: Mapping[str, object] = field(default_factory=dict)
     #: None serves no endpoints.
     serving: ServingSettings | None = None
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
@@ -156,10 +159,11 @@ class _MainThread:
     @asynccontextmanager
     async def _open_api(self, may_write: MayWrite) -> AsyncIterator[Requests]:
         settings, seconds = self._settings, _write_seconds(self._election)
+        file = self._engine.configuration.client_connection
         async with Api(
             await self._connect(),
-            qps=settings.qps,
-            burst=settings.burst,
+            qps=settings.qps or file.qps,
+            burst=settings.burst or file.burst,
             write_timeout=seconds.answer,
             connect_timeout=seconds.connect,
             observe=self._metrics.count_request,
@@ -204,6 +208,7 @@ class _MainThread:
         return ProcessChecks(
             live={"ping": ping, "deciding": self._hung},
             ready={"shutdown": lambda: "it is shutting down" if self._stopping.is_set() else None},
+            texts=make_pages(self._engine.configuration.gates, self._settings.flags),
         )
 
     async def _attend(self, leadership: Leadership | None) -> int:
@@ -273,10 +278,12 @@ def _write_seconds(election: LeaderElection) -> _Seconds:
 
 @dataclass(frozen=True, slots=True)
 class ProcessChecks:
-    """Health checks of the process, by name."""
+    """Health checks of the process, by name, and what it says of itself."""
 
     live: dict[str, Check] = field(default_factory=dict)
     ready: dict[str, Check] = field(default_factory=dict)
+    #: Pages of plain text about the process, by path.
+    texts: dict[str, Callable[[], str]] = field(default_factory=dict)
 
 
 def content(
@@ -290,6 +297,13 @@ def content(
         configuration=lambda: configz(engine.configuration),
         healthz=checks.live,
         livez=checks.live,
-        readyz={"ping": ping, "informer-sync": lambda: worker.unsynced, **checks.ready},
+        readyz={
+            "ping": ping,
+            "informer-sync": lambda: worker.unsynced,
+            # Objects are taken in as they come, so nothing is left to wait for.
+            "sched-handler-sync": lambda: worker.unsynced,
+            **checks.ready,
+        },
+        texts=checks.texts,
         page=StatusPage(engine, read=read),
     )

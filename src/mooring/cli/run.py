@@ -49,7 +49,7 @@ KubeApiQpsOption = Annotated[
     typer.Option(
         metavar="RATE",
         min=0.0,
-        help="Send at most this many requests per second. 0 means no limit.",
+        help="Send at most this many requests per second. 0 means as clientConnection.qps says.",
         rich_help_panel=CONNECTION,
     ),
 ]
@@ -58,7 +58,7 @@ KubeApiBurstOption = Annotated[
     typer.Option(
         metavar="COUNT",
         min=0,
-        help="Send at most this many requests at once, if --kube-api-qps is set.",
+        help="Send at most this many requests at once. 0 means as clientConnection.burst says.",
         rich_help_panel=CONNECTION,
     ),
 ]
@@ -105,6 +105,14 @@ HungAfterOption = Annotated[
         rich_help_panel=_LEADER,
     ),
 ]
+ClientCaFileOption = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="Accept client certificates that one of these authorities has signed, besides tokens.",
+        rich_help_panel=SERVING,
+    ),
+]
 AlwaysAllowPathsOption = Annotated[
     str,
     typer.Option(
@@ -141,6 +149,7 @@ VerbosityOption = Annotated[
 
 
 def run(  # noqa: PLR0913 - one for each flag
+    invocation: typer.Context,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
     plugins: PluginsOption = None,
@@ -161,6 +170,7 @@ def run(  # noqa: PLR0913 - one for each flag
     tls_cert_file: TlsCertFileOption = "",
     tls_private_key_file: TlsPrivateKeyFileOption = "",
     cert_dir: CertDirOption = "",
+    client_ca_file: ClientCaFileOption = "",
     authorization_always_allow_paths: AlwaysAllowPathsOption = "/healthz,/livez,/readyz",
     record: RecordOption = None,
     record_max_size: RecordMaxSizeOption = "512Mi",
@@ -196,7 +206,9 @@ def run(  # noqa: PLR0913 - one for each flag
             "resource_namespace": leader_elect_resource_namespace,
         },
     )
-    certificate = CertificateSettings(tls_cert_file, tls_private_key_file, cert_dir)
+    certificate = CertificateSettings(
+        tls_cert_file, tls_private_key_file, cert_dir, client_ca_file=client_ca_file
+    )
     settings = RunSettings(
         # No other replica has this name.
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
@@ -204,6 +216,7 @@ def run(  # noqa: PLR0913 - one for each flag
         burst=kube_api_burst,
         serving=ServingSettings(bind_address, secure_port, certificate) if secure_port else None,
         authorization=AuthorizationSettings(tuple(authorization_always_allow_paths.split(","))),
+        flags=_flags(invocation),
         record=record_settings(record, record_max_size, options),
         hung_seconds=_seconds("--hung-after", hung_after),
     )
@@ -249,6 +262,12 @@ def _schedule(connection: ConnectionOptions, options: EngineOptions, settings: R
     observations = Observations()
     engine = options.engine(observations)
     return schedule(connection.connect, engine, observations, settings)
+
+
+def _flags(invocation: typer.Context) -> dict[str, object]:
+    """Returns the flags of the command line with their values."""
+    given = invocation.params.items()
+    return {name.replace("_", "-"): "" if value is None else value for name, value in given}
 
 
 def _seconds(flag: str, text: str) -> float:

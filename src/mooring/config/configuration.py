@@ -60,8 +60,11 @@ class ClientConnection(Wire, frozen=True):
     kubeconfig: str = ""
     accept_content_types: str = ""
     content_type: str = "application/vnd.kubernetes.protobuf"
-    qps: float = 50.0
-    burst: Int32 = 100
+    #: Requests a second; 0 or less is no limit. kube-scheduler's default of 50 would hold back
+    #: bindings that take milliseconds to decide by the hundred.
+    qps: float = 0.0
+    #: Requests at once; 0 is as many as a second has.
+    burst: Int32 = 0
 
     def problems(self) -> Iterator[tuple[str, str]]:
         if not math.isfinite(self.qps):

@@ -1,0 +1,61 @@
+"""/statusz and /flagz: what this process is, and with which flags it was started.
+
+Both are for people. Their form is that of Kubernetes' components.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+
+import mooring
+from mooring.config import FeatureGates
+
+_WARNING = (
+    "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility "
+    "guarantees and is for debugging purposes only."
+)
+
+#: Which release of kube-scheduler the verdicts are those of.
+EMULATED_VERSION = "1.36"
+
+_PATHS = ("/configz", "/healthz", "/livez", "/metrics", "/metrics/resources", "/readyz")
+
+
+def make_pages(
+    gates: FeatureGates, flags: Mapping[str, object], clock: Callable[[], datetime] | None = None
+) -> dict[str, Callable[[], str]]:
+    """The pages by path, without those whose feature gate is off. The clock starts now."""
+    now = clock or (lambda: datetime.now(UTC))
+    started = now()
+    pages: dict[str, Callable[[], str]] = {}
+    if gates["ComponentStatusz"]:
+        pages["/statusz"] = lambda: write_statusz(started, now(), (*_PATHS, *pages))
+    if gates["ComponentFlagz"]:
+        pages["/flagz"] = lambda: write_flagz(flags)
+    return pages
+
+
+def write_statusz(started: datetime, now: datetime, paths: Iterable[str]) -> str:
+    """Since when this process runs, which version it is, and which paths it serves."""
+    minutes, seconds = divmod(int((now - started).total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    lines = (
+        f"Started: {started:%a %b %e %H:%M:%S UTC %Y}",
+        f"Up: {hours} hr {minutes:02} min {seconds:02} sec",
+        f"Python version: {platform.python_version()}",
+        f"Binary version: {mooring.__version__}",
+        f"Emulation version: {EMULATED_VERSION}",
+        f"Paths: {' '.join(sorted(paths))}",
+    )
+    return _write_page("statusz", lines)
+
+
+def write_flagz(flags: Mapping[str, object]) -> str:
+    """Every flag with its value, in the order of their names."""
+    return _write_page("flags", (f"{name}={value}" for name, value in sorted(flags.items())))
+
+
+def _write_page(title: str, lines: Iterable[str]) -> str:
+    return "\n".join(("", f"mooring {title}", _WARNING, "", *lines, ""))
