@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -92,13 +92,20 @@ def run_cluster(plan: Plan, when_ready: WhenReady) -> None:
     """
     stopping = asyncio.Event()
 
+    comparisons: list[Callable[[], None]] = []
+
     async def ready(cluster: Ready) -> None:
+        comparisons.append(cluster.compare)
         await when_ready(cluster, stopping)
+
+    def compare() -> None:
+        for each in comparisons:
+            each()
 
     async def main() -> None:
         await up(plan.settings, plan.engine, plan.observations, ready, stopping)
 
-    run_until_signal(LoopThread("cluster", main), stopping.set)
+    run_until_signal(LoopThread("cluster", main), stopping.set, compare)
 
 
 class WelcomeText:
