@@ -169,6 +169,26 @@ async def test_reviews_are_answered(client: Client) -> None:
     assert (await client.create(who, {}))["status"]["userInfo"]["username"]
 
 
+@pytest.mark.parametrize(
+    ("accept", "code", "answer"),
+    [
+        ("application/json;as=Table;g=meta.k8s.io;v=v1", 406, "Status"),
+        ("application/json;as=Table;g=meta.k8s.io;v=v1,application/json", 201, "SelfSubjectReview"),
+        (
+            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            201,
+            "PartialObjectMetadata",
+        ),
+    ],
+)
+async def test_reviews_have_no_table(client: Client, accept: str, code: int, answer: str) -> None:
+    who = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+    actual, body = await client.ask("POST", who, {}, headers={"Accept": accept})
+
+    assert (actual, body["kind"]) == (code, answer)
+
+
 async def test_events_have_two_forms(client: Client) -> None:
     newer = "/apis/events.k8s.io/v1/namespaces/default/events"
     older = "/api/v1/namespaces/default/events"

@@ -107,6 +107,38 @@ async def test_field_selectors(client: Client, selector: str, chosen: list[str])
 
 
 @pytest.mark.parametrize(
+    ("selector", "chosen"),
+    [
+        ("source=kubelet", ["older"]),
+        ("source=default-scheduler", ["newer"]),
+        ("source=", ["bare"]),
+        ("source!=kubelet", ["bare", "newer"]),
+    ],
+)
+async def test_events_are_selected_by_who_reports_them(
+    client: Client, selector: str, chosen: list[str]
+) -> None:
+    """Events of the newer form have no source but a reporting controller."""
+    older = "/api/v1/namespaces/default/events"
+    newer = "/apis/events.k8s.io/v1/namespaces/default/events"
+    about = {"kind": "Pod", "name": "a", "namespace": "default"}
+    await client.create(
+        older,
+        {
+            "metadata": {"name": "older"},
+            "involvedObject": about,
+            "source": {"component": "kubelet"},
+            "reportingComponent": "another",
+        },
+    )
+    await client.create(older, {"metadata": {"name": "bare"}, "involvedObject": about})
+    scheduler = {"reportingController": "default-scheduler", "regarding": about}
+    await client.create(newer, {"metadata": {"name": "newer"}, **scheduler})
+
+    assert names(await client.get(f"{older}?fieldSelector={quote(selector)}")) == chosen
+
+
+@pytest.mark.parametrize(
     ("query", "code", "told"),
     [
         ("labelSelector=a%20in%20(", 400, "unable to parse requirement"),

@@ -40,6 +40,15 @@ async def test_an_update_from_an_old_version_is_a_conflict(client: Client) -> No
     assert status["details"] == {"name": "a", "kind": "pods"}
 
 
+@pytest.mark.parametrize("version", ["", "0"])
+async def test_an_update_may_replace_any_version(client: Client, version: str) -> None:
+    made = await client.create(PODS, pod("a"))
+    await client.patch(f"{PODS}/a", {"metadata": {"labels": {"x": "1"}}})
+    made["metadata"] |= {"resourceVersion": version, "labels": {"x": "2"}}
+
+    assert (await client.put(f"{PODS}/a", made))["metadata"]["labels"] == {"x": "2"}
+
+
 async def test_a_write_that_changes_nothing_keeps_the_version(client: Client) -> None:
     made = await client.create(PODS, pod("a"))
 
@@ -71,6 +80,49 @@ async def test_a_write_to_the_status_may_annotate(
     assert put["metadata"]["annotations"] == {"revision": "1"}
     assert put["metadata"]["labels"] == labels
     assert (put["spec"]["replicas"], put["status"]["replicas"]) == (1, 1)
+
+
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+VOLUME = {
+    "accessModes": ["ReadWriteOnce"],
+    "capacity": {"storage": "1Gi"},
+    "hostPath": {"path": "/a"},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "spec"),
+    [
+        ("/api/v1/namespaces/default/services", {"ports": [{"port": 80}]}),
+        ("/api/v1/namespaces/default/persistentvolumeclaims", CLAIM),
+        ("/api/v1/persistentvolumes", VOLUME),
+        ("/apis/batch/v1/namespaces/default/cronjobs", {}),
+        ("/apis/networking.k8s.io/v1/namespaces/default/ingresses", {}),
+    ],
+)
+async def test_a_write_to_the_status_may_label(client: Client, path: str, spec: Json) -> None:
+    made = await client.create(path, {"metadata": {"name": "a"}, "spec": spec})
+    written = {"labels": {"a": "1"}, "annotations": {"b": "2"}}
+
+    await client.put(f"{path}/a/status", {**made, "metadata": {**made["metadata"], **written}})
+
+    found = (await client.get(f"{path}/a"))["metadata"]
+    assert {key: found[key] for key in written} == written
+
+
+async def test_a_write_to_the_status_of_an_attachment_keeps_its_metadata(client: Client) -> None:
+    path = "/apis/storage.k8s.io/v1/volumeattachments"
+    source = {"persistentVolumeName": "v"}
+    made = await client.create(
+        path,
+        {
+            "metadata": {"name": "a"},
+            "spec": {"attacher": "x", "nodeName": "n", "source": source},
+        },
+    )
+    made["metadata"]["labels"] = {"a": "1"}
+
+    assert "labels" not in (await client.put(f"{path}/a/status", made))["metadata"]
 
 
 async def test_binding_assigns_a_pod_once(client: Client) -> None:

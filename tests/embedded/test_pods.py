@@ -98,6 +98,26 @@ async def test_little_of_a_pod_may_change(client: Client, change: Any, told: str
     assert told in status["message"]
 
 
+MIRROR = "kubernetes.io/config.mirror"
+
+
+async def test_a_mirror_pod_has_a_node_and_stays_one(client: Client) -> None:
+    mirror = pod("a")
+    mirror["metadata"]["annotations"] = {MIRROR: "x"}
+    status = await client.refused(422, "POST", PODS, mirror)
+    assert "must set spec.nodeName if mirror pod annotation is set" in status["message"]
+
+    mirror["spec"]["nodeName"] = "n"
+    await client.create(PODS, mirror)
+    await client.create(PODS, pod("b"))
+
+    media = "application/merge-patch+json"
+    for name, annotation, told in (("a", None, "remove or update"), ("b", "x", "add")):
+        change = {"metadata": {"annotations": {MIRROR: annotation}}}
+        status = await client.refused(422, "PATCH", f"{PODS}/{name}", change, kind=media)
+        assert f"may not {told} mirror pod annotation" in status["message"]
+
+
 async def test_gates_can_be_taken_off_and_a_waiting_pod_narrowed(client: Client) -> None:
     made = await client.create(PODS, pod("a", schedulingGates=[{"name": "g"}]))
     assert made["status"]["conditions"][0]["reason"] == "SchedulingGated"

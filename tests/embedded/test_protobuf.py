@@ -90,6 +90,18 @@ def test_a_pod() -> None:
             "1970-01-01T00:00:01.000005Z",
         ),
         (
+            "core.v1.Event",
+            message((6, message((1, -62135510400)))),
+            "firstTimestamp",
+            "0001-01-02T00:00:00Z",
+        ),
+        (
+            "core.v1.Event",
+            message((10, message((1, -62135510400), (2, 1000)))),
+            "eventTime",
+            "0001-01-02T00:00:00.000001Z",
+        ),
+        (
             "policy.v1.PodDisruptionBudgetSpec",
             message((1, message((1, 1), (2, 0), (3, "50%")))),
             "minAvailable",

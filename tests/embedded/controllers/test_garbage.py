@@ -112,6 +112,24 @@ async def test_owners_are_known_by_uid(cluster: Play, reference: Json, stays: bo
     assert ("leaf" in cluster.names("configmaps")) is stays
 
 
+@pytest.mark.parametrize("first", ["a", "b", "c"])
+@played
+async def test_foreground_deletion_of_a_circle_of_owners_ends(cluster: Play, first: str) -> None:
+    names = ("a", "b", "c")
+    made = {name: cluster.create("configmaps", name) for name in names}
+    for name, behind in zip(names, ("c", "a", "b"), strict=True):
+        item = cluster.get("configmaps", name)
+        item["metadata"]["ownerReferences"] = [owner(made[behind], blockOwnerDeletion=True)]
+        cluster.update("configmaps", item)
+    await cluster.settle()
+    assert cluster.names("configmaps") == list(names)
+
+    cluster.delete("configmaps", first, "Foreground")
+    await cluster.settle()
+
+    assert cluster.names("configmaps") == []
+
+
 @pytest.mark.parametrize("blocks", [True, False])
 @played
 async def test_only_dependents_that_block_are_waited_for(cluster: Play, blocks: bool) -> None:

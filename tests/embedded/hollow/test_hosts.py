@@ -166,3 +166,52 @@ def test_kubelets_that_start_anew_renew_the_leases_that_they_find() -> None:
 
     (new,) = _renewed(after)
     assert new > old
+
+
+def _set_capacity(cluster: HollowCluster, **capacity: str | None) -> None:
+    def change(node: Json) -> Json:
+        amounts = {**node["status"]["capacity"], **capacity}
+        node["status"]["capacity"] = {key: each for key, each in amounts.items() if each}
+        return node
+
+    cluster.api.edit(cluster.api.kinds["nodes"], "", "n", change)
+    cluster.settle()
+
+
+def _allocatable(cluster: HollowCluster) -> Json:
+    (node,) = cluster.listed("nodes")
+    return {key: each for key, each in node["status"]["allocatable"].items() if "/" in key}
+
+
+def test_extended_resources_of_the_capacity_become_allocatable() -> None:
+    cluster = HollowCluster()
+    cluster.node()
+
+    _set_capacity(cluster, **{"example.com/gpu": "4", "cpu": "9"})
+    assert _allocatable(cluster) == {"example.com/gpu": "4"}
+    # What a kubelet counts itself stays.
+    assert cluster.listed("nodes")[0]["status"]["allocatable"]["cpu"] == "4"
+    # Pods are admitted by the new amount.
+    asks = {"name": "main", "image": "a", "resources": {"limits": {"example.com/gpu": "3"}}}
+    cluster.pod("a", containers=[asks])
+    cluster.pod("b", containers=[asks])
+    assert (cluster.phase("a"), cluster.phase("b")) == ("Running", "Failed")
+
+    _set_capacity(cluster, **{"example.com/gpu": "2"})
+    assert _allocatable(cluster) == {"example.com/gpu": "2"}
+    _set_capacity(cluster, **{"example.com/gpu": None})
+    assert _allocatable(cluster) == {}
+
+
+def test_a_node_may_say_that_less_is_allocatable() -> None:
+    cluster = HollowCluster()
+    status = {
+        "capacity": {"cpu": "4", "pods": "9", "example.com/gpu": "8"},
+        "allocatable": {"cpu": "4", "pods": "9", "example.com/gpu": "6"},
+    }
+    cluster.api.create(
+        cluster.api.kinds["nodes"], "", {"metadata": {"name": "n"}, "status": status}
+    )
+    cluster.settle()
+
+    assert _allocatable(cluster) == {"example.com/gpu": "6"}

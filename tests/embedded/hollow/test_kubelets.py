@@ -285,3 +285,45 @@ def test_a_pod_that_was_replaced_while_nobody_looked() -> None:
     assert cluster.phase("a") == "Pending"
     cluster.wait(50)
     assert cluster.phase("a") == "Running"
+
+
+def _set_deadline(cluster: HollowCluster, seconds: int) -> None:
+    item = cluster.show("a")
+    item["spec"]["activeDeadlineSeconds"] = seconds
+    cluster.api.update(cluster.api.kinds["pods"], "default", "a", item)
+    cluster.settle()
+
+
+@pytest.mark.parametrize(
+    "annotations", [{}, {EXIT_CODE: "1", RUN_SECONDS: "2"}], ids=["runs", "crashes"]
+)
+def test_a_deadline_may_be_set_and_shortened_later(annotations: dict[str, str]) -> None:
+    cluster = HollowCluster()
+    cluster.node()
+    cluster.pod("a", metadata={"annotations": annotations})
+    cluster.wait(5)
+
+    _set_deadline(cluster, 100)
+    cluster.wait(4)
+    _set_deadline(cluster, 10)
+    assert cluster.phase("a") == "Running"
+    cluster.wait(1)
+
+    assert cluster.show("a")["status"]["reason"] == "DeadlineExceeded"
+
+
+@pytest.mark.parametrize(
+    ("sleep", "grace", "takes"), [(8, 30, 9.0), (8, 5, 5.0), (0, 30, 1.0)], ids=str
+)
+def test_a_container_may_sleep_before_it_stops(sleep: int, grace: int, takes: float) -> None:
+    cluster = HollowCluster(stop_seconds=1)
+    cluster.node()
+    hook = {"preStop": {"sleep": {"seconds": sleep}}}
+    cluster.pod("a", containers=[{"name": "main", "image": "a", "lifecycle": hook}])
+
+    cluster.delete("a", grace)
+    cluster.wait(takes - 0.1)
+    assert cluster.phase("a") == "Running"
+    cluster.wait(0.2)
+
+    assert cluster.phase("a") == ""

@@ -137,7 +137,8 @@ def unknown_fields(raw: Any, kept: Any, path: str = "") -> Iterator[str]:
 
 def now_text(moment: datetime) -> str:
     """Formats a time as the API does."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Not strftime, which writes the year 1 without zeros.
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def _unreadable(title: str, error: Exception) -> RequestRefused:

@@ -24,7 +24,7 @@ class KindRules:
     #: Whether changes of anything but metadata and status are counted.
     generation: bool = False
     #: Whether a write to the status leaves metadata alone.
-    status_keeps_metadata: bool = True
+    status_keeps_metadata: bool = False
     #: Whether who deletes an object is answered with it rather than with a Status.
     shows_deleted: bool = False
 
@@ -215,10 +215,10 @@ class ServedKind:
     def fields_of(self) -> FieldsOf:
         """A function that reads the selectable fields of an object."""
         ways = [
-            (_ELSEWHERE.get(path, path).split("."), _ABSENT.get(path, ""))
+            ([each.split(".") for each in _ELSEWHERE.get(path, (path,))], _ABSENT.get(path, ""))
             for path in (*_COMMON_FIELDS, *self.fields)
         ]
-        return lambda item: tuple([_value(item, steps, absent) for steps, absent in ways])
+        return lambda item: tuple([_first_value(item, places, absent) for places, absent in ways])
 
 
 def built_in(
@@ -285,11 +285,20 @@ class ServedKinds:
         self.revision += 1
 
 
-def _value(item: Json, steps: list[str], absent: str) -> str:
+def _first_value(item: Json, places: list[list[str]], absent: str) -> str:
+    """Returns the first value that is not empty among some places."""
+    for steps in places:
+        value = _value(item, steps)
+        if value:
+            return value
+    return absent
+
+
+def _value(item: Json, steps: list[str]) -> str:
     value: Any = item
     for step in steps:
         if not isinstance(value, dict) or step not in value:
-            return absent
+            return ""
         value = value[step]
     if isinstance(value, str):
         return value
@@ -297,7 +306,11 @@ def _value(item: Json, steps: list[str], absent: str) -> str:
 
 
 # Fields whose value lies elsewhere than their name says, and what an absent one counts as.
-_ELSEWHERE = {"source": "source.component", "status.successful": "status.succeeded"}
+_ELSEWHERE = {
+    # Events of the newer form have no source.
+    "source": ("source.component", "reportingComponent"),
+    "status.successful": ("status.succeeded",),
+}
 _ABSENT = {
     "spec.hostNetwork": "false",
     "spec.unschedulable": "false",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import struct as binary
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -25,7 +25,7 @@ from .schema import SchemaField, SchemaType, struct
 _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)
 
 # Where an empty text says something else than no text: a claim that wants no class.
 _EMPTY_MEANS_EMPTY = frozenset(("storageClassName", "volumeAttributesClassName"))
@@ -136,8 +136,8 @@ def _time(parts: dict[int, Any], *, micro: bool) -> str | None:
     if not parts:
         return None
     seconds, nanos = _int(parts.get(1, 0)), _int(parts.get(2, 0))
-    moment = _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000 if micro else 0)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if micro else "%Y-%m-%dT%H:%M:%SZ")
+    moment = _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
+    return moment.isoformat(timespec="microseconds" if micro else "seconds") + "Z"
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:

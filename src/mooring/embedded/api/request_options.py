@@ -96,6 +96,8 @@ def refuse_options(kind: str, faults: Iterable[Fault]) -> None:
         raise invalid("meta.k8s.io", kind, "", found)
 
 
+# A write with one of these replaces whatever is there.
+_ANY_VERSION = ("", "0")
 _MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
@@ -125,7 +127,7 @@ def expect_name(metadata: Json, name: str) -> None:
 
 def expect_version(kind: ServedKind, entry: StoredObject, version: str) -> None:
     """Refuses a write to an object that has changed since it was read."""
-    if version and version != str(entry.version):
+    if version not in _ANY_VERSION and version != str(entry.version):
         raise conflict(kind.resource, entry.name, _MODIFIED)
 
 

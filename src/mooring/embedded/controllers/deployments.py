@@ -21,6 +21,9 @@ _PREFIX = "deployment.kubernetes.io/"
 REVISION = f"{_PREFIX}revision"
 _DESIRED, _MOST = f"{_PREFIX}desired-replicas", f"{_PREFIX}max-replicas"
 
+# Of a number of 64 bits.
+_MOST_DIGITS = 19
+
 # These belong to the deployment alone.
 _OWN_NOTES = frozenset(
     (
@@ -117,7 +120,10 @@ def is_idle(each: Json) -> bool:
 
 def _number(item: Json, note: str) -> int | None:
     text = (item["metadata"].get("annotations") or {}).get(note, "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+    if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS:
+        return None
+    number = int(text)
+    return number if number < 2**63 else None
 
 
 DEPLOYMENTS = "deployments.apps"

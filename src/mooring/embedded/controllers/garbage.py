@@ -76,12 +76,15 @@ class GarbageController(Controller):
     def _judge(self, item: Item) -> None:
         """Deletes an object if none of its owners stays."""
         present = [owner for owner in item.owners if self._exists(owner, item)]
-        waiting = [owner for owner in present if self._waits(owner)]
+        waiting = [owner for owner in present if self._waits(owner.uid)]
         staying = [owner for owner in present if owner not in waiting]
         if staying:
             if len(staying) < len(item.owners):
                 self.cluster.rewrite_owners(item, [owner_json(owner) for owner in staying])
-        elif waiting and any(True for _ in self.cluster.cache.dependents(item.uid)):
+        elif waiting and (dependents := list(self.cluster.cache.dependents(item.uid))):
+            if any(self._waits(each.uid) for each in dependents):
+                # The owners may wait in a circle, so this one is no longer waited for.
+                self._unblock(item)
             self.cluster.delete(item, propagation="Foreground")
         else:
             self.cluster.delete(item, propagation=_propagation_of(item))
@@ -97,8 +100,16 @@ class GarbageController(Controller):
         kinds = self.cluster.api.kinds
         return any(each.kind == owner.kind and each.group == owner.group for each in kinds)
 
-    def _waits(self, owner: ItemOwner) -> bool:
-        found = self.cluster.cache.by_uid.get(owner.uid)
+    def _unblock(self, item: Item) -> None:
+        """Lets the owners of an object go before it."""
+        owners = [owner_json(owner) for owner in item.owners]
+        self.cluster.rewrite_owners(
+            item, [{**owner, "blockOwnerDeletion": False} for owner in owners]
+        )
+
+    def _waits(self, uid: str) -> bool:
+        """Whether an object waits for its dependents to go."""
+        found = self.cluster.cache.by_uid.get(uid)
         return found is not None and found.terminating and _FOREGROUND in found.finalizers
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum, auto
@@ -15,6 +15,7 @@ from mooring.embedded.store.table import Json, StoredObject
 from mooring.objects.decode import reader
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.resources import is_extended
 
 from .pod_life import COEXIST_GATE, KUBELET, HollowSettings
 
@@ -47,6 +48,25 @@ def report_ready(node: Json, now: str) -> None:
         # Pods have a time of their last probe, nodes one of their last heartbeat.
         if condition.pop("lastProbeTime", "") is None:
             condition["lastHeartbeatTime"] = now
+
+
+def follow_capacity(node: Json, before: Mapping[str, str]) -> bool:
+    """Makes extended resources allocatable as capacity says; returns whether that changed.
+
+    `before` is the capacity that the node had: what changed since counts, and what is new.
+    """
+    status = node.get("status") or {}
+    capacity = status.get("capacity") or {}
+    allocatable = dict(status.get("allocatable") or {})
+    for name in filter(is_extended, {*capacity, *before}):
+        if name not in capacity:
+            allocatable.pop(name, None)
+        elif name not in allocatable or before.get(name) != capacity[name]:
+            allocatable[name] = capacity[name]
+    if allocatable == (status.get("allocatable") or {}):
+        return False
+    status["allocatable"] = allocatable
+    return True
 
 
 def lease(node: str, uid: str) -> Json:
@@ -129,6 +149,7 @@ class Host:
     coexists: bool
     #: Whether its kubelet is stopped.
     stopped: bool
+    capacity: Mapping[str, str]
     pods: dict[str, Pod] = field(default_factory=dict)
 
 
@@ -189,8 +210,12 @@ class Hosts:
         self._hosts[name] = host
         # Conditions that others set stay, except Unknown.
         silent = ready_status(item) == "Unknown"
+        grows = follow_capacity(item, (known or host).capacity)
         if silent or (known is None and ready_status(item) != "True"):
-            self._report(name, item)
+            report_ready(item, now_text(self._api.clock()))
+            self._write(name, item, read_again=grows)
+        elif grows:
+            self._write(name, item, read_again=True)
         if known is not None:
             return HostChange.HEARD_AGAIN if silent else HostChange.KNOWN
         if not self._make_lease(name, host.node.uid):
@@ -211,11 +236,13 @@ class Hosts:
         addresses = (item.get("status") or {}).get("addresses") or ()
         internal = (each["address"] for each in addresses if each["type"] == "InternalIP")
         stopped = node.annotations.get(KUBELET) == "stopped"
-        return Host(node, next(internal, "127.0.0.1"), coexists, stopped)
+        capacity = (item.get("status") or {}).get("capacity") or {}
+        return Host(node, next(internal, "127.0.0.1"), coexists, stopped, capacity)
 
-    def _report(self, name: str, item: Json) -> None:
-        report_ready(item, now_text(self._api.clock()))
-        self._written[name] = self._api.edit(self._nodes, "", name, lambda _: item).version
+    def _write(self, name: str, item: Json, *, read_again: bool) -> None:
+        version = self._api.edit(self._nodes, "", name, lambda _: item).version
+        if not read_again:
+            self._written[name] = version
 
     def _make_lease(self, name: str, uid: str) -> bool:
         """Makes the lease of a node, unless there is one."""

@@ -51,6 +51,8 @@ class KeptPod:
     runs_since: float = 0.0
     #: How often they have exited and were to be started again.
     exits: int = 0
+    #: When they will be; None while they run.
+    restart_at: float | None = None
     stop_at: float | None = None
 
 
@@ -58,16 +60,18 @@ def next_turn(kept: KeptPod, settings: HollowSettings, now: float) -> tuple[floa
     """Returns when a running pod has its next turn, and which; None if it runs for ever."""
     life = kept.life
     if life.grace is not None:
-        stop_at = now + min(life.grace, settings.stop_seconds)
+        stop_at = now + min(life.grace, life.stop_seconds(settings))
         # A second deletion can only shorten the time.
         kept.stop_at = stop_at if kept.stop_at is None else min(kept.stop_at, stop_at)
         return kept.stop_at, Turn.STOP
-    seconds, deadline = life.seconds(settings), life.spec.active_deadline_seconds
+    seconds = life.seconds(settings)
     turns = []
-    if seconds is not None:
+    if kept.restart_at is not None:
+        turns.append((kept.restart_at, Turn.RESTART))
+    elif seconds is not None:
         turns.append((kept.runs_since + seconds, Turn.END))
-    if deadline is not None and kept.begun is not None:
-        turns.append((kept.begun + deadline, Turn.DEADLINE))
+    if life.deadline is not None and kept.begun is not None:
+        turns.append((kept.begun + life.deadline, Turn.DEADLINE))
     return min(turns, key=lambda turn: turn[0], default=None)
 
 
@@ -203,12 +207,13 @@ class Kubelets:
     def _change(self, entry: StoredObject, pod: Pod, life: PodLife, kept: KeptPod) -> None:
         kept.version = entry.version
         kept.host.pods[entry.key] = pod
+        moved = life.deadline != kept.life.deadline and kept.begun is not None
         kept.life = life
         if life.is_finished:
             self._forget(entry.key)
             if life.grace is not None:
                 self._pods.let_go(entry.key, life.uid)
-        elif life.grace is not None:
+        elif life.grace is not None or moved:
             self._look_ahead(entry.key, kept)
 
     def _look_ahead(self, key: str, kept: KeptPod) -> None:
@@ -252,14 +257,15 @@ class Kubelets:
         entry = self._pods.write(key, kept.uid, lambda pod: crash(pod, code, pause, now))
         if entry is not None:
             kept.version = entry.version
-            self._after(key, pause, Turn.RESTART)
+            kept.restart_at = self._now + pause
+            self._look_ahead(key, kept)
 
     def _restart(self, key: str, kept: KeptPod) -> None:
         now = self._pods.now
         entry = self._pods.write(key, kept.uid, lambda pod: restart(pod, now))
         if entry is not None:
             kept.version = entry.version
-            kept.runs_since = self._now
+            kept.runs_since, kept.restart_at = self._now, None
             self._look_ahead(key, kept)
 
     def _report_running(self, key: str, kept: KeptPod) -> None:

@@ -52,9 +52,33 @@ class _Meta(Wire, frozen=True):
     deletion_grace_period_seconds: int | None = None
 
 
+class _Sleep(Wire, frozen=True):
+    seconds: int = 0
+
+
+class _PreStop(Wire, frozen=True):
+    sleep: _Sleep | None = None
+
+
+class _Lifecycle(Wire, frozen=True):
+    pre_stop: _PreStop | None = None
+
+
+class _Container(Wire, frozen=True):
+    lifecycle: _Lifecycle | None = None
+
+    @property
+    def sleep_seconds(self) -> int:
+        """How long it sleeps before it is told to stop."""
+        hook = self.lifecycle and self.lifecycle.pre_stop
+        return hook.sleep.seconds if hook and hook.sleep else 0
+
+
 class _Spec(Wire, frozen=True):
     restart_policy: str = "Always"
     active_deadline_seconds: int | None = None
+    containers: tuple[_Container, ...] | None = None
+    init_containers: tuple[_Container, ...] | None = None
 
 
 class _Status(Wire, frozen=True):
@@ -90,6 +114,17 @@ class PodLife(Wire, frozen=True):
         if self.metadata.deletion_timestamp is None:
             return None
         return self.metadata.deletion_grace_period_seconds or None
+
+    @property
+    def deadline(self) -> int | None:
+        """How many seconds it may run."""
+        return self.spec.active_deadline_seconds
+
+    def stop_seconds(self, settings: HollowSettings) -> float:
+        """How long it takes to stop, if its grace period allows as much."""
+        containers = (*(self.spec.containers or ()), *(self.spec.init_containers or ()))
+        sleep = max((each.sleep_seconds for each in containers), default=0)
+        return max(sleep, 0) + settings.stop_seconds
 
     @property
     def exit_code(self) -> int:

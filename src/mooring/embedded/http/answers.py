@@ -115,7 +115,7 @@ def send_form(
     """Sends objects as a table or as metadata alone."""
     if want.form == "Table":
         return json_answer(_make_table(query, kind, want, entries, listed))
-    items = [_metadata_only(each.object, want) for each in entries]
+    items = [metadata_only(each.object, want) for each in entries]
     if listed is None:
         return json_answer(items[0])
     return json_answer(
@@ -133,7 +133,7 @@ def renderer_of(query: Query, kind: ServedKind, want: AnswerForm) -> Renderer:
     if want.form == "Table":
         return lambda entry: encode(_make_table(query, kind, want, [entry], None))
     if want.form:
-        return lambda entry: encode(_metadata_only(entry.object, want))
+        return lambda entry: encode(metadata_only(entry.object, want))
     return lambda entry: body_of(kind, entry)
 
 
@@ -166,11 +166,12 @@ def _row(
     if include == "Object":
         row["object"] = kind.view.outward(item) if kind.view else item
     elif include != "None":
-        row["object"] = _metadata_only(item, AnswerForm())
+        row["object"] = metadata_only(item, AnswerForm())
     return row
 
 
-def _metadata_only(item: Json, want: AnswerForm) -> Json:
+def metadata_only(item: Json, want: AnswerForm) -> Json:
+    """Returns the metadata of an object in the form that is asked for."""
     return {
         "kind": "PartialObjectMetadata",
         "apiVersion": f"meta.k8s.io/{want.version}",

@@ -32,7 +32,7 @@ class AnswerForm:
     version: str = "v1"
 
 
-def read_accept(accept: str) -> AnswerForm:
+def read_accept(accept: str, *, tables: bool = True) -> AnswerForm:
     """Returns the first form of the Accept header that can be served."""
     if not accept:
         return AnswerForm()
@@ -44,6 +44,8 @@ def read_accept(accept: str) -> AnswerForm:
         match options.get("as"):
             case None:
                 return AnswerForm()
+            case "Table" if not tables:
+                continue
             case "Table" | "PartialObjectMetadata" | "PartialObjectMetadataList" as form:
                 if options.get("g") == "meta.k8s.io" and options.get("v") in ("v1", "v1beta1"):
                     return AnswerForm(form, options["v"])

@@ -22,9 +22,9 @@ from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.table import Json
 
 from . import discovery, openapi, openapi_v2
-from .answers import JSON, json_answer, json_bytes, refuse
+from .answers import JSON, json_answer, json_bytes, metadata_only, refuse
 from .listener import MAX_BODY_BYTES
-from .media import read_object
+from .media import read_accept, read_object
 from .parameters import Address, check_type, locate
 from .verbs import ObjectVerbs, PartVerbs
 
@@ -54,10 +54,12 @@ async def review(request: web.BaseRequest, at: Address) -> web.StreamResponse:
     if request.method != "POST" or at.name:
         raise method_not_allowed(at.kind.resource, request.method)
     content_type, body = request.headers.get("Content-Type", ""), await request.read()
+    want = read_accept(request.headers.get("Accept", ""), tables=False)
     raw = read_object(content_type, body, at.kind.schema)
     check_type(at.kind, raw)
     item = {"metadata": {}, "spec": {}, **at.kind.read(raw)}
-    return json_answer({**item, "status": _STATUSES[at.kind.kind]}, 201)
+    answer = {**item, "status": _STATUSES[at.kind.kind]}
+    return json_answer(metadata_only(answer, want) if want.form else answer, 201)
 
 
 _PATHS = [

@@ -53,7 +53,6 @@ class NamespaceRules(KindRules):
     """The rules of namespaces; a deleted one stays until it is empty and finalized."""
 
     status = True
-    status_keeps_metadata = False
 
     def default(self, item: Json) -> None:
         item["metadata"].setdefault("labels", {})[_NAME_LABEL] = item["metadata"]["name"]
@@ -84,7 +83,6 @@ class NodeRules(KindRules):
     """The rules of nodes; kubelets create them with their status."""
 
     status = True
-    status_keeps_metadata = False
 
     def default(self, item: Json) -> None:
         spec, status = item.setdefault("spec", {}), item.setdefault("status", {})

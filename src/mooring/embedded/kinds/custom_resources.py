@@ -38,6 +38,7 @@ class CustomRules(KindRules):
     """The rules of one version of a custom resource."""
 
     generation = True
+    status_keeps_metadata = True
 
     def __init__(self, version: Json) -> None:
         self._schema = part(part(version, "schema"), "openAPIV3Schema")
@@ -106,6 +107,7 @@ class DefinitionRules(KindRules):
 
     status = True
     generation = True
+    status_keeps_metadata = True
 
     def default(self, item: Json) -> None:
         spec = item.setdefault("spec", {})

@@ -46,7 +46,6 @@ _NEGATIVE = "must be greater than or equal to 0"
 class BudgetRules(StatusRules):
     """The rules of disruption budgets."""
 
-    status_keeps_metadata = False
     first_status: ClassVar = {
         "currentHealthy": 0,
         "desiredHealthy": 0,

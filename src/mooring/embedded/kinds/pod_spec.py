@@ -22,6 +22,7 @@ from mooring.embedded.refusals import (
     unsupported,
 )
 from mooring.embedded.store.table import Json
+from mooring.objects.coexist import MIRROR
 from mooring.objects.quantity import NANOS_PER_UNIT, Quantity
 
 from .pod_scheduling import (
@@ -221,6 +222,10 @@ def creation_faults(item: Json) -> Iterator[Fault]:
     if spec.get("nodeName") and spec.get("schedulingGates"):
         detail = "cannot be set until all schedulingGates have been cleared"
         yield forbidden_field("spec.nodeName", detail)
+    mirror = part(item["metadata"], "annotations").get(MIRROR)
+    if mirror is not None and not spec.get("nodeName"):
+        detail = "must set spec.nodeName if mirror pod annotation is set"
+        yield invalid_value(f"metadata.annotations[{MIRROR}]", mirror, detail)
 
 
 def pod_spec_faults(at: str, spec: Json, claimed: Iterable[str] = ()) -> Iterator[Fault]:

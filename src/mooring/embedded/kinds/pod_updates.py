@@ -8,6 +8,7 @@ from copy import deepcopy
 from mooring.embedded.api.decoding import part
 from mooring.embedded.refusals import Fault, forbidden_field, invalid_value
 from mooring.embedded.store.table import Json
+from mooring.objects.coexist import MIRROR
 
 _FORBIDDEN = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -19,6 +20,7 @@ _FORBIDDEN = (
 
 def pod_update_faults(item: Json, old: Json) -> Iterator[Fault]:
     """Yields what an update changes although it may not."""
+    yield from _mirror_faults(item, old)
     spec, before = item["spec"], old["spec"]
     yield from _toleration_faults(spec, before)
     yield from _deadline_faults(spec, before)
@@ -49,6 +51,14 @@ def _with_allowed_changes(spec: Json, before: Json) -> Json:
                 "nodeAffinity": spec["affinity"]["nodeAffinity"],
             }
     return result
+
+
+def _mirror_faults(item: Json, old: Json) -> Iterator[Fault]:
+    now, then = (part(each["metadata"], "annotations").get(MIRROR) for each in (item, old))
+    if now != then:
+        what = "add" if then is None else "remove or update"
+        detail = f"may not {what} mirror pod annotation"
+        yield forbidden_field(f"metadata.annotations[{MIRROR}]", detail)
 
 
 def _toleration_faults(spec: Json, before: Json) -> Iterator[Fault]:

@@ -73,7 +73,6 @@ class PodRules(KindRules):
 
     status = True
     generation = True
-    status_keeps_metadata = False
     shows_deleted = True
 
     def __init__(self, *, coexist: bool = True) -> None:

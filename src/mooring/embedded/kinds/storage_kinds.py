@@ -198,6 +198,7 @@ class AttachmentRules(ShowDeletedRules):
     """The rules of attachments; they may be created with their status."""
 
     status = True
+    status_keeps_metadata = True
 
     def default(self, item: Json) -> None:
         fill(item, status={})

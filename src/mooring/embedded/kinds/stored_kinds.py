@@ -100,6 +100,10 @@ class ServiceAccountRules(KindRules):
     shows_deleted = True
 
 
+class DeviceClaimRules(StatusRules):
+    status_keeps_metadata = True
+
+
 class AccessRules(KindRules):
     """The rules of roles and their bindings, whose names may be like system:node."""
 
@@ -163,7 +167,7 @@ def stored_kinds() -> Iterator[ServedKind]:
 def _devices() -> Iterator[ServedKind]:
     devices = partial(built_in, "resource.k8s.io", "resource.v1")
     yield known_kind("DeviceClass")
-    yield devices("ResourceClaim", "resourceclaims", StatusRules(), parts=(STATUS,))
+    yield devices("ResourceClaim", "resourceclaims", DeviceClaimRules(), parts=(STATUS,))
     yield devices("ResourceClaimTemplate", "resourceclaimtemplates")
     yield known_kind("ResourceSlice", fields=("spec.driver", "spec.nodeName"))
 

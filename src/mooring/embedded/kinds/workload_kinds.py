@@ -104,8 +104,6 @@ def unchanged_faults(item: Json, old: Json, *names: str) -> Iterator[Fault]:
 class TemplateRules(StatusRules):
     """The rules of kinds with a template of pods."""
 
-    status_keeps_metadata = False
-
     def __init__(self, *, coexist: bool = True) -> None:
         self._coexist = coexist
 
