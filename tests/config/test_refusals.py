@@ -72,11 +72,6 @@ V1 = "kubescheduler.config.k8s.io/v1"
             id="maximum backoff",
         ),
         pytest.param(
-            {"extenders": [{"urlPrefix": "http://localhost"}]},
-            "extenders: not supported by Mooring yet",
-            id="extenders",
-        ),
-        pytest.param(
             {"leaderElection": []}, "leaderElection: must be a mapping, got a list", id="list"
         ),
         pytest.param(

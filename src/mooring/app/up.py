@@ -65,10 +65,6 @@ class UpSettings:
     kubeconfig: Path | None = None
 
 
-def _compare_nothing() -> None:
-    """Without a scheduler there is no picture to compare."""
-
-
 @dataclass(frozen=True)
 class Ready:
     """Where the parts of a running cluster are found."""
@@ -80,8 +76,6 @@ class Ready:
     #: Both are empty without a scheduler.
     endpoints: str = ""
     page: str = ""
-    #: Compares the scheduler's picture of the cluster with the API server, and logs what differs.
-    compare: Callable[[], None] = _compare_nothing
 
 
 async def up(
@@ -117,13 +111,10 @@ async def up(
 
         async def tell() -> None:
             await hollow.known.wait()
-            compare = _compare_nothing
             if scheduling is not None:
                 await asyncio.shield(asyncio.wrap_future(scheduling.known))
                 scheduling.lead(lambda: True)
-                compare = scheduling.compare
-            count = len(hollow.kubelets.hosts)
-            await ready(Ready(server.url, path, count, endpoints, page, compare))
+            await ready(Ready(server.url, path, len(hollow.kubelets.hosts), endpoints, page))
 
         await _run_parts([hollow.run(), run_controllers(server.api), tell()], scheduling, stopping)
 

@@ -88,7 +88,11 @@ class EngineOptions:
         known, gates = known_plugins(plugins), FeatureGates.from_text(self.feature_gates)
         if self.text is None:
             return default(known, gates)
-        return load(self.text, known=known, source=str(self.config or "--plugins"), gates=gates)
+        source = str(self.config or "--plugins")
+        configuration = load(self.text, known=known, source=source, gates=gates)
+        if configuration.extenders:
+            raise ConfigError((Problem("extenders", "not supported by Mooring yet"),), source)
+        return configuration
 
 
 def read_bytes(path: Path) -> bytes:

@@ -19,10 +19,11 @@ from .extended.contract import (
 from .extended.informers import Informer
 from .nodes import Mask, Nodes, NodeView, Rows
 from .tally import PodMatch, Tally
-from .what_if import WhatIf
+from .what_if import BareNodes, WhatIf
 
 __all__ = [
     "Admission",
+    "BareNodes",
     "Change",
     "ChangeLog",
     "Cluster",

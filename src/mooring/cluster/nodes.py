@@ -292,6 +292,10 @@ class Nodes:
         """The running count of the pods that match."""
         return self._state.tallies.tally(match)
 
+    def matching_pods(self, match: PodMatch) -> NDArray[np.int32]:
+        """Per row how many pods match."""
+        return self.tally(match).by_row
+
     def standing(self, kind: TermKind, pod: Pod) -> Iterator[StandingTerm]:
         """The terms of running pods that concern a pod."""
         namespace_labels = self.workloads.namespace_labels(pod.namespace)

@@ -1,6 +1,8 @@
-"""The rows as they would be with some pods more or fewer. The cluster itself is not touched."""
+"""The rows as they would be with other pods. The cluster itself is not touched."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +12,10 @@ from mooring.objects.pod import Pod
 from .arrays import Sums, freeze
 from .columns import CoexistingPods
 from .extended.resources import ExtendedLayer
-from .inventory import PortColumns
-from .nodes import Nodes
+from .inventory import Image, PortColumns
+from .nodes import Mask, Nodes
 from .storage.use import VolumeUse
+from .tally import PodMatch
 from .usage import Usage, add_nonzero, add_requests
 
 
@@ -92,3 +95,25 @@ class WhatIf(Nodes):
             self.volume_use = self.volume_use.layer()
             self._own_volume_use = True
         return self.volume_use
+
+
+class BareNodes(Nodes):
+    """The nodes as if nothing ran there and no image was present, for scoring.
+
+    That is what kube-scheduler knows of nodes that an extender has sent back. What is counted over
+    whole domains counts the pods all the same.
+    """
+
+    def __init__(self, nodes: Nodes) -> None:
+        super().__init__(nodes._state)
+        self.requested = freeze(np.zeros_like(nodes.requested))
+        self.nonzero_requested = freeze(np.zeros_like(nodes.nonzero_requested))
+
+    def pods(self, row: int) -> Mapping[str, Pod]:
+        return {}
+
+    def image(self, name: str) -> tuple[Image, Mask] | None:
+        return None
+
+    def matching_pods(self, match: PodMatch) -> NDArray[np.int32]:
+        return np.zeros(len(self.alive), np.int32)

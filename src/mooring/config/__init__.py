@@ -8,6 +8,7 @@ from mooring.documents.errors import ConfigError, Problem
 
 from .configuration import ClientConnection, Configuration, LeaderElection, ProfileConfiguration
 from .duration import Duration
+from .extenders import Extender
 from .gates import FeatureGates
 from .load import default, load, load_mapping
 from .plugin_sets import POINTS, EnabledPlugin, KnownPlugin
@@ -19,6 +20,7 @@ __all__ = [
     "Configuration",
     "Duration",
     "EnabledPlugin",
+    "Extender",
     "FeatureGates",
     "KnownPlugin",
     "LeaderElection",

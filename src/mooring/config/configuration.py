@@ -12,6 +12,7 @@ from mooring.documents.errors import child, describe
 from mooring.objects.meta import Wire
 
 from .duration import Duration
+from .extenders import Extender, find_extender_problems
 from .gates import FeatureGates
 from .plugin_sets import EnabledPlugin
 
@@ -85,6 +86,12 @@ class SchedulerSettings(Wire, frozen=True):
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
     delay_cache_until_active: bool = False
+    extenders: tuple[Extender, ...] = ()
+    #: Mooring's own: how many pods extenders are asked about at a time.
+    extender_concurrency: Int32 = 1
+    #: Mooring's own: whether nodes that an extender sent back are scored with the pods that run
+    #: there. kube-scheduler scores them as if they were empty.
+    extender_nodes_keep_pods: bool = False
 
     def problems(self) -> Iterator[tuple[str, str]]:
         if self.parallelism <= 0:
@@ -101,6 +108,10 @@ class SchedulerSettings(Wire, frozen=True):
             ("clientConnection", apply_defaults(self.client_connection)),
         ):
             yield from ((child(name, where), message) for where, message in section.problems())
+        yield from find_extender_problems(self.extenders)
+        if self.extender_concurrency <= 0:
+            problem = f"must be greater than 0, got {self.extender_concurrency}"
+            yield "extenderConcurrency", problem
 
 
 class ProfileConfiguration(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,9 +231,3 @@ class ConfigurationDocument(SchedulerSettings, frozen=True):
     api_version: str = API_VERSION
     kind: str = KIND
     profiles: tuple[ProfileDocument, ...] = ()
-    extenders: tuple[Any, ...] = ()
-
-    def problems(self) -> Iterator[tuple[str, str]]:
-        yield from super().problems()
-        if self.extenders:
-            yield "extenders", "not supported by Mooring yet"

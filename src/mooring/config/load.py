@@ -21,11 +21,15 @@ from .configuration import (
     SchedulerSettings,
     apply_defaults,
 )
+from .extenders import find_ignored_resources, order_extenders
 from .gates import FeatureGates
 from .plugin_sets import GATED, KnownPlugin, default_plugins
 from .profiles import ProfileReader, compare_profiles
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
+
+# The plugin that counts resources, unless they are left to extenders.
+_FIT = "NodeResourcesFit"
 
 
 def load(
@@ -78,7 +82,22 @@ def _load(
     settings = {name: getattr(written, name) for name in SchedulerSettings.__struct_fields__}
     settings["leader_election"] = apply_defaults(written.leader_election)
     settings["client_connection"] = apply_defaults(written.client_connection)
+    settings["extenders"] = order_extenders(written.extenders)
+    ignored = find_ignored_resources(written.extenders)
+    if ignored:
+        profiles = tuple(_leave_to_extenders(profile, ignored) for profile in profiles)
     return Configuration(**settings, profiles=profiles, gates=gates)
+
+
+def _leave_to_extenders(
+    profile: ProfileConfiguration, ignored: tuple[str, ...]
+) -> ProfileConfiguration:
+    """The profile with its own list of ignored resources replaced, as in kube-scheduler."""
+    args = profile.args.get(_FIT)
+    if args is None:
+        return profile
+    args = msgspec.structs.replace(args, ignored_resources=ignored)
+    return msgspec.structs.replace(profile, args={**profile.args, _FIT: args})
 
 
 def _header_problems(raw: Any) -> list[Problem]:

@@ -7,6 +7,8 @@ import msgspec
 from mooring.framework.plugin import ClaimWrite, VolumeWrite
 from mooring.objects.pod import Pod
 
+from .extender_answers import NodeVictims
+
 
 class PodRef(msgspec.Struct, frozen=True, gc=False):
     """Which pod is meant: the uid tells it from another of the same name."""
@@ -32,6 +34,8 @@ class BindPod(_Action, frozen=True, tag="bindPod"):
     profile: str
     #: Annotations that the pod gets together with its node.
     annotations: dict[str, str] = {}
+    #: The URL prefix of the extender that binds it; empty if the bind plugins do.
+    extender: str = ""
 
 
 class PodScheduledCondition(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -87,6 +91,23 @@ class WriteVolumes(_Action, frozen=True, tag="writeVolumes"):
     claims: tuple[ClaimWrite, ...] = ()
 
 
+class AskExtender(_Action, frozen=True, tag="askExtender"):
+    """Ask an extender about a pod. Outcome: `ExtenderAnswered`."""
+
+    pod: PodRef
+    #: Which of the pod's attempts it is, and which question of that attempt.
+    attempt: int
+    number: int
+    #: The extender's place in the configuration in force.
+    extender: int
+    #: filter, prioritize or preempt.
+    verb: str
+    #: The nodes in question, in order.
+    nodes: tuple[str, ...] = ()
+    #: The pods that would be evicted, by node.
+    victims: dict[str, NodeVictims] = {}
+
+
 class Report(_Action, frozen=True, tag="report"):
     """Tell whoever runs the scheduler something that they should know.
 
@@ -97,7 +118,7 @@ class Report(_Action, frozen=True, tag="report"):
     message: str
 
 
-Action = BindPod | PatchPodStatus | RecordEvent | EvictPod | WriteVolumes | Report
+Action = BindPod | PatchPodStatus | RecordEvent | EvictPod | WriteVolumes | AskExtender | Report
 
 _NOTE_LIMIT = 1024
 _CUT = " ..."

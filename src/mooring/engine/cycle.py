@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.cluster import Mask, Nodes
 from mooring.framework.attempt import Failed, Filtered, PreFiltered, Scored
@@ -36,6 +37,8 @@ class Window(msgspec.Struct, frozen=True, gc=False):
     start: int = 0
     #: None looks at all nodes.
     percentage: int | None = None
+    #: Whether extenders choose among all nodes, even where no plugin scores them.
+    is_extended: bool = False
 
 
 EVERY_NODE = Window()
@@ -52,13 +55,13 @@ def conclude(
     """Finds the best node for a pod, given what the pre-filters said."""
     if prepared.rejected is not None:
         return Failed(prepared, None, len(nodes))
-    nominated = _try_nominated(profile, pod, prepared, nodes)
+    nominated = try_nominated(profile, pod, prepared, nodes)
     if nominated is not None and nominated.feasible.all():
         row = int(nominated.rows[0])
         return Found(row, prepared, nominated, nominated_path=True, tried_first=nominated)
 
     filtered = find_feasible(profile, pod, prepared, nodes, nominated)
-    filtered = _within(window, profile, filtered, nodes)
+    filtered = limit(window, profile, filtered, nodes)
     feasible = filtered.feasible_rows
     if not len(feasible):
         return Failed(prepared, filtered, len(nodes), nominated)
@@ -83,7 +86,7 @@ def find_feasible(
     return filtered if nominated is None else filtered.replacing(nominated)
 
 
-def _try_nominated(
+def try_nominated(
     profile: Profile, pod: Pod, prepared: PreFiltered, nodes: Nodes
 ) -> Filtered | None:
     """The answer for the node that the pod is nominated to; it is looked at before all others."""
@@ -95,15 +98,12 @@ def _try_nominated(
         return filter_with_nominated(profile, pod, prepared, nodes, np.array([row], np.intp))
 
 
-def _within(window: Window, profile: Profile, filtered: Filtered, nodes: Nodes) -> Filtered:
+def limit(window: Window, profile: Profile, filtered: Filtered, nodes: Nodes) -> Filtered:
     """Drops what a search that stops early would not have looked at."""
     enough = _enough(window, profile, len(filtered.rows))
     if enough is None or np.count_nonzero(filtered.feasible) <= enough:
         return filtered
-    position = np.full(len(nodes.alive), -1, np.intp)
-    position[filtered.rows] = np.arange(len(filtered.rows))
-    visited = position[nodes.order]
-    visited = np.roll(visited[visited >= 0], -window.start)
+    visited = visit(window, filtered.rows, nodes)
     found = np.cumsum(filtered.feasible[visited])
     seen = visited[: int(np.searchsorted(found, enough + 1))]
     passed: Mask = np.zeros(len(filtered.rows), np.bool_)
@@ -111,9 +111,17 @@ def _within(window: Window, profile: Profile, filtered: Filtered, nodes: Nodes) 
     return filtered.limited(passed)
 
 
+def visit(window: Window, rows: NDArray[np.intp], nodes: Nodes) -> NDArray[np.intp]:
+    """The positions of rows, in the order in which a search looks at them."""
+    position = np.full(len(nodes.alive), -1, np.intp)
+    position[rows] = np.arange(len(rows))
+    visited = position[nodes.order]
+    return np.roll(visited[visited >= 0], -window.start)
+
+
 def _enough(window: Window, profile: Profile, count: int) -> int | None:
     """How many feasible nodes end the search; None is all of them."""
-    if not profile.score:
+    if not profile.score and not window.is_extended:
         return 1
     if not window.percentage or window.percentage >= 100 or count < _ALWAYS_LOOK_AT:
         return None

@@ -32,7 +32,7 @@ class Failure:
 
 def rejectors(failed: Failed) -> frozenset[str]:
     """The plugins whose rejection a change in the cluster might lift."""
-    named = {*failed.pre_filtered.narrowed_by}
+    named = {*failed.pre_filtered.narrowed_by, *failed.overruled}
     if failed.pre_filtered.rejected_by:
         named.add(failed.pre_filtered.rejected_by)
     if failed.filtered is not None:

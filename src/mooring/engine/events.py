@@ -6,6 +6,8 @@ import msgspec
 
 from mooring.objects.kinds import Object
 
+from .extender_answers import ExtenderAnswer
+
 
 class Applied(msgspec.Struct, frozen=True, gc=False):
     """An object exists in this form now: new or changed."""
@@ -74,6 +76,18 @@ class EvictionFailed(msgspec.Struct, frozen=True, gc=False):
     message: str
 
 
+class ExtenderAnswered(msgspec.Struct, frozen=True):
+    """An AskExtender action is done: the extender has answered, or failed."""
+
+    uid: str
+    attempt: int
+    number: int
+    #: None if there is none.
+    answer: ExtenderAnswer | None = None
+    #: Why there is none, in kube-scheduler's words where it has some.
+    failure: str = ""
+
+
 Event = (
     Applied
     | Removed
@@ -85,4 +99,5 @@ Event = (
     | PermitRefused
     | Evicted
     | EvictionFailed
+    | ExtenderAnswered
 )

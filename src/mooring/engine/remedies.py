@@ -45,22 +45,40 @@ def seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Rem
 
 def _seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Remedied:
     ask = make_caller(profile.observer, POST_FILTER)
-    texts: list[str] = []
-    nominate: str | None = None
+    search = RemedySearch()
     for plugin in profile.post_filter:
         try:
             answer = ask_post_filter(plugin, ask, pod, failed, nodes, profile)
         except PluginError as error:
             return Remedied(str(error), status=ERROR)
+        remedied = search.take(plugin.name, answer)
+        if remedied is not None:
+            return remedied
+    return search.give_up()
+
+
+class RemedySearch:
+    """What the post-filters have said so far."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._nominate: str | None = None
+
+    def take(self, plugin: str, answer: Remedy | NoRemedy) -> Remedied | None:
+        """Takes note of an answer; returns how the search ends, if that ends it."""
         match answer:
             case Remedy(node_name):
-                return Remedied("", node_name, answer, SUCCESS, plugin.name)
+                return Remedied("", node_name, answer, SUCCESS, plugin)
             case NoRemedy(Code.UNSCHEDULABLE, reasons, clears):
-                texts.extend(reasons)
-                nominate = "" if clears else nominate
+                self._texts.extend(reasons)
+                self._nominate = "" if clears else self._nominate
+                return None
             case NoRemedy(code, reasons, clears):
                 return Remedied(", ".join(reasons), "" if clears else None, status=code.value)
-    return Remedied(", ".join(texts), nominate)
+
+    def give_up(self) -> Remedied:
+        """Nobody found a remedy."""
+        return Remedied(", ".join(self._texts), self._nominate)
 
 
 class Preemption(msgspec.Struct, frozen=True):

@@ -114,7 +114,7 @@ class Filtered:
             for layer in self.layers
         )
         unseen = self.rows[~looked_at]
-        amended = tuple(each._without(unseen) for each in self.amended)
+        amended = tuple(each.without(unseen) for each in self.amended)
         return Filtered(rows, self.feasible[looked_at], layers, amended)
 
     def replacing(self, other: Filtered) -> Filtered:
@@ -122,17 +122,17 @@ class Filtered:
         refused = other.rows[~other.feasible]
         if not len(refused):
             return self
-        less = self._without(refused)
+        less = self.without(refused)
         return replace(less, amended=(*less.amended, other))
 
-    def _without(self, rows: NDArray[np.intp]) -> Filtered:
+    def without(self, rows: NDArray[np.intp]) -> Filtered:
         """This outcome, with nothing said about some rows and those not feasible."""
         ours = ~np.isin(self.rows, rows)
         return Filtered(
             self.rows,
             self.feasible & ours,
             tuple(replace(layer, decided=layer.decided & ours) for layer in self.layers),
-            tuple(each._without(rows) for each in self.amended),
+            tuple(each.without(rows) for each in self.amended),
         )
 
 
@@ -159,6 +159,8 @@ class Failed:
     node_count: int
     #: The answer for the nominated node, if there is one.
     tried_first: Filtered | None = None
+    #: Whoever rejected a row of which another has the last word.
+    overruled: frozenset[str] = frozenset()
     #: How often the pod was tried before.
     attempt: int = 0
     #: What came of it for like pods of the same importance, while nothing changes.

@@ -6,7 +6,7 @@ one pod. The `PluginError` names the plugin and the point, and the scheduler goe
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +31,12 @@ from .plugin import (
     Plugin,
     PostFilter,
     PreBind,
+    Preempt,
     PreEnqueue,
     PreFilter,
     Preparation,
     PreScore,
+    ProposedEviction,
     Reduction,
     Remedy,
     Rescore,
@@ -45,7 +47,7 @@ from .plugin import (
     Wait,
 )
 from .series import Counts, Histogram
-from .status import Code, PluginError, Reason, Rejected
+from .status import Code, PluginError, Reason, Rejected, check_items
 from .verdict import Verdict
 from .wakeups import Action, ClusterEvent, Wakeup
 
@@ -362,6 +364,31 @@ def ask_post_filter(
     """What the plugin would do for a pod that fits nowhere."""
     with PluginFence('running PostFilter plugin "{}"', plugin):
         answer: Remedy | NoRemedy = ask(plugin, plugin.post_filter, pod, failed, nodes, profile)
+        expect(answer, Remedy, NoRemedy)
+        if isinstance(answer, Remedy):
+            _check_remedy(answer, nodes)
+        return answer
+
+
+def ask_to_propose(
+    plugin: Preempt, ask: Caller, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+) -> tuple[ProposedEviction, ...] | NoRemedy:
+    """The evictions that a plugin proposes for a pod that fits nowhere."""
+    with PluginFence('running PostFilter plugin "{}"', plugin):
+        answer: tuple[ProposedEviction, ...] | NoRemedy = ask(
+            plugin, plugin.propose, pod, failed, nodes, profile
+        )
+        if not isinstance(answer, NoRemedy):
+            check_items("propose", answer, ProposedEviction)
+        return answer
+
+
+def ask_to_choose(
+    plugin: Preempt, proposals: Sequence[ProposedEviction], nodes: Nodes
+) -> Remedy | NoRemedy:
+    """The best of the evictions that are left."""
+    with PluginFence('running PostFilter plugin "{}"', plugin):
+        answer = plugin.choose(proposals, nodes)
         expect(answer, Remedy, NoRemedy)
         if isinstance(answer, Remedy):
             _check_remedy(answer, nodes)

@@ -8,7 +8,7 @@ values, handed back to it untouched.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
@@ -196,6 +196,32 @@ class PostFilter(Plugin):
         self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
     ) -> Remedy | NoRemedy:
         """A remedy ends the search for one; so does any code but Unschedulable."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedEviction:
+    """A node on which evicting pods would help: who must go, and how many of them break a budget.
+
+    The most important victim comes first.
+    """
+
+    node_name: str
+    victims: tuple[Pod, ...]
+    violations: int = 0
+
+
+class Preempt(PostFilter):
+    """A post-filter whose proposals others may change before it chooses one of them."""
+
+    @abstractmethod
+    def propose(
+        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+    ) -> tuple[ProposedEviction, ...] | NoRemedy:
+        """All evictions that would help; at least one."""
+
+    @abstractmethod
+    def choose(self, proposals: Sequence[ProposedEviction], nodes: Nodes) -> Remedy | NoRemedy:
+        """The best of the proposals that are left."""
 
 
 class PreScore(Plugin, Generic[S]):

@@ -23,6 +23,7 @@ from mooring.engine.events import (
     Event,
     Evicted,
     EvictionFailed,
+    ExtenderAnswered,
     PermitRefused,
     Permitted,
     PodEnded,
@@ -58,6 +59,7 @@ OUTCOMES: dict[str, type[Any]] = {
         PermitRefused,
         Evicted,
         EvictionFailed,
+        ExtenderAnswered,
     )
 }
 
@@ -110,7 +112,7 @@ class Line(Wire, frozen=True, forbid_unknown_fields=True):
     key: str | None = None
     #: The outcome of an action, and what belongs to it.
     told: str | None = None
-    about: dict[str, str] | None = None
+    about: dict[str, Any] | None = None
     #: A step with that budget, the actions it returned, or what it failed with.
     step: Budget | None = None
     actions: tuple[msgspec.Raw, ...] = ()

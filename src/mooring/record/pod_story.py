@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from mooring.engine import Engine
 from mooring.engine.actions import (
     Action,
+    AskExtender,
     BindPod,
     EvictPod,
     PatchPodStatus,
@@ -148,6 +149,9 @@ def describe_action(action: Action) -> str:
         case EvictPod():
             by = action.preemptor
             return f"evict for {by.namespace}/{by.name}"
+        case AskExtender():
+            about = len(action.nodes) or len(action.victims)
+            return f"ask extender {action.extender} to {action.verb} {about} nodes"
         case WriteVolumes(_, node):
             names = [each.name for each in action.volumes]
             names += [each.name for each in action.claims]

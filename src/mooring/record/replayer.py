@@ -10,12 +10,20 @@ import msgspec
 
 from mooring.documents.errors import DecodeError, InputError
 from mooring.engine import Engine
-from mooring.engine.actions import Action, BindPod, EvictPod, Report, WriteVolumes
+from mooring.engine.actions import (
+    Action,
+    AskExtender,
+    BindPod,
+    EvictPod,
+    Report,
+    WriteVolumes,
+)
 from mooring.engine.events import (
     Applied,
     BindingFailed,
     Event,
     EvictionFailed,
+    ExtenderAnswered,
     Removed,
 )
 from mooring.objects.custom import CustomKind
@@ -206,11 +214,15 @@ class Replayer:
         """Nobody will tell the outcome of what was not done."""
         done = {action.pod.uid for action in recorded if isinstance(action, BindPod | WriteVolumes)}
         evicted = {_eviction_key(action) for action in recorded if isinstance(action, EvictPod)}
+        asked = {_question_key(action) for action in recorded if isinstance(action, AskExtender)}
         for action in replayed:
             if isinstance(action, BindPod | WriteVolumes) and action.pod.uid not in done:
                 self.engine.handle(BindingFailed(action.pod.uid, _NOT_RECORDED), at)
             elif isinstance(action, EvictPod) and _eviction_key(action) not in evicted:
                 self.engine.handle(EvictionFailed(*_eviction_key(action), _NOT_RECORDED), at)
+            elif isinstance(action, AskExtender) and _question_key(action) not in asked:
+                nothing = ExtenderAnswered(*_question_key(action), failure=_NOT_RECORDED)
+                self.engine.handle(nothing, at)
 
     def _differ(self, difference: StepDifference) -> None:
         self.counts.difference_count += 1
@@ -236,6 +248,10 @@ def _group_by_pod(actions: Sequence[Action]) -> dict[str, list[Action]]:
 
 def _eviction_key(action: EvictPod) -> tuple[str, str]:
     return action.pod.uid, action.preemptor.uid
+
+
+def _question_key(action: AskExtender) -> tuple[str, int, int]:
+    return action.pod.uid, action.attempt, action.number
 
 
 def _read_action(where: str, number: int, raw: msgspec.Raw) -> Action:

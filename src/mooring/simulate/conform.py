@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -11,7 +12,10 @@ import msgspec
 from mooring.config import ConfigError, Configuration, FeatureGates, default, load_mapping
 from mooring.documents.errors import DecodeError, InputError
 from mooring.engine import Engine
-from mooring.engine.events import Applied
+from mooring.engine.actions import AskExtender
+from mooring.engine.events import Applied, ExtenderAnswered
+from mooring.engine.extenders.consultation import find_interested
+from mooring.engine.extenders.questions import PRIORITIZE, encode_manifest
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
 from mooring.objects.decode import from_builtins
@@ -20,6 +24,8 @@ from mooring.objects.pod import Pod
 from mooring.plugins.preemption.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from mooring.world import place_pod
 
+from .extended_verdicts import find_extended_verdict
+from .recorded_extenders import RecordedCall, RecordedExtenders
 from .verdicts import (
     NodeRefusal,
     PodVerdict,
@@ -75,13 +81,51 @@ def conform(
 
 def compare_steps(recording: RecordedScenario, engine: Engine) -> Iterator[list[VerdictDifference]]:
     """Evaluates every pod; returns what was found otherwise."""
+    scenario = recording.scenario
+    manifests = ScenarioManifests(scenario)
+    extenders = RecordedExtenders(
+        engine.configuration.extenders, scenario.fake_extenders, manifests
+    )
     for step, pod in walk_steps(recording, engine):
-        found = find_verdict(engine, pod, step.start)
+        found = _find(engine, pod, step, extenders)
         yield [
-            VerdictDifference(recording.scenario.name, step.pod, what, recorded, ours)
+            VerdictDifference(scenario.name, step.pod, what, recorded, ours)
             for what, recorded, ours in _compare(step, found)
             if recorded != ours
         ]
+
+
+def _find(engine: Engine, pod: Pod, step: RecordedStep, extenders: RecordedExtenders) -> PodVerdict:
+    if not find_interested(engine.configuration.extenders, pod):
+        return find_verdict(engine, pod, step.start)
+    calls: list[RecordedCall] = []
+
+    def answer(ask: AskExtender) -> ExtenderAnswered:
+        answered, call = extenders.answer(ask)
+        calls.append(call)
+        return answered
+
+    verdict = find_extended_verdict(
+        engine, pod, step.start, answer, lambda ask: extenders.answer(ask)[0]
+    )
+    return replace(verdict, calls=tuple(calls))
+
+
+class ScenarioManifests:
+    """The objects of a scenario as extenders get them."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        pods = [raw for raw in scenario.objects if raw.get("kind") == "Pod"]
+        self._pods = {raw["metadata"]["uid"]: raw for raw in (*pods, *scenario.pending)}
+        self._nodes = {
+            raw["metadata"]["name"]: raw for raw in scenario.objects if raw.get("kind") == "Node"
+        }
+
+    def pod(self, uid: str) -> bytes:
+        return encode_manifest("Pod", self._pods[uid])
+
+    def node(self, name: str) -> bytes:
+        return encode_manifest("Node", self._nodes[name])
 
 
 def walk_steps(recording: RecordedScenario, engine: Engine) -> Iterator[tuple[RecordedStep, Pod]]:
@@ -142,12 +186,29 @@ def _compare(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, 
     if step.pre_enqueue is not None or found.pre_enqueue is not None:
         yield "preEnqueue", _read_refusal(step.pre_enqueue), found.pre_enqueue
         return
+    yield from _compare_calls(step, found)
     yield "error", step.error, found.error
     yield "message", step.message, found.message
     if step.error or found.error:
         return
+    if step.unschedulable_plugins is not None and found.rejectors is not None:
+        yield "unschedulablePlugins", frozenset(step.unschedulable_plugins), found.rejectors
     yield from _compare_nodes(step, found)
     yield from _compare_remedy(step, found)
+
+
+def _compare_calls(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:
+    """What extenders were asked, in order; those asked to score are asked at the same time."""
+    made = sorted(found.calls, key=lambda call: call.extender * (call.verb == PRIORITIZE))
+    for number, (recorded, ours) in enumerate(zip_longest(step.calls, made)):
+        if recorded is not None and ours is not None:
+            for field_name in RecordedCall.__struct_fields__:
+                if field_name in ("body", "answer") and recorded.body is None:
+                    continue
+                before, after = getattr(recorded, field_name), getattr(ours, field_name)
+                yield f"call {number} {field_name}", before, after
+        else:
+            yield f"call {number}", recorded, ours
 
 
 def _compare_nodes(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:

@@ -18,7 +18,7 @@ from mooring.documents.errors import InputError
 from mooring.documents.files import Lines
 from mooring.engine import Engine, diagnosis
 from mooring.engine.cycle import Found, Window, decide, find_feasible
-from mooring.engine.remedies import seek_remedy
+from mooring.engine.remedies import Remedied, seek_remedy
 from mooring.framework.attempt import Failed, Filtered, Scored
 from mooring.framework.calls import ask_pre_enqueue
 from mooring.framework.plugin import Scores
@@ -27,6 +27,8 @@ from mooring.framework.profile import Profile
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 from mooring.plugins.preemption.default_preemption import DefaultPreemption
+
+from .recorded_extenders import ExtenderRule, RecordedCall
 
 Names = tuple[str, ...]
 
@@ -78,6 +80,10 @@ class RecordedStep(msgspec.Struct, frozen=True, rename="camel"):
     victims: tuple[str, ...] | None = None
     candidates: dict[str, RecordedCandidate] | None = None
     nomination: str = ""
+    #: Who is asked whether an event may help the pod.
+    unschedulable_plugins: tuple[str, ...] | None = None
+    #: What extenders were asked.
+    calls: tuple[RecordedCall, ...] = ()
 
 
 class Scenario(msgspec.Struct, frozen=True, rename="camel"):
@@ -89,6 +95,8 @@ class Scenario(msgspec.Struct, frozen=True, rename="camel"):
     objects: tuple[dict[str, Any], ...]
     pending: tuple[dict[str, Any], ...]
     feature_gates: dict[str, bool] = {}
+    #: How the extenders of the configuration answer, by the end of their URL prefix.
+    fake_extenders: dict[str, ExtenderRule] = {}
 
 
 class RecordedVerdicts(msgspec.Struct, frozen=True):
@@ -140,6 +148,8 @@ class PodVerdict:
     victims: Names = ()
     candidates: Mapping[str, PreemptionCandidate] | None = None
     clears_nomination: bool = False
+    rejectors: frozenset[str] | None = None
+    calls: tuple[RecordedCall, ...] = ()
 
 
 def find_verdict(engine: Engine, pod: Pod, start: int = 0) -> PodVerdict:
@@ -159,15 +169,16 @@ def find_verdict(engine: Engine, pod: Pod, start: int = 0) -> PodVerdict:
             return _describe_placement(profile, pod, nodes, outcome)
     except PluginError as error:
         return PodVerdict(message=str(error), error=True)
-    return _describe_failure(profile, pod, nodes, outcome)
+    remedied = seek_remedy(profile, pod, outcome, nodes)
+    return describe_failure(profile, pod, nodes, outcome, remedied)
 
 
 def _describe_placement(profile: Profile, pod: Pod, nodes: Nodes, found: Found) -> PodVerdict:
     # A decision looks at no more than it needs; a recording tells of all nodes.
     filtered = find_feasible(profile, pod, found.pre_filtered, nodes, found.tried_first)
     verdict = PodVerdict(
-        nodes=_sort_names(found.pre_filtered.node_names),
-        filter=_find_refusals(nodes, filtered),
+        nodes=sort_names(found.pre_filtered.node_names),
+        filter=find_refusals(nodes, filtered),
         best=(nodes.name(found.row),),
         chosen=nodes.name(found.row),
     )
@@ -180,14 +191,16 @@ def _describe_placement(profile: Profile, pod: Pod, nodes: Nodes, found: Found) 
         return verdict
     return replace(
         verdict,
-        scores={name: _name_scores(nodes, scored, of) for name, of in scored.by_plugin.items()},
-        total=_name_scores(nodes, scored, scored.totals),
+        scores={name: name_scores(nodes, scored, of) for name, of in scored.by_plugin.items()},
+        total=name_scores(nodes, scored, scored.totals),
         best=tuple(sorted(nodes.names(scored.best().tolist()))),
     )
 
 
-def _describe_failure(profile: Profile, pod: Pod, nodes: Nodes, failed: Failed) -> PodVerdict:
-    remedied = seek_remedy(profile, pod, failed, nodes)
+def describe_failure(
+    profile: Profile, pod: Pod, nodes: Nodes, failed: Failed, remedied: Remedied
+) -> PodVerdict:
+    """Why no node was found, and who would be evicted."""
     remedy = remedied.remedy
     rejected = failed.pre_filtered.rejected
     refused = None
@@ -196,8 +209,8 @@ def _describe_failure(profile: Profile, pod: Pod, nodes: Nodes, failed: Failed) 
         refused = NodeRefusal(by, rejected.code, frozenset(rejected.reasons))
     return PodVerdict(
         rejected=refused,
-        nodes=_sort_names(failed.pre_filtered.node_names),
-        filter={} if failed.filtered is None else _find_refusals(nodes, failed.filtered),
+        nodes=sort_names(failed.pre_filtered.node_names),
+        filter={} if failed.filtered is None else find_refusals(nodes, failed.filtered),
         scores={},
         total={},
         message=diagnosis.message(failed, remedied.text),
@@ -221,18 +234,18 @@ def _find_candidates(
     return named
 
 
-def _sort_names(names: frozenset[str] | None) -> Names | None:
+def sort_names(names: frozenset[str] | None) -> Names | None:
     return None if names is None else tuple(sorted(names))
 
 
-def _find_refusals(nodes: Nodes, filtered: Filtered) -> dict[str, NodeRefusal]:
+def find_refusals(nodes: Nodes, filtered: Filtered) -> dict[str, NodeRefusal]:
     return {
         nodes.name(row): NodeRefusal(why.plugin, why.code, frozenset(why.reasons))
         for row, why in filtered.refusals()
     }
 
 
-def _name_scores(nodes: Nodes, scored: Scored, scores: Scores) -> dict[str, int]:
+def name_scores(nodes: Nodes, scored: Scored, scores: Scores) -> dict[str, int]:
     return dict(zip(nodes.names(scored.rows.tolist()), scores.tolist(), strict=True))
 
 

@@ -114,20 +114,59 @@ class Classes:
         self, signature: int | None, pod: Pod, window: Window
     ) -> tuple[DecisionPath, Found | Failed | None]:
         """How the pod is decided, and the decision if it comes from its class."""
-        if not self.is_on:
-            return DecisionPath.OFF, None
-        if signature is None:
-            return DecisionPath.UNSIGNED, None
-        if (window.percentage and window.percentage < 100) or not self._profile.score:
-            return DecisionPath.SAMPLING, None
-        nominations = self._cluster.nodes.nominations
-        # A volume that a nominated pod shares is told from others by no signature.
-        if nominations and (pod.spec.volumes or nominations.node_of(pod)):
-            return DecisionPath.NOMINATED, None
+        alone = self._why_alone(signature, pod, window)
+        if alone is not None or signature is None:
+            return alone or DecisionPath.UNSIGNED, None
         failed = self._known_failure((signature, pod.priority))
         if failed is not None:
             return DecisionPath.FAILURE, failed
         return self._by_answers(signature, pod, window)
+
+    def _why_alone(self, signature: int | None, pod: Pod, window: Window) -> DecisionPath | None:
+        """How a pod is decided that no class serves; None if one may."""
+        if not self.is_on:
+            return DecisionPath.OFF
+        if signature is None:
+            return DecisionPath.UNSIGNED
+        if (window.percentage and window.percentage < 100) or not self._profile.score:
+            return DecisionPath.SAMPLING
+        nominations = self._cluster.nodes.nominations
+        # A volume that a nominated pod shares is told from others by no signature.
+        if nominations and (pod.spec.volumes or nominations.node_of(pod)):
+            return DecisionPath.NOMINATED
+        return None
+
+    def find_feasible(
+        self, pod: Pod, window: Window, *, again: bool = False
+    ) -> tuple[PodClass, NDArray[np.intp]] | None:
+        """The class of a pod, up to date, and the rows that take it; None where it has none.
+
+        For decisions in which others have a say besides plugins, which may ask once more.
+        """
+        signature = self._sign(pod)
+        if signature is None or self._why_alone(signature, pod, window) is not None:
+            return None
+        if pod.spec.named_nodes is not None:
+            return None
+        known = self._classes.pop(signature, None)
+        try:
+            kept = self._made(pod) if known is None else self._refreshed(known, pod)
+            rows = np.flatnonzero(kept.feasible())
+            if self._cluster.nodes.nominations:
+                rows = self._without_crowded(kept, pod, rows)
+        except Unserved:
+            return None
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - deciding alone can do without a class
+            self._break = error
+            return None
+        self._classes[signature] = kept
+        self._asked.add(signature)
+        if not again:
+            path = DecisionPath.FIRST if known is None else DecisionPath.COLUMNS
+            self.statistics.paths[path] += 1
+        return kept, rows
 
     def _by_answers(
         self, signature: int, pod: Pod, window: Window

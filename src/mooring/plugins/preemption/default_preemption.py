@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from zlib import crc32
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Nodes
 from mooring.framework.advice import AdviseEviction, EvictionAdvice
 from mooring.framework.attempt import Failed
-from mooring.framework.plugin import NoRemedy, PostFilter, Remedy
+from mooring.framework.plugin import NoRemedy, Preempt, ProposedEviction, Remedy
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
@@ -23,6 +23,7 @@ from .preemption_advice import advise_on_priority
 from .preemption_candidates import Candidates
 from .preemption_dry_run import DryRun
 
+_NO_CANDIDATE = "no candidate node for preemption"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 
@@ -46,7 +47,7 @@ class DefaultPreemptionArgs(Wire, frozen=True):
             yield "minCandidateNodesPercentage", f"{both} cannot both be 0"
 
 
-class DefaultPreemption(PostFilter, AdviseEviction):
+class DefaultPreemption(Preempt, AdviseEviction):
     """Finds the node where the least important pods must go, and names them."""
 
     name = "DefaultPreemption"
@@ -67,14 +68,37 @@ class DefaultPreemption(PostFilter, AdviseEviction):
     def post_filter(
         self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
     ) -> Remedy | NoRemedy:
+        found = self._look(pod, failed, nodes, profile)
+        return found if isinstance(found, NoRemedy) else _take_best(found, nodes)
+
+    def propose(
+        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+    ) -> tuple[ProposedEviction, ...] | NoRemedy:
+        found = self._look(pod, failed, nodes, profile)
+        if isinstance(found, NoRemedy):
+            return found
+        return tuple(
+            ProposedEviction(nodes.name(row), found.victims(at), int(found.violations[at]))
+            for at, row in enumerate(found.rows.tolist())
+        )
+
+    def choose(self, proposals: Sequence[ProposedEviction], nodes: Nodes) -> Remedy | NoRemedy:
+        known = ((nodes.row(each.node_name), each) for each in proposals)
+        left = [(row, each.victims, each.violations) for row, each in known if row is not None]
+        if not left:
+            return NoRemedy(Code.UNSCHEDULABLE, (f"preemption: {_NO_CANDIDATE}",))
+        return _take_best(Candidates.of(left), nodes)
+
+    def _look(
+        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+    ) -> Candidates | NoRemedy:
         why_not = ineligible(pod, failed, nodes)
         if why_not:
             return NoRemedy(Code.UNSCHEDULABLE, (f"preemption: {why_not}",))
         reasons: Counter[str] = Counter()
         found = self.candidates(pod, failed, nodes, profile, reasons)
         if len(found):
-            best = found.best()
-            return Remedy(nodes.name(int(found.rows[best])), found.victims(best))
+            return found
         return NoRemedy(
             Code.UNSCHEDULABLE,
             (f"preemption: {_describe(reasons, failed.node_count)}",),
@@ -110,6 +134,11 @@ class DefaultPreemption(PostFilter, AdviseEviction):
         if not len(rows):
             return rows
         return np.roll(rows, -(crc32(f"{pod.uid}/{failed.attempt}".encode()) % len(rows)))
+
+
+def _take_best(found: Candidates, nodes: Nodes) -> Remedy:
+    best = found.best()
+    return Remedy(nodes.name(int(found.rows[best])), found.victims(best))
 
 
 def ineligible(pod: Pod, failed: Failed, nodes: Nodes) -> str:

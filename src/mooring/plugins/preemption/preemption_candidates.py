@@ -98,10 +98,13 @@ class Candidates:
 
 
 def weigh(victims: Sequence[Pod]) -> tuple[int, int, int, float]:
-    """Highest priority, sum of shifted priorities, number, earliest start of the highest."""
-    highest = victims[0].priority
+    """Highest priority, sum of shifted priorities, number, earliest start of the highest.
+
+    The first counts as the most important. An extender may have named a lesser one first.
+    """
+    highest = max(pod.priority for pod in victims)
     return (
-        highest,
+        victims[0].priority,
         sum(pod.priority + PRIORITY_SHIFT for pod in victims),
         len(victims),
         min(start_of(pod) for pod in victims if pod.priority == highest),

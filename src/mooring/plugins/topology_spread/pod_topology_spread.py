@@ -271,7 +271,7 @@ def _cost_by_name(
     match = constraint.counted(namespace)
     amounts = np.zeros(len(nodes.alive), np.float64)
     if match is not None:
-        amounts += nodes.tally(match).by_row
+        amounts += nodes.matching_pods(match)
         amounts *= _weight(len(feasible))
     amounts += constraint.max_skew - 1
     amounts[nodes.label(HOSTNAME).codes == ABSENT] = 0.0

@@ -1,0 +1,205 @@
+"""Reading what extenders answer: as leniently as Go does, and with its words where it gives up.
+
+The names of fields may be written in any case. What comes after the first document is not read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NoReturn
+
+import msgspec
+
+from mooring.documents.errors import MooringError
+from mooring.engine.extender_answers import (
+    ExtenderAnswer,
+    FilterAnswer,
+    NodeVictims,
+    PreemptAnswer,
+    PrioritizeAnswer,
+)
+
+from .go_json import describe_syntax, kind_of
+from .questions import FILTER, PREEMPT, PRIORITIZE
+
+_NO_PRIORITY = "json: cannot unmarshal the answer into Go value of type v1.HostPriority"
+_DEEP = "the answer is nested too deeply"
+
+
+class ReplyError(MooringError):
+    """An answer that cannot be used."""
+
+
+def describe_status(verb: str, url: str, status: int) -> str:
+    """What is told of an answer whose status is not 200; the verb as it is configured."""
+    return f"failed {verb} with extender at URL {url}, code {status}"
+
+
+def read_reply(verb: str, body: bytes) -> ExtenderAnswer:
+    """What an extender answers to filter, prioritize or preempt. Raises ReplyError."""
+    document = _cut_document(body)
+    try:
+        return _READERS[verb](document)
+    except RecursionError:
+        raise ReplyError(_DEEP) from None
+
+
+def read_binding_error(body: bytes) -> str:
+    """Why an extender did not bind a pod; empty if it did. Raises ReplyError."""
+    fields = _Fields(_cut_document(body), "ExtenderBindingResult")
+    error: str = fields.read("error", str, "Error of type string") or ""
+    return error
+
+
+def _read_filter(document: bytes) -> FilterAnswer:
+    fields = _Fields(document, "ExtenderFilterResult")
+    nodes = fields.read("nodes", _NodeList, "Nodes of type v1.NodeList")
+    names = fields.read("nodenames", list[str], "NodeNames of type []string")
+    reasons = dict[str, str]
+    return FilterAnswer(
+        None if names is None else tuple(names),
+        None if nodes is None else tuple(each.metadata.name for each in nodes.items or ()),
+        fields.read("failednodes", reasons, "FailedNodes of type v1.FailedNodesMap") or {},
+        fields.read(
+            "failedandunresolvablenodes",
+            reasons,
+            "FailedAndUnresolvableNodes of type v1.FailedNodesMap",
+        )
+        or {},
+        fields.read("error", str, "Error of type string") or "",
+    )
+
+
+def _read_priorities(document: bytes) -> PrioritizeAnswer:
+    try:
+        listed = _PRIORITIES.decode(document)
+    except msgspec.ValidationError:
+        if kind_of(document) not in ("array", "null"):
+            _refuse_type(document, "Go value of type v1.HostPriorityList")
+        raise ReplyError(_NO_PRIORITY) from None
+    hosts, scores = [], []
+    for each in listed or ():
+        hosts.append(each.host or each.lower_host)
+        scores.append(each.score or each.lower_score)
+    if "" in hosts:
+        return _read_priorities_in_any_case(document)
+    return PrioritizeAnswer(tuple(hosts), tuple(scores))
+
+
+def _read_priorities_in_any_case(document: bytes) -> PrioritizeAnswer:
+    entries = [_fold(each) for each in msgspec.json.decode(document)]
+    try:
+        listed = msgspec.convert(entries, list[_HostPriority])
+    except msgspec.ValidationError:
+        raise ReplyError(_NO_PRIORITY) from None
+    hosts = tuple(each.lower_host for each in listed)
+    return PrioritizeAnswer(hosts, tuple(each.lower_score for each in listed))
+
+
+def _read_preemption(document: bytes) -> PreemptAnswer:
+    fields = _Fields(document, "ExtenderPreemptionResult")
+    where = "NodeNameToMetaVictims of type map[string]*v1.MetaVictims"
+    by_node = fields.read("nodenametometavictims", dict[str, Any], where) or {}
+    return PreemptAnswer({name: _read_victims(there) for name, there in by_node.items()})
+
+
+def _read_victims(raw: Any) -> NodeVictims:
+    there = _fold(raw)
+    pods, violations = there.get("pods") or [], there.get("numpdbviolations") or 0
+    if not isinstance(pods, list) or not isinstance(violations, int):
+        raise ReplyError("json: cannot unmarshal into Go value of type v1.MetaVictims")
+    return NodeVictims(tuple(str(_fold(pod).get("uid") or "") for pod in pods), violations)
+
+
+_READERS: Mapping[str, Callable[[bytes], ExtenderAnswer]] = {
+    FILTER: _read_filter,
+    PRIORITIZE: _read_priorities,
+    PREEMPT: _read_preemption,
+}
+
+
+class _NodeMeta(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _NodeItem(msgspec.Struct, frozen=True):
+    metadata: _NodeMeta = _NodeMeta()
+
+
+class _NodeList(msgspec.Struct, frozen=True):
+    """A NodeList, of which only the names count."""
+
+    items: list[_NodeItem] | None = None
+
+
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class _HostPriority(msgspec.Struct, gc=False):
+    """The two spellings that are in use."""
+
+    host: str = msgspec.field(name="Host", default="")
+    score: _Int64 = msgspec.field(name="Score", default=0)
+    lower_host: str = msgspec.field(name="host", default="")
+    lower_score: _Int64 = msgspec.field(name="score", default=0)
+
+
+_PRIORITIES = msgspec.json.Decoder(list[_HostPriority] | None)
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
+
+
+class _Fields:
+    """The fields of an object, whatever case they are written in; the last of a name counts."""
+
+    def __init__(self, document: bytes, go_type: str) -> None:
+        self._type = go_type
+        try:
+            raw = _OBJECT.decode(document)
+        except msgspec.ValidationError:
+            _refuse_type(document, f"Go value of type v1.{go_type}")
+        self._raw = {name.lower(): value for name, value in (raw or {}).items()}
+
+    def read(self, name: str, wanted: Any, described: str) -> Any:
+        """The value of a field; None where it is missing or null."""
+        raw = self._raw.get(name)
+        if raw is None:
+            return None
+        try:
+            return msgspec.json.decode(raw, type=wanted | None)
+        except msgspec.ValidationError:
+            _refuse_type(bytes(raw), f"Go struct field {self._type}.{described}")
+
+
+def _refuse_type(document: bytes, wanted: str) -> NoReturn:
+    raise ReplyError(f"json: cannot unmarshal {kind_of(document)} into {wanted}") from None
+
+
+def _fold(raw: Any) -> dict[str, Any]:
+    return {name.lower(): value for name, value in raw.items()} if isinstance(raw, dict) else {}
+
+
+_CHECK = msgspec.json.Decoder(msgspec.Raw)
+
+
+def _cut_document(body: bytes) -> bytes:
+    """The first document of a body. Raises ReplyError with Go's words if it is none."""
+    try:
+        return bytes(_CHECK.decode(body))
+    except msgspec.DecodeError:
+        pass
+    except RecursionError:
+        raise ReplyError(_DEEP) from None
+    text = body.decode(errors="replace").lstrip(" \t\r\n")
+    try:
+        _, end = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode(text)
+    except json.JSONDecodeError as error:
+        raise ReplyError(describe_syntax(text, error.msg, error.pos)) from None
+    except RecursionError:
+        raise ReplyError(_DEEP) from None
+    return text[:end].encode()
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    # Python reads NaN and Infinity, which are no JSON.
+    raise ReplyError(f"invalid character '{name[0]}' looking for beginning of value")

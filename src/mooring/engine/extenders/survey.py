@@ -1,0 +1,180 @@
+"""What plugins say about a pod whose decision waits for extenders, brought up to date on return."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import BareNodes, Cluster, Nodes, Scope
+from mooring.cluster.changes import EVERYWHERE, Change
+from mooring.engine.classes.classes import Classes
+from mooring.engine.classes.pod_class import PodClass
+from mooring.engine.cycle import Window, find_feasible, limit, looked_at, try_nominated, visit
+from mooring.framework.attempt import Failed, Filtered, PreFiltered, Scored
+from mooring.framework.nominated import filter_with_nominated
+from mooring.framework.points import active_filters, pre_filter, score_rows
+from mooring.framework.profile import Profile
+from mooring.objects.pod import Pod
+
+Rows = NDArray[np.intp]
+
+NO_ROWS: Rows = np.zeros(0, np.intp)
+
+
+class PodSurvey:
+    """One pod, and the rows that its plugins accept. Classes are optional."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        pod: Pod,
+        cluster: Cluster,
+        classes: Classes | None,
+        window: Window,
+    ) -> None:
+        self.profile = profile
+        self.pod = pod
+        self.nodes: Nodes = cluster.nodes
+        self._log = cluster.changes
+        self._classes = classes
+        self._window = window
+        self._kept: PodClass | None = None
+        #: By how many nodes the next search starts later.
+        self.looked_at = 0
+        #: The state of the cluster for which all of this is known.
+        self._generation = self._log.generation
+        self.pre_filtered = PreFiltered({})
+        #: None where the answers of a class were used.
+        self.filtered: Filtered | None = None
+        #: The answer for the nominated node, if there is one.
+        self.tried_first: Filtered | None = None
+
+    # The first look
+
+    def try_nominated(self) -> Filtered | None:
+        """The plugins' answer for the node that the pod is nominated to, if there is one."""
+        name = self.nodes.nominations.node_of(self.pod)
+        if not name or self.nodes.row(name) is None:
+            return None
+        self._catch_up()
+        self.pre_filtered = pre_filter(self.profile, self.pod, self.nodes)
+        if self.pre_filtered.rejected is None:
+            self.tried_first = try_nominated(self.profile, self.pod, self.pre_filtered, self.nodes)
+        return self.tried_first
+
+    def look(self) -> Rows:
+        """The rows that plugins accept, in the order in which they are visited."""
+        self._catch_up()
+        found = (
+            None if self._classes is None else self._classes.find_feasible(self.pod, self._window)
+        )
+        if found is not None and len(found[1]):
+            self._kept, rows = found
+            self.pre_filtered, self.filtered = self._kept.pre_filtered, None
+            ranks = (self.nodes.ranks[rows] - self._window.start) % len(self.nodes)
+            return rows[np.argsort(ranks)]
+        self._kept = None
+        return self._look_alone()
+
+    def _look_alone(self) -> Rows:
+        profile, pod, nodes = self.profile, self.pod, self.nodes
+        self.pre_filtered = pre_filter(profile, pod, nodes)
+        if self.pre_filtered.rejected is not None:
+            self.filtered = None
+            return NO_ROWS
+        filtered = find_feasible(profile, pod, self.pre_filtered, nodes, self.tried_first)
+        self.filtered = limit(self._window, profile, filtered, nodes)
+        self.looked_at = looked_at(self.fail(), self._window, profile)
+        visited = visit(self._window, self.filtered.rows, nodes)
+        return self.filtered.rows[visited[self.filtered.feasible[visited]]]
+
+    def fail(self) -> Failed:
+        """What is known, as the failure of the pod."""
+        return Failed(self.pre_filtered, self.filtered, len(self.nodes), self.tried_first)
+
+    def look_again(self) -> Rows:
+        """Looks at all rows for a failure's sake; returns those that the plugins accept."""
+        if self._catch_up() or self.filtered is None:
+            return self._look_alone()
+        return self.filtered.feasible_rows
+
+    # After an answer
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing has changed since."""
+        return self._generation == self._log.generation
+
+    def keep_fitting(self, rows: Rows, names: tuple[str, ...]) -> Rows:
+        """The rows, in their order, that still take the pod; only what changed is asked about."""
+        if self.is_current:
+            return rows
+        changed = self._log.since(self._generation)
+        everywhere = 0 if changed is None else changed.get(EVERYWHERE, 0)
+        if changed is None or everywhere & Change.MEMBERSHIP:
+            # Another node may have the row by now.
+            known = (self.nodes.row(name) for name in names)
+            rows = np.array([row for row in known if row is not None], np.intp)
+        self._catch_up()
+        if self._kept is not None and self._classes is not None:
+            found = self._classes.find_feasible(self.pod, self._window, again=True)
+            if found is not None:
+                self._kept, fitting = found
+                return rows[np.isin(rows, fitting)]
+            self._kept = None
+        return self._recheck(rows, None if everywhere else changed)
+
+    def _recheck(self, rows: Rows, changed: dict[int, int] | None) -> Rows:
+        profile, pod, nodes = self.profile, self.pod, self.nodes
+        self.pre_filtered = pre_filter(profile, pod, nodes)
+        if self.pre_filtered.rejected is not None:
+            return NO_ROWS
+        if self.pre_filtered.node_names is not None:
+            names = self.pre_filtered.node_names
+            rows = rows[[name in names for name in nodes.names(rows.tolist())]]
+        asked = rows
+        if changed is not None and self._is_local():
+            asked = rows[np.isin(rows, list(changed))]
+        if not len(asked):
+            return rows
+        outcome = filter_with_nominated(profile, pod, self.pre_filtered, nodes, asked)
+        return rows[~np.isin(rows, asked[~np.isin(asked, outcome.feasible_rows)])]
+
+    def _is_local(self) -> bool:
+        """Whether what changes on one row does not matter to others."""
+        return not self.nodes.nominations and all(
+            plugin.scope is Scope.ROW for plugin in active_filters(self.profile, self.pre_filtered)
+        )
+
+    def _catch_up(self) -> bool:
+        """Takes note that the cluster is looked at anew; returns whether it has changed."""
+        has_changed = not self.is_current
+        self._generation = self._log.generation
+        return has_changed
+
+    # Scores
+
+    def score(self, rows: Rows, *, bare: bool) -> Scored:
+        """The scores of rows; `bare` ones as if nothing ran there."""
+        if not self.profile.score:
+            return Scored(rows, {}, np.zeros(len(rows), np.int64))
+        if self._kept is not None and not bare:
+            return self._kept.scored(self.pod, rows)
+        # Plugins get rows by their number.
+        order = np.argsort(rows)
+        nodes = BareNodes(self.nodes) if bare else self.nodes
+        scored = score_rows(self.profile, self.pod, nodes, rows[order])
+        back = np.argsort(order)
+        by_plugin = {name: scores[back] for name, scores in scored.by_plugin.items()}
+        return Scored(rows, by_plugin, scored.totals[back])
+
+    def refuse(self, refused: Filtered, dropped: Rows) -> Failed:
+        """The failure, with what extenders refused or dropped in place of what plugins said."""
+        assert self.filtered is not None, "plugins were not asked about all rows"
+        before = frozenset(self.filtered.rejectors())
+        filtered = self.filtered.without(dropped).replacing(refused)
+        return replace(
+            self.fail(), filtered=filtered, overruled=before - frozenset(filtered.rejectors())
+        )
