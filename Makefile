@@ -2,7 +2,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 # More flags for the demo: make demo UP="--once --no-browser"
 UP ?=
-PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# The first install takes a while: each package is named as it comes.
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
+PIP_INSTALL := $(BIN)/pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt
+NAME_PACKAGES := sed -un 's/^Collecting \([^ ]*\).*/   \1/p'
 
 .PHONY: help demo simulate test coverage soak lint format docs house screenshots bench hostile lock clean
 .SILENT:
@@ -90,10 +94,10 @@ $(BIN)/pip:
 
 .venv/installed: pyproject.toml constraints.txt | $(BIN)/pip
 	echo "== installing mooring"
-	$(PIP_INSTALL) --editable .
+	$(PIP_INSTALL) --editable . | $(NAME_PACKAGES)
 	touch $@
 
 .venv/installed-test: pyproject.toml constraints.txt | $(BIN)/pip
 	echo "== installing mooring and its test tools"
-	$(PIP_INSTALL) --editable '.[test]'
+	$(PIP_INSTALL) --editable '.[test]' | $(NAME_PACKAGES)
 	touch $@ .venv/installed

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 import yaml
@@ -64,11 +65,14 @@ SHAPES = {
 
 
 @asynccontextmanager
-async def _up(folder: Path, *flags: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def _up(
+    folder: Path, *flags: str, log: IO[bytes] | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
     """A cluster that is ready; kubectl finds it through the folder."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "mooring", "up", f"--kubeconfig={folder / 'kubeconfig'}", *flags),
         stdout=asyncio.subprocess.PIPE,
+        stderr=log,
     )
     try:
         assert process.stdout is not None
@@ -124,6 +128,51 @@ async def test_it_stops_while_a_decision_hangs(tmp_path: Path) -> None:
         assert await process.wait() == 1
 
 
+async def test_sigusr2_compares_and_stops_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as written:
+        async with (
+            _up(tmp_path, "--nodes=2", "--log-level=info", log=written) as process,
+            asyncio.timeout(_PATIENCE_SECONDS),
+        ):
+            while "Compared the cache with the API server" not in log.read_text():
+                # A signal before the cluster is ready is heard and has nothing to compare.
+                process.send_signal(signal.SIGUSR2)
+                assert process.returncode is None
+                await asyncio.sleep(0.1)
+            process.send_signal(signal.SIGTERM)
+            assert await process.wait() == 0
+
+
+_EXCLUSIVE_POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  coexistPolicy: DaemonsetAndStaticPods
+  nodeName: node-0
+  containers: [{name: main, image: app}]
+"""
+
+
+@pytest.mark.skipif(not BINARIES, reason="no kubectl in the path")
+async def test_the_gate_of_the_coexist_policy_reaches_api_server_and_kubelets(
+    tmp_path: Path,
+) -> None:
+    kubectl = Kubectl(BINARIES[0], tmp_path)
+    async with _up(tmp_path, "--nodes=1", "--feature-gates=CoexistPolicy=false"):
+        for name in ("first", "second"):
+            await kubectl.run("create --validate=false -f -", _EXCLUSIVE_POD % name)
+            await kubectl.run(f"wait --for=condition=Ready pod/{name} --timeout=60s")
+        assert await kubectl.run("get pod first -o jsonpath={.spec.coexistPolicy}") == ""
+    async with _up(tmp_path, "--nodes=1"):
+        await kubectl.run("create --validate=false -f -", _EXCLUSIVE_POD % "first")
+        kept = await kubectl.run("get pod first -o jsonpath={.spec.coexistPolicy}")
+        assert kept == "DaemonsetAndStaticPods"
+        await kubectl.run("create --validate=false -f -", _EXCLUSIVE_POD % "second")
+        await _until(kubectl, "get pod second -o jsonpath={.status.phase}", "Failed")
+
+
 @pytest.mark.skipif(not BINARIES, reason="no kubectl in the path")
 async def test_without_a_scheduler_pods_wait_and_the_next_run_goes_on(tmp_path: Path) -> None:
     flags = ("--nodes=1", "--no-scheduler", f"--data-dir={tmp_path / 'data'}")
@@ -146,7 +195,8 @@ async def test_what_the_scheduler_tells_is_for_those_who_were_let_in(tmp_path: P
         # A jar takes no cookies from an address without a name unless it is told to.
         async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as browser:
             assert [await _status(browser, each) for each in (data, page, data)] == [401, 200, 200]
-        assert await _status(other, page) == 401
+        # It gets to the page, which asks for the token, and to nothing of the cluster.
+        assert await _status(other, page.rpartition("/")[0] + "/wrong") == 200
         assert [await _status(other, each) for each in (data, metrics, f"{endpoints}/configz")] == [
             401
         ] * 3

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, async_playwright, expect
 
 #: The rest of what a browser does by itself has no place in a test.
 FLAGS = (
@@ -20,6 +20,9 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+# A busy machine takes its time; what hangs is noticed.
+expect.set_options(timeout=60_000)
 
 CHROMIUM = shutil.which("chromium")
 MISSING = "chromium is not installed: the browser tests are skipped (apt-get install chromium)"

@@ -14,6 +14,7 @@ import signal
 import threading
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future
+from functools import partial
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
@@ -142,15 +143,18 @@ def on_signals(*numbers: signal.Signals, call: Callable[[], None]) -> None:
         loop.add_signal_handler(number, call)
 
 
-def run_until_signal(thread: LoopThread[None], stop: Callable[[], None]) -> None:
+def run_until_signal(
+    thread: LoopThread[None], stop: Callable[[], None], compare: Callable[[], None]
+) -> None:
     """Starts the thread and waits for its end; at a signal it is asked to stop, on its loop.
 
-    Ends the process if it does not stop in time.
+    SIGUSR2 asks it to compare instead. Ends the process if it does not stop in time.
     """
 
     async def attend() -> None:
         signalled = asyncio.Event()
         on_signals(signal.SIGTERM, signal.SIGINT, call=signalled.set)
+        on_signals(signal.SIGUSR2, call=partial(thread.call, compare))
         thread.start()
         waiting = asyncio.create_task(signalled.wait())
         ended = asyncio.create_task(thread.wait())

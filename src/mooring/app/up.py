@@ -65,6 +65,10 @@ class UpSettings:
     kubeconfig: Path | None = None
 
 
+def _compare_nothing() -> None:
+    """Without a scheduler there is no picture to compare."""
+
+
 @dataclass(frozen=True)
 class Ready:
     """Where the parts of a running cluster are found."""
@@ -76,6 +80,8 @@ class Ready:
     #: Both are empty without a scheduler.
     endpoints: str = ""
     page: str = ""
+    #: Compares the scheduler's picture of the cluster with the API server, and logs what differs.
+    compare: Callable[[], None] = _compare_nothing
 
 
 async def up(
@@ -111,10 +117,13 @@ async def up(
 
         async def tell() -> None:
             await hollow.known.wait()
+            compare = _compare_nothing
             if scheduling is not None:
                 await asyncio.shield(asyncio.wrap_future(scheduling.known))
                 scheduling.lead(lambda: True)
-            await ready(Ready(server.url, path, len(hollow.kubelets.hosts), endpoints, page))
+                compare = scheduling.compare
+            count = len(hollow.kubelets.hosts)
+            await ready(Ready(server.url, path, count, endpoints, page, compare))
 
         await _run_parts([hollow.run(), run_controllers(server.api), tell()], scheduling, stopping)
 

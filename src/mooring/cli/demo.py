@@ -22,7 +22,7 @@ from mooring.app.up import Ready
 from mooring.demo import MANIFESTS, BrokenPromise, play_story
 
 from .rendering import line, plain, plain_console, table, trim
-from .up_cluster import Plan, addresses, metrics_command, run_cluster
+from .up_cluster import Plan, addresses, metrics_command, own_command, run_cluster
 
 # Time to read a step of the demo: about a minute for all of them.
 _PACE_SECONDS = 3.0
@@ -102,7 +102,7 @@ Every promise was kept, and the cluster is yours. In another terminal:
   kubectl apply -f render.yaml                          # and look at the page
   kubectl scale deployment web --replicas=300
   kubectl describe pod without-gpu                      # its event says why it waits
-  mooring explain without-gpu --config scheduler.yaml   # and this, what would help
+  {own_command()} explain without-gpu --config scheduler.yaml   # what would help
   kubectl delete pod urgent                             # room for those that it preempted
 {metrics_command(cluster)}
 Ctrl-C stops the cluster."""

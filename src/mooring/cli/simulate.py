@@ -154,7 +154,7 @@ def _parts(transcript: Transcript, *, wide: bool) -> Iterator[RenderableType]:
         yield line(f"    {shorten(names, len(names)) if wide else shorten(names)}")
         yield ""
     for profile, statistics in transcript.reuse.items():
-        if statistics.decisions:
+        if statistics.decisions and (wide or statistics.verified):
             yield line(describe_reuse(profile, statistics))
     yield _totals(transcript)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import shlex
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import mooring
 from mooring.app.loop_thread import LoopThread, run_until_signal
 from mooring.app.observations import Observations
 from mooring.app.up import Ready, UpSettings, up
@@ -92,13 +95,20 @@ def run_cluster(plan: Plan, when_ready: WhenReady) -> None:
     """
     stopping = asyncio.Event()
 
+    comparisons: list[Callable[[], None]] = []
+
     async def ready(cluster: Ready) -> None:
+        comparisons.append(cluster.compare)
         await when_ready(cluster, stopping)
+
+    def compare() -> None:
+        for each in comparisons:
+            each()
 
     async def main() -> None:
         await up(plan.settings, plan.engine, plan.observations, ready, stopping)
 
-    run_until_signal(LoopThread("cluster", main), stopping.set)
+    run_until_signal(LoopThread("cluster", main), stopping.set, compare)
 
 
 class WelcomeText:
@@ -108,11 +118,11 @@ class WelcomeText:
         self._seconds = seconds
 
     async def __call__(self, cluster: Ready, stopping: asyncio.Event) -> None:
-        kubeconfig = plain(str(cluster.kubeconfig))
+        kubeconfig, command = plain(str(cluster.kubeconfig)), own_command()
         hint = (
             metrics_command(cluster)
             if cluster.endpoints
-            else f"  mooring run --kubeconfig {kubeconfig}   # a scheduler"
+            else f"  {command} run --kubeconfig {kubeconfig}   # a scheduler"
         )
         print(
             f"""{addresses(cluster)}
@@ -122,9 +132,11 @@ In another terminal:
   kubectl get nodes -L topology.kubernetes.io/zone
   kubectl run hello --image=registry.example/hello && kubectl get pods -o wide
   kubectl run alone --image=registry.example/alone --annotations={ANNOTATION}={EXCLUSIVE}
+  {command} explain hello             # why it went where it went
+  kubectl get pod hello -o yaml | {command} fit -f -   # how many more of it fit
 {hint}
 
-More to try is in docs/embedded-cluster.md and examples/embedded. Ctrl-C stops the cluster.""",
+{more_to_try()}Ctrl-C stops the cluster.""",
             flush=True,
         )
         if self._seconds is not None:
@@ -132,12 +144,28 @@ More to try is in docs/embedded-cluster.md and examples/embedded. Ctrl-C stops t
             stopping.set()
 
 
+def own_command() -> str:
+    """Returns the command that runs Mooring in another terminal, whose path may be another."""
+    script = Path(sys.argv[0])
+    if script.name == "mooring" and script.exists():
+        return shlex.quote(str(script.absolute()))
+    return f"{shlex.quote(sys.executable)} -m mooring"
+
+
+def more_to_try() -> str:
+    """Says where the examples are, if they are on this machine."""
+    root = Path(mooring.__file__).parents[2]
+    page, examples = root / "docs" / "embedded-cluster.md", root / "examples" / "embedded"
+    return f"More to try is in {page} and {examples}.\n" if page.exists() else ""
+
+
 def addresses(cluster: Ready) -> str:
     """Says where the API server and the page are."""
     ready = f"The cluster is ready: {cluster.nodes} nodes, {cluster.server}"
     if not cluster.page:
         return f"{ready}, no scheduler"
-    return f"{ready}\nIts page: {cluster.page}\n          (this address lets in one browser, once)"
+    later = "(for 15 minutes; later the page asks for the token in the kubeconfig)"
+    return f"{ready}\nIts page: {cluster.page}\n          {later}"
 
 
 def metrics_command(cluster: Ready) -> str:

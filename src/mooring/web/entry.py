@@ -1,13 +1,16 @@
 """Who may look at a page on this machine: a browser that was let in once, or a bearer of a token.
 
-For a server without an API server to ask. The address that is printed has a code which is good for
-one browser, once; what it gets is a cookie that only this server sees.
+For a server without an API server to ask. The address that is printed has a code, which is good for
+a quarter of an hour. A browser that opens it gets a cookie that only this server sees. Later, and
+with a wrong code, it gets to the page, which asks for the token.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hmac import compare_digest
 from secrets import token_urlsafe
+from time import monotonic
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -16,28 +19,33 @@ from .page import StatusPage
 
 _COOKIE = "mooring-page"
 _BEARER = "Bearer "
+_ENTER = "enter/"
+
+# The code is part of an address, which browsers and chats keep: so it is not good for ever.
+_CODE_SECONDS = 15 * 60.0
 
 
 class Entry:
-    """Lets in whoever has the token, or has used the code."""
+    """Lets in those who have the token, or opened the address with the code in time."""
 
-    def __init__(self, token: str | None = None) -> None:
+    def __init__(self, token: str | None = None, clock: Callable[[], float] = monotonic) -> None:
         #: For programs, as a bearer token.
         self.token = token or token_urlsafe(32)
         #: For a browser: the path to open, below the page's prefix.
-        self.path = f"enter/{token_urlsafe(16)}"
+        self.path = f"{_ENTER}{token_urlsafe(16)}"
         self._session = token_urlsafe(32)
-        self._is_used = False
+        self._clock = clock
+        self._code_ends = clock() + _CODE_SECONDS
 
     def guard(self, page: StatusPage, prefix: str) -> Middleware:
         """Keeps everybody else out of everything but the page's files."""
 
         @web.middleware
         async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if request.method == "GET" and request.path.startswith(prefix + _ENTER):
+                return self._open_page(request, prefix)
             if self._may_enter(request) or page.is_open(request.path, prefix):
                 return await handler(request)
-            if self._uses_code(request, prefix):
-                return self._let_in(request, prefix)
             return web.Response(status=401, text="Unauthorized: a bearer token is required\n")
 
         return guard
@@ -47,23 +55,18 @@ class Entry:
         cookie = request.cookies.get(_COOKIE, "")
         return _is(cookie, self._session) or _is(header, _BEARER + self.token)
 
-    def _uses_code(self, request: web.Request, prefix: str) -> bool:
-        # Programs that look at addresses before people do, such as chats, ask for their head.
-        if request.method != "GET" or self._is_used:
-            return False
-        return _is(request.path, prefix + self.path)
-
-    def _let_in(self, request: web.Request, prefix: str) -> web.Response:
-        self._is_used = True
+    def _open_page(self, request: web.Request, prefix: str) -> web.Response:
+        """Goes on to the page, with a cookie if the code is right and still good."""
         response = web.Response(status=303, headers={"Location": prefix})
-        response.set_cookie(
-            _COOKIE,
-            self._session,
-            path=prefix,
-            httponly=True,
-            samesite="Strict",
-            secure=request.secure,
-        )
+        if self._clock() < self._code_ends and _is(request.path, prefix + self.path):
+            response.set_cookie(
+                _COOKIE,
+                self._session,
+                path=prefix,
+                httponly=True,
+                samesite="Strict",
+                secure=request.secure,
+            )
         return response
 
 

@@ -77,7 +77,11 @@ class ServerTarget:
         """Waits until the scheduler places a pod, which is taken away again."""
         for reflector in self._reflectors:
             self._plane.run(reflector.synced.wait())
-        watch = self.ledger.watch(self.create(_probe(scheduler_name)))
+        uids: list[str] = []
+        for manifest in _probe(scheduler_name):
+            # One after the other: a pod is refused until its namespace is there.
+            uids += self.create([manifest])
+        watch = self.ledger.watch(uids)
         until = self.now + _WARM_UP_SECONDS
         while watch.missing:
             if self.now > until:

@@ -1,0 +1,181 @@
+"""Selectors of devices: compiled once per expression, evaluated once per distinct device."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from mooring.cel import checker
+from mooring.cel.functions.quantities import parse_quantity
+from mooring.cel.functions.versions import parse_version
+from mooring.cel.program import Program, build_program
+from mooring.cel.syntax import read_tree
+from mooring.cel.tree import Call, Constant, Name, Node, Select, walk
+from mooring.cel.values import CelError, DefaultMap, Device, TooManyStepsError, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+#: What the API server allows for one expression.
+LONGEST_EXPRESSION = 10 * 1024
+
+#: An evaluation may take this many steps, about 50 milliseconds. An expression without loops takes
+#: as many as it has parts; two loops inside each other over 32 attributes take about 10,000.
+MOST_STEPS = 50_000
+
+#: Each of these macros writes its target twice, so that a chain of them doubles every time.
+_DOUBLING_MACROS = ("optMap", "optFlatMap")
+_MOST_DOUBLINGS = 6
+
+_TAKING_PATTERNS = ("matches", "find", "findAll")
+
+#: Programs of long expressions are large, so that few of them are kept.
+_LONG = 1024
+
+_DEVICE = Device()
+
+
+class DeviceSelectorError(Exception):
+    """The expression has no answer for this device. The text says why."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """The value of an attribute that is a semantic version."""
+
+    text: str
+
+
+AttributeValue = bool | int | str | Version
+
+
+@dataclass(frozen=True)
+class DeviceView:
+    """What an expression sees of a device. Equal devices get equal answers.
+
+    Names are `domain/id`; a name without a domain belongs to the driver's.
+    """
+
+    driver: str
+    attributes: tuple[tuple[str, AttributeValue], ...] = ()
+    capacity: tuple[tuple[str, str], ...] = ()
+    allow_multiple_allocations: bool = False
+
+
+class DeviceSelector:
+    """One expression. `problem` says why it cannot be used, and is empty otherwise."""
+
+    def __init__(self, expression: str) -> None:
+        self.expression = expression
+        self.problem = ""
+        self._program: Program | None = None
+        try:
+            self._program = _compile(expression)
+        except CelError as error:
+            self.problem = str(error)
+
+    def matches(self, device: DeviceView) -> bool:
+        """Whether the expression selects the device.
+
+        Raises DeviceSelectorError where it has no answer. Nothing is remembered: the caller asks
+        once per distinct device.
+        """
+        if self._program is None:
+            raise DeviceSelectorError(self.problem)
+        try:
+            value = self._program.run(_variables(device), MOST_STEPS)
+        except (CelError, TooManyStepsError) as error:
+            raise DeviceSelectorError(str(error)) from None
+        except RecursionError:
+            raise DeviceSelectorError("the values are nested too deeply") from None
+        if not isinstance(value, bool):
+            kind = type_name(value)
+            raise DeviceSelectorError(
+                f"CEL result of type {kind} could not be converted to bool: "
+                f"unsupported native conversion from {kind} to 'bool'"
+            )
+        return value
+
+
+def compile_device_selector(expression: str) -> DeviceSelector:
+    """The selector of an expression. It never raises: see `DeviceSelector.problem`."""
+    return _compile_long(expression) if len(expression) > _LONG else _compile_short(expression)
+
+
+_compile_short = lru_cache(maxsize=1024)(DeviceSelector)
+_compile_long = lru_cache(maxsize=32)(DeviceSelector)
+
+
+def _compile(expression: str) -> Program:
+    if not expression.isprintable() and re.search("[\ud800-\udfff]", expression):
+        raise CelError("the expression is not valid Unicode")
+    if len(expression.encode()) > LONGEST_EXPRESSION:
+        raise CelError(f"the expression is longer than {LONGEST_EXPRESSION} bytes")
+    doublings = sum(map(expression.count, _DOUBLING_MACROS))
+    if doublings > _MOST_DOUBLINGS:
+        raise CelError(
+            f"the functions optMap and optFlatMap occur more than {_MOST_DOUBLINGS} times"
+        )
+    if "has" in expression:
+        _refuse_tests_of_device(read_tree(checker.parse(expression)))
+    serialized, kind = checker.check(expression)
+    if kind not in ("bool", "dyn"):
+        raise CelError(f"must evaluate to bool or the unknown type, not {kind}")
+    tree = read_tree(serialized)
+    _check_patterns(tree)
+    return build_program(tree)
+
+
+def _refuse_tests_of_device(tree: Node) -> None:
+    """Refuses `has(device.driver)`: the library would take it for `device.driver`."""
+    for node in walk(tree):
+        if isinstance(node, Select) and node.test and node.operand == Name("device"):
+            raise CelError(f"the function has is not supported for device.{node.field}")
+
+
+def _check_patterns(tree: Node) -> None:
+    """Refuses regular expressions that are written out and cannot be read."""
+    for node in walk(tree):
+        if not isinstance(node, Call) or node.function not in _TAKING_PATTERNS:
+            continue
+        pattern = node.arguments[1]
+        if isinstance(pattern, Constant) and isinstance(pattern.value, str):
+            try:
+                checker.matches("", pattern.value)
+            except CelError as error:
+                raise CelError(f"invalid {node.function} argument: {error}") from None
+
+
+@lru_cache(maxsize=1024)
+def _variables(device: DeviceView) -> Mapping[str, Any]:
+    """The variables of the device; raises CelError for a version that cannot be read."""
+    attributes = ((name, _value(name, value)) for name, value in device.attributes)
+    capacity = ((name, parse_quantity(text)) for name, text in device.capacity)
+    return {
+        "device": _DEVICE,
+        "device.driver": device.driver,
+        "device.allowMultipleAllocations": device.allow_multiple_allocations,
+        "device.attributes": _by_domain(device.driver, attributes),
+        "device.capacity": _by_domain(device.driver, capacity),
+    }
+
+
+def _value(name: str, value: AttributeValue) -> Any:
+    if not isinstance(value, Version):
+        return value
+    try:
+        return parse_version(value.text)
+    except CelError as error:
+        raise CelError(f"attribute {name}: parse semantic version: {error}") from None
+
+
+def _by_domain(driver: str, pairs: Iterable[tuple[str, Any]]) -> DefaultMap:
+    domains = DefaultMap()
+    for name, value in sorted(pairs, key=lambda pair: pair[0]):
+        domain, slash, identifier = name.partition("/")
+        if not slash:
+            domain, identifier = driver, name
+        domains.setdefault(domain, {})[identifier] = value
+    return domains
