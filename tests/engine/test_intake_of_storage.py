@@ -11,7 +11,7 @@ from mooring.framework.profile import known_plugins
 from mooring.framework.wakeups import Action
 from mooring.objects.storage import StorageObject
 from mooring.plugins import REGISTRY
-from mooring.queue.object_events import storage_event
+from mooring.queue.object_events import object_event
 from tests.builders import node
 from tests.storage_builders import (
     attachment,
@@ -42,7 +42,7 @@ from tests.storage_builders import (
     ],
 )
 def test_labels(item: StorageObject, action: Action, label: str) -> None:
-    assert storage_event(item, action).label == label
+    assert object_event(item, action).label == label
 
 
 def test_a_pod_waits_for_its_claim_and_hears_of_it() -> None:

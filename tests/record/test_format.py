@@ -161,6 +161,44 @@ OTHERS: dict[str, dict[str, Any]] = {
         "capacity": "1Ti",
         "maximumVolumeSize": "1n",
     },
+    "ResourceClaim": {
+        "spec": {
+            "devices": {
+                "requests": [{"name": "r", "exactly": {"deviceClassName": "c", "count": 2}}],
+                "constraints": [{"matchAttribute": "d/a"}],
+            }
+        },
+        "status": {
+            "allocation": {
+                "devices": {
+                    "results": [{"device": "d", "shareID": "s", "consumedCapacity": {"m": "1.5Gi"}}]
+                },
+                "allocationTimestamp": "2026-01-01T00:00:00Z",
+            },
+            "reservedFor": [{"resource": "pods", "name": "p", "uid": "pu"}],
+        },
+    },
+    "DeviceClass": {
+        "spec": {
+            "selectors": [{"cel": {"expression": "true"}}],
+            "config": [{"opaque": {"driver": "d", "parameters": {"a": [1]}}}],
+            "extendedResourceName": "r/x",
+        }
+    },
+    "ResourceSlice": {
+        "spec": {
+            "driver": "d",
+            "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+            "nodeName": "n",
+            "devices": [
+                {
+                    "name": "d0",
+                    "attributes": {"a": {"int": 1}, "b": {"version": "1.2.3"}},
+                    "capacity": {"m": {"value": "1.5Gi", "requestPolicy": {"default": "1n"}}},
+                }
+            ],
+        }
+    },
     "VolumeAttachment": {
         "spec": {"attacher": "d", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
     },

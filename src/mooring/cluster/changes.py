@@ -39,6 +39,12 @@ class Change(IntFlag):
     EXCLUSIVE = 1 << 17
     #: A pod came or went that is neither a daemonset's nor a static one.
     ORDINARY = 1 << 18
+    #: Devices were published, changed or withdrawn.
+    SLICES = 1 << 19
+    #: Devices were given to a claim, or given back.
+    CLAIMS = 1 << 20
+    #: A class of devices changed.
+    CLASSES = 1 << 21
 
     NONE = 0
     #: The kinds that extended resources add, one per type.

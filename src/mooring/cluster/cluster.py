@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.resource_claim import DeviceObject
 from mooring.objects.resources import Amounts
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, SelectingObject
 
 from .changes import EVERYWHERE, Change, ChangeLog
 from .columns import Columns
+from .devices.devices import Devices
 from .extended.contract import HandleRegistry
 from .extended.resources import ExtendedResources
 from .inventory import Images, PortColumns, VisitOrder
@@ -74,7 +76,9 @@ class Cluster:
             extended=ExtendedResources(
                 handles or HandleRegistry(), rows, pods, self._note, columns.capacity
             ),
+            devices=Devices(rows, self._note),
         )
+        self._state.devices.grow(columns.capacity)
         # Code 0 is a node without taints, features and resources, for as long as the cluster lives:
         # rows that have no node point at it too.
         self._state.taints.acquire(())
@@ -115,6 +119,7 @@ class Cluster:
             self._count_nominated(pod, name, -1)
         self._storage.leave(row, name)
         self._state.extended.leave(row)
+        self._state.devices.leave(row)
         self._state.labels.set_row(row, node.labels, {})
         self._state.images.take(row, node.images)
         self._state.taints.release(int(self._state.columns.taint_sets[row]))
@@ -146,6 +151,7 @@ class Cluster:
         self._state.order.add(row, node.zone)
         self._storage.join(row, node.name)
         self._state.extended.join(row, node.name)
+        self._state.devices.join(node.name)
         self._note_membership(row)
         for pod in self._stranded.pop(node.name, {}).values():
             self._attach(pod, row)
@@ -194,6 +200,7 @@ class Cluster:
         for pod in pods:
             self._attach(pod, row)
         self._state.order.move(row, node.zone)
+        self._state.devices.relabel()
         return Change.LABELS
 
     # Pods
@@ -245,6 +252,7 @@ class Cluster:
         known = self._pods.get(pod.uid)
         self._assumed.discard(pod.uid)
         self._state.storage.settle(pod.uid)
+        self._state.devices.settle(pod.uid)
         if known is not None:
             if counts_alike(known, pod):
                 self._replace(pod)
@@ -306,6 +314,23 @@ class Cluster:
     def remove_storage(self, item: StorageObject) -> None:
         self._storage.remove(item)
 
+    # Devices
+
+    def put_device(self, item: DeviceObject) -> DeviceObject | None:
+        """Adds or updates a claim, a class or a slice; returns what it was before."""
+        return self._state.devices.put(item)
+
+    def remove_device(self, item: DeviceObject) -> None:
+        self._state.devices.remove(item)
+
+    def end_doubt(self, uid: str) -> None:
+        """A pod is tried again, or gone: devices that may have been written for it are free."""
+        self._state.devices.end_doubt(uid)
+
+    def tell_time(self, today: float) -> None:
+        """What time of day it is, in seconds since the epoch."""
+        self._state.devices.today = today
+
     # Extended resources
 
     @property
@@ -325,6 +350,7 @@ class Cluster:
         self._state = other._state
         self._state.extended = extended
         self._state.storage.noted = lambda: self._note(EVERYWHERE, Change.VOLUMES)
+        self._state.devices.note = self._note
         self._storage = self._storage_writer()
         self._pods, self._stranded = other._pods, other._stranded
         self._free_rows = other._free_rows
@@ -464,6 +490,7 @@ class Cluster:
             self._state.volume_use.grow(capacity)
             self._state.csi_nodes.grow(capacity)
             self._state.extended.grow(capacity)
+            self._state.devices.grow(capacity)
             self.nodes.refresh()
         return row
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.objects.device import NodeChoice
 from mooring.objects.node import Node
 from mooring.objects.node_selector import Malformed, NodeRequirement, NodeTerm
 from mooring.objects.placement_rules import Taint
@@ -18,6 +19,8 @@ from mooring.objects.selector import Labels
 from .arrays import facet, freeze
 from .columns import Columns, RowFacts
 from .derived import NodeDerived
+from .devices.devices import DeviceDecisions, Devices, KnownDevices
+from .devices.groups import RowGroups
 from .extended.contract import ExtendedResource
 from .extended.resources import ExtendedResources, ExtendedView
 from .inventory import Image, Images, PortColumns, VisitOrder
@@ -63,6 +66,7 @@ class State:
     csi_nodes: CSINodeColumns
     order: VisitOrder
     extended: ExtendedResources
+    devices: Devices
     derived: NodeDerived = field(default_factory=NodeDerived)
     #: Made when first asked for, kept up to date from then on.
     pod_table: PodTable | None = None
@@ -93,6 +97,10 @@ class Nodes:
         self.storage = facet(state.storage, KnownStorage)
         #: What was decided about claims. A plugin that reserves may write here, and nowhere else.
         self.reservations = facet(state.storage, Reservations)
+        #: Claims to devices, their classes and pools.
+        self.devices = facet(state.devices, KnownDevices)
+        #: What was decided about these claims. A plugin that reserves may write here.
+        self.device_decisions = facet(state.devices, DeviceDecisions)
         #: Attach limits, and the plugins that migrated to CSI drivers.
         self.csi_nodes = facet(state.csi_nodes, AttachLimits)
         #: What plugins worked out from labels and taints alone.
@@ -300,6 +308,22 @@ class Nodes:
         """The terms of running pods that concern a pod."""
         namespace_labels = self.workloads.namespace_labels(pod.namespace)
         return self._state.standing.concerning(kind, pod, namespace_labels)
+
+    # Devices
+
+    @property
+    def device_groups(self) -> RowGroups:
+        """What rows see of devices."""
+        return self.devices.groups(self._choose)
+
+    def _choose(self, choice: NodeChoice) -> Mask:
+        """The rows that a pool or a device is for."""
+        rows = self.everything
+        if isinstance(choice, str):
+            return self.named(choice, rows)
+        if isinstance(choice, tuple):
+            return self.satisfying_any(choice, rows)
+        return np.full(self.count(rows), bool(choice))
 
     # Label rules over rows
 

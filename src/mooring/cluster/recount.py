@@ -50,6 +50,7 @@ def _fill(
             except Exception as error:  # noqa: BLE001 - one object must not keep out the others
                 return what, error
     anew._state.storage.assume_as(cluster._state.storage)
+    anew._state.devices.decide_as(cluster._state.devices)
     return None
 
 
@@ -64,6 +65,8 @@ def _objects(cluster: Cluster, anew: Cluster) -> Iterator[tuple[Identity, Callab
         yield identity(node), partial(anew.put_node, node)
     for each in state.storage:
         yield identity(each), partial(anew.put_storage, each)
+    for device in state.devices:
+        yield identity(device), partial(anew.put_device, device)
     for pod in cluster.pods.values():
         yield identity(pod), partial(anew.put_pod, pod)
     nominated = [(pod, name) for name, pods in state.nominations for pod in pods.values()]

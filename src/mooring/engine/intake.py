@@ -11,6 +11,7 @@ from mooring.objects.custom import CustomObject
 from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.resource_claim import DeviceObject
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, SelectingObject
 from mooring.queue import Queue
@@ -24,8 +25,8 @@ from mooring.queue.object_events import (
     UNSCHEDULED_POD_UPDATE,
     custom_event,
     node_events,
+    object_event,
     pod_events,
-    storage_event,
 )
 
 #: What something amounted to; empty if nobody needs to know.
@@ -58,15 +59,22 @@ class Intake:
             return self._apply_pod(item, now)
         if isinstance(item, Node):
             return self._apply_node(item, now)
-        if isinstance(item, StorageObject):
-            before = self._cluster.put_storage(item)
-            event = storage_event(item, Action.ADD if before is None else Action.UPDATE)
-            self._queue.wake(event, before, item, now)
-            return (event,)
+        if isinstance(item, StorageObject | DeviceObject):
+            return self._apply_object(item, now)
         if isinstance(item, CustomObject):
             return self._apply_custom(item, now)
         self._put_workload(item, now)
         return ()
+
+    def _apply_object(self, item: StorageObject | DeviceObject, now: float) -> Events:
+        before: StorageObject | DeviceObject | None
+        if isinstance(item, DeviceObject):
+            before = self._cluster.put_device(item)
+        else:
+            before = self._cluster.put_storage(item)
+        event = object_event(item, Action.ADD if before is None else Action.UPDATE)
+        self._queue.wake(event, before, item, now)
+        return (event,)
 
     def _put_workload(self, item: Namespace | SelectingObject, now: float) -> None:
         is_namespace = isinstance(item, Namespace)
@@ -84,9 +92,12 @@ class Intake:
             self._queue.wake(NODE_DELETE, item, None, now)
             self._cluster.remove_node(item.name)
             return (NODE_DELETE,)
-        if isinstance(item, StorageObject):
-            self._cluster.remove_storage(item)
-            event = storage_event(item, Action.DELETE)
+        if isinstance(item, StorageObject | DeviceObject):
+            if isinstance(item, DeviceObject):
+                self._cluster.remove_device(item)
+            else:
+                self._cluster.remove_storage(item)
+            event = object_event(item, Action.DELETE)
             self._queue.wake(event, item, None, now)
             return (event,)
         if isinstance(item, CustomObject):

@@ -28,6 +28,9 @@ class Resource(StrEnum):
     CSI_DRIVER = "storage.k8s.io/CSIDriver"
     CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
     VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
     ANYTHING = "*"
 
     def covers(self, other: Resource | str) -> bool:

@@ -12,9 +12,11 @@ from typing import Any
 
 from .csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
 from .custom import CustomObject
+from .device import DeviceClass, ResourceSlice
 from .meta import ObjectKind
 from .node import Node
 from .pod import Pod
+from .resource_claim import DeviceObject, ResourceClaim
 from .storage import PersistentVolume, PersistentVolumeClaim, StorageClass, StorageObject
 from .workload import (
     Namespace,
@@ -35,6 +37,7 @@ Object = (
     | StatefulSet
     | PodDisruptionBudget
     | StorageObject
+    | DeviceObject
     | CustomObject
 )
 
@@ -87,6 +90,9 @@ _TABLE = (
     _read(_STORAGE, "v1", "csidrivers", CSIDriver, namespaced=False, essential=True),
     _read(_STORAGE, "v1", "csistoragecapacities", CSIStorageCapacity),
     _read(_STORAGE, "v1", "volumeattachments", VolumeAttachment, namespaced=False, essential=True),
+    _read(_DEVICES, "v1", "resourceclaims", ResourceClaim),
+    _read(_DEVICES, "v1", "deviceclasses", DeviceClass, namespaced=False),
+    _read(_DEVICES, "v1", "resourceslices", ResourceSlice, namespaced=False),
     # What is written, and what manifests and workloads name.
     KnownKind("", "v1", "Binding", "bindings"),
     KnownKind("events.k8s.io", "v1", "Event", "events"),
@@ -95,8 +101,7 @@ _TABLE = (
     KnownKind("apps", "v1", "Deployment", "deployments"),
     KnownKind("apps", "v1", "DaemonSet", "daemonsets"),
     KnownKind("batch", "v1", "Job", "jobs"),
-    KnownKind(_DEVICES, "v1", "DeviceClass", "deviceclasses", namespaced=False),
-    KnownKind(_DEVICES, "v1", "ResourceSlice", "resourceslices", namespaced=False),
+    KnownKind(_DEVICES, "v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
     KnownKind(_DEVICES, "v1alpha3", "DeviceTaintRule", "devicetaintrules", namespaced=False),
 )
 

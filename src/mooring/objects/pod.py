@@ -105,9 +105,11 @@ class SchedulingGate(Wire, frozen=True):
 
 
 class PodResourceClaim(Wire, frozen=True):
-    """A claim to devices."""
+    """A claim to devices: one of that name, or one made from a template for this pod alone."""
 
     name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
 
 
 class PodSpec(Wire, frozen=True, dict=True, weakref=True):
@@ -239,6 +241,19 @@ class ContainerStatus(Wire, frozen=True):
     allocated_resources: dict[str, Quantity] | None = None
 
 
+class PodResourceClaimStatus(Wire, frozen=True):
+    """The claim that was made from a template; a name of None means that none was needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ExtendedClaimStatus(Wire, frozen=True):
+    """The claim that the scheduler made for the extended resources of a pod."""
+
+    resource_claim_name: str = ""
+
+
 class PodStatus(Wire, frozen=True):
     """What is reported about a pod."""
 
@@ -250,6 +265,8 @@ class PodStatus(Wire, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
     resources: Resources | None = None
     allocated_resources: dict[str, Quantity] | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
+    extended_resource_claim_status: ExtendedClaimStatus | None = None
 
     @property
     def resize_infeasible(self) -> bool:

@@ -10,6 +10,7 @@ from mooring.objects.custom import CustomKind
 from mooring.objects.kinds import KINDS
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.resource_claim import DeviceObject
 from mooring.objects.storage import StorageObject
 
 _LABELS = {
@@ -53,16 +54,16 @@ POP_FROM_BACKOFF = "PopFromBackoffQ"
 POD_POPPED = "PodPopped"
 
 
-_STORAGE: dict[Any, Resource] = {
+_RESOURCES: dict[Any, Resource] = {
     kind.item: Resource(kind.event_resource)
     for kind in KINDS.values()
-    if kind.item in get_args(StorageObject)
+    if kind.item in get_args(StorageObject) + get_args(DeviceObject)
 }
 
 
-def storage_event(item: StorageObject, action: Action) -> ClusterEvent:
-    """What happened to a storage object; changes of it are not told apart."""
-    return make_event(_STORAGE[type(item)], action)
+def object_event(item: StorageObject | DeviceObject, action: Action) -> ClusterEvent:
+    """What happened to an object; changes of it are not told apart."""
+    return make_event(_RESOURCES[type(item)], action)
 
 
 def custom_event(kind: CustomKind, action: Action) -> ClusterEvent:
@@ -96,11 +97,16 @@ def _tolerations_changed(old: Pod, new: Pod) -> bool:
     return len(old.spec.tolerations or ()) != len(new.spec.tolerations or ())
 
 
+def _claims_generated(old: Pod, new: Pod) -> bool:
+    return old.status.resource_claim_statuses != new.status.resource_claim_statuses
+
+
 _POD_CHANGES: tuple[tuple[Action, Callable[[Pod, Pod], bool]], ...] = (
     (Action.UPDATE_POD_LABEL, lambda old, new: old.labels != new.labels),
     (Action.UPDATE_POD_SCALE_DOWN, _scaled_down),
     (Action.UPDATE_POD_GATES_ELIMINATED, _gates_eliminated),
     (Action.UPDATE_POD_TOLERATION, _tolerations_changed),
+    (Action.UPDATE_POD_GENERATED_CLAIM, _claims_generated),
 )
 
 

@@ -1,11 +1,15 @@
-"""The parts of the invariant that are about storage and extended resources."""
+"""The parts of the invariant that are about storage, devices and extended resources."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
+from mooring.cluster.devices.device_use import DeviceUse
+from mooring.cluster.devices.devices import Devices
+from mooring.cluster.devices.groups import RowGroups
 from mooring.cluster.extended.resources import ExtendedResources, ExtendedTable
-from mooring.cluster.nodes import State
+from mooring.cluster.nodes import Nodes, State
 from mooring.cluster.storage.indexes import VolumeIndex
 from mooring.cluster.storage.objects import Storage
 
@@ -111,3 +115,35 @@ def _check_objects(storage: Storage) -> None:
         names = objects.assumed.keys()
         assert names == objects.owners.keys(), "an assumption that nobody relies on"
         assert all(objects.known(name) is not None for name in names), "assumed but not known"
+
+
+def check_devices(state: State, kept: Nodes, rebuilt: Nodes) -> None:
+    """Raises AssertionError unless devices are in use by claims, and rows see what they should."""
+    _check_use(state.devices)
+    groups, others = kept.device_groups, rebuilt.device_groups
+    for name, row in state.rows.items():
+        other = rebuilt.row(name)
+        assert other is not None, f"node {name} is not among the objects"
+        found = _seen(groups, name, row)
+        expected = _seen(others, name, other)
+        assert found == expected, f"devices of node {name}: kept {found}, from objects {expected}"
+    counts = Counter(groups.local[list(state.rows.values())].tolist())
+    for number, count in counts.items():
+        rows = groups.group(number).rows
+        assert not number or rows == count, f"group {number} has {count} rows, kept {rows}"
+
+
+def _check_use(devices: Devices) -> None:
+    again = DeviceUse()
+    for allocation in devices.claims.held():
+        again.count(allocation.results, 1)
+    assert devices.use == again, "devices are in use that no claim holds, or the other way round"
+
+
+def _seen(groups: RowGroups, name: str, row: int) -> list[Any]:
+    """What a row sees: by its own names, and by its group."""
+    local = groups.group(int(groups.local[row]))
+    pattern = groups.pattern(int(groups.patterns[row]))
+    own = [(view.key, view.status, view.names) for view in groups.views(name, row)]
+    alike = [(view.status, len(view.names), state) for view, state in groups.pools(local, pattern)]
+    return [own, alike]

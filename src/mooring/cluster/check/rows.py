@@ -18,7 +18,7 @@ from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
 
-from .parts import check_extended, check_storage, resources_again
+from .parts import check_devices, check_extended, check_storage, resources_again
 
 
 def check(cluster: Cluster) -> None:
@@ -42,6 +42,7 @@ def check(cluster: Cluster) -> None:
     _check_pod_table(state)
     check_storage(state, rebuilt._state)
     check_extended(state, rebuilt._state)
+    check_devices(state, cluster.nodes, rebuilt.nodes)
 
 
 def _check_facts(nodes: Nodes, state: State) -> None:
@@ -66,6 +67,9 @@ def _rebuild(cluster: Cluster) -> Cluster:
             rebuilt.put_node(node)
     for item in cluster._state.storage:
         rebuilt.put_storage(item)
+    for device in cluster._state.devices:
+        rebuilt.put_device(device)
+    rebuilt._state.devices.decide_as(cluster._state.devices)
     for pod in cluster.pods.values():
         rebuilt.put_pod(pod)
     return rebuilt

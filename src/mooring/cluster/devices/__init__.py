@@ -1,0 +1,1 @@
+"""Devices: the pools that drivers publish, and what claims hold of them."""

@@ -1,0 +1,152 @@
+"""Claims to devices: as they were last seen, and what was decided about them since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from mooring.objects.resource_claim import Allocation, ResourceClaim
+
+
+class DecidedClaim(msgspec.Struct, frozen=True):
+    """What a claim will be given. The claim for extended resources has no uid before it is made."""
+
+    key: str
+    uid: str
+    allocation: Allocation
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What was decided about the claims of a pod that is on its way to a node."""
+
+    node_name: str
+    claims: tuple[DecidedClaim, ...] = ()
+
+
+class Flight(msgspec.Struct):
+    """An allocation that no claim has shown yet, and the pod that it was decided for."""
+
+    pod_uid: str
+    allocation: Allocation
+    #: Whether somebody was asked to write it: then it may come true at any time.
+    is_asked: bool = False
+
+
+class ResourceClaims:
+    """Claims by key. A decision holds its devices until a claim is seen that has them.
+
+    A decision that was taken back while it was being written holds them, too: nobody knows whether
+    the API server has got it. That ends when the claim is seen to have devices or is gone, or when
+    the pod is tried again or is gone.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, ResourceClaim] = {}
+        self._extended: dict[str, str] = {}
+        #: Decisions by the uid of the pod.
+        self._decisions: dict[str, Decision] = {}
+        #: By the uid of the claim.
+        self._flights: dict[str, Flight] = {}
+        self._flights_of: dict[str, list[str]] = {}
+
+    def get(self, key: str) -> ResourceClaim | None:
+        return self._known.get(key)
+
+    def extended_of(self, pod_uid: str) -> ResourceClaim | None:
+        """The claim that was made for the extended resources of a pod."""
+        key = self._extended.get(pod_uid)
+        return None if key is None else self._known.get(key)
+
+    def is_in_flight(self, uid: str) -> bool:
+        """Whether it was decided about a claim that has not been seen allocated since."""
+        return uid in self._flights
+
+    def decision(self, pod_uid: str) -> Decision | None:
+        """What was decided about the claims of a pod that is on its way."""
+        return self._decisions.get(pod_uid)
+
+    def __iter__(self) -> Iterator[ResourceClaim]:
+        return iter(self._known.values())
+
+    def held(self) -> Iterator[Allocation]:
+        """All allocations, seen and decided."""
+        for claim in self._known.values():
+            if claim.allocation is not None:
+                yield claim.allocation
+        for flight in self._flights.values():
+            yield flight.allocation
+
+
+class ClaimsWriter(ResourceClaims):
+    """The same for the cluster, which writes it."""
+
+    def put(self, claim: ResourceClaim) -> list[Allocation]:
+        """Notes a claim as it is now; returns the decisions that it makes obsolete."""
+        before = self._known.get(claim.key)
+        landed = [] if before is None or before.uid == claim.uid else self.drop(before)
+        self._known[claim.key] = claim
+        uids = [claim.uid]
+        if claim.is_extended and claim.owner is not None:
+            self._extended[claim.owner.uid] = claim.key
+            # It was decided before it had a uid.
+            uids.append(extended_uid(claim.owner.uid))
+        return landed if claim.allocation is None else landed + self._land(uids)
+
+    def drop(self, claim: ResourceClaim) -> list[Allocation]:
+        """A claim is gone; returns the decision about it, if it was in flight."""
+        self._known.pop(claim.key, None)
+        if claim.owner is not None and self._extended.get(claim.owner.uid) == claim.key:
+            del self._extended[claim.owner.uid]
+        return self._land([claim.uid])
+
+    def decide(self, pod_uid: str, decision: Decision) -> None:
+        self._decisions[pod_uid] = decision
+        for each in decision.claims:
+            self._flights[each.uid] = Flight(pod_uid, each.allocation)
+        self._flights_of[pod_uid] = [each.uid for each in decision.claims]
+
+    def ask(self, pod_uid: str) -> None:
+        """What was decided for a pod is being written from now on."""
+        for uid in self._flights_of.get(pod_uid, ()):
+            self._flights[uid].is_asked = True
+
+    def settle(self, pod_uid: str) -> None:
+        """The pod is on its node; what it was given stays until its claims are seen."""
+        self._decisions.pop(pod_uid, None)
+
+    def release(self, pod_uid: str) -> list[Allocation]:
+        """Takes a decision back; returns what is free again for sure."""
+        self._decisions.pop(pod_uid, None)
+        uids = self._flights_of.get(pod_uid, ())
+        return self._land([uid for uid in uids if not self._flights[uid].is_asked])
+
+    def end_doubt(self, pod_uid: str) -> list[Allocation]:
+        """What was asked for and taken back is not waited for any longer; returns it."""
+        if pod_uid in self._decisions:
+            return []
+        return self._land(self._flights_of.get(pod_uid, ()))
+
+    def adopt(self, other: ClaimsWriter) -> list[Allocation]:
+        """Takes over the decisions of another; returns what they hold."""
+        self._decisions = dict(other._decisions)
+        self._flights = dict(other._flights)
+        self._flights_of = {uid: list(uids) for uid, uids in other._flights_of.items()}
+        return [flight.allocation for flight in self._flights.values()]
+
+    def _land(self, uids: Iterable[str]) -> list[Allocation]:
+        landed = []
+        for uid in list(uids):
+            flight = self._flights.pop(uid, None)
+            if flight is not None:
+                others = self._flights_of[flight.pod_uid]
+                others.remove(uid)
+                if not others:
+                    del self._flights_of[flight.pod_uid]
+                landed.append(flight.allocation)
+        return landed
+
+
+def extended_uid(pod_uid: str) -> str:
+    """What stands for the uid of the claim for a pod's extended resources before it is made."""
+    return f"\0{pod_uid}"

@@ -1,0 +1,119 @@
+"""Which devices claims hold, and how much of those that can be shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mooring.objects.resource_claim import DeviceResult
+
+from .models import PoolShape
+from .pools import PoolKey, PoolView
+
+#: Which devices of a pool are in use, seen from a node: those that are taken as bits; how much of
+#: each counter is left; and what is taken of each shared device that somebody uses, by place.
+PoolState = tuple[int, tuple[int, ...], tuple[tuple[int, tuple[tuple[str, int], ...]], ...]]
+
+UNUSED: PoolState = (0, (), ())
+
+
+class DeviceHold:
+    """What is held of one device."""
+
+    __slots__ = ("amounts", "shares", "taken")
+
+    def __init__(self) -> None:
+        #: How many hold all of it. It is at most one, unless others gave it away twice.
+        self.taken = 0
+        self.shares = 0
+        #: What the shares take of its capacities.
+        self.amounts: dict[str, int] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeviceHold) and self._values() == other._values()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _values(self) -> tuple[int, int, dict[str, int]]:
+        return self.taken, self.shares, {k: v for k, v in self.amounts.items() if v}
+
+    def count(self, result: DeviceResult, amount: int) -> None:
+        """Adds (1) or takes away (-1) what a claim was given of the device."""
+        if result.share_id is None:
+            self.taken += amount
+            return
+        self.shares += amount
+        for name, value in (result.consumed_capacity or {}).items():
+            self.amounts[name] = self.amounts.get(name, 0) + amount * int(value)
+
+    @property
+    def is_free(self) -> bool:
+        return not self.taken and not self.shares
+
+
+class DeviceUse:
+    """What is held of all devices, whether it is written already or only decided."""
+
+    def __init__(self) -> None:
+        self._pools: dict[PoolKey, dict[str, DeviceHold]] = {}
+
+    def held(self, key: PoolKey) -> Mapping[str, DeviceHold]:
+        """The devices of a pool that are in use, by name."""
+        return self._pools.get(key, {})
+
+    def count(self, results: Iterable[DeviceResult], amount: int) -> None:
+        """Adds (1) or takes away (-1) what a claim was given."""
+        for result in results:
+            if result.admin_access:
+                continue
+            key = result.driver, result.pool
+            pool = self._pools.setdefault(key, {})
+            held = pool.setdefault(result.device, DeviceHold())
+            held.count(result, amount)
+            if held.is_free:
+                del pool[result.device]
+                if not pool:
+                    del self._pools[key]
+
+    def state(self, view: PoolView) -> PoolState:
+        """What is in use of a pool, as a node sees it."""
+        held = self._pools.get(view.key)
+        if view.shape.is_plain:
+            return (_taken(view, held), (), ()) if held else UNUSED
+        if not held:
+            return 0, tuple(value for _, value in view.shape.counters), ()
+        shares = tuple(
+            (at, tuple(sorted((k, v) for k, v in each.amounts.items() if v)))
+            for at, each in sorted(
+                ((view.places.get(name, -1), each) for name, each in held.items()),
+                key=lambda pair: pair[0],
+            )
+            if at >= 0 and each.shares
+        )
+        return _taken(view, held), _left(view, view.shape, held), shares
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeviceUse) and self._pools == other._pools
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _taken(view: PoolView, held: Mapping[str, DeviceHold]) -> int:
+    mask = 0
+    places = view.places
+    for name, each in held.items():
+        at = places.get(name)
+        if at is not None and each.taken:
+            mask |= 1 << at
+    return mask
+
+
+def _left(view: PoolView, shape: PoolShape, held: Mapping[str, DeviceHold]) -> tuple[int, ...]:
+    """What is left of each counter; less than nothing if devices were given away around us."""
+    left = [value for _, value in shape.counters]
+    if left:
+        for name in held:
+            for counter, value in view.pool.consumption(name):
+                at = shape.counter_places.get(counter)
+                if at is not None:
+                    left[at] -= value
+    return tuple(left)

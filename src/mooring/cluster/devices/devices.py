@@ -1,0 +1,214 @@
+"""Everything about devices that the cluster keeps, and the one place where it is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from mooring.cluster.changes import EVERYWHERE, Change
+from mooring.objects.device import DeviceClass, ResourceSlice
+from mooring.objects.resource_claim import Allocation, DeviceObject, ResourceClaim
+
+from .claims import ClaimsWriter, Decision, ResourceClaims
+from .device_classes import DeviceClasses
+from .device_use import DeviceUse
+from .groups import MatchNodes, RowGroups
+from .pools import Pool, PoolKey
+
+Note = Callable[[int, Change], None]
+
+
+class KnownDevices:
+    """Claims, classes, pools and who uses what. In flight and written allocations are one set."""
+
+    def __init__(self, rows: Mapping[str, int], note: Note) -> None:
+        self._rows = rows
+        #: Called with every row that a change concerns.
+        self.note = note
+        self._claims = ClaimsWriter()
+        self.claims: ResourceClaims = self._claims
+        self.classes = DeviceClasses()
+        self._slices: dict[str, ResourceSlice] = {}
+        self.pools: dict[PoolKey, Pool] = {}
+        self.use = DeviceUse()
+        self._groups = RowGroups(self.pools, self.use, rows)
+        #: The time of day in seconds since the epoch, as far as anyone told.
+        self.today: float | None = None
+
+    def groups(self, match: MatchNodes) -> RowGroups:
+        """What rows see of devices, up to date."""
+        if self._groups.is_stale:
+            self._groups.refresh(match)
+        return self._groups
+
+    @property
+    def slices(self) -> Mapping[str, ResourceSlice]:
+        return self._slices
+
+    def find(self, item: DeviceObject) -> DeviceObject | None:
+        """What was last seen under the same name as the given object."""
+        if isinstance(item, ResourceClaim):
+            return self.claims.get(item.key)
+        if isinstance(item, DeviceClass):
+            return self.classes.get(item.name)
+        return self._slices.get(item.name)
+
+    def __iter__(self) -> Iterator[DeviceObject]:
+        """All objects, as they were last seen."""
+        yield from self.classes
+        yield from self._slices.values()
+        yield from self.claims
+
+
+class DeviceDecisions(KnownDevices):
+    """What was decided about claims and not seen yet: the one thing that a plugin may write."""
+
+    def decide(self, pod_uid: str, decision: Decision) -> None:
+        """Devices are in use from now on, before any claim says so."""
+        self._claims.decide(pod_uid, decision)
+        for each in decision.claims:
+            self._count(each.allocation, 1)
+
+    def ask(self, pod_uid: str) -> None:
+        """What was decided for a pod is being written from now on."""
+        self._claims.ask(pod_uid)
+
+    def release(self, pod_uid: str) -> None:
+        """Takes back what was decided for a pod, as far as it cannot come true any more."""
+        for allocation in self._claims.release(pod_uid):
+            self._count(allocation, -1)
+
+    def _count(self, allocation: Allocation, amount: int) -> None:
+        results = allocation.results
+        self.use.count(results, amount)
+        for result in results:
+            self._note_use((result.driver, result.pool), result.device)
+
+    def _note_use(self, key: PoolKey, device: str) -> None:
+        nodes = self._groups.change_use(key, device)
+        if nodes is None:
+            self.note(EVERYWHERE, Change.CLAIMS)
+            return
+        for name in nodes:
+            row = self._rows.get(name)
+            if row is not None:
+                self.note(row, Change.CLAIMS)
+
+
+class Devices(DeviceDecisions):
+    """The same for the cluster, which writes it."""
+
+    def put(self, item: DeviceObject) -> DeviceObject | None:
+        """Adds or updates an object; returns what it was before."""
+        if isinstance(item, ResourceClaim):
+            return self._put_claim(item)
+        if isinstance(item, DeviceClass):
+            before = self.classes.put(item)
+            if before != item:
+                self.note(EVERYWHERE, Change.CLASSES)
+            return before
+        return self._put_slice(item)
+
+    def remove(self, item: DeviceObject) -> None:
+        if isinstance(item, ResourceClaim):
+            self._remove_claim(item)
+        elif isinstance(item, DeviceClass):
+            self.classes.drop(item.name)
+            self.note(EVERYWHERE, Change.CLASSES)
+        else:
+            self._remove_slice(item.name)
+
+    def settle(self, pod_uid: str) -> None:
+        """The pod is on its node; what its claims were given stays theirs."""
+        self._claims.settle(pod_uid)
+
+    def end_doubt(self, pod_uid: str) -> None:
+        """A pod is tried again, or gone: what was asked for it before comes true no more."""
+        for allocation in self._claims.end_doubt(pod_uid):
+            self._count(allocation, -1)
+
+    def join(self, name: str) -> None:
+        """A row was given to a node."""
+        self._groups.change_node(name)
+
+    def leave(self, row: int) -> None:
+        """A node loses its row."""
+        self._groups.leave_row(row)
+
+    def relabel(self) -> None:
+        """The labels of some node have changed."""
+        self._groups.change_labels()
+
+    def grow(self, capacity: int) -> None:
+        self._groups.grow(capacity)
+
+    def decide_as(self, other: Devices) -> None:
+        """Takes over what another has decided."""
+        for allocation in self._claims.adopt(other._claims):
+            self._count(allocation, 1)
+        self.today = other.today
+
+    def _put_claim(self, claim: ResourceClaim) -> ResourceClaim | None:
+        before = self.claims.get(claim.key)
+        if before == claim:
+            return before
+        landed = self._claims.put(claim)
+        self._move([*_held(before), *landed], _held(claim))
+        return before
+
+    def _remove_claim(self, claim: ResourceClaim) -> None:
+        before = self.claims.get(claim.key)
+        landed = self._claims.drop(before or claim)
+        self._move([*_held(before), *landed], ())
+
+    def _move(self, before: Iterable[Allocation], after: Iterable[Allocation]) -> None:
+        for allocation in before:
+            self._count(allocation, -1)
+        for allocation in after:
+            self._count(allocation, 1)
+
+    def _put_slice(self, item: ResourceSlice) -> ResourceSlice | None:
+        before = self._slices.get(item.name)
+        if before == item:
+            return before
+        keys = {(each.driver, each.pool) for each in (before, item) if each is not None}
+        self._note_pools(keys)
+        if before is not None:
+            self._take_slice(before)
+        self._slices[item.name] = item
+        key = item.driver, item.pool
+        self.pools.setdefault(key, Pool(key)).put(item)
+        self._note_pools(keys)
+        return before
+
+    def _remove_slice(self, name: str) -> None:
+        before = self._slices.pop(name, None)
+        if before is not None:
+            keys = {(before.driver, before.pool)}
+            self._note_pools(keys)
+            self._take_slice(before)
+            self._note_pools(keys)
+
+    def _take_slice(self, item: ResourceSlice) -> None:
+        key = item.driver, item.pool
+        pool = self.pools[key]
+        pool.drop(item.name)
+        if not pool.slices:
+            del self.pools[key]
+
+    def _note_pools(self, keys: Iterable[PoolKey]) -> None:
+        for key in keys:
+            self._groups.change_pool(key)
+            pool = self.pools.get(key)
+            if pool is None:
+                continue
+            if pool.is_wide or len(pool.nodes) > 1:
+                self.note(EVERYWHERE, Change.SLICES)
+                continue
+            for name in pool.nodes:
+                row = self._rows.get(name)
+                if row is not None:
+                    self.note(row, Change.SLICES)
+
+
+def _held(claim: ResourceClaim | None) -> tuple[Allocation, ...]:
+    return () if claim is None or claim.allocation is None else (claim.allocation,)

@@ -1,0 +1,261 @@
+"""Rows by what they see of devices: a claim gets the same devices on all rows of a group.
+
+What one node alone sees is kept as a number per row, and so is what it sees of the *wide* pools,
+those that many nodes share. Rows with equal numbers see equal pools, in the same order, with the
+same devices in use; only the names differ.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster.arrays import grow_to
+from mooring.objects.device import NodeChoice
+
+from .device_use import DeviceUse, PoolState
+from .models import Models
+from .pools import Pool, PoolKey, PoolView
+
+#: Per row whether a choice of nodes means it.
+MatchNodes = Callable[[NodeChoice], NDArray[np.bool_]]
+
+#: A pool as a row sees it, and what is in use of it.
+SeenPool = tuple[PoolView, PoolState]
+
+
+class LocalGroup:
+    """What one row, or several alike, see of the pools that are theirs alone."""
+
+    __slots__ = ("key", "number", "pools", "rows")
+
+    def __init__(self, key: object, number: int, pools: tuple[SeenPool, ...]) -> None:
+        self.key = key
+        self.number = number
+        #: As the row sees them for which the group was made.
+        self.pools = pools
+        #: How many rows are in it.
+        self.rows = 0
+
+
+class WidePattern:
+    """What some rows see of the pools that nodes share."""
+
+    __slots__ = ("views",)
+
+    def __init__(self, views: tuple[PoolView, ...]) -> None:
+        self.views = views
+
+
+class RowGroups:
+    """The two numbers of every row. A row is looked at again after a change that concerns it."""
+
+    def __init__(
+        self, pools: Mapping[PoolKey, Pool], use: DeviceUse, rows: Mapping[str, int]
+    ) -> None:
+        self._pools = pools
+        self._use = use
+        self._rows = rows
+        self._models = Models()
+        self._pools_on: dict[str, dict[PoolKey, None]] = {}
+        self._nodes_of: dict[PoolKey, tuple[str, ...]] = {}
+        #: The wide pools in order.
+        self._wide: list[PoolKey] = []
+        self._nothing = LocalGroup((), 0, ())
+        self._by_key: dict[object, LocalGroup] = {(): self._nothing}
+        self._by_number: list[LocalGroup] = [self._nothing]
+        self._free: list[int] = []
+        #: Per row the number of what it alone sees.
+        self.local: NDArray[np.int64] = np.zeros(0, np.int64)
+        #: Per row the number of what it sees of the wide pools.
+        self.patterns: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._patterns: list[WidePattern] = [WidePattern(())]
+        self._stale_nodes: dict[str, None] = {}
+        self._stale_pools: dict[PoolKey, None] = {}
+        self._stale_patterns = True
+        #: Changes whenever a wide pool does, what is in use of it, or what nodes see of it.
+        self.wide_version = 0
+
+    # Changes
+
+    def change_pool(self, key: PoolKey) -> None:
+        """Slices of a pool came, went or changed."""
+        self._stale_pools[key] = None
+
+    def change_use(self, key: PoolKey, device: str) -> tuple[str, ...] | None:
+        """A device was taken or given back; returns the nodes that see it, None if it is wide."""
+        pool = self._pools.get(key)
+        if pool is None:
+            return ()
+        if pool.is_wide:
+            self.wide_version += 1
+            return None
+        by_device = pool.nodes_of_device
+        nodes = pool.nodes if by_device is None else by_device.get(device, ())
+        for name in nodes:
+            self._stale_nodes[name] = None
+        return nodes
+
+    def change_node(self, name: str) -> None:
+        """A node got its row."""
+        self._stale_nodes[name] = None
+        self._stale_patterns = True
+
+    def leave_row(self, row: int) -> None:
+        """A node lost its row."""
+        self._set_row(row, self._nothing)
+        self._stale_patterns = True
+
+    def change_labels(self) -> None:
+        self._stale_patterns = True
+
+    def grow(self, capacity: int) -> None:
+        self.local = grow_to(self.local, capacity)
+        self.patterns = grow_to(self.patterns, capacity)
+
+    # Reading
+
+    @property
+    def is_stale(self) -> bool:
+        return bool(self._stale_nodes or self._stale_pools or self._stale_patterns)
+
+    @property
+    def pattern_count(self) -> int:
+        return len(self._patterns)
+
+    def group(self, number: int) -> LocalGroup:
+        return self._by_number[number]
+
+    def pattern(self, number: int) -> WidePattern:
+        return self._patterns[number]
+
+    def pools(self, local: LocalGroup, pattern: WidePattern) -> tuple[SeenPool, ...]:
+        """The pools of a group, in the order in which devices are taken from them."""
+        wide = [(view, self._use.state(view)) for view in pattern.views]
+        return tuple(sorted((*local.pools, *wide), key=_search_order))
+
+    def views(self, node_name: str, row: int) -> tuple[PoolView, ...]:
+        """The same for one row, with its own names."""
+        wide = self._patterns[self.patterns[row]].views
+        views = (*self._local_views(node_name), *wide)
+        return tuple(sorted(views, key=lambda view: _search_order((view, None))))
+
+    # Looking again
+
+    def refresh(self, match: MatchNodes) -> None:
+        """Looks again at whatever changed."""
+        if self._stale_pools:
+            self._refresh_pools()
+        for name in self._stale_nodes:
+            self._refresh_node(name)
+        self._stale_nodes.clear()
+        if self._stale_patterns:
+            self._stale_patterns = False
+            self._refresh_patterns(match)
+
+    def _refresh_pools(self) -> None:
+        wide = dict.fromkeys(self._wide)
+        for key in self._stale_pools:
+            for name in self._nodes_of.pop(key, ()):
+                del self._pools_on[name][key]
+                self._stale_nodes[name] = None
+            was_wide = key in wide
+            wide.pop(key, None)
+            pool = self._pools.get(key)
+            if pool is not None and pool.is_wide:
+                wide[key] = None
+            elif pool is not None:
+                self._nodes_of[key] = pool.nodes
+                for name in pool.nodes:
+                    self._pools_on.setdefault(name, {})[key] = None
+                    self._stale_nodes[name] = None
+            self._stale_patterns |= was_wide or key in wide
+        self._stale_pools.clear()
+        if sorted(wide) != self._wide:
+            self._wide = sorted(wide)
+            # Local pools now come elsewhere among the wide ones.
+            self._stale_nodes.update(dict.fromkeys(self._pools_on))
+
+    def _local_views(self, name: str) -> list[PoolView]:
+        keys = sorted(self._pools_on.get(name, ()))
+        found = (self._pools[key].view(lambda choice: choice == name, self._models) for key in keys)
+        return [view for view in found if view is not None and view.matters]
+
+    def _refresh_node(self, name: str) -> None:
+        row = self._rows.get(name)
+        if row is None:
+            return
+        pools = tuple((view, self._use.state(view)) for view in self._local_views(name))
+        key = tuple(
+            (id(view.shape), view.status, state, bisect_left(self._wide, view.key))
+            for view, state in pools
+        )
+        group = self._by_key.get(key)
+        if group is None:
+            number = self._free.pop() if self._free else len(self._by_number)
+            group = self._by_key[key] = LocalGroup(key, number, pools)
+            self._by_number[number : number + 1] = [group]
+        self._set_row(row, group)
+
+    def _set_row(self, row: int, group: LocalGroup) -> None:
+        before = self._by_number[self.local[row]]
+        if before is group:
+            return
+        self.local[row] = group.number
+        group.rows += 1
+        before.rows -= 1
+        if not before.rows and before is not self._nothing:
+            del self._by_key[before.key]
+            self._free.append(before.number)
+
+    def _refresh_patterns(self, match: MatchNodes) -> None:
+        self.wide_version += 1
+        self.patterns[:] = 0
+        self._patterns = [WidePattern(())]
+        if not self._wide:
+            return
+        seen: dict[tuple[PoolView, ...], int] = {(): 0}
+        choices = _Choices(match)
+        keys = [self._pools[key] for key in self._wide]
+        for row, mark in choices.distinguish(keys, self._rows.values()):
+            views = tuple(
+                view
+                for pool in keys
+                if (view := pool.view(mark.__contains__, self._models)) is not None and view.matters
+            )
+            number = seen.get(views)
+            if number is None:
+                number = seen[views] = len(self._patterns)
+                self._patterns.append(WidePattern(views))
+            self.patterns[row] = number
+
+
+class _Choices:
+    """Which choices of nodes mean which rows: every choice is matched once, with all rows."""
+
+    def __init__(self, match: MatchNodes) -> None:
+        self._match = match
+
+    def distinguish(
+        self, pools: Sequence[Pool], rows: Iterable[int]
+    ) -> Iterable[tuple[NDArray[np.intp], frozenset[NodeChoice]]]:
+        """Rows that the same choices mean, with these choices."""
+        choices = list(dict.fromkeys(each for pool in pools for each in pool.choices))
+        numbers = np.fromiter(rows, np.intp)
+        if not len(numbers):
+            return
+        meant = np.stack([self._match(choice)[numbers] for choice in choices])
+        packed = np.packbits(meant, axis=0)
+        _, firsts, inverse = np.unique(packed, axis=1, return_index=True, return_inverse=True)
+        inverse = inverse.reshape(-1)
+        for at, first in enumerate(firsts.tolist()):
+            mark = frozenset(choices[each] for each in np.flatnonzero(meant[:, first]).tolist())
+            yield numbers[inverse == at], mark
+
+
+def _search_order(pool: tuple[PoolView, object]) -> tuple[bool, PoolKey]:
+    view = pool[0]
+    return view.shape.binds, view.key

@@ -1,0 +1,219 @@
+"""Pools of devices: the slices that make one up, and what a node sees of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum, auto
+from functools import cached_property
+
+from mooring.objects.device import NodeChoice, ResourceSlice, SliceDevice, choose_nodes
+
+from .models import CounterName, DevicePlace, Models, PoolShape
+
+#: The driver and the name of a pool.
+PoolKey = tuple[str, str]
+#: Whether a node is meant.
+IsMeant = Callable[[NodeChoice], bool]
+
+
+class PoolStatus(Enum):
+    """Whether devices may be taken from a pool."""
+
+    USABLE = auto()
+    #: Some of its slices are missing.
+    INCOMPLETE = auto()
+    #: Its slices contradict each other.
+    INVALID = auto()
+
+
+class PoolView:
+    """What some nodes see of a pool."""
+
+    def __init__(
+        self, key: PoolKey, status: PoolStatus, shape: PoolShape, names: tuple[str, ...], pool: Pool
+    ) -> None:
+        self.key = key
+        self.status = status
+        self.shape = shape
+        #: The devices by their place in the shape.
+        self.names = names
+        self.pool = pool
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        return {name: at for at, name in enumerate(self.names)}
+
+    @property
+    def matters(self) -> bool:
+        """Whether it can make a difference to anyone."""
+        return bool(self.names) or self.status is not PoolStatus.USABLE
+
+
+class Pool:
+    """The slices of one pool, of all generations."""
+
+    def __init__(self, key: PoolKey) -> None:
+        self.key = key
+        self.slices: dict[str, ResourceSlice] = {}
+        self._views: dict[object, PoolView | None] = {}
+
+    def put(self, item: ResourceSlice) -> None:
+        self.slices[item.name] = item
+        self.forget()
+
+    def drop(self, name: str) -> None:
+        del self.slices[name]
+        self.forget()
+
+    def forget(self) -> None:
+        """Its slices have changed."""
+        self._views.clear()
+        for name in ("ordered", "nodes", "choices", "is_wide", "nodes_of_device"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def ordered(self) -> tuple[ResourceSlice, ...]:
+        """The slices by name."""
+        return tuple(self.slices[name] for name in sorted(self.slices))
+
+    @cached_property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that its slices name."""
+        named = (each.nodes for each in self.slices.values())
+        return tuple(dict.fromkeys(name for name in named if isinstance(name, str)))
+
+    @cached_property
+    def choices(self) -> tuple[NodeChoice, ...]:
+        """All choices of nodes that its slices and devices make."""
+        found = [each.nodes for each in self.slices.values()]
+        for each in self.slices.values():
+            if each.is_per_device:
+                found += map(_device_choice, each.devices)
+        return tuple(dict.fromkeys(choice for choice in found if choice is not None))
+
+    @cached_property
+    def is_wide(self) -> bool:
+        """Whether nodes can see it that its slices do not name."""
+        if any(not isinstance(each.nodes, str) for each in self.slices.values()):
+            return True
+        if not any(each.counters for each in self.slices.values()):
+            return False
+        # Counters are seen from everywhere; they matter there if something is wrong with them.
+        elsewhere = self.view(lambda choice: False, Models())
+        return elsewhere is not None and elsewhere.matters
+
+    @cached_property
+    def nodes_of_device(self) -> dict[str, tuple[str, ...]] | None:
+        """Which nodes see a device; None if all of its nodes see whether any device is in use."""
+        if self.is_wide or any(each.counters for each in self.slices.values()):
+            return None
+        found: dict[str, dict[str, None]] = {}
+        for each in self.slices.values():
+            assert isinstance(each.nodes, str), "a pool that is not wide names its nodes"
+            for device in each.devices:
+                found.setdefault(device.name, {})[each.nodes] = None
+        return {name: tuple(nodes) for name, nodes in found.items()}
+
+    def view(self, is_meant: IsMeant, models: Models) -> PoolView | None:
+        """What a node sees of the pool; None if it sees nothing, or only what is out of date."""
+        meant = tuple(each for each in self.ordered if _is_relevant(each, is_meant))
+        if not meant:
+            return None
+        here = tuple(
+            is_meant(_device_choice(device)) if each.is_per_device else True
+            for each in meant
+            for device in each.devices
+        )
+        key = tuple(each.name for each in meant), here
+        if key not in self._views:
+            self._views[key] = self._make_view(meant, here, models)
+        return self._views[key]
+
+    def _make_view(
+        self, meant: Sequence[ResourceSlice], here: Sequence[bool], models: Models
+    ) -> PoolView | None:
+        newest = max(each.generation for each in meant)
+        chosen: list[tuple[ResourceSlice, SliceDevice, bool]] = []
+        flags = iter(here)
+        for each in meant:
+            for device in each.devices:
+                flag = next(flags)
+                if each.generation == newest:
+                    chosen.append((each, device, flag))
+        current = [each for each in meant if each.generation == newest]
+        wanted = current[0].slice_count
+        others: tuple[ResourceSlice, ...] = ()
+        if len(current) != wanted:
+            if any(each.generation > newest for each in self.ordered):
+                return None
+            everywhere = [each for each in self.ordered if each.generation == newest]
+            if len(everywhere) != wanted:
+                return PoolView(self.key, PoolStatus.INCOMPLETE, models.shape((), ()), (), self)
+            others = tuple(each for each in everywhere if each not in current)
+        if _is_invalid(current, others):
+            return PoolView(self.key, PoolStatus.INVALID, models.shape((), ()), (), self)
+        shape = models.shape(
+            tuple(
+                models.model(self.key[0], device, _place(each, device, flag))
+                for each, device, flag in chosen
+            ),
+            _declared(current),
+        )
+        names = tuple(device.name for _, device, _ in chosen)
+        return PoolView(self.key, PoolStatus.USABLE, shape, names, self)
+
+    def consumption(self, device_name: str) -> Iterable[tuple[CounterName, int]]:
+        """What a device takes of the counters of the pool, in the newest slice that has it."""
+        found: SliceDevice | None = None
+        generation = -1
+        for each in self.ordered:
+            if each.generation > generation:
+                for device in each.devices:
+                    if device.name == device_name:
+                        found, generation = device, each.generation
+        for taken in (found.consumes_counters if found else None) or ():
+            for name, counter in (taken.counters or {}).items():
+                yield (taken.counter_set, name), int(counter.value)
+
+
+def _is_relevant(item: ResourceSlice, is_meant: IsMeant) -> bool:
+    if item.counters or (item.nodes is not None and is_meant(item.nodes)):
+        return True
+    return item.is_per_device and any(is_meant(_device_choice(each)) for each in item.devices)
+
+
+def _device_choice(device: SliceDevice) -> NodeChoice:
+    return choose_nodes(device.node_name, device.all_nodes, device.node_selector)
+
+
+def _place(item: ResourceSlice, device: SliceDevice, is_here: bool) -> DevicePlace:
+    binds = bool(device.binds_to_node)
+    if item.is_per_device:
+        local = binds or device.node_name is not None
+        return DevicePlace(is_here, local, None if local else device.node_selector)
+    local = binds or isinstance(item.nodes, str)
+    return DevicePlace(is_here, local, None if local else item.node_selector)
+
+
+def _declared(slices: Iterable[ResourceSlice]) -> tuple[tuple[CounterName, int], ...]:
+    return tuple(
+        ((each.name, name), int(counter.value))
+        for item in slices
+        for each in item.counters
+        for name, counter in (each.counters or {}).items()
+    )
+
+
+def _is_invalid(current: Sequence[ResourceSlice], others: Sequence[ResourceSlice]) -> bool:
+    names = [device.name for each in current for device in each.devices]
+    sets = [each.name for item in (*current, *others) for each in item.counters]
+    if len(names) != len(set(names)) or len(sets) != len(set(sets)):
+        return True
+    declared = {name for name, _ in _declared((*current, *others))}
+    return any(
+        taken.counter_set not in sets
+        or any((taken.counter_set, name) not in declared for name in taken.counters or {})
+        for item in (*current, *others)
+        for device in item.devices
+        for taken in device.consumes_counters or ()
+    )
