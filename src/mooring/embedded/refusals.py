@@ -78,6 +78,10 @@ def too_long(field: str, most: int) -> Fault:
     return Fault(field, "FieldValueTooLong", f"Too long: may not be more than {most} bytes")
 
 
+def too_many(field: str, count: int, most: int) -> Fault:
+    return Fault(field, "FieldValueTooMany", f"Too many: {count}: must have at most {most} items")
+
+
 def absent(field: str, value: Any) -> Fault:
     """Makes the fault of a value that names something absent."""
     return Fault(field, "FieldValueNotFound", f"Not found: {_render(value)}")

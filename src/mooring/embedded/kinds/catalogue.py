@@ -8,6 +8,7 @@ from mooring.embedded.api.kind import ServedKind
 
 from .cluster_kinds import cluster_kinds
 from .custom_resources import definition_kinds
+from .device_kinds import device_kinds
 from .disruption import budget_kinds
 from .event_kinds import event_kinds
 from .job_kinds import job_kinds
@@ -36,6 +37,7 @@ def catalogue(*, coexist: bool = True) -> Iterator[ServedKind]:
     yield from job_kinds(coexist=coexist)
     yield from budget_kinds()
     yield from storage_kinds()
+    yield from device_kinds()
     yield from stored_kinds()
     yield from definition_kinds()
     yield from review_kinds()

@@ -25,6 +25,7 @@ from mooring.embedded.store.table import Json
 from mooring.objects.coexist import MIRROR
 from mooring.objects.quantity import NANOS_PER_UNIT, Quantity
 
+from .pod_claims import pod_claim_faults
 from .pod_scheduling import (
     affinity_faults,
     coexist_faults,
@@ -243,6 +244,7 @@ def pod_spec_faults(at: str, spec: Json, claimed: Iterable[str] = ()) -> Iterato
     yield from spread_faults(f"{at}.topologySpreadConstraints", constraints)
     yield from gate_faults(f"{at}.schedulingGates", spec.get("schedulingGates") or [])
     yield from coexist_faults(at, spec)
+    yield from pod_claim_faults(at, spec)
 
 
 def _all_container_faults(at: str, spec: Json) -> Iterator[Fault]:

@@ -23,7 +23,6 @@ from mooring.embedded.api.kind import (
     ServedKind,
     StatusRules,
     built_in,
-    known_kind,
 )
 from mooring.embedded.refusals import (
     Fault,
@@ -100,10 +99,6 @@ class ServiceAccountRules(KindRules):
     shows_deleted = True
 
 
-class DeviceClaimRules(StatusRules):
-    status_keeps_metadata = True
-
-
 class AccessRules(KindRules):
     """The rules of roles and their bindings, whose names may be like system:node."""
 
@@ -141,7 +136,6 @@ def data_kinds() -> Iterator[ServedKind]:
 
 def stored_kinds() -> Iterator[ServedKind]:
     """Yields kinds that nothing acts on, for manifests that contain them."""
-    yield from _devices()
     # kubectl apply --prune asks for CronJobs and Ingresses whatever it applies.
     yield built_in(
         "batch",
@@ -162,14 +156,6 @@ def stored_kinds() -> Iterator[ServedKind]:
     yield access("RoleBinding", "rolebindings", AccessRules())
     yield access("ClusterRole", "clusterroles", AccessRules(), namespaced=False)
     yield access("ClusterRoleBinding", "clusterrolebindings", AccessRules(), namespaced=False)
-
-
-def _devices() -> Iterator[ServedKind]:
-    devices = partial(built_in, "resource.k8s.io", "resource.v1")
-    yield known_kind("DeviceClass")
-    yield devices("ResourceClaim", "resourceclaims", DeviceClaimRules(), parts=(STATUS,))
-    yield devices("ResourceClaimTemplate", "resourceclaimtemplates")
-    yield known_kind("ResourceSlice", fields=("spec.driver", "spec.nodeName"))
 
 
 def review_kinds() -> Iterator[ServedKind]:
