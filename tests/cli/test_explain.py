@@ -101,3 +101,25 @@ def test_names_reach_the_terminal_as_text(mooring: Mooring, write: Any) -> None:
 
     assert "\x1b" not in result.out
     assert "\\x1b[31mred" in result.out
+
+
+@pytest.mark.parametrize(
+    ("said", "noted"),
+    [
+        pytest.param("0/1 nodes are available: 1 Insufficient cpu.", False, id="the same"),
+        pytest.param("0/1 nodes are available: 1 too far away.", True, id="something else"),
+    ],
+)
+def test_another_answer_of_the_running_scheduler_is_noted(
+    said: str, noted: bool, mooring: Mooring, write: Any
+) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "message": said}
+    waiting = pod_manifest("p", cpu=9, status={"conditions": [condition]})
+
+    err = mooring("explain", "p", write(node_manifest("a"), waiting)).err
+
+    assert (f"its scheduler said otherwise: {said}" in err) is noted
+
+
+def test_h_is_help(mooring: Mooring) -> None:
+    assert "what would change" in mooring("explain", "-h").out

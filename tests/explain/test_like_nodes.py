@@ -36,18 +36,17 @@ def test_each_group_of_like_nodes_tells_its_nearest_miss() -> None:
     large = [*used("l1", 8, by="5"), *used("l2", 8, by="6")]
 
     assert told(pod(cpu=4), *small, *large) == [
-        ("2 nodes were up to 2 cpu short", "it asked for 2 less cpu", {"s1", "s2", "l1", "l2"}),
-        ("2 nodes were up to 1700m cpu short", "it asked for 1700m less cpu", {"s1", "s2", "l1"}),
-        (
-            "node s1 was 1500m cpu short, the nearest of 2 nodes with 4 cpu",
-            "it asked for 1500m less cpu",
-            {"s1", "l1"},
-        ),
         (
             "node l1 was 1 cpu short, the nearest of 2 nodes with 8 cpu",
             "it asked for 1 less cpu",
             {"l1"},
         ),
+        (
+            "node s1 was 1500m cpu short, the nearest of 2 nodes with 4 cpu",
+            "it asked for 1500m less cpu",
+            {"s1", "l1"},
+        ),
+        ("2 nodes were up to 1700m cpu short", "it asked for 1700m less cpu", {"s1", "s2", "l1"}),
         (
             "1 pod of equal or higher priority in the way on node s1",
             "its priority were 1",

@@ -147,7 +147,6 @@ _IN = "requiredDuringSchedulingIgnoredDuringExecution"
                                          "whenUnsatisfiable": "Never"}]},
          "spec.topologySpreadConstraints[0].whenUnsatisfiable: "
          'must be one of "DoNotSchedule", "ScheduleAnyway", got "Never"'),
-        ({"nodeName": "nowhere"}, 'spec.nodeName: there is no node "nowhere"'),
         ({"schedulingGroup": 5}, "spec.schedulingGroup: must be a mapping, got 5"),
     ],
 )  # fmt: skip

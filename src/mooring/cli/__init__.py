@@ -21,7 +21,7 @@ from .errors import report
 app = typer.Typer(
     name="mooring",
     help="A Kubernetes scheduler that decides over NumPy columns.",
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

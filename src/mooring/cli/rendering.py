@@ -6,11 +6,12 @@ Rich is imported when something is drawn, because most commands start without it
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from threading import Timer
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -78,23 +79,46 @@ def trim(text: str) -> str:
     return re.sub(r" +$", "", text, flags=re.MULTILINE).rstrip()
 
 
-def line(text: str) -> Text:
+def terminal_width() -> int:
+    """Returns how many columns there are; output that goes elsewhere has no limit."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _NO_LIMIT
+
+
+def line(text: str, style: str = "") -> Text:
     """Makes a line of text that may contain names from the cluster."""
     from rich.text import Text
 
-    return Text(plain(text))
+    return Text(plain(text), style)
+
+
+def indent(part: RenderableType) -> RenderableType:
+    """Moves a part to the right, with all lines into which it is wrapped."""
+    from rich.padding import Padding
+
+    return Padding(part, (0, 0, 0, 4))
+
+
+def paragraph(first: str, *others: str) -> Text:
+    """Makes a text of several lines, of which all but the first stand back."""
+    from rich.text import Text
+
+    text = Text(plain(first))
+    for each in filter(None, others):
+        text.append(f"\n{plain(each)}", "dim")
+    return text
 
 
 def table(
     headers: Sequence[str],
-    rows: Iterable[Sequence[str]],
+    rows: Iterable[Sequence[str | Text]],
     numbers_from: int | None = None,
     *,
     gap: int = 3,
+    whole: int = 0,
 ) -> Table:
     """Makes a table without borders; columns from index `numbers_from` on are right-aligned.
 
-    A column without a header is always left-aligned.
+    A column without a header is always left-aligned. The first `whole` columns are never wrapped.
     """
     from rich.table import Table
 
@@ -102,9 +126,10 @@ def table(
     for at, header in enumerate(headers):
         is_number = numbers_from is not None and at >= numbers_from and header != ""
         # As a text, because a string would be searched for markup.
-        drawn.add_column(line(header), justify="right" if is_number else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if is_number else "left"
+        drawn.add_column(line(header), justify=justify, overflow="fold", no_wrap=at < whole)
     for row in rows:
-        drawn.add_row(*map(line, row))
+        drawn.add_row(*(line(cell) if isinstance(cell, str) else cell for cell in row))
     return drawn
 
 

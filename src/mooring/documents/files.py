@@ -14,7 +14,8 @@ from .errors import InputError
 
 STDIN = "-"
 
-_SUFFIXES = (".yaml", ".yml", ".json")
+_PLAIN_SUFFIXES = (".yaml", ".yml", ".json")
+_SUFFIXES = (*_PLAIN_SUFFIXES, *(f"{each}.gz" for each in _PLAIN_SUFFIXES))
 
 # Far above any real cluster, and below what would exhaust the memory of a small machine.
 _LARGEST = 512 * 2**20
@@ -38,7 +39,7 @@ class Source:
     @property
     def is_json(self) -> bool:
         """Whether to read it as JSON: by its name, else by how it begins."""
-        if self.name.endswith(".json"):
+        if self.name.removesuffix(".gz").endswith(".json"):
             return True
         start = self.text[:1024].lstrip()
         return start[:1] == "{" and start[1:].lstrip()[:1] in ('"', "}")
@@ -64,7 +65,7 @@ def _files(path: Path) -> list[Path]:
         if name.endswith(_SUFFIXES) and not _is_hidden(folders, name)
     ]
     if not found:
-        raise InputError(path, f"no {', '.join(_SUFFIXES)} file in this directory")
+        raise InputError(path, f"no {', '.join(_PLAIN_SUFFIXES)} file in this directory")
     return sorted(found)
 
 
@@ -85,6 +86,8 @@ def _open(path: Path) -> Source:
 
 def _read_source(file: BinaryIO, name: str) -> Source:
     content = file.read(_LARGEST + 1)
+    if content.startswith(_GZIP_MAGIC):
+        content = _unpack(content, name)
     if len(content) > _LARGEST:
         raise InputError(name, f"larger than {_LARGEST // 2**20} MiB")
     try:
@@ -92,6 +95,15 @@ def _read_source(file: BinaryIO, name: str) -> Source:
     except UnicodeDecodeError as error:
         byte = content[error.start]
         raise InputError(name, f"not UTF-8 text (byte 0x{byte:02x} at {error.start})") from None
+
+
+def _unpack(packed: bytes, name: str) -> bytes:
+    """Unpacks gzip, up to one byte more than the largest file may have."""
+    unpacker = zlib.decompressobj(_GZIP)
+    try:
+        return unpacker.decompress(packed, _LARGEST + 1)
+    except zlib.error as error:
+        raise InputError(name, f"broken gzip: {error}") from None
 
 
 def _refuse(error: OSError | ValueError, path: Path | None = None) -> None:

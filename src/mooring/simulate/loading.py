@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mooring.documents.conversion import to_struct
-from mooring.documents.errors import DecodeError, InputError, Location, describe
+from mooring.documents.errors import DecodeError, InputError, Location
 from mooring.objects.custom import CustomKind
 from mooring.objects.decode import from_builtins
 from mooring.objects.kinds import Object
@@ -48,16 +48,16 @@ def load(paths: Sequence[str], wanted: Iterable[CustomKind] = ()) -> Input:
             manifests.append(manifest)
         else:
             unread[manifest.kind, manifest.unread_reason] += 1
-    objects = tuple(_objects(manifests))
+    register = _Register()
+    objects = tuple(_objects(manifests, register))
     if not any(isinstance(each, Node | Pod) for each in objects):
         raise InputError(", ".join(paths), "nothing to schedule: neither nodes nor pods")
-    notes = (f"ignored {count} {kind}: {why}" for (kind, why), count in unread.items())
-    return Input(objects, tuple(notes))
+    notes = [f"ignored {count} {kind}: {why}" for (kind, why), count in unread.items()]
+    return Input(objects, (*notes, *register.describe_lost_pods()))
 
 
-def _objects(manifests: list[Manifest]) -> Iterator[Object]:
+def _objects(manifests: list[Manifest], register: _Register) -> Iterator[Object]:
     """Decodes what was read, and compares the objects with each other."""
-    register = _Register()
     classes = {
         each: _priority_class(each) for each in manifests if each.known_kind == PRIORITY_CLASS
     }
@@ -72,10 +72,9 @@ def _objects(manifests: list[Manifest]) -> Iterator[Object]:
         register.add(manifest, getattr(item, "namespace", ""), item.name)
         if isinstance(item, Pod):
             register.add_uid(manifest, item.uid)
-    for manifest, item in decoded:
-        if isinstance(item, Pod) and not item.is_finished:
-            register.find_node(manifest, item.node_name)
-        yield item
+    for _, item in decoded:
+        if not (isinstance(item, Pod) and register.is_lost(item)):
+            yield item
 
 
 def _decoded(manifest: Manifest, defaults: Defaults) -> Object:
@@ -148,6 +147,7 @@ class _Register:
     def __init__(self) -> None:
         self._names: dict[tuple[str, str, str], Location] = {}
         self._uids: dict[str, Manifest] = {}
+        self._lost: list[Pod] = []
 
     def add(self, manifest: Manifest, namespace: str, name: str) -> None:
         key = manifest.known_kind, namespace, name
@@ -161,6 +161,17 @@ class _Register:
             told = f"duplicate: {first.title} in {first.place} has it too"
             raise manifest.error("metadata.uid", told)
 
-    def find_node(self, manifest: Manifest, name: str) -> None:
-        if name and ("Node", "", name) not in self._names:
-            raise manifest.error("spec.nodeName", f"there is no node {describe(name)}")
+    def is_lost(self, pod: Pod) -> bool:
+        """Whether a pod is on a node that is not there: the node went while it was dumped."""
+        name = pod.node_name
+        if not name or pod.is_finished or ("Node", "", name) in self._names:
+            return False
+        self._lost.append(pod)
+        return True
+
+    def describe_lost_pods(self) -> Iterator[str]:
+        """Says which pods are left out because their node is not there."""
+        if self._lost:
+            first = self._lost[0]
+            such = f"such as {first.key} on {first.node_name}"
+            yield f"ignored {len(self._lost)} Pod: their nodes are not there, {such}"

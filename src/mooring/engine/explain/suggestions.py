@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, product
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -27,6 +29,15 @@ _MOST_ADVICE = 24
 # Of nodes that two plugins reject, the largest groups, and of each the most promising pairs.
 _MOST_PAIRS = 4
 _PER_PLUGIN = 3
+
+# The fields of a suggestion that only says what stands in the way.
+_HOPELESS: Mapping[str, Any] = {
+    "remedy": "",
+    "effect": "none",
+    "edits": (),
+    "count": 0,
+    "nodes": (),
+}
 
 Pattern = tuple[tuple[str, ...], RowNumbers]
 
@@ -62,13 +73,65 @@ def make_suggestions(
 
 
 def rank_suggestions(case: Case, found: Iterable[Suggestion]) -> tuple[Suggestion, ...]:
-    """Those of them that say something new: what is near first, and of that what helps most."""
+    """Those of them that say something new: what is near first, and of that what helps most.
 
-    def rank(each: Suggestion) -> tuple[int, ...]:
+    Of one kind the smallest change comes first.
+    """
+    suggestions = tuple(found)
+
+    def near(each: Suggestion) -> tuple[int, ...]:
         is_far, evicts = _is_far(case, each.edits), each.effect == "evicts"
-        return not each.count, is_far, evicts, len(each.edits), -each.count
+        return not each.count, is_far, evicts, len(each.edits)
 
-    return tuple(_drop_repeated(sorted(found, key=rank)))
+    most: Counter[tuple[object, ...]] = Counter()
+    for each in suggestions:
+        group = near(each), each.kind
+        most[group] = max(most[group], each.count)
+
+    def rank(each: Suggestion) -> tuple[Any, ...]:
+        helps = -most[near(each), each.kind]
+        return near(each), helps, each.kind, _share_less(case, each.edits), -each.count
+
+    ranked = list(_drop_repeated(sorted(suggestions, key=rank)))
+    wanted = [each for each in ranked if _share_less(case, each.edits) < 1]
+    if not wanted:
+        # To ask for nothing of what the pod is about helps nobody; what is short is worth saying.
+        return tuple(replace(each, **_HOPELESS) for each in ranked)
+    return tuple(_drop_contained(wanted))
+
+
+def _share_less(case: Case, edits: Iterable[AnyEdit]) -> float:
+    """How much less the pod would ask for: 1 is nothing of what it is about."""
+    asked = dict(case.pod.spec.requests)
+    return max(
+        (
+            edit.by / max(asked.get(edit.resource, 0), 1)
+            for edit in edits
+            if isinstance(edit, LowerRequest)
+        ),
+        default=0.0,
+    )
+
+
+def _drop_contained(ranked: Iterable[Suggestion]) -> Iterator[Suggestion]:
+    """Those that do not repeat a smaller change for few more nodes: half as many again."""
+    known: list[Suggestion] = []
+    for each in ranked:
+        if not any(_contains(each, other) and 2 * each.count < 3 * other.count for other in known):
+            known.append(each)
+            yield each
+
+
+def _contains(larger: Suggestion, smaller: Suggestion) -> bool:
+    if not smaller.edits or larger.effect != smaller.effect:
+        return False
+    return all(any(_covers(mine, edit) for mine in larger.edits) for edit in smaller.edits)
+
+
+def _covers(edit: AnyEdit, other: AnyEdit) -> bool:
+    if isinstance(edit, LowerRequest) and isinstance(other, LowerRequest):
+        return edit.resource == other.resource and edit.by >= other.by
+    return edit == other
 
 
 def _drop_repeated(found: Iterable[Suggestion]) -> Iterator[Suggestion]:

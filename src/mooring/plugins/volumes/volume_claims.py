@@ -112,11 +112,24 @@ class AdviseOnVolumes(Advise[Any]):
     ) -> Iterator[Advice]:
         volumes = pod.spec.volumes or ()
         for volume in volumes[:MOST_GROUPS]:
+            missing = _missing_claim(volume, pod, nodes)
+            if missing:
+                # To create it is what helps, and nobody knows where its volume will be.
+                yield Advice(f"it fits once claim {missing} exists", kind="volumes")
+                continue
             problem = f"volume {_describe(volume, pod)} is in the way"
             yield Advice(problem, (DropVolume(volume.name),), kind="volumes")
         if len(volumes) > 1:
             drops = tuple(DropVolume(volume.name) for volume in volumes)
             yield Advice("its volumes are in the way", drops, kind="volumes")
+
+
+def _missing_claim(volume: Volume, pod: Pod, nodes: Nodes) -> str:
+    """The claim of a volume if it does not exist; empty if it does, or if there is none."""
+    if not volume.claims:
+        return ""
+    key = f"{pod.namespace}/{volume.claim_of(pod.name).name}"
+    return key if nodes.storage.claim(key) is None else ""
 
 
 def _describe(volume: Volume, pod: Pod) -> str:

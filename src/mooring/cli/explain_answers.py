@@ -1,0 +1,314 @@
+"""What `mooring explain` finds out about a pod, a workload, a node, or all pods that wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from mooring.documents.errors import InputError
+from mooring.engine import Engine
+from mooring.engine.events import Applied
+from mooring.engine.explain import Explanation, NoSuchNode
+from mooring.engine.explain import explain as explain_pod
+from mooring.objects.kinds import Object
+from mooring.objects.meta import failure_to_place
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.resources import format_amount
+from mooring.simulate.simulation import simulate
+
+from .explain_targets import Target, find_node, find_pod, find_pods_of, owner_text
+from .explain_text import NodeNames, explanation_parts
+from .rendering import indent, line, shorten, table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+replace = msgspec.structs.replace
+
+# So many groups are explained in one answer; each takes milliseconds and some lines.
+_MOST_GROUPS = 50
+
+
+class Answer(Protocol):
+    """An answer to print, as text or as JSON."""
+
+    @property
+    def value(self) -> object: ...
+
+    @property
+    def has_place(self) -> bool: ...
+
+    @property
+    def notes(self) -> Sequence[str]: ...
+
+    def parts(self) -> Iterator[RenderableType]: ...
+
+
+def answer(engine: Engine, objects: Sequence[Object], target: Target, node: str) -> Answer:
+    """Answers from the objects of a cluster; raises InputError if the target is not there."""
+    pods = [item for item in objects if isinstance(item, Pod)]
+    if target.kind == "Pod" and target.name:
+        pod = find_pod(pods, target)
+        explanation = _explain_pod(engine, objects, pod, node)
+        return PodAnswer(explanation, tuple(_contradictions(pod, explanation)))
+    if not target.name:
+        transcript = simulate(engine, objects)
+        left = [each.pod for each in transcript.pending]
+        return WaitingAnswer(
+            len(transcript.placed), len(left), _explain_groups(engine, _group(left))
+        )
+    nodes = [item for item in objects if isinstance(item, Node)]
+    for item in objects:
+        engine.handle(Applied(item), 0.0)
+    waiting = [pod for pod in pods if not pod.node_name and not pod.is_finished]
+    if target.kind == "Node":
+        return NodeReport(engine, find_node(nodes, target), _group(waiting))
+    members = find_pods_of(pods, target)
+    groups = _group(pod for pod in members if pod in waiting)
+    return WorkloadAnswer(target, members, _explain_groups(engine, groups))
+
+
+def _explain_pod(engine: Engine, objects: Sequence[Object], pod: Pod, node: str) -> Explanation:
+    """Explains a pod in the cluster without that pod, so that its own requests do not count."""
+    for item in objects:
+        if not (isinstance(item, Pod) and item.uid == pod.uid and pod.node_name):
+            engine.handle(Applied(item), 0.0)
+    unplaced = replace(pod, node_name="")
+    try:
+        explanation = explain_pod(engine, unplaced, node)
+    except NoSuchNode:
+        raise InputError(f"node {node}", "there is no such node") from None
+    return replace(explanation, running_on=pod.node_name)
+
+
+def _contradictions(pod: Pod, explanation: Explanation) -> Iterator[str]:
+    """Says so if the pod's scheduler named other reasons than the explanation does."""
+    said = failure_to_place(pod.status.conditions)
+    if not said or pod.node_name:
+        return
+    reasons = [reason for each in explanation.rejections for reason in each.reasons]
+    if explanation.state == "fits" or not any(reason in said for reason in reasons or [said]):
+        yield f"its scheduler said otherwise: {said}"
+        yield "it may have another configuration: --config reads it, --url asks the scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class PodAnswer:
+    """One pod, explained."""
+
+    value: Explanation
+    notes: tuple[str, ...] = ()
+
+    @property
+    def has_place(self) -> bool:
+        return self.value.has_place
+
+    def parts(self) -> Iterator[RenderableType]:
+        return explanation_parts(self.value)
+
+
+class PodGroupOfOwner(msgspec.Struct, frozen=True, rename="camel"):
+    """Waiting pods of one owner and one template, and why the first of them waits."""
+
+    owner: str
+    pods: tuple[str, ...]
+    explanation: Explanation
+
+
+def _group(pods: Iterable[Pod]) -> list[list[Pod]]:
+    """Pods by owner and template, the largest group first."""
+    groups: dict[tuple[str, int], list[Pod]] = {}
+    for pod in pods:
+        owner = pod.namespace if pod.owner is None else owner_text(pod)
+        groups.setdefault((owner, id(pod.spec)), []).append(pod)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def _explain_groups(engine: Engine, groups: Sequence[list[Pod]]) -> tuple[PodGroupOfOwner, ...]:
+    return tuple(
+        PodGroupOfOwner(
+            owner_text(group[0]),
+            tuple(pod.key for pod in group),
+            explain_pod(engine, group[0]),
+        )
+        for group in groups[:_MOST_GROUPS]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingAnswer:
+    """The pods that wait once all that fit are placed, by owner, with what helps most."""
+
+    placed: int
+    count: int
+    value: tuple[PodGroupOfOwner, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def has_place(self) -> bool:
+        return all(each.explanation.has_place for each in self.value)
+
+    def parts(self) -> Iterator[RenderableType]:
+        fits = ""
+        if self.placed:
+            fits = f"; {_count(self.placed, 'pod')} fit{'s' * (self.placed == 1)} now"
+        if not self.count:
+            yield line(f"no pod has to wait{fits}", "bold green")
+            return
+        yield line(
+            f"{_count(self.count, 'pod')} fit{'s' * (self.count == 1)} nowhere{fits}", "bold"
+        )
+        for each in self.value:
+            yield ""
+            yield from _group_parts(each)
+        left = self.count - sum(len(each.pods) for each in self.value)
+        if left:
+            yield line(f"and {_count(left, 'pod')} of other owners")
+
+
+def _group_parts(group: PodGroupOfOwner) -> Iterator[RenderableType]:
+    explanation = group.explanation
+    of = "" if group.owner.startswith("pod ") else f" of {group.owner}"
+    names = shorten(group.pods, 2)
+    yield line(f"{_count(len(group.pods), 'pod')}{of} ({names})", "bold")
+    yield indent(line(_first_sentence(explanation.message)))
+    if explanation.suggestions:
+        best = explanation.suggestions[0]
+        nodes = _count(best.count, "node")
+        text = f"would fit {nodes} if {best.remedy}" if best.remedy else best.problem
+        yield indent(line(text, "cyan"))
+
+
+def _first_sentence(message: str) -> str:
+    """The message without what preemption says of it."""
+    return message.partition(". ")[0].rstrip(".")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadAnswer:
+    """The pods of a workload: where they run, and why others wait."""
+
+    target: Target
+    members: Sequence[Pod]
+    groups: tuple[PodGroupOfOwner, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> object:
+        return {
+            "workload": self.target.text,
+            "pods": {pod.key: pod.node_name for pod in self.members},
+            "waiting": self.groups,
+        }
+
+    @property
+    def has_place(self) -> bool:
+        return all(each.explanation.has_place for each in self.groups)
+
+    def parts(self) -> Iterator[RenderableType]:
+        placed = Counter(pod.node_name for pod in self.members if pod.node_name)
+        waiting = sum(len(each.pods) for each in self.groups)
+        yield line(
+            f"{self.target.text}: {_count(len(self.members), 'pod')}, "
+            f"{placed.total()} on {_count(len(placed), 'node')}, {waiting} waiting",
+            "bold",
+        )
+        if placed:
+            names = NodeNames(placed)
+            where = [f"{names.shorten(node)} ({count})" for node, count in placed.most_common()]
+            yield line(f"on {shorten(where, 6)}")
+        for each in self.groups:
+            yield ""
+            if len(each.pods) > 1:
+                yield line(f"{_count(len(each.pods), 'pod')} like this one:", "dim")
+            yield from explanation_parts(each.explanation)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """A node: what is used of it, and what it says to the pods that wait."""
+
+    engine: Engine
+    node: Node
+    groups: Sequence[list[Pod]]
+    notes: tuple[str, ...] = ()
+    #: A node has no place to find.
+    has_place: bool = True
+
+    @property
+    def value(self) -> object:
+        return {
+            "node": self.node.name,
+            "resources": {
+                name: dict(zip(("allocatable", "used"), amounts, strict=True))
+                for name, amounts in self._amounts()
+            },
+            "waiting": [self._explain(group) for group in self.groups[:_MOST_GROUPS]],
+        }
+
+    def _amounts(self) -> Iterator[tuple[str, tuple[int, int]]]:
+        cluster = self.engine.cluster
+        held: Counter[str] = Counter()
+        row = cluster.nodes.row(self.node.name)
+        pods = cluster.nodes.pods(row).values() if row is not None else ()
+        for pod in pods:
+            held.update(dict(pod.held.requests))
+            held["pods"] += 1
+        for name, amount in dict(self.node.allocatable).items():
+            yield name, (amount, held[name])
+
+    def _explain(self, group: Sequence[Pod]) -> dict[str, Any]:
+        explanation = explain_pod(self.engine, group[0], self.node.name)
+        return {
+            "owner": owner_text(group[0]),
+            "pods": [pod.key for pod in group],
+            "answer": explanation.node,
+        }
+
+    def parts(self) -> Iterator[RenderableType]:
+        state = ", cordoned" if self.node.unschedulable else ""
+        yield line(f"node {self.node.name}{state}", "bold")
+        taints = [
+            f"{each.key}{f'={each.value}' * bool(each.value)}:{each.effect}"
+            for each in self.node.taints
+        ]
+        if taints:
+            yield line(f"tainted {', '.join(taints)}")
+        rows = [
+            (
+                name,
+                format_amount(name, whole),
+                format_amount(name, used),
+                f"{100 * used // whole if whole else 0}%",
+            )
+            for name, (whole, used) in self._amounts()
+            if whole or used
+        ]
+        yield ""
+        yield table(("RESOURCE", "ALLOCATABLE", "USED", "SHARE"), rows, numbers_from=1)
+        if self.groups:
+            yield ""
+            yield table(("WAITING", "PODS", "HERE"), list(self._rows()), whole=2)
+
+    def _rows(self) -> Iterator[tuple[str, str, str]]:
+        for group in self.groups[:_MOST_GROUPS]:
+            found = explain_pod(self.engine, group[0], self.node.name)
+            yield owner_text(group[0]), str(len(group)), _answer_text(found)
+
+
+def _answer_text(explanation: Explanation) -> str:
+    answer = explanation.node
+    if answer is None:
+        return explanation.message or explanation.state
+    if answer.feasible:
+        return "takes it"
+    return "; ".join(f"{each.plugin}: {', '.join(each.reasons)}" for each in answer.refusals)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"

@@ -1,0 +1,112 @@
+"""What `mooring explain` is asked about: a pod, a workload, a node, or all pods that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from mooring.documents.errors import InputError
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+
+# What people call the kinds; the kind of a pod's owner says the same.
+_KINDS = {
+    **dict.fromkeys(("pod", "pods", "po"), "Pod"),
+    **dict.fromkeys(("node", "nodes", "no"), "Node"),
+    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
+    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
+    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
+    **dict.fromkeys(("daemonset", "daemonsets", "ds"), "DaemonSet"),
+    **dict.fromkeys(("job", "jobs"), "Job"),
+    **dict.fromkeys(
+        ("replicationcontroller", "replicationcontrollers", "rc"), "ReplicationController"
+    ),
+}
+_TEMPLATE_HASH = "pod-template-hash"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is asked about. An empty name stands for all pods that wait."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        return self.name if self.kind == "Node" else f"{self.namespace}/{self.name}"
+
+    @property
+    def text(self) -> str:
+        return f"{self.kind.lower()} {self.key}"
+
+
+def parse_target(text: str, namespace: str) -> Target:
+    """Reads NAME, NAMESPACE/NAME, KIND/NAME or KIND/NAMESPACE/NAME."""
+    first, _, rest = text.partition("/")
+    kind = _KINDS.get(first.lower()) if rest else None
+    if kind is not None:
+        text = rest
+    space, _, name = text.rpartition("/")
+    return Target(kind or "Pod", space or namespace, name)
+
+
+def find_pod(pods: Sequence[Pod], target: Target) -> Pod:
+    """The pod of that name; raises InputError that names the likeliest one that was meant."""
+    for pod in pods:
+        if pod.key == target.key:
+            return pod
+    raise _not_found(target, [pod.key for pod in pods], "pods")
+
+
+def find_node(nodes: Sequence[Node], target: Target) -> Node:
+    """The node of that name; raises InputError that names the likeliest one that was meant."""
+    for node in nodes:
+        if node.name == target.name:
+            return node
+    raise _not_found(target, [node.name for node in nodes], "nodes")
+
+
+def find_pods_of(pods: Sequence[Pod], target: Target) -> list[Pod]:
+    """The pods of a workload; raises InputError if it has none."""
+    by_owner: dict[str, list[Pod]] = {}
+    for pod in pods:
+        name = owner_names(pod).get(target.kind)
+        if name is not None:
+            by_owner.setdefault(f"{pod.namespace}/{name}", []).append(pod)
+    if target.key not in by_owner:
+        raise _not_found(target, by_owner, f"{target.kind}s with pods")
+    return by_owner[target.key]
+
+
+def owner_names(pod: Pod) -> dict[str, str]:
+    """The workloads that a pod belongs to, by kind.
+
+    The Deployment of a ReplicaSet is known by the name: it ends in the hash that the pods carry.
+    """
+    if pod.owner is None:
+        return {}
+    names = {pod.owner.kind: pod.owner.name}
+    suffix = f"-{pod.labels.get(_TEMPLATE_HASH, '')}"
+    if pod.owner.kind == "ReplicaSet" and len(suffix) > 1 and pod.owner.name.endswith(suffix):
+        names["Deployment"] = pod.owner.name.removesuffix(suffix)
+    return names
+
+
+def owner_text(pod: Pod) -> str:
+    """The workload of a pod as people call it, or the pod itself."""
+    names = owner_names(pod)
+    for kind in ("Deployment", *names):
+        if kind in names:
+            return f"{kind.lower()} {pod.namespace}/{names[kind]}"
+    return f"pod {pod.key}"
+
+
+def _not_found(target: Target, known: Iterable[str], what: str) -> InputError:
+    keys = list(known)
+    text = f"not found among {len(keys)} {what}"
+    likely = [key for key in keys if key.rpartition("/")[2] == target.name][:1]
+    likely = likely or get_close_matches(target.key, keys, n=1)
+    return InputError(target.text, f"{text}; did you mean {likely[0]}?" if likely else text)

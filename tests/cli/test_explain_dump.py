@@ -1,0 +1,123 @@
+"""`mooring explain` on a dump as users have it, in a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from mooring.cli import rendering
+from tests.cli.invoking import Mooring
+from tests.dumps.cloud import DOMAIN, LONG, cloud_dump
+
+_SCREEN = 40
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("dump") / "cluster.json.gz"
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, cloud_dump())).encode()))
+    return str(path)
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 80 columns, without colours."""
+    monkeypatch.setattr(rendering, "_NO_LIMIT", 80)
+
+
+def test_a_pod_on_a_node_that_is_gone_is_a_note(mooring: Mooring, dump: str) -> None:
+    told = mooring("explain", "ml/train", dump).err
+
+    assert "ignored 1 ServiceMonitor" in told
+    assert "ignored 1 Pod: their nodes are not there, such as shop/checkout-7f9c6d5b8-00000" in told
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize(
+    "target", ["ml/train", f"ml/{LONG}-6b8d9-003", "pay/ledger", "", "edge/gateway-2"]
+)
+def test_an_answer_fits_one_screen(target: str, mooring: Mooring, dump: str) -> None:
+    lines = mooring("explain", *filter(None, (target, dump))).out.splitlines()
+
+    assert len(lines) <= _SCREEN
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.usefixtures("narrow")
+def test_what_all_node_names_end_with_is_said_once(mooring: Mooring, dump: str) -> None:
+    told = mooring("explain", f"ml/{LONG}-6b8d9-003", dump).out
+
+    assert told.count(DOMAIN) == 1
+    # No name is broken at the end of a line.
+    assert all(re.fullmatch(r"ip-10-120-\d-\d{3}", each) for each in re.findall(r"ip-[\d-]+", told))
+
+
+def test_all_waiting_pods_by_owner(mooring: Mooring, dump: str) -> None:
+    result = mooring("explain", dump)
+
+    assert result.code == 1
+    first, *others = result.out.split("\n\n")
+    assert first == "15 pods fit nowhere; 1 pod fits now"
+    assert others[0].startswith(f"12 pods of deployment ml/{LONG} (ml/")
+    assert "would fit 4 nodes if it tolerated nvidia.com/gpu:NoSchedule" in others[0]
+    assert any("it fits once claim pay/nope exists" in each for each in others)
+
+
+def test_a_workload(mooring: Mooring, dump: str) -> None:
+    runs = mooring("explain", "deploy/checkout", "-n", "shop", dump)
+    waits = mooring("explain", f"deploy/{LONG}", "-n", "ml", dump)
+
+    assert (runs.code, waits.code) == (0, 1)
+    assert runs.out.startswith("deployment shop/checkout: 279 pods, 279 on 36 nodes, 0 waiting\n")
+    assert f"deployment ml/{LONG}: 12 pods, 0 on 0 nodes, 12 waiting" in waits.out
+
+
+def test_a_node(mooring: Mooring, dump: str) -> None:
+    name = f"ip-10-120-0-105{DOMAIN}"
+    told = mooring("explain", f"node/{name}", dump).out
+
+    assert told.startswith(f"node {name}, cordoned\n")
+    assert re.search(r"^cpu +8 +7200m +90%$", told, re.MULTILINE)
+    assert "NodeUnschedulable: node(s) were unschedulable" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (
+            ("gateway-2",),
+            "pod default/gateway-2: not found among 295 pods; did you mean edge/gateway-2?",
+        ),
+        (("ml/trian",), "pod ml/trian: not found among 295 pods; did you mean ml/train?"),
+        (("deploy/chekout", "-n", "shop"), "did you mean shop/checkout?"),
+        (("job/none",), "job default/none: not found among 0 Jobs with pods"),
+    ],
+)
+def test_what_was_meant(
+    arguments: tuple[str, ...], error: str, mooring: Mooring, dump: str
+) -> None:
+    result = mooring("explain", *arguments, dump)
+
+    assert result.code == 2
+    assert error in result.err
+
+
+def test_json_of_all_waiting_pods(mooring: Mooring, dump: str) -> None:
+    groups = json.loads(mooring("explain", dump, "-o", "json").out)
+
+    assert groups[0]["owner"] == f"deployment ml/{LONG}"
+    assert groups[0]["explanation"]["state"] == "pending"
+
+
+def test_broken_gzip_names_the_file(mooring: Mooring, tmp_path: Path) -> None:
+    path = tmp_path / "in.yaml.gz"
+    path.write_bytes(b"\x1f\x8bnonsense")
+
+    result = mooring("explain", "p", str(path))
+
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"{path}: broken gzip: ")
