@@ -11,12 +11,13 @@ From each state before `bound`, a placement may be taken back: it failed, or its
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
 
 from mooring.cluster import Cluster
+from mooring.config import Extender
 from mooring.framework.attempt import Failed
 from mooring.framework.observe import SUCCESS, Observer
 from mooring.framework.profile import Profile
@@ -50,8 +51,11 @@ class Attempts:
         pending: Mapping[str, Pod],
         emit: Callable[[Action], None],
         observer: Observer,
+        binders: Sequence[Extender] = (),
     ) -> None:
+        """`binders` are the extenders that bind pods, as far as they are interested."""
         self._cluster = cluster
+        self._binders = binders
         self._queue = queue
         self._pending = pending
         self._emit = emit
@@ -82,14 +86,18 @@ class Attempts:
         profile: Profile,
         outcome: Found | Failed | PluginError | None,
         now: float,
+        remedied: Remedied | None = None,
     ) -> None:
-        """A decision was made: the pod is placed, or it failed. None is a cluster without nodes."""
+        """A decision was made: the pod is placed, or it failed. None is a cluster without nodes.
+
+        For one that failed, `remedied` is what the post-filters said; None if nobody asked them.
+        """
         if isinstance(outcome, Found):
             self.evictions.forget(queued.pod.uid)
             self._place(queued, profile, self._cluster.nodes.name(outcome.row), now)
             return
         if isinstance(outcome, Failed):
-            failure = self._seek_remedy(queued, profile, outcome, now)
+            failure = self._seek_remedy(queued, profile, outcome, now, remedied)
         elif isinstance(outcome, PluginError):
             failure = Failure(SCHEDULER_ERROR, str(outcome))
         else:
@@ -114,24 +122,29 @@ class Attempts:
     # Failed
 
     def _seek_remedy(
-        self, queued: QueuedPod, profile: Profile, failed: Failed, now: float
+        self,
+        queued: QueuedPod,
+        profile: Profile,
+        failed: Failed,
+        now: float,
+        remedied: Remedied | None,
     ) -> Failure:
         """Asks the post-filters; where they find victims, these are evicted from now on."""
         pod = queued.pod
         importance = pod.priority, pod.spec.preemption_policy
-        failure = failed.known.get(importance)
+        failure = failed.known.get(importance) if remedied is None else None
         if failure is None:
             failed = replace(failed, attempt=queued.attempts)
-            remedied = seek_remedy(profile, pod, failed, self._cluster.nodes)
+            found = remedied or seek_remedy(profile, pod, failed, self._cluster.nodes)
             failure = Failure(
                 UNSCHEDULABLE,
-                diagnosis.message(failed, remedied.text),
+                diagnosis.message(failed, found.text),
                 diagnosis.rejectors(failed),
-                nominate=remedied.nominate,
+                nominate=found.nominate,
             )
-            if remedied.remedy is not None:
-                self._evict(pod, remedied, profile, now)
-            else:
+            if found.remedy is not None:
+                self._evict(pod, found, profile, now)
+            elif remedied is None:
                 # Where nobody can make way for one, nobody can for another like it.
                 failed.known[importance] = failure
         if profile.post_filter:
@@ -270,6 +283,9 @@ class Attempts:
         bind = BindPod(ref, placed.node_name, placed.profile.name)
         if PLACED in placed.pod.annotations:
             bind = msgspec.structs.replace(bind, annotations={PLACED: ref.uid})
+        for each in self._binders:
+            if each.concerns(placed.pod.spec):
+                bind = msgspec.structs.replace(bind, extender=each.url_prefix)
         self._emit(bind)
 
     def bound(self, uid: str, now: float) -> None:

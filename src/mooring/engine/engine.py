@@ -14,7 +14,8 @@ from mooring.framework.observe import PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected
-from mooring.framework.wakeups import Wakeup
+from mooring.framework.wakeups import Action as ActionKind
+from mooring.framework.wakeups import Resource, Wakeup, on
 from mooring.objects.pod import Pod
 from mooring.queue import Backoff, Queue, QueuedPod
 
@@ -32,12 +33,16 @@ from .events import (
     Event,
     Evicted,
     EvictionFailed,
+    ExtenderAnswered,
     PermitRefused,
     Permitted,
     PodEnded,
     Removed,
     Unbound,
 )
+from .extenders.consultation import EXTENDER
+from .extenders.consultations import Consultations
+from .extenders.survey import PodSurvey
 from .fence import Fence, describe
 from .intake import Intake
 from .placement import Placement, PluginPermits
@@ -83,13 +88,29 @@ class Engine:
         self.queue = Queue(
             sort_key=first.queue_sort.key,
             admit=self._admit,
-            wakeups={name: _wakeups(profile) for name, profile in self.profiles.items()},
+            wakeups={
+                name: _wakeups(profile, is_extended=bool(configuration.extenders))
+                for name, profile in self.profiles.items()
+            },
             backoff=_backoff(configuration),
             observer=observer,
         )
         self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)
         self._attempts = Attempts(
-            self.cluster, self.queue, self._intake.pending, self._emit, observer
+            self.cluster,
+            self.queue,
+            self._intake.pending,
+            self._emit,
+            observer,
+            tuple(each for each in configuration.extenders if each.bind_verb),
+        )
+        self._consultations = Consultations(
+            configuration,
+            self.queue,
+            self._attempts,
+            self._intake.pending,
+            self._emit,
+            self._give_up,
         )
         #: What plugins said to pods that wait for their permit, until it is taken in.
         self._answers: deque[Event] = deque()
@@ -118,6 +139,9 @@ class Engine:
                 events = self._intake.apply(event.object, now)
             elif isinstance(event, Removed):
                 events = self._intake.remove(event.object, now)
+            elif isinstance(event, ExtenderAnswered):
+                self._consultations.answer(event, now)
+                return
             else:
                 self._handle_outcome(event, now)
                 return
@@ -167,6 +191,8 @@ class Engine:
         """Makes up to `budget` decisions; returns what is to be done since the last step."""
         if self._attempts.waiting:
             self._look_after(now)
+        if self._consultations:
+            self._consultations.look_after(now)
         if now >= self._next_sweep:
             self._sweep(now)
         for _ in range(budget):
@@ -207,7 +233,11 @@ class Engine:
         """The earliest time at which `step` has something to do without a further event."""
         if self._answers:
             return now
-        moments = [self.queue.next_flush(now), self._attempts.next_deadline()]
+        moments = [
+            self.queue.next_flush(now),
+            self._attempts.next_deadline(),
+            self._consultations.next_deadline(),
+        ]
         known = [moment for moment in moments if moment is not None]
         return max(now, min(known)) if known else None
 
@@ -236,6 +266,9 @@ class Engine:
         queued.began = self._observer.attempt_began()
         if not is_ordinary(pod) and self._attempts.refuse_costly(queued, profile, now):
             return
+        if self._consultations.concerns(pod) and len(self.cluster.nodes):
+            self._consult(queued, profile, now)
+            return
         outcome: Found | Failed | PluginError | None
         try:
             outcome = self.decide(profile, pod)
@@ -243,23 +276,43 @@ class Engine:
             outcome = error
         self._attempts.conclude(queued, profile, outcome, now)
 
+    def _consult(self, queued: QueuedPod, profile: Profile, now: float) -> None:
+        """Begins a decision in which extenders have a say."""
+        window, classes = self._make_window(profile), self.classes[profile.name]
+        survey = PodSurvey(profile, queued.pod, self.cluster, classes, window)
+        self._consultations.begin(queued, survey, now)
+        self._start += survey.looked_at
+        self._take_turn()
+
     def decide(self, profile: Profile, pod: Pod) -> Found | Failed | None:
-        """The decision about a pod as things are, without a consequence; None without nodes."""
-        count = len(self.cluster.nodes)
-        if not count:
+        """The decision about a pod as things are, without a consequence; None without nodes.
+
+        Extenders are not asked.
+        """
+        if not len(self.cluster.nodes):
             return None
-        window = Window(self._start % count, profile.percentage_of_nodes_to_score)
+        window = self._make_window(profile)
         outcome = self.classes[profile.name].decide(pod, window)
         self._start += looked_at(outcome, window, profile)
         if isinstance(outcome, Found):
-            self._placed_in_turn += 1
-            if self._placed_in_turn >= _PLACEMENTS_PER_TURN * count:
-                self._placed_in_turn = 0
-                self._start += 1
+            self._take_turn()
         return outcome
+
+    def _make_window(self, profile: Profile) -> Window:
+        start = self._start % len(self.cluster.nodes)
+        is_extended = self._consultations.is_choosing
+        return Window(start, profile.percentage_of_nodes_to_score, is_extended)
+
+    def _take_turn(self) -> None:
+        """Counts a placement; after some, ties begin at the next node."""
+        self._placed_in_turn += 1
+        if self._placed_in_turn >= _PLACEMENTS_PER_TURN * len(self.cluster.nodes):
+            self._placed_in_turn = 0
+            self._start += 1
 
     def _give_up(self, queued: QueuedPod, error: Exception, now: float) -> None:
         """An attempt raised what no plugin is to blame for: the pod goes back to the queue."""
+        self._consultations.drop(queued.pod.uid)
         self._fence.end_attempt(queued.pod.uid)
         profile = self.profiles[queued.pod.spec.scheduler_name]
         try:
@@ -318,8 +371,12 @@ def _unowned(handles: HandleRegistry) -> Iterator[Report]:
         yield Report("", f"no plugin registers extended resource {resource_type}, read by {names}")
 
 
-def _wakeups(profile: Profile) -> dict[str, tuple[Wakeup, ...]]:
-    return {name: ask_wakeups(plugin) for name, plugin in profile.plugins.items()}
+def _wakeups(profile: Profile, *, is_extended: bool) -> dict[str, tuple[Wakeup, ...]]:
+    wakeups = {name: ask_wakeups(plugin) for name, plugin in profile.plugins.items()}
+    if is_extended:
+        # Nobody knows what an extender waits for.
+        wakeups[EXTENDER] = (on(Resource.ANYTHING, ActionKind.ALL),)
+    return wakeups
 
 
 def _backoff(configuration: Configuration) -> Backoff:

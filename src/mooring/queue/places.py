@@ -9,6 +9,7 @@ from typing import Any
 from mooring.framework.calls import PASSING
 from mooring.objects.pod import Pod
 
+from .held_back import DividedHeap
 from .queued_pod import Place, QueuedPod
 from .waiting_pods import PodHeap, UnschedulablePods
 
@@ -24,17 +25,26 @@ def by_priority(pod: Pod, timestamp: float) -> tuple[int, float]:
 class Places:
     """The active heap, the two backoff heaps and the unschedulable pods."""
 
-    __slots__ = ("_heaps", "_sort_key", "_uids", "_waiting", "order_error", "unschedulable")
+    __slots__ = (
+        "_divided",
+        "_heaps",
+        "_sort_key",
+        "_uids",
+        "_waiting",
+        "order_error",
+        "unschedulable",
+    )
 
     def __init__(self, sort_key: SortKey, patience: float) -> None:
         self._sort_key = sort_key
         #: Why the sort key was given up, until somebody asks.
         self.order_error: BaseException | None = None
-        self._heaps = {
+        self._heaps: dict[Place, PodHeap | DividedHeap] = {
             Place.ACTIVE: PodHeap(self._distrust),
             Place.BACKOFF: PodHeap(self._distrust),
             Place.ERROR_BACKOFF: PodHeap(self._distrust),
         }
+        self._divided: list[DividedHeap] = []
         self.unschedulable = UnschedulablePods(patience)
         self._waiting: dict[str, QueuedPod] = {}
         self._uids: dict[str, str] = {}
@@ -91,6 +101,22 @@ class Places:
         """Takes out a waiting pod."""
         self._leave(queued.pod.uid, queued.place)
         self._forget(queued)
+
+    def divide(self, divides: Callable[[Pod], bool]) -> None:
+        """Says which pods can be held back, before there are any."""
+        assert not self._waiting, "pods wait already"
+        for place in (Place.ACTIVE, Place.BACKOFF):
+            heap = self._heaps[place] = DividedHeap(self._distrust, divides)
+            self._divided.append(heap)
+
+    def hold_back(self, yes: bool) -> None:
+        """Holds back the pods that can be, or no longer does."""
+        for heap in self._divided:
+            heap.holds_back = yes
+
+    def is_ready(self, place: Place) -> bool:
+        """Whether a pod of a heap can be popped."""
+        return self._heaps[place].is_ready()
 
     def pop(self, place: Place) -> QueuedPod | None:
         """Takes out the first pod of a heap."""

@@ -188,6 +188,21 @@ class Queue:
             queued.expiry = max(queued.expiry, floor(now + attempt.delay))
         self._move_by(queued, self._answer_missed(queued, missed), SCHEDULE_ATTEMPT_FAILURE, now)
 
+    def divide(self, divides: Callable[[Pod], bool]) -> None:
+        """Says which pods can be held back, before there are any."""
+        self._places.divide(divides)
+
+    def hold_back(self, yes: bool) -> None:
+        """Leaves the pods that can be held back where they are, or pops them again."""
+        self._places.hold_back(yes)
+
+    def put_back(self, queued: QueuedPod, *, pod: Pod, now: float) -> None:
+        """Returns a popped pod, as it is now, that was not tried to the end: it keeps its turn."""
+        self.done(pod.uid)
+        if self._places.find_by_key(pod.key) is None:
+            queued.pod = pod
+            self._make_active(queued, SCHEDULE_ATTEMPT_FAILURE, now)
+
     def wake(
         self,
         event: ClusterEvent,
@@ -233,8 +248,8 @@ class Queue:
 
     def next_flush(self, now: float) -> float | None:
         """The earliest time at which `flush` or `pop` has something to do; None if never."""
-        size = self._places.size
-        if size(Place.ACTIVE) or (self.backoff.pops_early and size(Place.BACKOFF)):
+        is_ready = self._places.is_ready
+        if is_ready(Place.ACTIVE) or (self.backoff.pops_early and is_ready(Place.BACKOFF)):
             return now
         ends = [self._places.backoff_end(place) for place in BACKING_OFF]
         moments = [

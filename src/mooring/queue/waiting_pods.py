@@ -107,6 +107,25 @@ class PodHeap:
         item = self._first()
         return item[0] if item else None
 
+    def is_ready(self) -> bool:
+        """Whether there is a pod to pop."""
+        return bool(self._live)
+
+    def is_before(self, other: PodHeap) -> bool:
+        """Whether its first pod comes before that of another heap; neither is empty."""
+        try:
+            return self._find_order() < other._find_order()
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+            self._repair(error)
+        return self._find_order() < other._find_order()
+
+    def _find_order(self) -> tuple[Any, int]:
+        item = self._first()
+        assert item is not None, "the heap is not empty"
+        return item[0], item[1]
+
     def _first(self) -> _Item | None:
         while self._items:
             item = self._items[0]

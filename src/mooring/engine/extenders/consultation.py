@@ -65,7 +65,7 @@ class Consultation:
         """Extenders come with their place in the configuration, in the order of being asked."""
         self.survey = survey
         self.extenders = extenders
-        self._attempt = attempt
+        self.attempt = attempt
         self._keep_pods = keep_pods
         self._asked = 0
         #: Whether the rows that are left came back from an extender as objects.
@@ -89,7 +89,7 @@ class Consultation:
         """A question about the pod."""
         number, self._asked = self._asked, self._asked + 1
         pod = PodRef.to(self.survey.pod)
-        return AskExtender(pod, self._attempt, number, extender, verb, nodes, victims or {})
+        return AskExtender(pod, self.attempt, number, extender, verb, nodes, victims or {})
 
     def decide(self) -> Steps[Found | Failed]:
         """Finds the best node. Raises PluginError or Overtaken if that cannot be done."""

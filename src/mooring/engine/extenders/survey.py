@@ -46,8 +46,9 @@ class PodSurvey:
         #: The state of the cluster for which all of this is known.
         self._generation = self._log.generation
         self.pre_filtered = PreFiltered({})
-        #: None where the answers of a class were used.
+        #: None where the answers of a class were used. Good for a generation of its own.
         self.filtered: Filtered | None = None
+        self._filtered_at = self._generation
         #: The answer for the nominated node, if there is one.
         self.tried_first: Filtered | None = None
 
@@ -80,6 +81,7 @@ class PodSurvey:
 
     def _look_alone(self) -> Rows:
         profile, pod, nodes = self.profile, self.pod, self.nodes
+        self._filtered_at = self._generation
         self.pre_filtered = pre_filter(profile, pod, nodes)
         if self.pre_filtered.rejected is not None:
             self.filtered = None
@@ -96,7 +98,8 @@ class PodSurvey:
 
     def look_again(self) -> Rows:
         """Looks at all rows for a failure's sake; returns those that the plugins accept."""
-        if self._catch_up() or self.filtered is None:
+        self._catch_up()
+        if self.filtered is None or self._filtered_at != self._generation:
             return self._look_alone()
         return self.filtered.feasible_rows
 
@@ -148,11 +151,9 @@ class PodSurvey:
             plugin.scope is Scope.ROW for plugin in active_filters(self.profile, self.pre_filtered)
         )
 
-    def _catch_up(self) -> bool:
-        """Takes note that the cluster is looked at anew; returns whether it has changed."""
-        has_changed = not self.is_current
+    def _catch_up(self) -> None:
+        """Takes note that the cluster is looked at anew."""
         self._generation = self._log.generation
-        return has_changed
 
     # Scores
 

@@ -1,0 +1,184 @@
+"""The decisions that wait for extenders. Others are made meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from mooring.config import Configuration, Extender
+from mooring.engine.actions import Action, AskExtender
+from mooring.engine.attempts import Attempts
+from mooring.engine.cycle import Found
+from mooring.engine.events import ExtenderAnswered
+from mooring.engine.remedies import Remedied
+from mooring.framework.attempt import Failed
+from mooring.framework.profile import Profile
+from mooring.framework.status import PluginError
+from mooring.objects.pod import Pod
+from mooring.queue import Queue, QueuedPod
+
+from .consultation import Consultation, Overtaken, Steps, find_interested
+from .review import Review
+from .survey import PodSurvey
+
+# How much longer than an extender may take, in seconds, its answer is waited for. Whoever asks it
+# tells when its time is up; this is for answers that get lost.
+_GRACE = 1.0
+
+_Outcome = tuple[Found | Failed, Remedied | None]
+
+
+@dataclass(slots=True)
+class WaitingDecision:
+    """A decision that waits for answers."""
+
+    queued: QueuedPod
+    profile: Profile
+    survey: PodSurvey
+    steps: Steps[_Outcome]
+    questions: tuple[AskExtender, ...] = ()
+    #: What has been answered, by the number of the question.
+    answers: dict[int, ExtenderAnswered] = field(default_factory=dict)
+    deadline: float = 0.0
+
+    @property
+    def is_answered(self) -> bool:
+        return len(self.answers) == len(self.questions)
+
+
+class Consultations:
+    """Begins decisions that need extenders, a bounded number at a time, and goes on with them."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        queue: Queue,
+        attempts: Attempts,
+        pending: Mapping[str, Pod],
+        emit: Callable[[Action], None],
+        give_up: Callable[[QueuedPod, Exception, float], None],
+    ) -> None:
+        """`give_up` is called for a decision that raises what no plugin is to blame for."""
+        self._extenders = configuration.extenders
+        self._most = configuration.extender_concurrency
+        self._keep_pods = configuration.extender_nodes_keep_pods
+        self._queue = queue
+        self._attempts = attempts
+        self._pending = pending
+        self._emit = emit
+        self._give_up = give_up
+        self._waiting: dict[str, WaitingDecision] = {}
+        #: Whether an extender chooses among nodes, interested or not.
+        self.is_choosing = any(each.filter_verb or each.prioritize_verb for each in self._extenders)
+        if self._extenders:
+            queue.divide(self.concerns)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def concerns(self, pod: Pod) -> bool:
+        """Whether some extender takes part in decisions about a pod."""
+        return any(each.concerns(pod.spec) for each in self._extenders)
+
+    def begin(self, queued: QueuedPod, survey: PodSurvey, now: float) -> None:
+        """Begins the decision about a pod."""
+        pod = queued.pod
+        interested = find_interested(self._extenders, pod)
+        consultation = Consultation(survey, interested, queued.attempts, keep_pods=self._keep_pods)
+        steps = _decide(consultation, any(each.preempt_verb for _, each in interested))
+        decision = WaitingDecision(queued, survey.profile, survey, steps)
+        self._advance(decision, now)
+
+    def answer(self, event: ExtenderAnswered, now: float) -> None:
+        """An extender has answered. What is not waited for any more is ignored."""
+        decision = self._waiting.get(event.uid)
+        if decision is None or event.attempt != decision.queued.attempts:
+            return
+        if any(event.number == each.number for each in decision.questions):
+            decision.answers[event.number] = event
+            if decision.is_answered:
+                self._resume(decision, now)
+
+    def look_after(self, now: float) -> None:
+        """Ends decisions about pods that are not ours any more, or whose answers got lost."""
+        for uid, decision in list(self._waiting.items()):
+            if decision.deadline <= now or uid not in self._pending:
+                for each in decision.questions:
+                    lost = _describe_loss(each, self._extenders[each.extender])
+                    nothing = ExtenderAnswered(uid, each.attempt, each.number, failure=lost)
+                    decision.answers.setdefault(each.number, nothing)
+                self._resume(decision, now)
+
+    def next_deadline(self) -> float | None:
+        """When the next answer counts as lost."""
+        return min((each.deadline for each in self._waiting.values()), default=None)
+
+    def drop(self, uid: str) -> None:
+        """Forgets the decision about a pod, whatever is answered."""
+        decision = self._waiting.pop(uid, None)
+        if decision is not None:
+            decision.steps.close()
+            self._make_room()
+
+    def _resume(self, decision: WaitingDecision, now: float) -> None:
+        queued = decision.queued
+        uid = queued.pod.uid
+        del self._waiting[uid]
+        try:
+            pod = self._pending.get(uid)
+            if pod is None:
+                decision.steps.close()
+                self._queue.done(uid)
+            elif pod.terminating or not _is_same(pod, queued.pod):
+                decision.steps.close()
+                self._queue.put_back(queued, pod=pod, now=now)
+            else:
+                self._advance(decision, now)
+        finally:
+            self._make_room()
+
+    def _advance(self, decision: WaitingDecision, now: float) -> None:
+        """Goes on with a decision until it has questions, or an end."""
+        answers = tuple(decision.answers[each.number] for each in decision.questions)
+        queued, profile = decision.queued, decision.profile
+        try:
+            decision.questions = decision.steps.send(answers if answers else None)  # type: ignore[arg-type]
+        except StopIteration as end:
+            outcome, remedied = end.value
+            self._attempts.conclude(queued, profile, outcome, now, remedied)
+        except PluginError as error:
+            self._attempts.conclude(queued, profile, error, now)
+        except Overtaken:
+            self._queue.put_back(queued, pod=self._pending[queued.pod.uid], now=now)
+        else:
+            decision.answers = {}
+            longest = max(
+                self._extenders[each.extender].timeout_seconds for each in decision.questions
+            )
+            decision.deadline = now + longest + _GRACE
+            self._waiting[queued.pod.uid] = decision
+            for each in decision.questions:
+                self._emit(each)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        self._queue.hold_back(len(self._waiting) >= self._most)
+
+
+def _decide(consultation: Consultation, reviews: bool) -> Steps[_Outcome]:
+    outcome = yield from consultation.decide()
+    if isinstance(outcome, Found) or not reviews:
+        return outcome, None
+    failed = replace(outcome, attempt=consultation.attempt)
+    return failed, (yield from Review(consultation, failed).seek_remedy())
+
+
+def _is_same(now: Pod, before: Pod) -> bool:
+    """Whether a pod is what its decision was begun for, as far as anybody reads it."""
+    return now.spec == before.spec and now.labels == before.labels
+
+
+def _describe_loss(ask: AskExtender, extender: Extender) -> str:
+    url = extender.url(extender.verb(ask.verb))
+    late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+    return f'Post "{url}": {late}'
