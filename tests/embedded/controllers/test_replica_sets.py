@@ -202,6 +202,7 @@ def made(name: str, **facts: Any) -> PodItem:
             "phase": "Running",
             "ready": bool(ready),
             "ready_changed": float(ready),
+            "has_claims": False,
             **facts,
         },
     )

@@ -86,6 +86,8 @@ class PodItem(Item):
     ready: bool
     #: When it became ready, or ceased to be; 0 if it never said.
     ready_changed: float
+    #: Whether it refers to claims of devices.
+    has_claims: bool
 
     @property
     def active(self) -> bool:
@@ -100,6 +102,13 @@ class PodItem(Item):
     def is_available(self, now: float, least_ready_seconds: int) -> bool:
         """Whether it has been ready for long enough."""
         return self.ready and self.ready_changed + least_ready_seconds <= now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceClaimItem(Item):
+    """A claim of devices in the cache: the uids of the pods that it is reserved for."""
+
+    users: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +155,7 @@ class _Condition(Wire, frozen=True):
 
 class _PodSpec(Wire, frozen=True):
     node_name: str = ""
+    resource_claims: tuple[msgspec.Raw, ...] | None = None
 
 
 class _Status(Wire, frozen=True):
@@ -190,6 +200,18 @@ class _StorageObject(_Object, frozen=True):
     status: _Status = _Status()
 
 
+class _User(Wire, frozen=True):
+    uid: str = ""
+
+
+class _DeviceClaimStatus(Wire, frozen=True):
+    reserved_for: tuple[_User, ...] | None = None
+
+
+class _DeviceClaimObject(_Object, frozen=True):
+    status: _DeviceClaimStatus = _DeviceClaimStatus()
+
+
 def _decoder(kind: type[Any]) -> Callable[[bytes], Any]:
     return msgspec.json.Decoder(kind).decode
 
@@ -198,6 +220,7 @@ _object = _decoder(_Object)
 _pod_object = _decoder(_PodObject)
 _node_object = _decoder(_NodeObject)
 _storage_object = _decoder(_StorageObject)
+_device_claim_object = _decoder(_DeviceClaimObject)
 
 
 def item_of(table: str, entry: StoredObject) -> Item:
@@ -209,6 +232,8 @@ def item_of(table: str, entry: StoredObject) -> Item:
             return _node(table, entry)
         case "persistentvolumes" | "persistentvolumeclaims":
             return _storage(table, entry)
+        case "resourceclaims.resource.k8s.io":
+            return _device_claim(table, entry)
         case _:
             return Item(**_identity(table, entry, _object(entry.body)))
 
@@ -222,7 +247,14 @@ def _pod(table: str, entry: StoredObject) -> PodItem:
         phase=read.status.phase,
         ready=ready is not None and ready.status == "True",
         ready_changed=seconds(ready.last_transition_time) or 0.0 if ready else 0.0,
+        has_claims=bool(read.spec.resource_claims),
     )
+
+
+def _device_claim(table: str, entry: StoredObject) -> DeviceClaimItem:
+    read = _device_claim_object(entry.body)
+    users = frozenset(each.uid for each in read.status.reserved_for or ())
+    return DeviceClaimItem(**_identity(table, entry, read), users=users)
 
 
 def _node(table: str, entry: StoredObject) -> NodeItem:

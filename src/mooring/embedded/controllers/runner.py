@@ -17,6 +17,7 @@ from .jobs import JobController
 from .node_lifecycle import NodeController, NodeMonitorController
 from .persistent_volumes import ClaimController, VolumeController
 from .replica_sets import ReplicaSetController, ReplicationManager
+from .resource_claims import ResourceClaimController
 from .stateful_sets import StatefulSetController
 
 # Changes of these may bring new kinds.
@@ -34,6 +35,7 @@ CONTROLLERS: tuple[type[Controller], ...] = (
     NodeController,
     VolumeController,
     ClaimController,
+    ResourceClaimController,
     GarbageController,
     NamespaceController,
 )
