@@ -23,6 +23,7 @@ OPERATIONS = {
     "… with affinity terms": Change.TERMS,
     "… that is exclusive": Change.EXCLUSIVE,
     "… that is neither a daemonset's nor static": Change.ORDINARY,
+    "a pod is nominated to a node, or no longer": Change.NOMINATED,
     "a node comes or goes": Change.MEMBERSHIP,
     "a node's allocatable changes": Change.ALLOCATABLE,
     "a node's labels change": Change.LABELS,
@@ -33,6 +34,11 @@ OPERATIONS = {
     "a node's attach limits change": Change.ATTACH_LIMITS,
     "a namespace changes": Change.NAMESPACES,
     "a service or controller changes": Change.SERVICES,
+    "a disruption budget changes": Change.BUDGETS,
+    "the annotations of a node change": Change.ANNOTATIONS,
+    "the conditions of a node change": Change.CONDITIONS,
+    "the annotations of a running pod change": Change.POD_ANNOTATIONS,
+    "the status of a running pod changes": Change.POD_STATUS,
     "an extended resource changes": Change.EXTENDED,
 }
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import hypothesis.strategies as st
+import msgspec
 import pytest
 from hypothesis import given
 
 from mooring.cluster import Change, ChangeLog, changes
 from mooring.cluster.changes import EVERYWHERE
 from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS
-from mooring.objects.workload import Namespace, Service
+from mooring.objects.workload import Namespace, PodDisruptionBudget, Service
 from tests.builders import cluster, node, pod
 from tests.coexisting import ANNOTATED, DAEMON, MIRRORED
 
@@ -35,6 +36,11 @@ PLAIN = Change.REQUESTED | Change.PODS | Change.ORDINARY
         ),
         pytest.param({"status": {"declaredFeatures": ["X"]}}, Change.FEATURES, id="features"),
         pytest.param({"status": {"images": [{"names": ["a:1"]}]}}, Change.IMAGES, id="images"),
+        pytest.param(
+            {"status": {"conditions": [{"type": "Ready", "status": "False"}]}},
+            Change.CONDITIONS,
+            id="conditions",
+        ),
         pytest.param(
             {"cpu": 8, "labels": {"a": "b"}}, Change.ALLOCATABLE | Change.LABELS, id="two at once"
         ),
@@ -131,6 +137,61 @@ def test_a_reused_row_has_changed_in_every_way() -> None:
 
     for generation in (before, gone):
         assert made.changes.since(generation) == {0: Change.ALL, EVERYWHERE: Change.MEMBERSHIP}
+
+
+OWNED = {"ownerReferences": [{"kind": "Job", "name": "batch", "controller": True}]}
+
+
+@pytest.mark.parametrize(
+    ("update", "kinds"),
+    [
+        pytest.param({}, Change.NONE, id="nothing"),
+        pytest.param({"metadata": {"annotations": {"a": "b"}}}, Change.POD_ANNOTATIONS, id="notes"),
+        pytest.param({"status": {"phase": "Running"}}, Change.POD_STATUS, id="status"),
+        pytest.param({"metadata": OWNED}, PLAIN, id="owner"),
+        pytest.param({"labels": {"a": "b"}}, PLAIN, id="labels"),
+    ],
+)
+def test_updates_of_a_running_pod(update: dict[str, Any], kinds: Change) -> None:
+    made = cluster(node("one"), pod("p", node="one"))
+    before = made.changes.generation
+    made.put_pod(pod("p", node="one", **update))
+
+    assert made.changes.since(before) == ({0: kinds} if kinds else {})
+
+
+def test_what_nobody_reads_is_not_noted() -> None:
+    made = cluster(node("one"), pod("p", node="one"))
+    made.changes.heed(Change.LABELS | Change.POD_STATUS)
+    before = made.changes.generation
+    made.put_pod(pod("p", node="one", metadata={"annotations": {"a": "b"}}))
+    made.put_node(node("one", status={"conditions": [{"type": "Ready", "status": "False"}]}))
+    assert made.changes.generation == before
+    made.put_pod(pod("p", node="one", status={"phase": "Running"}))
+    made.put_node(node("one", spec={"unschedulable": True}))
+
+    assert made.changes.since(before) == {
+        0: Change.POD_STATUS | Change.POD_ANNOTATIONS | Change.UNSCHEDULABLE | Change.CONDITIONS
+    }
+
+
+def test_another_node_of_the_same_name_changes_everything_there() -> None:
+    made = cluster(node("one"))
+    before = made.changes.generation
+    made.put_node(msgspec.structs.replace(node("one"), uid="other"))
+
+    assert made.changes.since(before) == {0: Change.ALL}
+
+
+def test_budgets_are_no_services() -> None:
+    made = cluster(node("one"))
+    before = made.changes.generation
+    budget = PodDisruptionBudget(namespace="shop", name="web")
+    made.put_workload(budget)
+    assert made.changes.since(before) == {EVERYWHERE: Change.BUDGETS}
+    put = made.changes.generation
+    made.remove_workload(budget)
+    assert made.changes.since(put) == {EVERYWHERE: Change.BUDGETS}
 
 
 def test_what_is_not_on_a_row_changes_everywhere() -> None:

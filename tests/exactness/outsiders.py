@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, NodeView, Rows, Scope
 from mooring.framework.plugin import (
+    TEMPLATE,
     Filter,
     Narrowed,
     NodeFilter,
@@ -100,7 +101,7 @@ class Columnar(Filter[Pod], Score[Pod], Sign):
     reads = Change.UNSCHEDULABLE | Change.REQUESTED
     scope = Scope.ROW
     reduces = Reduction.LARGEST
-    signs_any_label = False
+    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.priority

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mooring.cluster import Change, Nodes, RowFacts, Scope
-from mooring.engine.classes.pod_class import PodClass
+from mooring.engine.classes.stances import Stances
 from mooring.framework.plugin import Reduction, Rescore
 from mooring.objects.coexist import is_exclusive
 from mooring.objects.pod import Pod
@@ -104,7 +104,7 @@ def _exclusive_only(pod: Pod, nodes: Nodes) -> Hashable:
 
 
 def keeps_skipping(patch: Patch) -> None:
-    patch.setattr(PodClass, "_stops_skipping", lambda self, union: False)
+    patch.setattr(Stances, "have_turned", lambda self, pod, union: False)
 
 
 MUTATIONS: dict[str, tuple[Mutation, int]] = {

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from mooring.cluster import Cluster, Nodes
 from mooring.config import Configuration, FeatureGates, default, load_mapping
 from mooring.engine import Engine
-from mooring.engine.classes.signature import Signer
+from mooring.engine.classes.signature import Signer, Unsigned
+from mooring.engine.classes.statistics import Unsignable
 from mooring.engine.events import Applied
 from mooring.framework.nominated import filter_with_nominated
 from mooring.framework.points import pre_filter, score_rows
@@ -44,7 +45,7 @@ PROFILE = Engine(configuration(), REGISTRY).profiles["default-scheduler"]
 def are_alike(one: Pod, other: Pod, nodes: Nodes) -> bool:
     signer = Signer(PROFILE)
     signature = signer.sign(one, nodes)
-    return signature is not None and signature == signer.sign(other, nodes)
+    return isinstance(signature, int) and signature == signer.sign(other, nodes)
 
 
 # What matters and what does not
@@ -123,7 +124,9 @@ def test_not_alike(one: Pod, other: Pod) -> None:
 def test_pods_with_devices_are_not_signed() -> None:
     device = pod(spec={"resourceClaims": [{"name": "gpu"}]})
 
-    assert Signer(PROFILE).sign(device, NODES) is None
+    assert Signer(PROFILE).sign(device, NODES) == Unsigned(
+        "DynamicResources", Unsignable.UNSIGNABLE
+    )
 
 
 def test_claims_are_resolved() -> None:
@@ -135,7 +138,8 @@ def test_claims_are_resolved() -> None:
 
     assert are_alike(claiming("c0"), claiming("c1"), known.nodes)
     assert not are_alike(claiming("c0"), claiming("c2"), known.nodes)
-    assert Signer(PROFILE).sign(claiming("late"), known.nodes) is None
+    late = Signer(PROFILE).sign(claiming("late"), known.nodes)
+    assert late == Unsigned("VolumeBinding", Unsignable.UNSIGNABLE)
     known.put_pod(claiming("c0", name="runs", node="a"))
     assert not are_alike(claiming("c0"), claiming("c1"), known.nodes)
 
@@ -192,7 +196,8 @@ def test_an_index_matters_once_somebody_reads_it(begin: Any) -> None:
     begin(known)
 
     after = signer.sign(FIRST, known.nodes)
-    assert after not in (None, before, signer.sign(SECOND, known.nodes))
+    assert isinstance(after, int)
+    assert after not in (before, signer.sign(SECOND, known.nodes))
 
 
 def test_an_index_is_forgotten_with_its_last_reader() -> None:
@@ -258,7 +263,9 @@ def test_pods_that_kube_scheduler_signs_alike_are_alike() -> None:
             ):
                 continue
             signer = signers[first.spec.scheduler_name]
-            assert signer.sign(first, nodes) == signer.sign(second, nodes) is not None
+            signature = signer.sign(first, nodes)
+            assert isinstance(signature, int)
+            assert signer.sign(second, nodes) == signature
             shared += 1
     assert shared > 20
 
@@ -282,7 +289,7 @@ def assert_consistent(profile: Profile, pods: list[Pod], nodes: Nodes) -> int:
     repeated = 0
     for each in pods:
         signature = signer.sign(each, nodes)
-        if signature is None:
+        if not isinstance(signature, int):
             continue
         said = everything_said(profile, each, nodes)
         known, before = answers.setdefault(signature, (each, said))

@@ -9,8 +9,9 @@ import pytest
 
 from mooring import testing
 from mooring.cluster import Change, Nodes, NodeView, Rows, Scope
-from mooring.framework.plugin import NodeFilter, NodeScore, Scores, Sign
+from mooring.framework.plugin import TEMPLATE, NodeFilter, NodeScore, PreFilter, Scores, Sign
 from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
@@ -70,12 +71,76 @@ class SignsNothing(Disk):
 
 
 class SignsNames(Disk):
+    """Signs more than it says."""
+
+    signs = TEMPLATE
+
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.name
 
 
+class ReadsName(Disk):
+    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
+        return "an odd name" if pod.name.endswith("-7") else None
+
+
+class ReadsStatus(Disk):
+    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
+        return "an odd phase" if pod.status.phase == "Unknown" else None
+
+
 class ReadsLess(Disk):
     reads = Change.TAINTS
+
+
+class ReadsConditions(Disk):
+    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
+        return "in trouble" if node.node.conditions else None
+
+
+class ReadsNotesOfPods(Disk):
+    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
+        return "somebody took notes" if any(each.annotations for each in node.pods) else None
+
+
+class ReadsStatusOfPods(Disk):
+    reads = Change.LABELS | Change.PODS
+
+    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
+        return "unknown" if any(each.status.phase == "Unknown" for each in node.pods) else None
+
+
+class ReadsVersions(Disk):
+    reads = Change.ALL
+
+    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
+        return "new" if node.node.resource_version else None
+
+
+class Unsteady(Disk, PreFilter[Pod]):
+    """Skips itself by what is in the cluster, and says that it does not."""
+
+    is_steady = True
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Pod | None:
+        return pod if nodes.label("late").filled else None
+
+
+class WatchesOtherwise(Disk):
+    is_steady = True
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        return Change.LABELS if nodes.label("late").filled else Change.NONE
+
+
+class HintsByName(Disk):
+    """Says that its hint tells like pods the same."""
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        return (on(Resource.NODE, Action.ADD, self._helps, alike=True),)
+
+    def _helps(self, pod: Pod, old: Node | None, new: Node) -> bool:
+        return pod.name == "any"
 
 
 class ReadsOtherRows(NodeScore):
@@ -113,7 +178,16 @@ def test_a_plugin_that_keeps_the_laws_passes() -> None:
         ScoresTooHigh(),
         SignsNothing(),
         SignsNames(),
+        ReadsName(),
+        ReadsStatus(),
         ReadsLess(),
+        ReadsConditions(),
+        ReadsNotesOfPods(),
+        ReadsStatusOfPods(),
+        ReadsVersions(),
+        Unsteady(),
+        WatchesOtherwise(),
+        HintsByName(),
         ReadsOtherRows(),
         Remembers(),
     ],

@@ -237,6 +237,24 @@ TOO_COSTLY_PODS = _counter(
     "Attempts to schedule pods whose rules need more work than a decision may take.",
     "profile",
 )
+UNSIGNED_PODS = _counter(
+    "mooring_unsigned_pods_total",
+    Level.OURS,
+    "Decisions without the answers for like pods because of a plugin: it signs no pods (silent), "
+    "not this one (unsignable), or raised something (broken).",
+    "profile",
+    "plugin",
+    "reason",
+)
+CLASSES = _gauge(
+    "mooring_classes", Level.OURS, "Classes of like pods whose answers are kept.", "profile"
+)
+CLASS_BYTES = _gauge(
+    "mooring_class_bytes",
+    Level.OURS,
+    "Bytes that the answers for like pods take, at most.",
+    "profile",
+)
 EXCLUSIVE_PODS = _gauge(
     "mooring_exclusive_pods",
     Level.OURS,
@@ -278,6 +296,9 @@ METRICS: tuple[Metric, ...] = (
     CAUGHT_ERRORS,
     STALL,
     TOO_COSTLY_PODS,
+    UNSIGNED_PODS,
+    CLASSES,
+    CLASS_BYTES,
     EXCLUSIVE_PODS,
     BUILD_INFO,
 )

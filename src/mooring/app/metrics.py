@@ -165,7 +165,14 @@ class Metrics:
             for counts in (attempts, flushed):
                 for labels, count in told[counts.metric.name].items():
                     counts.add(labels, count)
-        return iter((attempts, flushed))
+        unsigned = Counts(table.UNSIGNED_PODS)
+        for name, classes in self._engine.classes.items():
+            for (plugin, why), count in classes.statistics.unsigned.items():
+                unsigned.add((name, plugin, why.value), count)
+        kept = self._engine.classes.items()
+        yield from (attempts, flushed, unsigned)
+        yield _by_one(table.CLASSES, {name: len(each) for name, each in kept})
+        yield _by_one(table.CLASS_BYTES, {name: each.bytes for name, each in kept})
 
     def _of_worker(self) -> Iterator[Counts]:
         worker = self._worker

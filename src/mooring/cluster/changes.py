@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntFlag, StrEnum
 
 # A row number that stands for the cluster as a whole: namespaces, services, the number of nodes.
@@ -30,6 +31,7 @@ class Change(IntFlag):
     FEATURES = 1 << 10
     NOMINATED = 1 << 11
     NAMESPACES = 1 << 12
+    #: A service or controller.
     SERVICES = 1 << 13
     MEMBERSHIP = 1 << 14
     #: A pod with affinity terms of its own came or went.
@@ -45,11 +47,32 @@ class Change(IntFlag):
     CLAIMS = 1 << 20
     #: A class of devices changed.
     CLASSES = 1 << 21
+    #: The conditions of a node.
+    CONDITIONS = 1 << 22
+    #: The annotations of a pod that runs.
+    POD_ANNOTATIONS = 1 << 23
+    #: What is reported of a pod that runs: phase, conditions, start, granted resources.
+    POD_STATUS = 1 << 24
+    BUDGETS = 1 << 25
 
     NONE = 0
     #: The kinds that extended resources add, one per type.
     EXTENDED = (1 << 62) - (1 << 32)
     ALL = (1 << 62) - 1
+
+
+# Kinds that happen all the time and that few plugins read: noted only where one does.
+_ON_DEMAND = int(
+    Change.ANNOTATIONS | Change.CONDITIONS | Change.POD_ANNOTATIONS | Change.POD_STATUS
+)
+
+
+def united(kinds: Iterable[int]) -> int:
+    """All kinds of change in one."""
+    union = 0
+    for each in kinds:
+        union |= each
+    return union
 
 
 class Scope(StrEnum):
@@ -70,8 +93,19 @@ class ChangeLog:
         #: How many entries are worth keeping.
         self.keep = keep
         self._entries: list[tuple[int, int]] = []
+        self._ignored = 0
+
+    def heed(self, kinds: int) -> None:
+        """Somebody reads these kinds of change, and nobody reads any others."""
+        self._ignored = _ON_DEMAND & ~int(kinds)
+
+    def heeds(self, kinds: int) -> bool:
+        """Whether any of these kinds is noted."""
+        return bool(kinds & ~self._ignored)
 
     def note(self, row: int, kinds: int) -> None:
+        if self._ignored and not kinds & ~self._ignored:
+            return
         self._entries.append((row, kinds))
         self.generation += 1
         if len(self._entries) > 2 * self.keep:

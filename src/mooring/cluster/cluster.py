@@ -14,7 +14,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.resource_claim import DeviceObject
 from mooring.objects.resources import Amounts
 from mooring.objects.storage import StorageObject
-from mooring.objects.workload import Namespace, SelectingObject
+from mooring.objects.workload import Namespace, PodDisruptionBudget, SelectingObject
 
 from .changes import EVERYWHERE, Change, ChangeLog
 from .columns import Columns
@@ -31,7 +31,7 @@ from .storage.objects import Storage
 from .storage.use import CSINodeColumns, VolumeUse
 from .storage.writer import StorageWriter
 from .tally import Tallies
-from .usage import count_requests, counts_alike, nomination_change, pod_change
+from .usage import RETOLD, count_requests, counts_alike, nomination_change, pod_change, retold
 from .workloads import Workloads
 
 T = TypeVar("T", bound=Hashable)
@@ -176,8 +176,7 @@ class Cluster:
             codes = self._state.columns.feature_sets
             _swap_code(self._state.features, codes, row, node.declared_features)
             kinds |= Change.FEATURES
-        if node.annotations != before.annotations:
-            kinds |= Change.ANNOTATIONS
+        kinds |= _described_otherwise(before, node)
         kinds |= self._update_images(row, before, node) | self._update_labels(row, before, node)
         if kinds:
             self._note(row, kinds)
@@ -408,6 +407,10 @@ class Cluster:
         holder = self._stranded[pod.node_name] if row is None else self._state.pods[row]
         holder[pod.uid] = pod
         if row is not None:
+            if self.changes.heeds(RETOLD):
+                kinds = retold(known, pod)
+                if kinds:
+                    self.changes.note(row, kinds)
             if self._state.extended.is_used:
                 self._state.extended.replace_pod(known, pod, row)
             if self._state.pod_table is not None:
@@ -514,8 +517,23 @@ class Cluster:
             self._note(row, nomination_change(pod))
 
 
+def _described_otherwise(before: Node, node: Node) -> Change:
+    """What changed of a node that no column holds, and that plugins can read all the same."""
+    if node.uid != before.uid:
+        # Another node of the same name.
+        return Change.ALL
+    kinds = Change.NONE
+    if node.annotations != before.annotations:
+        kinds |= Change.ANNOTATIONS
+    if node.conditions != before.conditions:
+        kinds |= Change.CONDITIONS
+    return kinds
+
+
 def _workload_change(item: Namespace | SelectingObject) -> Change:
-    return Change.NAMESPACES if isinstance(item, Namespace) else Change.SERVICES
+    if isinstance(item, Namespace):
+        return Change.NAMESPACES
+    return Change.BUDGETS if isinstance(item, PodDisruptionBudget) else Change.SERVICES
 
 
 def _swap_code(vocabulary: Vocabulary[T], codes: NDArray[np.intp], row: int, value: T) -> None:

@@ -225,9 +225,9 @@ class Nodes:
         )
 
     @property
-    def epoch(self) -> tuple[int, int]:
-        """Changes when pods that were alike may no longer be, because something reads more."""
-        return self._state.label_keys.version, self._state.workloads.version
+    def labels_version(self) -> int:
+        """Changes when `labels_that_matter` may: a selector began or ceased to read a label."""
+        return self._state.label_keys.version
 
     def lesser_pods(self, priority: int, rows: NDArray[np.intp]) -> LesserPods:
         """The pods of a lower priority on some rows."""

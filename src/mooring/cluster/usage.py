@@ -28,6 +28,12 @@ from .columns import (
 # The column that counts pods, which is there from the beginning.
 _PODS = FIRST_CLASS.index(PODS)
 
+# Plain integers: combining flags of an enum takes many times as long.
+_POD_ANNOTATIONS, _POD_STATUS = int(Change.POD_ANNOTATIONS), int(Change.POD_STATUS)
+
+#: What `retold` can say.
+RETOLD = _POD_ANNOTATIONS | _POD_STATUS
+
 
 # Requests
 
@@ -110,10 +116,21 @@ def counts_alike(known: Pod, seen: Pod) -> bool:
         known.node_name == seen.node_name
         and known.spec is seen.spec
         and known.labels == seen.labels
+        and known.owner == seen.owner
         and known.terminating == seen.terminating
         and (known.status is seen.status or known.held == seen.held)
         and coexistence_change(known) == coexistence_change(seen)
     )
+
+
+def retold(known: Pod, seen: Pod) -> int:
+    """What changed of a pod that counts for the same as before."""
+    kinds = 0
+    if known.annotations != seen.annotations:
+        kinds |= _POD_ANNOTATIONS
+    if known.status is not seen.status and known.status != seen.status:
+        kinds |= _POD_STATUS
+    return kinds
 
 
 def pod_change(pod: Pod) -> int:

@@ -31,7 +31,7 @@ from .actions import Action, BindPod, PatchPodStatus, PodRef, WriteVolumes
 from .cycle import Found
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from .placement import Placement, State
-from .remedies import Evictions, Remedied, seek_remedy
+from .remedies import Evictions, Remedied, seek_remedy, sign_for_remedy
 
 # What metrics call an attempt that failed for a reason.
 _RESULTS = {
@@ -131,8 +131,8 @@ class Attempts:
     ) -> Failure:
         """Asks the post-filters; where they find victims, these are evicted from now on."""
         pod = queued.pod
-        importance = pod.priority, pod.spec.preemption_policy
-        failure = failed.known.get(importance) if remedied is None else None
+        signed = sign_for_remedy(profile, pod, self._cluster.nodes)
+        failure = failed.known.get(signed) if remedied is None else None
         if failure is None:
             failed = replace(failed, attempt=queued.attempts)
             found = remedied or seek_remedy(profile, pod, failed, self._cluster.nodes)
@@ -144,9 +144,9 @@ class Attempts:
             )
             if found.remedy is not None:
                 self._evict(pod, found, profile, now)
-            elif remedied is None:
+            elif remedied is None and signed is not None:
                 # Where nobody can make way for one, nobody can for another like it.
-                failed.known[importance] = failure
+                failed.known[signed] = failure
         if profile.post_filter:
             self._observer.remedy_sought()
         return failure

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from zlib import crc32
 
 from mooring.cluster import Cluster, HandleRegistry
+from mooring.cluster.changes import united
 from mooring.config import Configuration
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import ask_pre_enqueue, ask_wakeups, attach, broken
@@ -23,6 +24,7 @@ from . import actions
 from .actions import Action, Report
 from .attempts import Attempts
 from .budget import is_ordinary
+from .classes.answer_cache import AnswerCache
 from .classes.classes import Classes, ClassSettings
 from .cycle import Found, Window, looked_at
 from .diagnosis import SCHEDULER_ERROR, Failure
@@ -79,9 +81,12 @@ class Engine:
         self.cluster = Cluster(self.handles)
         self.cluster.extended.run()
         self._outbox: list[Action] = list(_unowned(self.handles))
+        self.cluster.changes.heed(united(each.reads for each in self.profiles.values()))
         settings = settings or class_settings(configuration)
+        #: What is kept for like pods of all profiles.
+        self.answers = AnswerCache(settings.most_bytes)
         self.classes = {
-            name: Classes(profile, self.cluster, settings, self._emit)
+            name: Classes(profile, self.cluster, settings, self._emit, self.answers)
             for name, profile in self.profiles.items()
         }
         first = next(iter(self.profiles.values()))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import msgspec
 
 from mooring.cluster import Nodes
 from mooring.framework.attempt import Failed
-from mooring.framework.calls import ask_post_filter
+from mooring.framework.calls import ask_post_filter, ask_sign
 from mooring.framework.observe import ERROR, POST_FILTER, SUCCESS, PointTimer, make_caller
-from mooring.framework.plugin import NoRemedy, Remedy
+from mooring.framework.plugin import UNSIGNABLE, NoRemedy, Remedy, Sign
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected, unresolvable
 from mooring.objects.pod import Pod
@@ -33,6 +33,22 @@ class Remedied:
     status: str = Code.UNSCHEDULABLE.value
     #: The plugin that found the remedy.
     plugin: str = ""
+
+
+def sign_for_remedy(profile: Profile, pod: Pod, nodes: Nodes) -> Hashable | None:
+    """What the post-filters read of a pod; None if any of them does not say."""
+    parts = []
+    for plugin in profile.post_filter:
+        if not isinstance(plugin, Sign):
+            return None
+        try:
+            part = ask_sign(plugin, pod, nodes)
+        except PluginError:
+            return None
+        if part is UNSIGNABLE:
+            return None
+        parts.append(part)
+    return tuple(parts)
 
 
 def seek_remedy(profile: Profile, pod: Pod, failed: Failed, nodes: Nodes) -> Remedied:

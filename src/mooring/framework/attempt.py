@@ -163,5 +163,5 @@ class Failed:
     overruled: frozenset[str] = frozenset()
     #: How often the pod was tried before.
     attempt: int = 0
-    #: What came of it for like pods of the same importance, while nothing changes.
+    #: What came of it, by what post-filters sign, for like pods while nothing changes.
     known: dict[Hashable, Any] = field(default_factory=dict, compare=False)

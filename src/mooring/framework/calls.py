@@ -44,6 +44,7 @@ from .plugin import (
     Score,
     Scores,
     Sign,
+    SignedParts,
     Wait,
 )
 from .series import Counts, Histogram
@@ -108,8 +109,12 @@ class PluginFence:
 def expect(answer: object, *kinds: type) -> None:
     """Raises unless the answer is of one of these kinds."""
     if not isinstance(answer, kinds):
-        names = " or ".join("None" if each is type(None) else each.__name__ for each in kinds)
-        raise PluginError(f"returned {type(answer).__name__}, expected {names}")
+        raise PluginError(f"returned {type(answer).__name__}, expected {_name_kinds(kinds)}")
+
+
+def _name_kinds(kinds: type | tuple[type, ...]) -> str:
+    several = kinds if isinstance(kinds, tuple) else (kinds,)
+    return " or ".join("None" if each is type(None) else each.__name__ for each in several)
 
 
 def check_verdict(answer: object, count: int) -> Verdict:
@@ -192,17 +197,18 @@ def _check_plugin(plugin: Plugin, kind: type[Plugin]) -> None:
     for attribute, wanted in _ATTRIBUTES.items():
         value = getattr(plugin, attribute, None)
         if hasattr(plugin, attribute) and not isinstance(value, wanted):
-            raise PluginError(f"{attribute} is {value!r}, expected {wanted.__name__}")
+            raise PluginError(f"{attribute} is {value!r}, expected {_name_kinds(wanted)}")
 
 
 #: What a plugin says of itself, and the type of it.
-_ATTRIBUTES = {
+_ATTRIBUTES: Mapping[str, type | tuple[type, ...]] = {
     "name": str,
     "reads": Change,
     "scope": Scope,
     "reads_figures_only": bool,
     "reduces": Reduction,
-    "signs_any_label": bool,
+    "is_steady": bool,
+    "signs": (SignedParts, type(None)),
 }
 
 

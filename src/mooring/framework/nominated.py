@@ -29,6 +29,9 @@ _BEYOND_COUNTS = Change.ALL & ~(
     | Change.UNSCHEDULABLE
     | Change.IMAGES
     | Change.FEATURES
+    | Change.ANNOTATIONS
+    | Change.CONDITIONS
+    | Change.BUDGETS
     | Change.NAMESPACES
     | Change.SERVICES
     | Change.MEMBERSHIP

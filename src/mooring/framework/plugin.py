@@ -54,9 +54,12 @@ class Plugin(ABC):
     #: The kinds of row change that can alter its answer for an unchanged pod.
     reads: ClassVar[Change] = Change.ALL
     #: How far such a change reaches. ROW promises that a row's answer, and what is prepared,
-    #: depend on the pod and that row alone. Whether a filter skips itself may depend on all rows:
-    #: one that does is asked again after a change that it reads.
+    #: depend on the pod and that row alone. Whether a plugin skips itself may depend on all rows:
+    #: it is asked again after a change that it reads.
     scope: ClassVar[Scope] = Scope.CLUSTER
+    #: Promises that the pod alone, not the cluster, decides what `watch` says, and whether
+    #: `pre_filter` and `pre_score` skip, reject or narrow: then one of many like pods is asked.
+    is_steady: ClassVar[bool] = False
     #: Promises that what it says of a row, to one pod, is made of the row's `RowFacts.figures` and
     #: nothing else of it, not even the name: rows with equal figures are then asked about once.
     reads_figures_only: ClassVar[bool] = False
@@ -189,7 +192,11 @@ class NoRemedy:
 
 
 class PostFilter(Plugin):
-    """Looks for a remedy when no node suits."""
+    """Looks for a remedy when no node suits.
+
+    One that finds none for a pod is asked about the next like pod all the same, unless it is `Sign`
+    and signs both alike, and nothing has changed that it reads.
+    """
 
     @abstractmethod
     def post_filter(
@@ -264,17 +271,45 @@ class Score(Plugin, Generic[S]):
         return Rescore.UNKNOWN
 
 
+@dataclass(frozen=True, slots=True)
+class SignedParts:
+    """What a signature is made of, besides a pod's template, namespace, node name and owner.
+
+    Nothing else, of the pod or of the cluster: pods that share these are signed once.
+    """
+
+    #: Labels that no selector in use reads. Those that one reads always count.
+    any_label: bool = False
+    #: The keys of annotations.
+    annotations: frozenset[str] = frozenset()
+    #: The services and the controller of the pod, as `nodes.workloads.siblings` tells them.
+    siblings: bool = False
+
+    def __or__(self, other: SignedParts) -> SignedParts:
+        return SignedParts(
+            self.any_label or other.any_label,
+            self.annotations | other.annotations,
+            self.siblings or other.siblings,
+        )
+
+
+#: A signature of the template, namespace, node name, owner and of labels that selectors read.
+TEMPLATE = SignedParts()
+
+
 class Sign(Plugin):
     """Says what it reads of a pod, so that like pods can share answers."""
 
-    #: Whether `sign` looks at labels other than those that some selector in use reads.
-    signs_any_label: ClassVar[bool] = True
+    #: Of what `sign` makes its answer. None is of anything, name and status included: then it is
+    #: asked about every pod.
+    signs: ClassVar[SignedParts | None] = None
 
     @abstractmethod
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        """All that the plugin reads of a pod, or UNSIGNABLE. Name, uid and times are not read."""
+        """All that the plugin reads of a pod, or UNSIGNABLE for one that must be decided alone."""
 
 
+#: The answer of a plugin that cannot say what it reads of a pod.
 UNSIGNABLE = object()
 
 

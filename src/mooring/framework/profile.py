@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from mooring.cluster import HandleRegistry
+from mooring.cluster.changes import united
 from mooring.config import EnabledPlugin, FeatureGates, KnownPlugin, ProfileConfiguration
 
 from .calls import create
@@ -104,6 +105,13 @@ class Profile:
         """Score plugins with their weights."""
         weights = (enabled.weight for enabled in self.points.get("score", ()))
         return tuple(zip(self._at("score"), weights, strict=True))
+
+    @property
+    def reads(self) -> int:
+        """The kinds of change that some plugin reads to decide."""
+        scores = (plugin for plugin, _ in self.score)
+        deciding = (*self.pre_filter, *self.filter, *self.post_filter, *self.pre_score, *scores)
+        return united(int(plugin.reads) for plugin in deciding)
 
     @cached_property
     def reserve(self) -> tuple[Reserve, ...]:

@@ -23,13 +23,16 @@ from mooring.framework.plugin import (
     Score,
     Scores,
     Sign,
+    SignedParts,
 )
 from mooring.framework.status import Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.coexist import (
+    ANNOTATION,
     ANY,
     EXCLUSIVE_THERE,
+    MIRROR,
     OTHERS_THERE,
     conflict,
     is_exclusive,
@@ -98,7 +101,7 @@ class CoexistPolicy(
     Args = CoexistPolicyArgs
     reads = Change.EXCLUSIVE | Change.ORDINARY | Change.ALLOCATABLE
     scope = Scope.ROW
-    signs_any_label = False
+    signs = SignedParts(annotations=frozenset((ANNOTATION, MIRROR)))
     reduces = Reduction.NOTHING
 
     def __init__(self, args: CoexistPolicyArgs | None = None) -> None:

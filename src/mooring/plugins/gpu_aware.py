@@ -17,6 +17,7 @@ from mooring.framework.advice import Advice, Advise, name_nodes
 from mooring.framework.edits import AskForDevice
 from mooring.framework.plugin import (
     MAX_SCORE,
+    TEMPLATE,
     Filter,
     PreFilter,
     PreScore,
@@ -141,7 +142,8 @@ class GPUAware(
     Args = GPUAwareArgs
     reads = Change.ALLOCATABLE | Change.LABELS
     scope = Scope.ROW
-    signs_any_label = False
+    is_steady = True
+    signs = TEMPLATE
     reduces = Reduction.NOTHING
 
     def __init__(self, args: GPUAwareArgs | None = None) -> None:

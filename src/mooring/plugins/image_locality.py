@@ -9,6 +9,7 @@ import numpy as np
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.plugin import (
     MAX_SCORE,
+    TEMPLATE,
     Reduction,
     Rescore,
     Score,
@@ -32,7 +33,8 @@ class ImageLocality(Score[Pod], Sign):
     name = "ImageLocality"
     reads = Change.IMAGES | Change.MEMBERSHIP
     scope = Scope.CLUSTER
-    signs_any_label = False
+    is_steady = True
+    signs = TEMPLATE
     reduces = Reduction.NOTHING
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:

@@ -12,6 +12,7 @@ from mooring.documents.errors import child, item
 from mooring.framework.advice import Advice, Advise, group_by_failures, name_nodes
 from mooring.framework.edits import AnyEdit, DropNodeRequirement, DropNodeSelector
 from mooring.framework.plugin import (
+    TEMPLATE,
     Filter,
     Narrowed,
     PreFilter,
@@ -92,7 +93,8 @@ class NodeAffinity(
     Args = NodeAffinityArgs
     reads = Change.LABELS
     scope = Scope.ROW
-    signs_any_label = False
+    is_steady = True
+    signs = TEMPLATE
     reduces = Reduction.LARGEST
 
     def __init__(self, args: NodeAffinityArgs | None = None) -> None:

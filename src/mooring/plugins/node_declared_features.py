@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from mooring.cluster import Change, Nodes, Rows, Scope
-from mooring.framework.plugin import Filter, PreFilter, Sign
+from mooring.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
@@ -37,7 +37,8 @@ class NodeDeclaredFeatures(PreFilter[Undeclared], Filter[Undeclared], Sign):
     name = "NodeDeclaredFeatures"
     reads = Change.FEATURES
     scope = Scope.ROW
-    signs_any_label = False
+    is_steady = True
+    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return needed_features(pod)

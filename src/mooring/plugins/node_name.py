@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.edits import DropNodeName
-from mooring.framework.plugin import Filter, Rescore, Sign
+from mooring.framework.plugin import TEMPLATE, Filter, Rescore, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
@@ -26,7 +26,8 @@ class NodeName(Filter[Pod], Sign, Advise[Pod]):
     # A row has another name only when it has another node.
     reads = Change.MEMBERSHIP
     scope = Scope.ROW
-    signs_any_label = False
+    is_steady = True
+    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.node_name

@@ -11,6 +11,7 @@ from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
 from mooring.framework.advice import Advice, Advise, find_pods, group_by_failures, name_nodes
 from mooring.framework.edits import DropHostPort
 from mooring.framework.plugin import (
+    TEMPLATE,
     Filter,
     PreFilter,
     Rescore,
@@ -32,7 +33,8 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign, Advise[Ports]):
     name = "NodePorts"
     reads = Change.PORTS
     scope = Scope.ROW
-    signs_any_label = False
+    is_steady = True
+    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.spec.host_ports

@@ -11,6 +11,7 @@ from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.documents.errors import child, describe, item
 from mooring.framework.plugin import (
     MAX_SCORE,
+    TEMPLATE,
     PreScore,
     Reduction,
     Rescore,
@@ -61,7 +62,8 @@ class NodeResourcesBalancedAllocation(PreScore[AskedResources], Score[AskedResou
     reads = Change.ALLOCATABLE | Change.REQUESTED
     scope = Scope.ROW
     reads_figures_only = True
-    signs_any_label = False
+    is_steady = True
+    signs = TEMPLATE
     reduces = Reduction.NOTHING
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None = None) -> None:

@@ -15,6 +15,7 @@ from mooring.documents.errors import child, item
 from mooring.framework.advice import Advice, Advise, NearMiss, name_nodes, near_misses
 from mooring.framework.edits import LowerRequest
 from mooring.framework.plugin import (
+    TEMPLATE,
     Filter,
     PreFilter,
     PreScore,
@@ -127,7 +128,8 @@ class NodeResourcesFit(
     reads = Change.ALLOCATABLE | Change.REQUESTED
     scope = Scope.ROW
     reads_figures_only = True
-    signs_any_label = False
+    is_steady = True
+    signs = TEMPLATE
     reduces = Reduction.NOTHING
 
     def __init__(self, args: NodeResourcesFitArgs | None = None) -> None:

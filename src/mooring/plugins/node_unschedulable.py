@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.advice import Advice, Advise, name_nodes
 from mooring.framework.edits import Uncordon
-from mooring.framework.plugin import Filter, Rescore, Sign
+from mooring.framework.plugin import TEMPLATE, Filter, Rescore, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
@@ -27,7 +27,8 @@ class NodeUnschedulable(Filter[Pod], Sign, Advise[Pod]):
     name = "NodeUnschedulable"
     reads = Change.UNSCHEDULABLE
     scope = Scope.ROW
-    signs_any_label = False
+    is_steady = True
+    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return _tolerates(pod)

@@ -13,6 +13,7 @@ from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.advice import MOST_GROUPS, Advice, Advise, name_nodes
 from mooring.framework.edits import TROUBLES, AddToleration, AnyEdit, RecoverNodes, Uncordon
 from mooring.framework.plugin import (
+    TEMPLATE,
     Filter,
     PreScore,
     Reduction,
@@ -58,7 +59,8 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
     name = "TaintToleration"
     reads = Change.TAINTS
     scope = Scope.ROW
-    signs_any_label = False
+    is_steady = True
+    signs = TEMPLATE
     reduces = Reduction.LARGEST
 
     def __init__(self, *, compares: bool = False) -> None:

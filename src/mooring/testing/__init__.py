@@ -9,6 +9,7 @@ from .driver import Driver, bindings, conditions, drive, evictions, make_engine,
 from .laws import (
     check_feasible_rows,
     check_filter_rows,
+    check_hints,
     check_inputs_unchanged,
     check_laws,
     check_moved_pod,
@@ -16,6 +17,8 @@ from .laws import (
     check_reads,
     check_score_rows,
     check_signatures,
+    check_signed_parts,
+    check_unnoted,
     collect_answers,
 )
 
@@ -24,6 +27,7 @@ __all__ = [
     "bindings",
     "check_feasible_rows",
     "check_filter_rows",
+    "check_hints",
     "check_inputs_unchanged",
     "check_laws",
     "check_moved_pod",
@@ -31,6 +35,8 @@ __all__ = [
     "check_reads",
     "check_score_rows",
     "check_signatures",
+    "check_signed_parts",
+    "check_unnoted",
     "cluster",
     "collect_answers",
     "conditions",

@@ -7,7 +7,7 @@ same decisions with all of that as without.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -31,12 +31,13 @@ from mooring.framework.plugin import (
     Sign,
 )
 from mooring.framework.status import PluginError, Rejected
+from mooring.framework.wakeups import Hint
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.storage import StorageObject
 
 from .builders import cluster as build_cluster
-from .builders import node, pod
+from .variations import CHANGES, STRANGE, UNNOTED, twins, variations
 
 SKIPPED = ("skip",)
 
@@ -63,16 +64,24 @@ def check_laws(
     for each in pods:
         check_inputs_unchanged(plugin, each, make_cluster(*objects))
         _check_rows(plugin, each, nodes)
-        for change in _CHANGES:
+        for change in CHANGES:
             check_reads(plugin, each, make_cluster(*objects), change)
+        for change in UNNOTED:
+            check_unnoted(plugin, each, make_cluster(*objects), change)
         for row in nodes.rows.tolist() if _moves_pods(plugin) else ():
             check_moved_pod(plugin, each, make_cluster(*objects), guest, row)
+    check_hints(plugin, [each for each in objects if isinstance(each, Node | Pod)], pods)
     if isinstance(plugin, Sign):
-        for one, other in combinations([*pods, *map(_twin, pods)], 2):
-            check_signatures(plugin, one, other, nodes)
-        for each in pods:
-            same = plugin.sign(each, nodes) == plugin.sign(_twin(each), nodes)
-            assert same, f"{plugin.name} signs two pods of one template differently"
+        _check_signing(plugin, pods, nodes)
+
+
+def _check_signing(plugin: Sign, pods: Sequence[Pod], nodes: Nodes) -> None:
+    for one, other in combinations(pods, 2):
+        check_signatures(plugin, one, other, nodes)
+    for each in pods:
+        for other in variations(each):
+            check_signatures(plugin, each, other, nodes)
+        check_signed_parts(plugin, each, nodes)
 
 
 def _check_rows(plugin: Plugin, pod: Pod, nodes: Nodes) -> None:
@@ -262,6 +271,43 @@ def check_signatures(plugin: Any, one: Pod, other: Pod, nodes: Nodes) -> None:
         assert answers == collect_answers(plugin, other, nodes)
 
 
+def check_signed_parts(plugin: Any, pod: Pod, nodes: Nodes) -> None:
+    """Checks that a signature is made of nothing but what `signs` names."""
+    signs = plugin.signs
+    if signs is None:
+        return
+    same = list(twins(pod))
+    if STRANGE not in signs.annotations:
+        same.append(msgspec.structs.replace(pod, annotations={**pod.annotations, STRANGE: "yes"}))
+    if not signs.any_label:
+        same.append(msgspec.structs.replace(pod, labels={**pod.labels, STRANGE: "yes"}))
+    for each in same:
+        is_same = plugin.sign(each, nodes) == plugin.sign(pod, nodes)
+        assert is_same, f"{plugin.name} signs more of {pod.name} than it says in `signs`"
+
+
+def check_hints(plugin: Plugin, objects: Sequence[Node | Pod], pods: Sequence[Pod]) -> None:
+    """Checks that a hint which is `alike` says the same to pods of one template.
+
+    Each object is told as new, as changed and as gone.
+    """
+    hints = [each.hint for each in plugin.wakeups() if each.alike and each.hint is not None]
+    for hint in hints:
+        for each in pods:
+            for item in objects:
+                for old, new in ((None, item), (item, item), (item, None)):
+                    said = {_told(hint, like, old, new) for like in (each, *twins(each))}
+                    assert len(said) == 1, f"a hint of {plugin.name} tells like pods apart"
+
+
+def _told(hint: Hint, pod: Pod, old: Any, new: Any) -> bool:
+    """Returns what a hint says; one that cannot read an object of this kind says yes."""
+    try:
+        return bool(hint(pod, old, new))
+    except Exception:  # noqa: BLE001 - an object of another kind than the hint is for
+        return True
+
+
 def check_moved_pod(plugin: Any, pod: Pod, cluster: Cluster, guest: Pod, row: int) -> None:
     """Checks that `add_pod` and `remove_pod` change a prepared value as the cluster would.
 
@@ -290,20 +336,46 @@ def check_reads(plugin: Any, pod: Pod, cluster: Cluster, change: Callable[[Clust
     """Checks that a change which the plugin does not read changes none of its answers."""
     kind = type(plugin)
     before = collect_answers(plugin, pod, cluster.nodes)
-    generation, epoch = cluster.changes.generation, cluster.nodes.epoch
-    watched = plugin.watch(pod, cluster.nodes)
+    generation, signature = cluster.changes.generation, _signature(plugin, pod, cluster)
+    watched, stance = plugin.watch(pod, cluster.nodes), _stance(plugin, pod, cluster.nodes)
     assert watched | kind.reads == kind.reads, f"{kind.name} watches what it does not read"
 
     change(cluster)
 
+    steady = _stance(plugin, pod, cluster.nodes) == stance
+    assert steady, f"{kind.name} is not steady: the cluster decides whether it skips"
     noted = cluster.changes.since(generation)
     assert noted is not None
     after = collect_answers(plugin, pod, cluster.nodes)
     names = before.keys() & after.keys()
     same = _untouched(cluster, noted, kind.reads, kind.scope, names)
-    if cluster.nodes.epoch == epoch:
+    # A pod that is signed otherwise is another pod's like now.
+    if _signature(plugin, pod, cluster) == signature:
         same += _untouched(cluster, noted, watched, kind.scope, names)
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
+
+
+def check_unnoted(
+    plugin: Any, pod: Pod, cluster: Cluster, change: Callable[[Cluster], None]
+) -> None:
+    """Checks that a change which the cluster does not note changes no answer at all."""
+    before, generation = collect_answers(plugin, pod, cluster.nodes), cluster.changes.generation
+    change(cluster)
+    assert cluster.changes.generation == generation
+    assert collect_answers(plugin, pod, cluster.nodes) == before
+
+
+def _stance(plugin: Any, pod: Pod, nodes: Nodes) -> tuple[Any, ...]:
+    """Returns what must not depend on the cluster if a plugin is steady."""
+    if not plugin.is_steady:
+        return ()
+    prepared = prepare_filter(plugin, pod, nodes), prepare_score(plugin, pod, nodes, nodes.rows)
+    whole = tuple(each if isinstance(each, NotAsked) else None for each in prepared)
+    return (plugin.watch(pod, nodes), *whole)
+
+
+def _signature(plugin: Any, pod: Pod, cluster: Cluster) -> Hashable:
+    return plugin.sign(pod, cluster.nodes) if isinstance(plugin, Sign) else None
 
 
 def _untouched(
@@ -314,47 +386,3 @@ def _untouched(
     if EVERYWHERE in touched or (touched and scope is not Scope.ROW):
         return []
     return sorted(name for name in names if cluster.nodes.row(name) not in touched)
-
-
-def _twin(pod: Pod) -> Pod:
-    """Returns another pod of the same template."""
-    twin = f"{pod.name}-twin"
-    return msgspec.structs.replace(pod, name=twin, uid=twin, resource_version="7", created=5.0)
-
-
-def _change_first(**fields: Any) -> Callable[[Cluster], None]:
-    """Returns a change of the first node."""
-
-    def change(cluster: Cluster) -> None:
-        for row in cluster.nodes.rows.tolist()[:1]:
-            cluster.put_node(msgspec.structs.replace(cluster.nodes.node(row), **fields))
-
-    return change
-
-
-def _add_pod(cluster: Cluster) -> None:
-    for name in cluster.nodes.names(cluster.nodes.rows.tolist()[:1]):
-        cluster.put_pod(pod("late", node=name, labels={"app": "late"}, cpu=1))
-
-
-def _remove_pod(cluster: Cluster) -> None:
-    for uid in sorted(cluster.pods)[:1]:
-        cluster.remove_pod(uid)
-
-
-def _add_node(cluster: Cluster) -> None:
-    cluster.put_node(node("late"))
-
-
-_LATE = node(labels={"late": "yes"}, spec={"taints": [{"key": "late", "effect": "NoSchedule"}]})
-
-# One change of each kind that clusters see often.
-_CHANGES = (
-    _change_first(labels=_LATE.labels),
-    _change_first(taints=_LATE.taints),
-    _change_first(unschedulable=True),
-    _change_first(allocatable=node(cpu=1).allocatable),
-    _add_pod,
-    _remove_pod,
-    _add_node,
-)

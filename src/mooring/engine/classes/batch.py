@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 # it is cheaper to begin anew.
 _CHANGES_PER_ROW = 4
 
+#: The bytes that a ranking takes per row, at most: its total, and its turn, which is an integer of
+#: its own at first and a reference after each change.
+RANKED_BYTES = 8 + 40 + 8 * _CHANGES_PER_ROW
+
 # The total of a row that takes no such pod.
 _NONE = -(2**62)
 

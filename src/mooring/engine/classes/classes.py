@@ -22,29 +22,37 @@ from mooring.framework.profile import Profile
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 
+from .answer_cache import MOST_BYTES, AnswerCache, Key
 from .batch import Turns
+from .failures import Failures
 from .parts import Unserved
 from .pod_class import PodClass
 from .signature import Signer
 from .statistics import DecisionPath, Flush, Statistics
 
-# The answers of all classes may take so many bytes, at so many per row of each.
-_MOST_BYTES = 128 * 2**20
-_BYTES_PER_ROW = 128
-_FEWEST_CLASSES = 64
-
 # Looked up once: it is compared with for every pod.
 _BATCH = DecisionPath.BATCH
+
+# How pods fail that are no example for others, or like one that is known already.
+_NOT_FOR_OTHERS = (
+    DecisionPath.OFF,
+    DecisionPath.SAMPLING,
+    DecisionPath.NOMINATED,
+    DecisionPath.FAILURE,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ClassSettings:
-    """What may be reused, how many classes are kept, and which share of decisions is verified."""
+    """What may be reused, how much of it is kept, and which share of decisions is verified."""
 
     classes: bool = True
     batches: bool = True
-    most_classes: int = 512
+    #: None is as many as there is room for.
+    most_classes: int | None = None
     verify_share: float = 0.0
+    #: The bytes that the answers of all profiles may take.
+    most_bytes: int = MOST_BYTES
 
 
 class Classes:
@@ -56,6 +64,7 @@ class Classes:
         cluster: Cluster,
         settings: ClassSettings,
         report: Callable[[Report], None],
+        cache: AnswerCache | None = None,
     ) -> None:
         self._profile = profile
         self._cluster = cluster
@@ -65,27 +74,33 @@ class Classes:
         self._clock = profile.observer.clock
         self._ranked = profile.observer.batch_durations(profile.name)
         self._signer = Signer(profile)
-        self._classes: dict[int, PodClass] = {}
-        #: By class and priority: nominated pods stand in the way of lesser pods only.
-        self._failures: dict[tuple[int, int], tuple[int, Failed]] = {}
+        self.statistics = Statistics()
+        self._cache = cache or AnswerCache(settings.most_bytes)
+        self._failures = Failures(profile, cluster, self._cache, self.statistics)
         #: The plugins that broke where answers are reused.
         self._broke: set[str] = set()
         self._break: BaseException | None = None
         #: The signatures of pods that were decided since the last sweep.
         self._asked: set[int] = set()
         self._visit: tuple[NDArray[np.intp], Turns] | None = None
-        self.statistics = Statistics()
         self.is_on = settings.classes or settings.batches
         if self.is_on and self._signer.silent:
-            self._switch_off(f"plugin {self._signer.silent[0]} does not sign pods")
+            names = ", ".join(self._signer.silent)
+            self._switch_off(f"no signatures of pods come from: {names}")
 
     def __len__(self) -> int:
-        return len(self._classes)
+        """How many classes are kept."""
+        return sum(key.priority is None for key in self._cache.keys_of(self._profile.name))
+
+    @property
+    def bytes(self) -> int:
+        """What the classes and failures of the profile take."""
+        return self._cache.bytes_of(self._profile.name)
 
     def forget(self) -> None:
         """Forgets all answers: what they were found from is no longer there."""
-        self._classes.clear()
-        self._failures.clear()
+        self._cache.forget(self._profile.name)
+        self._signer.forget()
         self._visit = None
 
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
@@ -102,7 +117,7 @@ class Classes:
         self.statistics.paths[path] += 1
         if signature is not None:
             self._asked.add(signature)
-            self._remember(signature, pod, outcome)
+            self._remember(signature, pod, outcome, path)
         if path is _BATCH:
             self._ranked.append(self._clock() - self._observer.began)
         else:
@@ -117,8 +132,9 @@ class Classes:
         alone = self._why_alone(signature, pod, window)
         if alone is not None or signature is None:
             return alone or DecisionPath.UNSIGNED, None
-        failed = self._known_failure((signature, pod.priority))
+        failed = self._failures.find(signature, pod.priority)
         if failed is not None:
+            self.statistics.look_back(signature, failed)
             return DecisionPath.FAILURE, failed
         return self._by_answers(signature, pod, window)
 
@@ -148,7 +164,8 @@ class Classes:
             return None
         if pod.spec.named_nodes is not None:
             return None
-        known = self._classes.pop(signature, None)
+        key = Key(self._profile.name, signature)
+        known: PodClass | None = self._cache.take(key)
         try:
             kept = self._made(pod) if known is None else self._refreshed(known, pod)
             rows = np.flatnonzero(kept.feasible())
@@ -161,7 +178,7 @@ class Classes:
         except BaseException as error:  # noqa: BLE001 - deciding alone can do without a class
             self._break = error
             return None
-        self._classes[signature] = kept
+        self._cache.put(key, kept, kept.size, self.statistics)
         self._asked.add(signature)
         if not again:
             path = DecisionPath.FIRST if known is None else DecisionPath.COLUMNS
@@ -175,35 +192,32 @@ class Classes:
         try:
             if pod.spec.named_nodes is not None:
                 # A class is of no use to pods for certain nodes.
-                return DecisionPath.NARROWED, self._on_named(pod)
+                return DecisionPath.NARROWED, self._on_named(signature, pod)
             return self._by_class(signature, pod, window)
         except Unserved:
-            self._classes.pop(signature, None)
             return DecisionPath.NARROWED, None
         except PASSING:
             raise
         except BaseException as error:  # noqa: BLE001 - deciding alone can do without a class
-            self._classes.pop(signature, None)
+            self.statistics.flushes[Flush.BROKEN] += 1
             self._break = error
             return DecisionPath.BROKEN, None
 
     def sweep(self) -> None:
         """Drops the classes that had no pod since the last sweep, and what is known of them."""
         asked, self._asked = self._asked, set()
-        for signature in [each for each in self._classes if each not in asked]:
-            del self._classes[signature]
-        for key in [each for each in self._failures if each[0] not in asked]:
-            del self._failures[key]
+        self._cache.keep_only(self._profile.name, asked)
         self._signer.sweep()
 
     def _sign(self, pod: Pod) -> int | None:
-        try:
-            return self._signer.sign(pod, self._cluster.nodes)
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - a pod that is not signed is decided alone
-            self._break = error
-            return None
+        """The number that like pods share; None for a pod that is decided alone."""
+        signature = self._signer.sign(pod, self._cluster.nodes)
+        if isinstance(signature, int):
+            return signature
+        self._break = signature.error
+        if signature.why is not None:
+            self.statistics.unsigned[signature.plugin, signature.why] += 1
+        return None
 
     def _decide_alone(self, pod: Pod, window: Window) -> Found | Failed:
         """The plain decision. What broke reuse is told unless that breaks as well."""
@@ -218,28 +232,18 @@ class Classes:
         plugin = error.plugin if isinstance(error, PluginError) else ""
         if plugin not in self._broke:
             self._broke.add(plugin)
-            why = broken("pods are decided one by one", error)
+            why = broken("such pods are decided one by one", error)
             self._report(Report(self._profile.name, str(why)))
 
-    def _remember(self, signature: int, pod: Pod, outcome: Found | Failed) -> None:
+    def _remember(
+        self, signature: int, pod: Pod, outcome: Found | Failed, path: DecisionPath
+    ) -> None:
         if isinstance(outcome, Found):
             self.statistics.placed(signature, outcome.row)
-        elif self.is_on and not self._cluster.nodes.nominations.node_of(pod):
-            failure = self._cluster.changes.generation, outcome
-            self._failures[signature, pod.priority] = failure
+        elif self.is_on and path not in _NOT_FOR_OTHERS:
+            self._failures.put(signature, pod, outcome)
 
-    def _known_failure(self, key: tuple[int, int]) -> Failed | None:
-        """The failure of a like pod, if nothing at all has changed since."""
-        known = self._failures.get(key)
-        if known is None:
-            return None
-        generation, failed = known
-        if generation == self._cluster.changes.generation:
-            return failed
-        del self._failures[key]
-        return None
-
-    def _on_named(self, pod: Pod) -> Found | None:
+    def _on_named(self, signature: int, pod: Pod) -> Found | None:
         """The one node that a pod names, if it fits there: one row is asked about in plain numbers.
 
         A pod that does not fit is worth a full look, because of the reasons.
@@ -253,39 +257,39 @@ class Classes:
         prepared = pre_filter(self._profile, pod, nodes)
         if prepared.rejected is not None or prepared.node_names != names:
             return None
-        fits = fits_on(self._profile, pod, prepared, nodes, row)
-        return Found(row, prepared, None) if fits else None
+        if not fits_on(self._profile, pod, prepared, nodes, row):
+            return None
+        if self.statistics.last_place(signature) == row:
+            self.statistics.looked_back(takes_another=True)
+        return Found(row, prepared, None)
 
     # Classes
 
     def _by_class(
         self, signature: int, pod: Pod, window: Window
     ) -> tuple[DecisionPath, Found | Failed | None]:
-        known = self._classes.pop(signature, None)
+        key = Key(self._profile.name, signature)
+        known: PodClass | None = self._cache.take(key)
         kept = self._made(pod) if known is None else self._refreshed(known, pod)
-        self._classes[signature] = kept
-        path, row = self._choose(kept, pod, window)
+        path, row, feasible = self._choose(kept, pod, window)
+        self._cache.put(key, kept, kept.size, self.statistics)
         if row is None:
             # The reasons are worth a full look: there is one per class and state of the cluster.
             return DecisionPath.FIRST, None
+        last = self.statistics.last_place(signature)
+        if last is not None:
+            takes = not kept.bits.item(last) if feasible is None else last in feasible
+            self.statistics.looked_back(takes_another=takes)
         kept.last_row = row
         return (DecisionPath.FIRST if known is None else path), Found(row, kept.pre_filtered, None)
 
     def _made(self, pod: Pod) -> PodClass:
-        if len(self._classes) >= self._most_classes():
-            del self._classes[next(iter(self._classes))]
-            self.statistics.flushes[Flush.FULL] += 1
-        if len(self._failures) >= self._settings.most_classes:
-            del self._failures[next(iter(self._failures))]
+        if self._settings.most_classes is not None:
+            self._cache.keep_most(self._profile.name, self._settings.most_classes - 1)
         began = self._clock()
         made = PodClass(self._profile, pod, self._cluster, self.statistics)
         self._observer.answers_stored(self._profile.name, began)
         return made
-
-    def _most_classes(self) -> int:
-        rows = len(self._cluster.nodes.alive)
-        room = max(_FEWEST_CLASSES, _MOST_BYTES // (_BYTES_PER_ROW * rows))
-        return min(self._settings.most_classes, room)
 
     def _refreshed(self, kept: PodClass, pod: Pod) -> PodClass:
         if self._settings.classes or self._is_explained(kept):
@@ -293,9 +297,6 @@ class Classes:
         else:
             self.statistics.flushes[Flush.INTERRUPTED] += 1
             kept.rebuild(pod)
-        row = kept.last_row
-        if row is not None and row < len(kept.bits):
-            self.statistics.looked_back(takes_another=not kept.bits.item(row))
         return kept
 
     def _is_explained(self, kept: PodClass) -> bool:
@@ -303,20 +304,24 @@ class Classes:
         changed = self._cluster.changes.since(kept.generation)
         return changed is not None and changed.keys() <= {kept.last_row}
 
-    def _choose(self, kept: PodClass, pod: Pod, window: Window) -> tuple[DecisionPath, int | None]:
+    def _choose(
+        self, kept: PodClass, pod: Pod, window: Window
+    ) -> tuple[DecisionPath, int | None, NDArray[np.intp] | None]:
+        """How the row is found, the best one, and all feasible ones: None is those by `bits`."""
         nodes = self._cluster.nodes
         if not nodes.nominations and kept.is_ranked and self._settings.batches:
-            return DecisionPath.BATCH, kept.scores.best(self._turns(window.start))
+            return _BATCH, kept.scores.best(self._turns(window.start)), None
         feasible = np.flatnonzero(kept.feasible())
         if nodes.nominations:
             feasible = self._without_crowded(kept, pod, feasible)
         if len(feasible) <= 1:
-            return DecisionPath.COLUMNS, int(feasible[0]) if len(feasible) else None
+            return DecisionPath.COLUMNS, int(feasible[0]) if len(feasible) else None, feasible
         with PointTimer(self._observer, SCORE, self._profile.name):
             best = kept.scored(pod, feasible).best()
         # As `first_best` does, with turns that are known already.
         turns = self._turns(window.start).of_row
-        return DecisionPath.COLUMNS, int(best[turns[best].argmin()] if len(best) > 1 else best[0])
+        row = int(best[turns[best].argmin()] if len(best) > 1 else best[0])
+        return DecisionPath.COLUMNS, row, feasible
 
     def _turns(self, start: int) -> Turns:
         """The visit order from some start: one for all classes, until a node comes or goes."""
@@ -361,6 +366,5 @@ class Classes:
 
     def _switch_off(self, why: str) -> None:
         self.is_on = False
-        self._classes.clear()
-        self._failures.clear()
+        self._cache.forget(self._profile.name)
         self._report(Report(self._profile.name, f"reuse is switched off: {why}"))

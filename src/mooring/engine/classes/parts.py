@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mooring.cluster import Figures, Mask, Nodes, RowFacts
-from mooring.cluster.changes import Change
-from mooring.framework.plugin import Filter, Rescore, Score, Scores
+from mooring.cluster import Figures, Mask, Nodes, RowFacts, Scope
+from mooring.cluster.changes import Change, united
+from mooring.framework.plugin import Filter, PreScore, Reduction, Rescore, Score, Scores
 
 # Rows of a cluster whose nodes and pods are alike have few figures; beyond this, looking them up
 # saves nothing.
@@ -101,7 +101,7 @@ class Unserved(Exception):
     """The answers for these pods cannot be kept; they are decided one by one."""
 
 
-def skips_steadily(plugin: Score[Any]) -> bool:
+def ignores_feasible_rows(plugin: Score[Any]) -> bool:
     """Whether a score that skips itself does so whichever rows are feasible.
 
     One that says nothing of what it reads has not promised it.
@@ -109,9 +109,10 @@ def skips_steadily(plugin: Score[Any]) -> bool:
     return plugin.reads != Change.ALL
 
 
-def united(kinds: Iterable[int]) -> int:
-    """All kinds of change in one."""
-    union = 0
-    for each in kinds:
-        union |= each
-    return union
+def is_kept(plugin: Score[Any]) -> bool:
+    """Whether a score's numbers are kept: which rows are feasible makes no difference to them."""
+    if plugin.reduces is Reduction.NOTHING:
+        is_own = True
+    else:
+        is_own = plugin.reduces is Reduction.LARGEST and plugin.scope is Scope.ROW
+    return is_own and (ignores_feasible_rows(plugin) or not isinstance(plugin, PreScore))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Cluster, Mask, RowFacts, Scope
-from mooring.cluster.changes import EVERYWHERE, Change
+from mooring.cluster.changes import EVERYWHERE, Change, united
 from mooring.framework.attempt import PreFiltered, Scored
 from mooring.framework.calls import (
     FILTERING,
@@ -42,6 +42,7 @@ from mooring.framework.profile import Profile
 from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
 
+from .batch import RANKED_BYTES
 from .parts import (
     Asked,
     RelativeScore,
@@ -49,10 +50,11 @@ from .parts import (
     ScoreColumn,
     Unserved,
     WideFilter,
-    skips_steadily,
-    united,
+    ignores_feasible_rows,
+    is_kept,
 )
 from .scores import ClassScores
+from .stances import Point, Stances
 from .statistics import Flush, Statistics
 
 # More changed rows than this are asked about in columns: one by one would take longer.
@@ -65,6 +67,9 @@ UPDATED, INFEASIBLE = Rescore.UPDATED, Rescore.INFEASIBLE
 _MEMBERSHIP = int(Change.MEMBERSHIP)
 
 _DEAD = np.int64(1) << np.int64(62)
+
+# What a class takes besides its columns: what plugins prepared, and what they said of figures.
+_BYTES = 65_536
 
 
 class PodClass:
@@ -88,14 +93,14 @@ class PodClass:
         self.pre_filtered = pre_filter(self.profile, self.pod, self._nodes)
         if self.pre_filtered.rejected is not None or self.pre_filtered.node_names is not None:
             raise Unserved
+        self._labels_version = self._nodes.labels_version
+        self._stances = Stances(self._nodes)
         self._ask_everyone()
         self._look_wide()
-        filtering = {plugin.name for plugin in self.profile.filter}
-        self._door_watch = united(
-            ask_watch(plugin, pod, self._nodes)
-            for plugin in self.profile.pre_filter
-            if plugin.scope is not Scope.ROW and plugin.name not in filtering
-        )
+        for plugin in self.profile.pre_filter:
+            if not isinstance(plugin, Filter) or plugin not in self.profile.filter:
+                watch = ask_watch(plugin, pod, self._nodes)
+                self._stances.note(plugin, Point.DOOR, watch)
         far = [column for column in self.columns if column.plugin.scope is not Scope.ROW]
         self._far_watch = united(column.watch for column in far)
         self._near_watch = united(
@@ -104,6 +109,16 @@ class PodClass:
         self._by_kinds: dict[int, Asked] = {}
         #: Rows that take no such pod, and what changed there since they were scored.
         self._unscored: dict[int, int] = {}
+
+    @property
+    def size(self) -> int:
+        """How many bytes it takes, at most, as long as plugins prepare no more than a few columns.
+
+        Per row: bits, plain and total scores, the raw ones of each plugin, and a ranking.
+        """
+        active = sum(each.prepared is not None for each in self.wide_filters)
+        per_row = 24 + 8 * len(self.columns) + 9 * active + RANKED_BYTES
+        return _BYTES + per_row * len(self.bits)
 
     # Asking about all rows
 
@@ -123,7 +138,6 @@ class PodClass:
         nodes, rows = self._nodes, self._nodes.everything
         ask = make_caller(self.profile.observer, FILTER)
         self.row_filters: list[RowFilter] = []
-        self._skipping: list[tuple[PreFilter[Any], int]] = []
         self.wide_filters: list[WideFilter] = []
         self.bits: NDArray[np.int64] = np.where(nodes.alive[rows], 0, _DEAD)
         for plugin in self.profile.filter:
@@ -132,15 +146,15 @@ class PodClass:
                 wide = WideFilter(plugin, watch)
                 self.wide_filters.append(wide)
                 self._ask_wide(wide)
-            elif plugin.name not in self.pre_filtered.skipped:
+                continue
+            skips = plugin.name in self.pre_filtered.skipped
+            self._stances.note(plugin, Point.FILTER, watch, skips=skips)
+            if not skips:
                 bit = 1 << len(self.row_filters)
                 narrow = RowFilter(plugin, self._prepared(plugin), watch, bit, plugin.recheck)
                 self.row_filters.append(narrow)
                 verdict = ask_filter(plugin, narrow.prepared, nodes, rows, ask)
                 self.bits |= verdict.rejected * np.int64(bit)
-            elif isinstance(plugin, PreFilter):
-                self._skipping.append((plugin, watch))
-        self._skip_watch = united(watch for _, watch in self._skipping)
 
     def _prepared(self, plugin: Filter[Any]) -> Any:
         prepared = self.pre_filtered.prepared
@@ -162,17 +176,16 @@ class PodClass:
         self.relative: list[RelativeScore] = []
         for plugin, weight in self.profile.score:
             watch = ask_watch(plugin, self.pod, self._nodes)
-            if plugin.reduces is Reduction.EVERYTHING or (
-                plugin.reduces is Reduction.LARGEST and plugin.scope is not Scope.ROW
-            ):
-                active = not skips_steadily(plugin) or self._pre_score(plugin) is not None
-                self.relative.append(RelativeScore(plugin, watch, weight, active))
-            else:
+            if is_kept(plugin):
                 self._add_column(plugin, watch, weight)
+            else:
+                active = not ignores_feasible_rows(plugin) or self._pre_score(plugin) is not None
+                self.relative.append(RelativeScore(plugin, watch, weight, active))
         self.scores = ClassScores(self.columns, self.bits, self._nodes)
 
     def _add_column(self, plugin: Score[Any], watch: int, weight: int) -> None:
         prepared = self._pre_score(plugin)
+        self._stances.note(plugin, Point.SCORE, watch, skips=prepared is None)
         if prepared is not None:
             ask = make_caller(self.profile.observer, SCORE)
             rows = self._nodes.everything
@@ -205,7 +218,14 @@ class PodClass:
         A pod that is like the others now takes the place of the one that was asked about before,
         whose volumes may be in use or no longer what they were.
         """
-        self.pod = pod
+        before, self.pod = self.pod, pod
+        if self._labels_version != self._nodes.labels_version:
+            self._labels_version = self._nodes.labels_version
+            # What was prepared for one pod is good for another only if all that is read of their
+            # labels is the same.
+            if self._nodes.labels_that_matter(before) != self._nodes.labels_that_matter(pod):
+                self._begin_anew(Flush.LABELS)
+                return
         log = self._cluster.changes
         if self.generation == log.generation:
             return
@@ -218,19 +238,12 @@ class PodClass:
         union = everywhere
         for kinds in changed.values():
             union |= kinds
-        if self._door_watch & union or (self._skip_watch & union and self._stops_skipping(union)):
-            self._begin_anew(Flush.EVERYWHERE)
+        if self._stances.watch & union and self._stances.have_turned(pod, union):
+            self._begin_anew(Flush.SKIPPING)
             return
         if self._wide_watch & union:
             self._refresh_wide(union)
         self._refresh_rows(changed, everywhere, union)
-
-    def _stops_skipping(self, union: int) -> bool:
-        """Whether a filter that skipped itself has something to say by now."""
-        return any(
-            watch & union and ask_pre_filter(plugin, self.pod, self._nodes) is not None
-            for plugin, watch in self._skipping
-        )
 
     def _begin_anew(self, why: Flush) -> None:
         self._statistics.flushes[why] += 1
@@ -265,8 +278,10 @@ class PodClass:
         elif len(changed) > _ROW_BY_ROW:
             self._refresh_together(changed)
         else:
+            near = self._near_watch
             for row, kinds in changed.items():
-                self._refresh_row(row, kinds)
+                if kinds & near:
+                    self._refresh_row(row, kinds)
 
     def _refresh_together(self, changed: dict[int, int]) -> None:
         """Asks about many rows at once, whatever changed there."""
@@ -360,7 +375,7 @@ class PodClass:
             if prepared is not None:
                 raw = ask_score(plugin, prepared, self._nodes, feasible, ask)
                 totals += ask_normalize(plugin, prepared, raw) * score.weight
-            elif skips_steadily(plugin):
+            elif ignores_feasible_rows(plugin):
                 score.is_active = False
                 self._look_wide()
         return Scored(feasible, {}, totals)

@@ -2,81 +2,177 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from mooring.cluster import Nodes
 from mooring.cluster.derived import Recent
 from mooring.engine.budget import is_ordinary
-from mooring.framework.calls import ask_sign
-from mooring.framework.plugin import UNSIGNABLE, Sign
+from mooring.framework.calls import PASSING, ask_sign
+from mooring.framework.plugin import TEMPLATE, UNSIGNABLE, Sign
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.selector import Selector
+
+from .statistics import Unsignable
 
 # Enough for the templates of a large cluster; beyond it, the oldest are signed anew.
 _MOST_REMEMBERED = 16_384
 
+# A pod with longer annotations is signed anew each time: that costs less than to keep them.
+_LONGEST_ANNOTATIONS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Unsigned:
+    """A pod that is not known to be like any other, and the plugin that is why."""
+
+    plugin: str = ""
+    why: Unsignable | None = None
+    #: What the plugin raised.
+    error: BaseException | None = None
+
+
+#: A pod with too many rules, which costs less to look at again than to keep.
+TOO_MANY_RULES = Unsigned()
+
+#: A number that like pods share.
+Signature = int | Unsigned
+
+
+class _BrokenSign(Exception):
+    """A plugin raised something instead of signing."""
+
+    def __init__(self, plugin: str) -> None:
+        super().__init__(plugin)
+        self.plugin = plugin
+
+
+@dataclass(slots=True)
+class _SignedTemplate:
+    """What pods that share all signed parts are signed with."""
+
+    signature: Signature
+    #: Its identity is part of the key, so that it stays alive.
+    spec: PodSpec
+    #: The services and the controller of such pods, and the version of these for which it is known.
+    siblings: Selector | None
+    version: int
+
 
 class Signer:
-    """Signs the pods of a profile. Pods of one template are signed once."""
+    """Signs the pods of a profile. Pods that share what plugins sign are signed once."""
 
     def __init__(self, profile: Profile) -> None:
         points = (*profile.pre_filter, *profile.filter, *profile.pre_score)
-        decides = (*points, *(plugin for plugin, _ in profile.score))
-        plugins = tuple(dict.fromkeys(decides))
-        self._signing = tuple(plugin for plugin in plugins if isinstance(plugin, Sign))
+        plugins = tuple(dict.fromkeys((*points, *(plugin for plugin, _ in profile.score))))
+        signing = tuple(plugin for plugin in plugins if isinstance(plugin, Sign))
         #: The plugins that cannot sign: with any of them, no two pods are known to be alike.
         self.silent = tuple(plugin.name for plugin in plugins if not isinstance(plugin, Sign))
-        self._any_label = any(plugin.signs_any_label for plugin in self._signing)
-        #: With each number the template whose identity is part of the key, so that it stays alive.
-        self._known: Recent[Hashable, tuple[int | None, PodSpec]] = Recent(_MOST_REMEMBERED)
+        self._remembered = tuple(plugin for plugin in signing if plugin.signs is not None)
+        self._asked = tuple(plugin for plugin in signing if plugin.signs is None)
+        parts = (plugin.signs for plugin in self._remembered if plugin.signs is not None)
+        self._parts = reduce(or_, parts, TEMPLATE)
+        self._annotations = tuple(sorted(self._parts.annotations))
+        self._known: Recent[Hashable, _SignedTemplate] = Recent(_MOST_REMEMBERED)
         # A number stands for a signature, which is long and slow to compare.
         self._numbers: Recent[Hashable, int] = Recent(_MOST_REMEMBERED)
         self._given = 0
-        self._epoch: Hashable = None
 
-    def sign(self, pod: Pod, nodes: Nodes) -> int | None:
-        """A number that like pods share; None if nothing can be said."""
+    def sign(self, pod: Pod, nodes: Nodes) -> Signature:
+        """What the pod is signed with by all plugins together."""
         if self.silent:
-            return None
-        epoch = nodes.epoch
-        if epoch != self._epoch:
-            # Numbers go on: what was alike before somebody began to read more need not be now.
-            self._known.clear()
-            self._numbers.clear()
-            self._epoch = epoch
-        spec = pod.spec
-        # Claims change while pods wait, and granted resources are told by no template.
-        if spec.volumes or pod.status.sizes:
-            return self._signature(pod, nodes) if is_ordinary(pod) else None
-        key = id(spec), pod.namespace, pod.node_name, pod.owner, self._texts(pod, nodes)
-        known = self._known.find(key)
-        if known is None:
-            if not is_ordinary(pod):
-                # It costs more to keep such a pod than to look at it again.
-                return None
-            known = self._signature(pod, nodes), spec
-            self._known.put(key, known)
-        return known[0]
+            return Unsigned(self.silent[0], Unsignable.SILENT)
+        try:
+            signature = self._sign_remembered(pod, nodes)
+            if self._asked and isinstance(signature, int):
+                return self._number(self._asked, pod, nodes, signature)
+            return signature
+        except _BrokenSign as broken:
+            return Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)
+
+    def forget(self) -> None:
+        """Forgets what is known: what it was found from is no longer there."""
+        self._known.clear()
 
     def sweep(self) -> None:
         """Drops the templates that had no pod lately."""
         self._known.sweep()
         self._numbers.sweep()
 
+    def _sign_remembered(self, pod: Pod, nodes: Nodes) -> Signature:
+        """What the plugins sign that say of what they make their signatures."""
+        spec = pod.spec
+        # Claims change while pods wait, and granted resources are told by no template.
+        if spec.volumes or spec.resource_claims or pod.status.sizes:
+            return self._sign_anew(pod, nodes)
+        key = id(spec), pod.namespace, pod.node_name, pod.owner, self._texts(pod, nodes)
+        known = self._known.find(key)
+        if known is not None and self._is_current(known, pod, nodes):
+            return known.signature
+        signature = self._sign_anew(pod, nodes)
+        if signature is not TOO_MANY_RULES and not self._is_long(pod):
+            self._known.put(key, self._make_entry(signature, pod, nodes))
+        return signature
+
+    def _is_current(self, known: _SignedTemplate, pod: Pod, nodes: Nodes) -> bool:
+        """Whether services and controllers say the same of such pods as when they were signed."""
+        version = nodes.workloads.version
+        if known.version == version or not self._parts.siblings:
+            return True
+        if nodes.workloads.siblings(pod) != known.siblings:
+            return False
+        known.version = version
+        return True
+
+    def _make_entry(self, signature: Signature, pod: Pod, nodes: Nodes) -> _SignedTemplate:
+        siblings = nodes.workloads.siblings(pod) if self._parts.siblings else None
+        version = nodes.workloads.version
+        return _SignedTemplate(signature, pod.spec, siblings, version)
+
     def _texts(self, pod: Pod, nodes: Nodes) -> Hashable:
         """The labels and annotations that may tell pods of one template apart."""
-        if not pod.labels and not pod.annotations:
+        labels, held = pod.labels, pod.annotations
+        if not labels and not held:
             return None
-        labels = tuple(pod.labels.items()) if self._any_label else nodes.labels_that_matter(pod)
-        return labels, tuple(pod.annotations.items())
+        any_label = self._parts.any_label
+        read = tuple(labels.items()) if any_label else nodes.labels_that_matter(pod)
+        return read, tuple(held.get(key) for key in self._annotations) if held else None
 
-    def _signature(self, pod: Pod, nodes: Nodes) -> int | None:
-        parts = tuple(ask_sign(plugin, pod, nodes) for plugin in self._signing)
-        if any(part is UNSIGNABLE for part in parts):
-            return None
-        number = self._numbers.get(parts)
+    def _is_long(self, pod: Pod) -> bool:
+        held = pod.annotations
+        return sum(len(held.get(key, "")) for key in self._annotations) > _LONGEST_ANNOTATIONS
+
+    def _sign_anew(self, pod: Pod, nodes: Nodes) -> Signature:
+        if not is_ordinary(pod):
+            return TOO_MANY_RULES
+        return self._number(self._remembered, pod, nodes)
+
+    def _number(
+        self, plugins: Iterable[Sign], pod: Pod, nodes: Nodes, first: int | None = None
+    ) -> Signature:
+        """The number of what plugins sign, after a first part that is signed already."""
+        parts: list[Hashable] = [first]
+        for plugin in plugins:
+            part = _ask(plugin, pod, nodes)
+            if part is UNSIGNABLE:
+                return Unsigned(plugin.name, Unsignable.UNSIGNABLE)
+            parts.append(part)
+        key = tuple(parts)
+        number = self._numbers.get(key)
         if number is None:
             self._given += 1
             number = self._given
-            self._numbers.put(parts, number)
+            self._numbers.put(key, number)
         return number
+
+
+def _ask(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
+    try:
+        return ask_sign(plugin, pod, nodes)
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise _BrokenSign(plugin.name) from error

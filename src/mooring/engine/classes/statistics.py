@@ -33,13 +33,34 @@ class DecisionPath(StrEnum):
 
 
 class Flush(StrEnum):
-    """Why answers that were kept had to be found anew."""
+    """Why answers that were kept had to be found anew, or were forgotten."""
 
     MEMBERSHIP = "nodes_changed"
     BEHIND = "log_trimmed"
+    #: A change that a plugin reads reaches all rows.
     EVERYWHERE = "cluster_changed"
+    #: A plugin may have begun or ceased to skip, reject or narrow pods as a whole.
+    SKIPPING = "plugin_skips_otherwise"
+    #: A selector began to read a label of the pod that was asked about.
+    LABELS = "label_read"
     INTERRUPTED = "interrupted"
     FULL = "cache_full"
+    UNUSED = "unused"
+    #: A plugin raised something while answers were brought up to date.
+    BROKEN = "plugin_failed"
+    #: The cluster was counted anew, or reuse was switched off.
+    FORGOTTEN = "forgotten"
+
+
+class Unsignable(StrEnum):
+    """Why a plugin kept a pod from being decided like others."""
+
+    #: It has no signatures at all.
+    SILENT = "silent"
+    #: It cannot sign this pod.
+    UNSIGNABLE = "unsignable"
+    #: It raised something, or its signature cannot be compared.
+    BROKEN = "broken"
 
 
 @dataclass(slots=True)
@@ -48,6 +69,8 @@ class Statistics:
 
     paths: Counter[DecisionPath] = field(default_factory=Counter)
     flushes: Counter[Flush] = field(default_factory=Counter)
+    #: Decisions that could not be shared, by the plugin that was why.
+    unsigned: Counter[tuple[str, Unsignable]] = field(default_factory=Counter)
     #: Decisions for pods that were like one before them.
     alike: int = 0
     #: How many like pods followed each other, by length.
@@ -78,6 +101,10 @@ class Statistics:
         if len(self._places) >= _MOST_REMEMBERED:
             self._places.clear()
         self._places[signature] = row
+
+    def last_place(self, signature: int) -> int | None:
+        """The row of the last pod of that signature."""
+        return self._places.get(signature)
 
     def looked_back(self, *, takes_another: bool) -> None:
         """It was seen whether the place of the last like pod takes one more."""

@@ -23,6 +23,7 @@ from mooring.framework.plugin import (
     Score,
     Scores,
     Sign,
+    SignedParts,
 )
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
@@ -34,11 +35,14 @@ from mooring.objects.pod import Pod
 
 from .disk_io_advice import advise_on_disks
 from .disk_io_resource import (
+    BLOCK_SIZE,
     BLOCK_SIZES,
     DISK_IO,
     KIND,
+    READ,
     READ_CAPACITY,
     READ_USED,
+    WRITE,
     WRITE_CAPACITY,
     WRITE_USED,
     Bandwidth,
@@ -94,7 +98,8 @@ class DiskIO(
     Args = DiskIOArgs
     reads = Change.EXTENDED
     scope = Scope.ROW
-    signs_any_label = False
+    is_steady = True
+    signs = SignedParts(annotations=frozenset((READ, WRITE, BLOCK_SIZE)))
     reduces = Reduction.NOTHING
 
     def __init__(

@@ -20,6 +20,7 @@ from mooring.framework.plugin import (
     Score,
     Scores,
     Sign,
+    SignedParts,
     rescore_row,
 )
 from mooring.objects.pod import Pod
@@ -43,7 +44,7 @@ class QuietDisk(PreScore[Pod], Score[Pod], Sign):
     name = "QuietDisk"
     reads = Change.EXTENDED
     scope = Scope.ROW
-    signs_any_label = False
+    signs = SignedParts(annotations=frozenset((QUIET,)))
     reduces = Reduction.NOTHING
 
     @classmethod

@@ -9,6 +9,7 @@ import numpy as np
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.attempt import Failed
 from mooring.framework.plugin import (
+    TEMPLATE,
     UNSIGNABLE,
     NoRemedy,
     PostFilter,
@@ -30,7 +31,7 @@ class DynamicResources(PreFilter[None], PostFilter, Score[Pod], Sign):
     name = "DynamicResources"
     reads = Change.NONE
     scope = Scope.ROW
-    signs_any_label = False
+    signs = TEMPLATE
     reduces = Reduction.NOTHING
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:

@@ -16,6 +16,7 @@ from mooring.cluster.tally import DomainCounts
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.plugin import (
     MAX_SCORE,
+    TEMPLATE,
     Filter,
     PreFilter,
     PreScore,
@@ -89,7 +90,7 @@ class InterPodAffinity(
     Args = InterPodAffinityArgs
     reads = Change.PODS | Change.TERMS | Change.LABELS | Change.NAMESPACES | Change.MEMBERSHIP
     scope = Scope.DOMAIN
-    signs_any_label = False
+    signs = TEMPLATE
 
     def __init__(self, args: InterPodAffinityArgs) -> None:
         self._args = args

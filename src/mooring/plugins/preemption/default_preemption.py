@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from zlib import crc32
 
 import numpy as np
@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Nodes
 from mooring.framework.advice import AdviseEviction, EvictionAdvice
 from mooring.framework.attempt import Failed
-from mooring.framework.plugin import NoRemedy, Preempt, ProposedEviction, Remedy
+from mooring.framework.plugin import (
+    TEMPLATE,
+    NoRemedy,
+    Preempt,
+    ProposedEviction,
+    Remedy,
+    Sign,
+)
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
@@ -47,15 +54,21 @@ class DefaultPreemptionArgs(Wire, frozen=True):
             yield "minCandidateNodesPercentage", f"{both} cannot both be 0"
 
 
-class DefaultPreemption(Preempt, AdviseEviction):
+class DefaultPreemption(Preempt, Sign, AdviseEviction):
     """Finds the node where the least important pods must go, and names them."""
 
     name = "DefaultPreemption"
     Args = DefaultPreemptionArgs
-    reads = Change.NONE
+    #: What filters read besides is theirs to say. Budgets and starting times tell who goes first,
+    #: not whether anybody can.
+    reads = Change.PODS | Change.NOMINATED
+    signs = TEMPLATE
 
     def __init__(self, args: DefaultPreemptionArgs) -> None:
         self._args = args
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return pod.priority, pod.spec.preemption_policy
 
     def advise_eviction(
         self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile

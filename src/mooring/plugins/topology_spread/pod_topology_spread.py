@@ -23,6 +23,7 @@ from mooring.framework.plugin import (
     Score,
     Scores,
     Sign,
+    SignedParts,
 )
 from mooring.framework.status import Code, PluginError, Reason
 from mooring.framework.verdict import Verdict
@@ -117,7 +118,7 @@ class PodTopologySpread(
     Args = PodTopologySpreadArgs
     reads = Change.PODS | Change.LABELS | Change.TAINTS | Change.SERVICES | Change.MEMBERSHIP
     scope = Scope.DOMAIN
-    signs_any_label = False
+    signs = SignedParts(siblings=True)
 
     def __init__(self, args: PodTopologySpreadArgs, *, compares: bool = False) -> None:
         self._by_system = args.defaulting_type == "System"
@@ -154,11 +155,11 @@ class PodTopologySpread(
         )
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
-        # Without constraints of its own, and nothing that it belongs to, there is nothing to
-        # spread until a service or controller says otherwise.
+        # What services and controllers say of a pod is signed, so that a change of them matters
+        # to pods of another signature only.
         if pod.spec.topology_spread_constraints or nodes.workloads.siblings(pod) is not None:
-            return self.reads
-        return Change.SERVICES
+            return self.reads & ~Change.SERVICES
+        return Change.NONE
 
     def advise(
         self, pod: Pod, prepared: Spreads | None, nodes: Nodes, rows: NDArray[np.intp]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
-from mooring.framework.plugin import Filter, PreFilter, Sign
+from mooring.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
 from mooring.framework.status import Code, PluginError, Reason
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
@@ -36,7 +36,7 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
     name = "NodeVolumeLimits"
     reads = Change.VOLUMES | Change.ATTACH_LIMITS
     scope = Scope.CLUSTER
-    signs_any_label = False
+    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         volumes = self.pre_filter(pod, nodes)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
 from mooring.documents.errors import describe
 from mooring.framework.plugin import (
+    TEMPLATE,
     UNSIGNABLE,
     ClaimWrite,
     Filter,
@@ -81,7 +82,7 @@ class VolumeBinding(
     Args = VolumeBindingArgs
     reads = Change.LABELS | Change.VOLUMES
     scope = Scope.CLUSTER
-    signs_any_label = False
+    signs = TEMPLATE
     reduces = Reduction.NOTHING
 
     def __init__(self, args: VolumeBindingArgs | None = None, *, scores: bool = False) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
-from mooring.framework.plugin import Filter, PreFilter, Sign
+from mooring.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
 from mooring.framework.status import Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
@@ -40,7 +40,7 @@ class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign, AdviseOn
     name = "VolumeRestrictions"
     reads = Change.VOLUMES
     scope = Scope.CLUSTER
-    signs_any_label = False
+    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         if not pod.spec.claiming and not pod.spec.disks:

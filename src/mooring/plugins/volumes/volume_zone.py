@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
 from mooring.cluster.storage.objects import KnownStorage
-from mooring.framework.plugin import Filter, PreFilter, Sign
+from mooring.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
@@ -34,7 +34,7 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign, AdviseOnVolume
     name = "VolumeZone"
     reads = Change.LABELS | Change.VOLUMES
     scope = Scope.CLUSTER
-    signs_any_label = False
+    signs = TEMPLATE
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return self.pre_filter(pod, nodes)

@@ -1,0 +1,89 @@
+"""What is kept for like pods of all profiles, bounded in bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from .statistics import Flush, Statistics
+
+#: All answers that are kept, of all profiles, may take so many bytes.
+MOST_BYTES = 128 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Whose answers they are: of a profile, a signature and, for failures, a priority."""
+
+    profile: str
+    signature: int
+    priority: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    value: Any
+    size: int
+    statistics: Statistics
+
+
+class AnswerCache:
+    """Values by key, with what each takes. Beyond the limit, the least recently used go first."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self.most_bytes = most_bytes
+        #: What all values take, as those who keep them say.
+        self.bytes = 0
+        # In the order of their last use.
+        self._entries: dict[Key, _Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def take(self, key: Key) -> Any:
+        """Takes a value out; None if it is not there. Whoever uses it puts it back."""
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return None
+        self.bytes -= entry.size
+        return entry.value
+
+    def put(self, key: Key, value: Any, size: int, statistics: Statistics) -> None:
+        """Keeps a value that takes so many bytes, and drops others if there is no room for all."""
+        self.take(key)
+        self._entries[key] = _Entry(value, size, statistics)
+        self.bytes += size
+        while self.bytes > self.most_bytes and len(self._entries) > 1:
+            self._drop(next(iter(self._entries)), Flush.FULL)
+
+    def keep_most(self, profile: str, most: int) -> None:
+        """Drops the least recently used classes of a profile beyond so many."""
+        classes = [key for key in self.keys_of(profile) if key.priority is None]
+        for key in classes[: max(0, len(classes) - most)]:
+            self._drop(key, Flush.FULL)
+
+    def keep_only(self, profile: str, signatures: Collection[int]) -> None:
+        """Drops what a profile keeps for other signatures."""
+        for key in self.keys_of(profile):
+            if key.signature not in signatures:
+                self._drop(key, Flush.UNUSED)
+
+    def forget(self, profile: str) -> None:
+        """Drops all that a profile keeps."""
+        for key in self.keys_of(profile):
+            self._drop(key, Flush.FORGOTTEN)
+
+    def keys_of(self, profile: str) -> list[Key]:
+        """The keys of a profile, the least recently used first."""
+        return [key for key in self._entries if key.profile == profile]
+
+    def bytes_of(self, profile: str) -> int:
+        """What the values of a profile take."""
+        return sum(each.size for key, each in self._entries.items() if key.profile == profile)
+
+    def _drop(self, key: Key, why: Flush) -> None:
+        entry = self._entries.pop(key)
+        self.bytes -= entry.size
+        if key.priority is None:
+            entry.statistics.flushes[why] += 1

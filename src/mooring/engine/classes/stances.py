@@ -1,0 +1,66 @@
+"""What plugins say of like pods as a whole: whether they skip, reject or narrow them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from mooring.cluster import Nodes
+from mooring.framework.calls import ask_pre_filter, ask_pre_score, ask_watch
+from mooring.framework.plugin import Narrowed, Plugin, PreFilter, PreScore
+from mooring.framework.status import Rejected
+from mooring.objects.pod import Pod
+
+
+class Point(Enum):
+    """Where a plugin takes a stance."""
+
+    #: A pre-filter without a filter.
+    DOOR = auto()
+    FILTER = auto()
+    SCORE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """What a plugin said of such pods as a whole, and the changes after which it is asked again."""
+
+    plugin: Plugin
+    point: Point
+    watch: int
+    skips: bool
+
+
+class Stances:
+    """The stances of the plugins of one class whose stance the cluster may change."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._stances: list[Stance] = []
+        #: The changes after which some plugin is asked again.
+        self.watch = 0
+
+    def note(self, plugin: Plugin, point: Point, watch: int, *, skips: bool = False) -> None:
+        """A plugin has taken a stance. One that is steady never takes another."""
+        if not plugin.is_steady:
+            self._stances.append(Stance(plugin, point, watch, skips))
+            self.watch |= watch
+
+    def have_turned(self, pod: Pod, union: int) -> bool:
+        """Whether a plugin takes another stance by now, after such changes."""
+        return any(each.watch & union and self._has_turned(each, pod) for each in self._stances)
+
+    def _has_turned(self, stance: Stance, pod: Pod) -> bool:
+        plugin, nodes = stance.plugin, self._nodes
+        if ask_watch(plugin, pod, nodes) != stance.watch:
+            return True
+        if stance.point is Point.SCORE:
+            if not isinstance(plugin, PreScore):
+                return False
+            return (ask_pre_score(plugin, pod, nodes, nodes.rows) is None) != stance.skips
+        if not isinstance(plugin, PreFilter):
+            return False
+        answer = ask_pre_filter(plugin, pod, nodes)
+        if isinstance(answer, Rejected | Narrowed):
+            return True
+        return stance.point is Point.FILTER and (answer is None) != stance.skips
