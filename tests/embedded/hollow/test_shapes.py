@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.embedded.hollow.node_shapes import ShapeError, make_nodes, read_shape_file
+from tests.embedded.device_objects import SLICES
 from tests.embedded.hollow.cluster import HollowCluster
 
 
@@ -137,3 +138,62 @@ def test_files_that_make_no_sense(raw: Any, told: str) -> None:
         read_shape_file(raw)
 
     assert str(refused.value).startswith(told)
+
+
+GPUS = {
+    "driver": "gpu.example.com",
+    "name": "gpu",
+    "count": 2,
+    "attributes": {"model": "A100", "healthy": True, "driverVersion": {"version": "1.2.3"}},
+    "capacity": {"memory": "40Gi"},
+    "taints": [{"key": "slow", "effect": "NoSchedule"}],
+}
+
+
+def test_devices_are_published() -> None:
+    cluster = HollowCluster()
+    nics = {"driver": "nic.example.com", "count": 130, "allowMultipleAllocations": True}
+    read = read_shape_file({"shapes": [{"count": 2, "devices": [GPUS, nics]}]})
+    make_nodes(cluster.api, read.shapes)
+
+    slices = {each["metadata"]["name"]: each for each in cluster.listed(SLICES)}
+    assert len(slices) == 6
+    gpus = slices["node-1-gpu.example.com-0"]
+    (owner,) = gpus["metadata"]["ownerReferences"]
+    assert owner["uid"] == cluster.listed("nodes")[1]["metadata"]["uid"]
+    assert gpus["spec"]["nodeName"] == gpus["spec"]["pool"]["name"] == "node-1"
+    assert gpus["spec"]["devices"][1] == {
+        "name": "gpu-1",
+        "attributes": {
+            "index": {"int": 1},
+            "model": {"string": "A100"},
+            "healthy": {"bool": True},
+            "driverVersion": {"version": "1.2.3"},
+        },
+        "capacity": {"memory": {"value": "40Gi"}},
+        "taints": [{"key": "slow", "effect": "NoSchedule"}],
+    }
+    of_nics = [slices[f"node-0-nic.example.com-{number}"]["spec"] for number in (0, 1)]
+    assert [len(each["devices"]) for each in of_nics] == [128, 2]
+    assert {each["pool"]["resourceSliceCount"] for each in of_nics} == {2}
+
+
+@pytest.mark.parametrize(
+    ("devices", "told"),
+    [
+        ({**GPUS, "count": 2000}, "shapes[0].devices[0].count: must be from 0 to 1024, got 2000"),
+        (
+            {**GPUS, "capacity": {"memory": "much"}},
+            'shapes[0].devices[0].capacity[memory]: "much" is not a quantity',
+        ),
+        (
+            {**GPUS, "name": "A_b"},
+            "shapes[0].devices: ResourceSlice 'node-0-gpu.example.com-0'",
+        ),
+    ],
+)
+def test_devices_that_cannot_be_made(devices: dict[str, Any], told: str) -> None:
+    with pytest.raises(ShapeError) as error:
+        _made({"devices": [devices]})
+
+    assert str(error.value).startswith(told)

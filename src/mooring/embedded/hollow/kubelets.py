@@ -11,10 +11,12 @@ from enum import Enum, auto
 import msgspec
 
 from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.kinds.event_kinds import EventText
 from mooring.embedded.store.table import StoredObject
 from mooring.objects.decode import reader
 from mooring.objects.pod import Pod
 
+from .claim_rights import ClaimRights
 from .hosts import Host, HostChange, Hosts
 from .pod_admission import admit
 from .pod_life import HollowSettings, PodLife, Timers, is_ready, read_life
@@ -54,6 +56,8 @@ class KeptPod:
     #: When they will be; None while they run.
     restart_at: float | None = None
     stop_at: float | None = None
+    #: Why it may not use its claims of devices, as was last reported.
+    refusal: str = ""
 
 
 def next_turn(kept: KeptPod, settings: HollowSettings, now: float) -> tuple[float, Turn] | None:
@@ -85,6 +89,9 @@ def pause_after(exits: int) -> float:
 _LOG = logging.getLogger(__name__)
 _READ = reader("Pod")
 
+# A pod that may not use its claims of devices is tried again after so long.
+_CLAIM_PAUSE_SECONDS = 2.0
+
 # So many pods take their turn at once, before others may do something.
 _AT_ONCE = 256
 
@@ -97,6 +104,7 @@ class Kubelets:
         self._api = api
         self._settings = settings
         self._pods = PodWriter(api)
+        self._rights = ClaimRights(api)
         pods = api.kinds["pods"]
         self._node_at = pods.position("spec.nodeName") or 0
         self._phase_at = pods.position("status.phase") or 0
@@ -243,12 +251,26 @@ class Kubelets:
                 self._pods.let_go(key, kept.uid)
 
     def _start(self, key: str, kept: KeptPod) -> None:
+        if kept.life.has_claims and self._is_refused(key, kept):
+            self._after(key, _CLAIM_PAUSE_SECONDS, Turn.START)
+            return
         now = self._pods.now
         entry = self._pods.write(key, kept.uid, lambda pod: run(pod, kept.host.address, now))
         if entry is not None:
             kept.version = entry.version
             kept.begun = kept.runs_since = self._now
             self._look_ahead(key, kept)
+
+    def _is_refused(self, key: str, kept: KeptPod) -> bool:
+        """Whether a pod may not use its claims of devices; says so once in an event."""
+        entry = self._pods.find(key)
+        refusal = self._rights.refusal(entry.object) if entry is not None else ""
+        if entry is not None and refusal and refusal != kept.refusal:
+            message = f"Failed to prepare dynamic resources: prepare dynamic resources: {refusal}"
+            text = EventText("FailedPrepareDynamicResources", message, "Warning")
+            self._pods.warn(entry, kept.uid, kept.host.node.name, text)
+        kept.refusal = refusal
+        return bool(refusal)
 
     def _wait_for_restart(self, key: str, kept: KeptPod) -> None:
         """Notes that containers have exited, and sets the time of their restart."""

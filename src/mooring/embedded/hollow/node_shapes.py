@@ -27,6 +27,7 @@ from mooring.objects.meta import Wire
 from mooring.objects.quantity import Quantity
 
 from .hosts import report_ready
+from .node_devices import ShapeDevice, device_problems, slices_of
 from .pod_life import COEXIST_GATE
 
 # Names of nodes are this and a number, and must stay names.
@@ -73,6 +74,8 @@ class NodeShape(Wire, frozen=True, forbid_unknown_fields=True):
     images: tuple[ShapeImage, ...] = ()
     #: The gate of the coexist policy of their kubelets, if it is not that of the cluster.
     coexist_policy: bool | None = None
+    #: Devices that claims can ask for; every node publishes its own.
+    devices: tuple[ShapeDevice, ...] = ()
     #: Objects of any kind to make for each node; `{node}` in a text is its name.
     objects: tuple[Json, ...] = ()
 
@@ -133,6 +136,7 @@ def _problems_of_parts(shape: NodeShape) -> Iterator[tuple[str, str]]:
     for at, image in enumerate(shape.images):
         if image.size_bytes < 0:
             yield f"images[{at}].sizeBytes", f"must not be negative, got {image.size_bytes}"
+    yield from device_problems(shape.devices)
     for at, item in enumerate(shape.objects):
         for field in ("apiVersion", "kind", "metadata"):
             if field not in item:
@@ -175,6 +179,9 @@ def make_nodes(api: ObjectApi, shapes: Sequence[NodeShape], source: str = "") ->
             address = str(IPv4Address(_FIRST_ADDRESS + first + number))
             node = node_of(shape, number, address, now_text(api.clock()))
             made += make(api, node, place)
+            uid = api.get(api.kinds["nodes"], "", name).object["metadata"]["uid"]
+            for each in slices_of(name, uid, shape.devices):
+                make(api, each, f"{place}.devices")
             for part, item in enumerate(shape.objects):
                 make(api, _fill_in_name(item, name), f"{place}.objects[{part}]")
         first += shape.count

@@ -79,11 +79,13 @@ class _Spec(Wire, frozen=True):
     active_deadline_seconds: int | None = None
     containers: tuple[_Container, ...] | None = None
     init_containers: tuple[_Container, ...] | None = None
+    resource_claims: tuple[msgspec.Raw, ...] | None = None
 
 
 class _Status(Wire, frozen=True):
     phase: str = "Pending"
     start_time: datetime | None = None
+    extended_resource_claim_status: msgspec.Raw | None = None
 
 
 class PodLife(Wire, frozen=True):
@@ -104,6 +106,11 @@ class PodLife(Wire, frozen=True):
     @property
     def is_running(self) -> bool:
         return self.status.phase == "Running"
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether it uses claims of devices."""
+        return bool(self.spec.resource_claims or self.status.extended_resource_claim_status)
 
     @property
     def grace(self) -> int | None:

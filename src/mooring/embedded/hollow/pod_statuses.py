@@ -190,18 +190,19 @@ class PodWriter:
 
     def reject(self, key: str, uid: str, node: str, refusal: CoexistRefusal) -> None:
         """Writes that a pod is not admitted, and an event about it."""
-        now = self.now
-        entry = self.write(key, uid, partial(reject, refusal=refusal, now=now))
-        if entry is None:
-            return
+        entry = self.write(key, uid, partial(reject, refusal=refusal, now=self.now))
+        if entry is not None:
+            self.warn(entry, uid, node, EventText(refusal.reason, refusal.message, "Warning"))
+
+    def warn(self, entry: StoredObject, uid: str, node: str, text: EventText) -> None:
+        """Writes an event about a pod, in the name of its kubelet."""
         metadata = {"namespace": entry.namespace, "name": entry.name, "uid": uid}
         about = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {**metadata, "resourceVersion": str(entry.version)},
         }
-        text = EventText(refusal.reason, refusal.message, "Warning")
-        event = event_object(about, text, EventSource("kubelet", node), now)
+        event = event_object(about, text, EventSource("kubelet", node), self.now)
         self._api.create(self._api.kinds["events"], entry.namespace, event)
 
     def let_go(self, key: str, uid: str) -> None:
