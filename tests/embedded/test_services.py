@@ -111,3 +111,14 @@ async def test_what_a_service_has_it_keeps(client: Client) -> None:
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     return ipaddress.ip_address(text)
+
+
+async def test_the_server_has_a_service_of_its_own(secure: Client) -> None:
+    found = await secure.get(f"{SERVICES}/kubernetes")
+    assert found["spec"]["clusterIP"] == "10.96.0.1"
+    slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+    piece = await secure.get(f"{slices}/kubernetes")
+    assert piece["ports"][0]["port"] == secure.running.port
+    trusted = await secure.get("/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt")
+    assert secure.running.certificate is not None
+    assert trusted["data"]["ca.crt"] == secure.running.certificate.pem.decode()

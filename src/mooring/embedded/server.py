@@ -12,10 +12,10 @@ from aiohttp import web
 
 from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.first_objects import furnish, publish_server
 from mooring.embedded.http.listener import Certificate, HttpServer, sign_own
 from mooring.embedded.http.router import Router
 from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.kinds.cluster_kinds import SYSTEM_PRIORITIES
 from mooring.embedded.kinds.custom_resources import serve_custom_resources
 from mooring.embedded.store.journal import SqliteJournal
 from mooring.embedded.store.object_store import ObjectStore
@@ -42,10 +42,6 @@ class ServerSettings:
     history_limit: int = HISTORY_LIMIT
     #: How often a quiet watch sends a bookmark.
     bookmark_seconds: float = 60.0
-
-
-# The namespaces of every cluster.
-_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +105,6 @@ async def serve(settings: ServerSettings) -> Server:
     site = web.TCPSite(runner, settings.host, settings.port, ssl_context=context)
     await site.start()
     port = runner.addresses[0][1]
+    publish_server(api, settings.host, port, certificate.pem.decode() if certificate else "")
+    await store.until_settled(store.version)
     return Server(api, settings, port, certificate, runner, journal)
-
-
-def furnish(api: ObjectApi) -> None:
-    """Makes the namespaces and priority classes that every cluster has."""
-    namespaces, classes = api.kinds["namespaces"], api.kinds["priorityclasses.scheduling.k8s.io"]
-    for name in _NAMESPACES:
-        if api.find(namespaces, "", name) is None:
-            api.create(namespaces, "", {"metadata": {"name": name}})
-    for name, value in SYSTEM_PRIORITIES.items():
-        if api.find(classes, "", name) is None:
-            api.create(classes, "", {"metadata": {"name": name}, "value": value})

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.hollow.node_shapes import ShapeError, make_nodes, read_shape_file
+from mooring.embedded.hollow.node_shapes import (
+    ShapeError,
+    make_nodes,
+    plain_nodes,
+    read_shape_file,
+)
 from tests.embedded.device_objects import SLICES
 from tests.embedded.hollow.cluster import HollowCluster
 
@@ -41,6 +46,7 @@ def test_nodes_of_several_shapes() -> None:
     assert dear["status"]["allocatable"] == {
         "cpu": "32",
         "memory": "32Gi",
+        "ephemeral-storage": "100Gi",
         "pods": "110",
         "example.com/gpu": "8",
     }
@@ -197,3 +203,13 @@ def test_devices_that_cannot_be_made(devices: dict[str, Any], told: str) -> None
         _made({"devices": [devices]})
 
     assert str(error.value).startswith(told)
+
+
+def test_nodes_of_which_only_the_number_is_said_are_in_three_zones() -> None:
+    cluster = HollowCluster()
+    make_nodes(cluster.api, plain_nodes(4).shapes)
+
+    labels = [each["metadata"]["labels"] for each in cluster.listed("nodes")]
+    zones = [each["topology.kubernetes.io/zone"] for each in labels]
+    assert zones == ["local-a", "local-b", "local-c", "local-a"]
+    assert {each["topology.kubernetes.io/region"] for each in labels} == {"local"}

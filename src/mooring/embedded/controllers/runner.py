@@ -14,6 +14,7 @@ from .daemon_sets import DaemonSetController
 from .deployments import DeploymentController
 from .garbage import GarbageController, NamespaceController
 from .jobs import JobController
+from .namespace_defaults import RootCertificateController, ServiceAccountController
 from .node_lifecycle import NodeController, NodeMonitorController
 from .persistent_volumes import ClaimController, VolumeController
 from .replica_sets import ReplicaSetController, ReplicationManager
@@ -36,6 +37,8 @@ CONTROLLERS: tuple[type[Controller], ...] = (
     VolumeController,
     ClaimController,
     ResourceClaimController,
+    ServiceAccountController,
+    RootCertificateController,
     GarbageController,
     NamespaceController,
 )

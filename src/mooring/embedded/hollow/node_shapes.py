@@ -38,7 +38,14 @@ _WHERE = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<where>.*)`)?", re.DOTALL)
 
 _MOST_NODES = 100_000
 
-DEFAULT_CAPACITY: Mapping[str, str | int] = {"cpu": 8, "memory": "32Gi", "pods": 110}
+DEFAULT_CAPACITY: Mapping[str, str | int] = {
+    "cpu": 8,
+    "memory": "32Gi",
+    "ephemeral-storage": "100Gi",
+    "pods": 110,
+}
+#: Where nodes are of which only the number is said.
+_REGION, _ZONES = "local", ("local-a", "local-b", "local-c")
 
 
 class ShapeError(InputError):
@@ -116,8 +123,8 @@ def read_shape_file(raw: Mapping[str, Any], source: str = "") -> ShapeFile:
 
 
 def plain_nodes(count: int) -> ShapeFile:
-    """Returns a shape file with so many nodes of the default shape."""
-    return read_shape_file({"shapes": [{"count": count}]})
+    """Returns a shape file with so many nodes of the default shape, in three zones."""
+    return read_shape_file({"shapes": [{"count": count, "region": _REGION, "zones": _ZONES}]})
 
 
 def _problems(shape: NodeShape) -> Iterator[tuple[str, str]]:

@@ -95,6 +95,11 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
 
 
+#: The config map with the certificate that clients trust. The server makes the first one.
+ROOT_CERTIFICATE = "kube-root-ca.crt"
+ROOT_CERTIFICATE_NAMESPACE = "kube-system"
+
+
 class ServiceAccountRules(KindRules):
     shows_deleted = True
 
