@@ -122,7 +122,8 @@ def set_status(api: ObjectApi, item: Json, **status: Any) -> Json:
         ),
         (
             claim_spec(exactly(adminAccess=True)),
-            "admin access to devices requires the `resource.kubernetes.io/admin-access: true` "
+            "requests[0].adminAccess: Forbidden: admin access to devices requires the "
+            "`resource.kubernetes.io/admin-access: true` "
             "label on the containing namespace",
         ),
     ],
@@ -177,7 +178,10 @@ def test_claims_are_refused(api: ObjectApi, spec: Json, told: str) -> None:
                     capacity={
                         "m": {
                             "value": "4",
-                            "requestPolicy": {"default": "8", "validRange": {"min": "1"}},
+                            "requestPolicy": {
+                                "default": "8",
+                                "validRange": {"min": "1", "max": "4"},
+                            },
                         }
                     },
                 )
@@ -234,7 +238,8 @@ def test_classes_are_refused(api: ObjectApi, spec: Json, told: str) -> None:
                     {"name": "main", "image": "a", "resources": {"claims": [{"name": "gpu"}]}}
                 ]
             },
-            'spec.containers[0].resources.claims[0].name: Not found: "gpu"',
+            'spec.containers[0].resources.claims[0]: Not found: "gpu": must be one of the names in '
+            "pod.spec.resourceClaims which is empty",
         ),
     ],
 )

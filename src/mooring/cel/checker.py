@@ -18,7 +18,7 @@ from mooring.cel.values import CelError
 #: Functions that Kubernetes has in its environment and Mooring has not.
 NOT_SUPPORTED = frozenset(
     ("url", "isURL", "getScheme", "getHost", "getHostname", "getPort", "getEscapedPath", "getQuery")
-) | {"format", "named", "validate"}
+) | {"format", "named", "validate", "strings", "quote"}
 
 _UNDECLARED = re.compile(r"undeclared reference to '([\w.]+)'")
 _ADDRESS_OF_ERROR = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")

@@ -29,8 +29,6 @@ from mooring.cel.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: Functions that macros call, as users write them.
-_SPELLINGS = {"@sortByAssociatedKeys": "sortBy"}
 _TYPES = frozenset(
     ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type")
 ) | {
@@ -120,7 +118,7 @@ def _select(node: Select) -> Evaluate:
 
 def _call(node: Call) -> Evaluate:
     overloads = FUNCTIONS.get(node.function)
-    spelling = _SPELLINGS.get(node.function, node.function)
+    spelling = node.function
     if overloads is None:
         raise CelError(f"the function {spelling} is not supported")
     if len(node.arguments) not in map(_arity, overloads):

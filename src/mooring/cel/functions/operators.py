@@ -10,6 +10,7 @@ from mooring.cel.functions.function_table import FunctionTable, Run
 from mooring.cel.values import (
     INT_RANGE,
     UINT_RANGE,
+    CelDuration,
     CelError,
     DefaultMap,
     Maybe,
@@ -151,6 +152,13 @@ def _size(meter: Meter, value: Any) -> int:
     return len(value)
 
 
+@TABLE.takes("cel.@mapInsert", dict, dict)
+def _insert_all(meter: Meter, entries: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]:
+    for key, value in more.items():
+        entries = _insert(meter, entries, key, value)
+    return entries
+
+
 @TABLE.takes_any("cel.@mapInsert", 3)
 def _insert(meter: Meter, entries: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
     meter.charge(1 + len(entries))
@@ -233,6 +241,12 @@ def _optional_of(meter: Meter, value: Any) -> Maybe:
 @TABLE.takes_any("optional.none", 0)
 def _optional_none(meter: Meter) -> Maybe:
     return Maybe(False)
+
+
+@TABLE.takes_any("optional.ofNonZeroValue", 1)
+def _optional_of_non_zero(meter: Meter, value: Any) -> Maybe:
+    empty = value == CelDuration(0) or not value
+    return Maybe(False) if empty else Maybe(True, value)
 
 
 @TABLE.takes("hasValue", Maybe)

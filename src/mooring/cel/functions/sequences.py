@@ -11,6 +11,7 @@ from mooring.cel.functions.operators import whole
 from mooring.cel.values import (
     CelDuration,
     CelError,
+    Maybe,
     Meter,
     Uint,
     compare,
@@ -64,6 +65,24 @@ def _is_sorted(meter: Meter, elements: list[Any]) -> bool:
 def _sort(meter: Meter, elements: list[Any]) -> list[Any]:
     meter.charge(len(elements) * len(elements).bit_length())
     return sorted(elements, key=cmp_to_key(compare))
+
+
+@TABLE.takes("@sortByAssociatedKeys", list, list)
+def _sort_by(meter: Meter, elements: list[Any], keys: list[Any]) -> list[Any]:
+    meter.charge(len(elements) * len(elements).bit_length())
+    pairs = zip(keys, elements, strict=True)
+    order = cmp_to_key(compare)
+    return [element for _, element in sorted(pairs, key=lambda pair: order(pair[0]))]
+
+
+@TABLE.takes("first", list)
+def _first(meter: Meter, elements: list[Any]) -> Maybe:
+    return Maybe(True, elements[0]) if elements else Maybe(False)
+
+
+@TABLE.takes("last", list)
+def _last(meter: Meter, elements: list[Any]) -> Maybe:
+    return Maybe(True, elements[-1]) if elements else Maybe(False)
 
 
 @TABLE.takes("min", list)

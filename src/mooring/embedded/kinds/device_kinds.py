@@ -15,8 +15,8 @@ from mooring.embedded.api.names import (
 from mooring.embedded.refusals import (
     Fault,
     duplicate,
-    forbidden,
     forbidden_field,
+    invalid,
     invalid_value,
     required,
     unsupported,
@@ -139,8 +139,8 @@ def _expect_admin(kind: ServedKind, store: ObjectStore, item: Json, spec: Json, 
     metadata = item["metadata"]
     namespace = store.table("namespaces").entries.get(metadata.get("namespace", ""))
     if namespace is None or namespace.labels.get(_ADMIN_LABEL) != "true":
-        why = f"{at}.{places[0]}: Forbidden: {_ADMIN_REFUSED}"
-        raise forbidden(kind.resource, metadata.get("name", ""), why)
+        faults = [forbidden_field(f"{at}.{place}", _ADMIN_REFUSED) for place in places]
+        raise invalid(kind.group, kind.kind, metadata.get("name", ""), faults)
 
 
 def _user_faults(at: str, user: Json) -> Iterator[Fault]:

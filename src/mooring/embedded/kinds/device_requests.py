@@ -42,6 +42,11 @@ _REQUEST_NAME = (
     "must be the name of a request in the claim or the name of a request and a subrequest "
     "separated by '/'"
 )
+_IDENTIFIER_TEXT = (
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of "
+    "alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for "
+    "validation is '[A-Za-z_][A-Za-z0-9_]*')"
+)
 _MODES = ("All", "ExactCount")
 _OPERATORS = ("Equal", "Exists")
 _EFFECTS = ("NoExecute", "NoSchedule", "None")
@@ -93,7 +98,7 @@ def requests_for_admins(spec: Json) -> Iterator[str]:
     """Yields the places of requests that ask for admin access."""
     for index, request in enumerate(part(spec, "devices").get("requests") or ()):
         if part(request, "exactly").get("adminAccess"):
-            yield f"devices.requests[{index}].exactly.adminAccess"
+            yield f"devices.requests[{index}].adminAccess"
 
 
 def claim_faults(at: str, spec: Json) -> Iterator[Fault]:
@@ -256,9 +261,7 @@ def qualified_name_faults(at: str, name: str) -> Iterator[Fault]:
     elif len(identifier) > 32:
         yield too_long(at, 32)
     elif not (plain.isascii() and plain.isalnum()) or identifier[0].isdigit():
-        yield invalid_value(
-            at, identifier, "a valid C identifier must start with alphabetic character"
-        )
+        yield invalid_value(at, identifier, _IDENTIFIER_TEXT)
 
 
 def _claim_configuration_faults(at: str, config: Json, names: set[str]) -> Iterator[Fault]:

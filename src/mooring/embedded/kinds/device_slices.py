@@ -145,11 +145,11 @@ def _device_faults(at: str, device: Json, *, chosen: bool) -> Iterator[Fault]:
         detail = f"the total number of attributes and capacities must not exceed {_MOST_ATTRIBUTES}"
         yield invalid_value(at, count, detail)
     for name, value in attributes.items():
-        yield from qualified_name_faults(f"{at}.attributes[{name}]", name)
+        yield from qualified_name_faults(f"{at}.attributes", name)
         yield from _attribute_faults(f"{at}.attributes[{name}]", value)
     shared = bool(device.get("allowMultipleAllocations"))
     for name, value in capacity.items():
-        yield from qualified_name_faults(f"{at}.capacity[{name}]", name)
+        yield from qualified_name_faults(f"{at}.capacity", name)
         yield from _capacity_faults(f"{at}.capacity[{name}]", value, shared=shared)
     yield from _device_place_faults(at, device, chosen=chosen)
     yield from _device_list_faults(at, device)
@@ -179,10 +179,10 @@ def _device_list_faults(at: str, device: Json) -> Iterator[Fault]:
             yield from label_key_faults(f"{at}.{field}[{index}]", name)
     if device.get("bindingConditions") and not device.get("bindingFailureConditions"):
         detail = "bindingFailureConditions are required to use bindingConditions"
-        yield invalid_value(f"{at}.bindingFailureConditions", [], detail)
+        yield invalid_value(f"{at}.bindingFailureConditions", None, detail)
     elif device.get("bindingFailureConditions") and not device.get("bindingConditions"):
         detail = "bindingConditions are required to use bindingFailureConditions"
-        yield invalid_value(f"{at}.bindingConditions", [], detail)
+        yield invalid_value(f"{at}.bindingConditions", None, detail)
 
 
 def _attribute_faults(at: str, attribute: Json) -> Iterator[Fault]:
@@ -239,12 +239,16 @@ def _valid_value_faults(at: str, policy: Json, capacity: Json) -> Iterator[Fault
 
 def _valid_range_faults(at: str, policy: Json, capacity: Json) -> Iterator[Fault]:
     within, usual, most = policy["validRange"], policy["default"], capacity["value"]
-    least, largest = within.get("min"), within.get("max", most)
+    least, largest = within.get("min"), within.get("max")
     if least is None:
         yield required(f"{at}.min", "required when validRange is defined")
         return
+    if Quantity.parse(least) > Quantity.parse(most):
+        yield invalid_value(f"{at}.min", least, f"min is larger than capacity value: {most}")
     if Quantity.parse(usual) < Quantity.parse(least):
         yield invalid_value(f"{at}.min", usual, f"default is less than min: {least}")
+    if largest is None:
+        return
     if Quantity.parse(least) > Quantity.parse(largest):
         yield invalid_value(f"{at}.max", least, f"min is larger than max: {largest}")
     if Quantity.parse(largest) > Quantity.parse(most):

@@ -46,7 +46,12 @@ def _use_faults(at: str, uses: list[Json], names: set[str]) -> Iterator[Fault]:
         if not name:
             yield required(f"{at}[{index}].name")
         elif name not in names:
-            yield absent(f"{at}[{index}].name", name)
+            listed = ": " + ", ".join(sorted(names)) if names else " which is empty"
+            missing = absent(f"{at}[{index}]", name)
+            detail = (
+                f"{missing.detail}: must be one of the names in pod.spec.resourceClaims{listed}"
+            )
+            yield Fault(missing.field, missing.reason, detail)
         if (name, request) in seen:
             yield duplicate(f"{at}[{index}]", f"{name}/{request}" if request else name)
         seen.add((name, request))
