@@ -288,8 +288,8 @@ def test_what_is_missing_is_named(bench: Bench, operation: dict[str, Any], needs
 
 
 def test_a_gate_that_is_missing_is_named(bench: Bench) -> None:
-    result = bench.of(NODES, MEASURED, featureGates={"GangScheduling": True})
-    told = "GangScheduling: not supported by Mooring yet"
+    result = bench.of(NODES, MEASURED, featureGates={"CompositePodGroup": True})
+    told = "CompositePodGroup: not supported by Mooring yet"
     assert (result.outcome, result.why) == (RunOutcome.NOT_SUPPORTED, told)
 
 

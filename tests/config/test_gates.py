@@ -68,7 +68,7 @@ def test_both_names_of_batching_are_one_gate(given: str, asked: str) -> None:
         ),
         pytest.param("kube:EquivalenceCache=f", {"EquivalenceCache": False}, id="component"),
         pytest.param("SchedulerQueueingHints=true", {}, id="locked, to what it is"),
-        pytest.param("GangScheduling=false", {}, id="not supported, switched off"),
+        pytest.param("CompositePodGroup=false", {}, id="not supported, switched off"),
         pytest.param("PodLevelResources=true", {}, id="cannot be switched off, switched on"),
     ],
 )
@@ -91,10 +91,8 @@ def test_text(text: str, switched: dict[str, bool]) -> None:
         *(
             pytest.param({gate: True}, f"{gate}: not supported by Mooring yet", id=gate)
             for gate in (
-                "GenericWorkload",
-                "GangScheduling",
-                "TopologyAwareWorkloadScheduling",
-                "WorkloadAwarePreemption",
+                "CompositePodGroup",
+                "PodGroupPreemptionPolicy",
                 "DRADeviceTaintRules",
                 "DRAListTypeAttributes",
                 "DRANodeAllocatableResources",
@@ -113,6 +111,11 @@ def test_text(text: str, switched: dict[str, bool]) -> None:
             )
         ),
         pytest.param(
+            {"GangScheduling": True},
+            "GangScheduling: needs GenericWorkload, which is off",
+            id="needs another",
+        ),
+        pytest.param(
             {"OpportunisticBatching": True, "SchedulerOpportunisticBatching": False},
             "SchedulerOpportunisticBatching: "
             "contradicts OpportunisticBatching, which is the same gate",
@@ -129,12 +132,12 @@ def test_refusals(raw: dict[str, Any], problem: str) -> None:
 
 def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
-        FeatureGates.from_text("Nope=true,CoexistPolicy,GangScheduling=true,EquivalenceCache=no")
+        FeatureGates.from_text("Nope=true,CoexistPolicy,CompositePodGroup=true,EquivalenceCache=no")
 
     assert [str(problem) for problem in caught.value.problems] == [
         "Nope: unknown feature gate",
         'CoexistPolicy: must be true or false, got ""',
-        "GangScheduling: not supported by Mooring yet",
+        "CompositePodGroup: not supported by Mooring yet",
         'EquivalenceCache: must be true or false, got "no"',
     ]
 

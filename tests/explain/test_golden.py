@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from mooring.documents.errors import ConfigError
@@ -17,7 +18,12 @@ from mooring.simulate.verdicts import RecordedRefusal, RecordedScenario, Recorde
 from tests.explain.frozen import columns
 from tests.explain.trying import assert_holds, evicts
 
-RECORDED = sorted((Path(__file__).parents[1] / "golden").glob("*.jsonl.gz"))
+# Those with groups of pods are in the words of 1.37.
+RECORDED = sorted(
+    path
+    for path in (Path(__file__).parents[1] / "golden").glob("*.jsonl.gz")
+    if not path.name.startswith("gang")
+)
 
 #: What the scenarios of a category must at least give rise to, so that the law is about something.
 KINDS = {
@@ -70,7 +76,7 @@ def _as_of(recording: RecordedScenario, wanted: int) -> Engine:
 def _assert_agrees(told: Explanation, step: RecordedStep) -> None:
     if step.pre_enqueue is not None:
         assert told.state == "gated"
-        assert _reasons(told) == [_of(step.pre_enqueue)]
+        assert _reasons(told) == [_of(msgspec.convert(step.pre_enqueue, RecordedRefusal))]
         return
     assert (told.state == "error") == step.error
     assert told.message == (step.message or "")

@@ -199,6 +199,16 @@ OTHERS: dict[str, dict[str, Any]] = {
             ],
         }
     },
+    "PodGroup": {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": 4}},
+            "schedulingConstraints": {"topology": [{"key": "rack"}]},
+            "disruptionMode": "PodGroup",
+            "priority": 7,
+        },
+        "status": {"conditions": [{"type": "PodGroupScheduled", "status": "True"}]},
+    },
     "VolumeAttachment": {
         "spec": {"attacher": "d", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
     },

@@ -247,7 +247,7 @@ _MODES = {"accessModes": ["ReadWriteOnce"]}
 def test_storage_that_cannot_be(
     tmp_path: Path, kind: str, given: dict[str, Any], told: str
 ) -> None:
-    manifest = {"apiVersion": VERSIONS[kind], "kind": kind, "metadata": {"name": "x"}, **given}
+    manifest = {"apiVersion": VERSIONS[kind][0], "kind": kind, "metadata": {"name": "x"}, **given}
 
     assert refusal(tmp_path, json.dumps(manifest)) == f"in.yaml: document 1: {kind} x: {told}"
 
@@ -335,7 +335,7 @@ VALUES = st.recursive(
 @given(st.sampled_from(sorted(VERSIONS)), st.dictionaries(FIELDS, VALUES, max_size=4))
 def test_any_object_is_read_or_refused(tmp_path: Path, kind: str, raw: dict[str, Any]) -> None:
     path = tmp_path / "any.json"
-    manifest = {"metadata": {"name": "x"}, **raw, "apiVersion": VERSIONS[kind], "kind": kind}
+    manifest = {"metadata": {"name": "x"}, **raw, "apiVersion": VERSIONS[kind][0], "kind": kind}
     path.write_text(json.dumps(manifest))
 
     with suppress(InputError):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mooring.documents.json_text import decode_at_any_depth
-from mooring.engine.actions import BindPod, PatchPodStatus, PodRef
+from mooring.engine.actions import BindPod, PatchPodGroupStatus, PatchPodStatus, PodRef
 from mooring.framework.plugin import ClaimWrite, VolumeWrite
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import Wire
@@ -19,6 +19,7 @@ POD = KINDS["Pod"]
 VOLUME = KINDS["PersistentVolume"]
 CLAIM = KINDS["PersistentVolumeClaim"]
 EVENTS = KINDS["Event"]
+GROUP = KINDS["PodGroup"]
 
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -99,6 +100,26 @@ def encode_status_patch(action: PatchPodStatus, at: datetime) -> bytes:
             }
         ]
     return _encode({"metadata": {"uid": action.pod.uid}, "status": status})
+
+
+def group_path(group: PodRef, subresource: str | None = None) -> str:
+    """Where a group of pods is, in the API version in which it was read."""
+    form = next(each for each in GROUP.forms if each.api_version == group.api_version)
+    return form.path(group.namespace, group.name, subresource)
+
+
+def encode_group_status_patch(action: PatchPodGroupStatus, at: datetime) -> bytes:
+    """A strategic merge patch: conditions are merged by their type."""
+    condition = action.condition
+    told = {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": format_time(at),
+        **_generation(condition.observed_generation),
+    }
+    return _encode({"metadata": {"uid": action.group.uid}, "status": {"conditions": [told]}})
 
 
 def _generation(observed: int) -> dict[str, int]:

@@ -14,7 +14,9 @@ from mooring.engine.actions import (
     Action,
     BindPod,
     EvictPod,
+    PatchPodGroupStatus,
     PatchPodStatus,
+    PodRef,
     RecordEvent,
     Report,
     WriteVolumes,
@@ -133,8 +135,8 @@ class Performer:
         self._events = ClusterEvents(api, instance, clock=scheduler.clock, today=today)
         self._lane = Lane(_WIDTH, done=scheduler.wake)
         self._event_lane = Lane(_EVENTS_WIDTH, most_waiting=_MOST_EVENTS, on_drop=_warn_of_drop)
-        #: What is still to be written of a pod's status.
-        self._patches: dict[str, PatchPodStatus] = {}
+        #: What is still to be written of the status of a pod or a group, by uid.
+        self._patches: dict[str, PatchPodStatus | PatchPodGroupStatus] = {}
         #: Pods whose status is being written.
         self._patching: dict[str, asyncio.Future[None]] = {}
 
@@ -169,7 +171,7 @@ class Performer:
                     # Whoever reads only the log finds there why pods wait, in the same words.
                     _log.info(action.reason, **_pod_fields(action), note=action.note)
                 self._event_lane.put(partial(self._record, action))
-            case PatchPodStatus():
+            case PatchPodStatus() | PatchPodGroupStatus():
                 self._patch_later(action)
             case EvictPod():
                 self._lane.put(partial(self._evict, action))
@@ -205,8 +207,8 @@ class Performer:
             _log.warning("Could not bind a pod", **where, error=outcome.message)
         self._tell(outcome)
 
-    def _patch_later(self, action: PatchPodStatus) -> None:
-        uid = action.pod.uid
+    def _patch_later(self, action: PatchPodStatus | PatchPodGroupStatus) -> None:
+        uid = _about(action).uid
         earlier = self._patches.get(uid)
         if earlier is not None:
             self._patches[uid] = _merge(earlier, action)
@@ -224,7 +226,9 @@ class Performer:
             await self._writer.patch_status(action)
         except Exception as error:  # noqa: BLE001 - only the status is missing
             _log.warning(
-                "Could not write a pod's status", **_pod_fields(action), error=_describe(error)
+                f"Could not write the status of a {_about(action).kind}",
+                **_pod_fields(action),
+                error=_describe(error),
             )
         finally:
             del self._patching[uid]
@@ -269,7 +273,12 @@ def _warn_of_drop() -> None:
     _log.warning("Dropped an event: they come faster than the API server takes them")
 
 
-def _merge(earlier: PatchPodStatus, later: PatchPodStatus) -> PatchPodStatus:
+_StatusPatch = PatchPodStatus | PatchPodGroupStatus
+
+
+def _merge(earlier: _StatusPatch, later: _StatusPatch) -> _StatusPatch:
+    if isinstance(earlier, PatchPodGroupStatus) or isinstance(later, PatchPodGroupStatus):
+        return later
     name = later.nominated_node_name
     return PatchPodStatus(
         later.pod,
@@ -278,8 +287,16 @@ def _merge(earlier: PatchPodStatus, later: PatchPodStatus) -> PatchPodStatus:
     )
 
 
-def _pod_fields(action: PatchPodStatus | EvictPod | WriteVolumes | RecordEvent) -> dict[str, Any]:
-    return {"pod": f"{action.pod.namespace}/{action.pod.name}"}
+_AboutPod = PatchPodStatus | PatchPodGroupStatus | EvictPod | WriteVolumes | RecordEvent
+
+
+def _about(action: _AboutPod) -> PodRef:
+    return action.group if isinstance(action, PatchPodGroupStatus) else action.pod
+
+
+def _pod_fields(action: _AboutPod) -> dict[str, Any]:
+    about = _about(action)
+    return {about.kind.lower(): f"{about.namespace}/{about.name}"}
 
 
 def _describe(error: Exception) -> str:

@@ -170,7 +170,13 @@ class Worker:
 
 def _reflectors(api: Requests, engine: Engine, feed: Feed, *, keep_raw: bool) -> list[Reflector]:
     """One for each kind that scheduling reads, and for each that a plugin asked for."""
-    kinds: list[ObjectKind] = [KINDS[kind] for kind in sorted(READ_KINDS)]
+    gates = engine.configuration.gates
+    kinds: list[ObjectKind] = [
+        form
+        for kind in sorted(READ_KINDS)
+        if not KINDS[kind].gates or any(gates[gate] for gate in KINDS[kind].gates)
+        for form in KINDS[kind].forms
+    ]
     return [
         Reflector(
             api,

@@ -15,7 +15,14 @@ import msgspec
 from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Requests
 from mooring.client.api_errors import ApiError, OutcomeUnknown, Unreachable
 from mooring.documents.json_text import decode_at_any_depth
-from mooring.engine.actions import EvictPod, PatchPodStatus, PodRef, RecordEvent, WriteVolumes
+from mooring.engine.actions import (
+    EvictPod,
+    PatchPodGroupStatus,
+    PatchPodStatus,
+    PodRef,
+    RecordEvent,
+    WriteVolumes,
+)
 from mooring.engine.events import BindingFailed, Evicted, EvictionFailed
 from mooring.framework.plugin import VolumeWrite
 from mooring.objects.meta import Wire
@@ -71,7 +78,7 @@ class Writer:
         self._api = api
         self._today = today
 
-    async def patch_status(self, action: PatchPodStatus) -> None:
+    async def patch_status(self, action: PatchPodStatus | PatchPodGroupStatus) -> None:
         """Raises when it cannot be written; a pod that is gone or another needs none."""
         try:
             await self._patch_status(action)
@@ -80,9 +87,13 @@ class Writer:
             await asyncio.sleep(_PAUSE)
             await self._patch_status(action)
 
-    async def _patch_status(self, action: PatchPodStatus) -> None:
-        path = bodies.pod_path(action.pod, "status")
-        body = bodies.encode_status_patch(action, self._today())
+    async def _patch_status(self, action: PatchPodStatus | PatchPodGroupStatus) -> None:
+        if isinstance(action, PatchPodGroupStatus):
+            path = bodies.group_path(action.group, "status")
+            body = bodies.encode_group_status_patch(action, self._today())
+        else:
+            path = bodies.pod_path(action.pod, "status")
+            body = bodies.encode_status_patch(action, self._today())
         try:
             await self._api.patch(path, body, STRATEGIC_MERGE_PATCH)
         except ApiError as error:
@@ -225,8 +236,8 @@ class ClusterEvents:
 
 def _reference(pod: PodRef) -> dict[str, str]:
     return {
-        "apiVersion": "v1",
-        "kind": "Pod",
+        "apiVersion": pod.api_version,
+        "kind": pod.kind,
         "namespace": pod.namespace,
         "name": pod.name,
         "uid": pod.uid,

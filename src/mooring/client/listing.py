@@ -15,7 +15,7 @@ from mooring.objects.decode import (
     reader,
     split_page,
 )
-from mooring.objects.kinds import KINDS
+from mooring.objects.kinds import KINDS, KnownKind
 
 from .api import Params, Requests
 from .api_errors import ApiError, OutcomeUnknown, TooLarge
@@ -74,6 +74,8 @@ async def list_kind(
 
     A custom kind that the server does not have or refuses has none.
     """
+    if not isinstance(kind, CustomKind) and KINDS[kind].other_versions:
+        return await _list_forms(api, KINDS[kind], on_unreadable)
     known = kind if isinstance(kind, CustomKind) else KINDS[kind]
     decode = reader(kind)
     items: list[Any] = []
@@ -92,6 +94,26 @@ async def list_kind(
             on_unreadable(known.kind, "", str(error))
         return []
     return items
+
+
+async def _list_forms(api: Requests, kind: KnownKind, on_unreadable: OnUnreadable) -> list[Any]:
+    """The objects of a kind in each API version in which the server has it."""
+    found: list[Any] = []
+    for form in kind.forms:
+        items: list[Any] = []
+
+        def take(text: bytes, form: KnownKind = form, items: list[Any] = items) -> ListMeta:
+            meta, read = _read_page(text, reader(form), lambda *why: on_unreadable(kind.kind, *why))
+            items.extend(read)
+            return meta
+
+        try:
+            await read_list(api, form.path(), {}, items.clear, take)
+        except ApiError as error:
+            if not (error.is_forbidden or error.is_not_found):
+                raise
+        found += items
+    return found
 
 
 async def list_kinds(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.pod_group import NO_LINKS, GroupLinks, PodGroup
 from mooring.objects.resource_claim import DeviceObject
 from mooring.objects.resources import Amounts
 from mooring.objects.storage import StorageObject
@@ -25,6 +26,7 @@ from .inventory import Images, PortColumns, VisitOrder
 from .label_index import LabelKeys
 from .labels import LabelColumns, Vocabulary
 from .nodes import Nodes, State
+from .pod_groups import KnownGroups, PodGroups
 from .pods import Nominations
 from .standing_terms import StandingTerms
 from .storage.objects import Storage
@@ -47,7 +49,7 @@ class UnknownNode(LookupError):
 class Cluster:
     """Nodes and the pods on them. A pod on a node that is not known yet waits for it."""
 
-    def __init__(self, handles: HandleRegistry | None = None) -> None:
+    def __init__(self, handles: HandleRegistry | None = None, links: GroupLinks = NO_LINKS) -> None:
         columns = Columns()
         rows: dict[str, int] = {}
         pods: list[dict[str, Pod]] = []
@@ -68,6 +70,7 @@ class Cluster:
             standing=StandingTerms(label_keys),
             nominations=Nominations(),
             workloads=Workloads(label_keys),
+            groups=PodGroups(links),
             label_keys=label_keys,
             storage=storage,
             volume_use=VolumeUse(storage, columns.capacity),
@@ -304,6 +307,40 @@ class Cluster:
         self._state.workloads.drop(item)
         self._note(EVERYWHERE, _workload_change(item))
 
+    # Pod groups
+
+    @property
+    def groups(self) -> KnownGroups:
+        return self._state.groups
+
+    def put_group(self, group: PodGroup) -> PodGroup | None:
+        """Adds or updates a group of pods; returns what it was before."""
+        return self._state.groups.put(group)
+
+    def remove_group(self, group: PodGroup) -> PodGroup | None:
+        return self._state.groups.drop(group)
+
+    def expect(self, pod: Pod) -> None:
+        """A pod waits for a node: its group has one more member, or a newer form of it."""
+        self._state.groups.expect(pod)
+
+    def dismiss(self, pod: Pod) -> None:
+        """A pod waits for a node no more."""
+        self._state.groups.dismiss(pod)
+
+    # Trials
+
+    def lift(self, uid: str) -> Pod | None:
+        """Takes a pod off its node until `put_back`: what it reserved stays reserved."""
+        pod = self._pods.get(uid)
+        if pod is not None:
+            self._displace(pod)
+        return pod
+
+    def put_back(self, pod: Pod) -> None:
+        """Returns a pod that was lifted; one that was assumed is assumed again."""
+        self._place(pod)
+
     # Storage
 
     def put_storage(self, item: StorageObject) -> StorageObject | None:
@@ -346,8 +383,11 @@ class Cluster:
         other._state.workloads.version += self._state.workloads.version + 1
         extended = self._state.extended
         extended.adopt(other._state.extended)
+        groups = self._state.groups
+        groups.adopt(other._state.groups)
         self._state = other._state
         self._state.extended = extended
+        self._state.groups = groups
         self._state.storage.noted = lambda: self._note(EVERYWHERE, Change.VOLUMES)
         self._state.devices.note = self._note
         self._storage = self._storage_writer()
@@ -379,6 +419,8 @@ class Cluster:
 
     def _place(self, pod: Pod) -> None:
         self._pods[pod.uid] = pod
+        if self._state.groups.links:
+            self._state.groups.place(pod)
         row = self._state.rows.get(pod.node_name)
         if row is None:
             self._stranded.setdefault(pod.node_name, {})[pod.uid] = pod
@@ -388,6 +430,8 @@ class Cluster:
 
     def _displace(self, pod: Pod) -> None:
         del self._pods[pod.uid]
+        if self._state.groups.links:
+            self._state.groups.displace(pod)
         row = self._state.rows.get(pod.node_name)
         if row is None:
             self._unstrand(pod)
@@ -403,6 +447,9 @@ class Cluster:
     def _replace(self, pod: Pod) -> None:
         known = self._pods[pod.uid]
         self._pods[pod.uid] = pod
+        if self._state.groups.links:
+            self._state.groups.displace(known)
+            self._state.groups.place(pod)
         row = self._state.rows.get(pod.node_name)
         holder = self._stranded[pod.node_name] if row is None else self._state.pods[row]
         holder[pod.uid] = pod

@@ -26,6 +26,7 @@ from .extended.resources import ExtendedResources, ExtendedView
 from .inventory import Image, Images, PortColumns, VisitOrder
 from .label_index import LabelKeys
 from .labels import ABSENT, LabelColumn, LabelColumns, Vocabulary
+from .pod_groups import KnownGroups, PodGroups
 from .pods import LesserPods, NominatedPods, Nominations, PodTable
 from .standing_terms import StandingTerm, StandingTerms, TermKind
 from .storage.objects import KnownStorage, Reservations, Storage
@@ -60,6 +61,7 @@ class State:
     standing: StandingTerms
     nominations: Nominations
     workloads: Workloads
+    groups: PodGroups
     label_keys: LabelKeys
     storage: Storage
     volume_use: VolumeUse
@@ -93,6 +95,8 @@ class Nodes:
         self.nominations = facet(state.nominations, NominatedPods)
         #: Namespaces, services and controllers.
         self.workloads = facet(state.workloads, KnownWorkloads)
+        #: Pods that are placed together.
+        self.groups = facet(state.groups, KnownGroups)
         #: Volumes, claims and what surrounds them.
         self.storage = facet(state.storage, KnownStorage)
         #: What was decided about claims. A plugin that reserves may write here, and nowhere else.

@@ -28,7 +28,7 @@ def recount(cluster: Cluster, without: Any = None) -> dict[Identity, Exception]:
     left_out: dict[Identity, Exception] = {}
     skipped = set() if without is None else {identity(without)}
     while True:
-        anew = Cluster(cluster.extended.handles)
+        anew = Cluster(cluster.extended.handles, cluster.groups.links)
         broken = _fill(anew, cluster, skipped)
         if broken is None:
             cluster.adopt(anew)
@@ -61,6 +61,7 @@ def _objects(cluster: Cluster, anew: Cluster) -> Iterator[tuple[Identity, Callab
         yield (resource_type, name), partial(anew.extended.set, resource_type, name, resource)
     for item in state.workloads:
         yield identity(item), partial(anew.put_workload, item)
+    yield from _groups(cluster, anew)
     for node in filter(None, state.nodes):
         yield identity(node), partial(anew.put_node, node)
     for each in state.storage:
@@ -72,3 +73,10 @@ def _objects(cluster: Cluster, anew: Cluster) -> Iterator[tuple[Identity, Callab
     nominated = [(pod, name) for name, pods in state.nominations for pod in pods.values()]
     for pod, name in nominated:
         yield identity(pod), partial(anew.nominate, pod, name)
+
+
+def _groups(cluster: Cluster, anew: Cluster) -> Iterator[tuple[Identity, Callable[[], object]]]:
+    for group in cluster.groups:
+        yield identity(group), partial(anew.put_group, group)
+    for pod in cluster.groups.all_waiting():
+        yield identity(pod), partial(anew.expect, pod)

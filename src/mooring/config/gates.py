@@ -23,13 +23,14 @@ class _Stage(Enum):
     NOT_YET = auto()
 
 
-# Every gate that kube-scheduler 1.36 reads. Those that only the API server obeys, or an endpoint or
-# a cache of the client, change no decision. Neither do those of DRA: pods with resource claims are
-# refused, and no extended resource is served by devices.
+# Every gate that kube-scheduler 1.36 reads, and those of pod groups in 1.37. Those that only the
+# API server obeys, or an endpoint or a cache of the client, change no decision. Neither do those of
+# DRA: pods with resource claims are refused, and no extended resource is served by devices.
 _KUBERNETES = {
     "ClearingNominatedNodeNameAfterBinding": _Stage.ON,
     "ComponentFlagz": _Stage.ON,
     "ComponentStatusz": _Stage.ON,
+    "CompositePodGroup": _Stage.NOT_YET,
     "CoordinatedLeaderElection": _Stage.NOT_YET,
     "DRAAdminAccess": _Stage.LOCKED,
     "DRAConsumableCapacity": _Stage.ON,
@@ -46,8 +47,8 @@ _KUBERNETES = {
     "DRASchedulerFilterTimeout": _Stage.ON,
     "DRAWorkloadResourceClaims": _Stage.NOT_YET,
     "DynamicResourceAllocation": _Stage.LOCKED,
-    "GangScheduling": _Stage.NOT_YET,
-    "GenericWorkload": _Stage.NOT_YET,
+    "GangScheduling": _Stage.OFF,
+    "GenericWorkload": _Stage.OFF,
     "InPlacePodLevelResourcesVerticalScaling": _Stage.FIXED,
     "InPlacePodVerticalScaling": _Stage.LOCKED,
     "MatchLabelKeysInPodAffinity": _Stage.LOCKED,
@@ -58,6 +59,7 @@ _KUBERNETES = {
     "NodeInclusionPolicyInPodTopologySpread": _Stage.LOCKED,
     "NominatedNodeNameForExpectation": _Stage.FIXED,
     "OpportunisticBatching": _Stage.ON,
+    "PodGroupPreemptionPolicy": _Stage.NOT_YET,
     "PodLevelResources": _Stage.FIXED,
     "PodObservedGenerationTracking": _Stage.LOCKED,
     # API calls never hold up decisions here, so these two are right either way.
@@ -68,15 +70,16 @@ _KUBERNETES = {
     "SidecarContainers": _Stage.LOCKED,
     "StorageCapacityScoring": _Stage.OFF,
     "TaintTolerationComparisonOperators": _Stage.OFF,
-    "TopologyAwareWorkloadScheduling": _Stage.NOT_YET,
+    "TopologyAwareWorkloadScheduling": _Stage.OFF,
     "VolumeAttributesClass": _Stage.LOCKED,
     "VolumeLimitScaling": _Stage.NOT_YET,
     "WatchList": _Stage.ON,
-    "WorkloadAwarePreemption": _Stage.NOT_YET,
+    "WorkloadAwarePreemption": _Stage.OFF,
 }
 
 _OWN = {
     "CoexistPolicy": _Stage.ON,
+    "Coscheduling": _Stage.OFF,
     "EquivalenceCache": _Stage.ON,
 }
 
@@ -85,6 +88,13 @@ OWN = frozenset(_OWN)
 
 _STAGES = _KUBERNETES | _OWN
 _DEFAULTS = {name: stage not in (_Stage.OFF, _Stage.NOT_YET) for name, stage in _STAGES.items()}
+
+# Gates that need another one to be on.
+_NEEDS = {
+    "GangScheduling": "GenericWorkload",
+    "TopologyAwareWorkloadScheduling": "GenericWorkload",
+    "WorkloadAwarePreemption": "GangScheduling",
+}
 
 # The name that the batching proposal uses.
 _ALIASES = {"SchedulerOpportunisticBatching": "OpportunisticBatching"}
@@ -154,6 +164,9 @@ def _check(raw: Mapping[str, Any], source: str) -> dict[str, bool]:
             problems.add(name, wrong)
         elif enabled.setdefault(gate, value) is not value:
             problems.add(name, f"contradicts {gate}, which is the same gate")
+    for gate, needed in _NEEDS.items():
+        if enabled.get(gate) and not enabled.get(needed):
+            problems.add(gate, f"needs {needed}, which is off")
     problems.raise_any(source)
     return enabled
 

@@ -6,20 +6,27 @@ import msgspec
 
 from mooring.framework.plugin import ClaimWrite, VolumeWrite
 from mooring.objects.pod import Pod
+from mooring.objects.pod_group import PodGroup
 
 from .extender_answers import NodeVictims
 
 
-class PodRef(msgspec.Struct, frozen=True, gc=False):
-    """Which pod is meant: the uid tells it from another of the same name."""
+class PodRef(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Which pod, or group of pods, is meant: the uid tells it from another of the same name."""
 
     namespace: str
     name: str
     uid: str
+    kind: str = "Pod"
+    api_version: str = "v1"
 
     @staticmethod
     def to(pod: Pod) -> PodRef:
         return PodRef(pod.namespace, pod.name, pod.uid)
+
+    @staticmethod
+    def to_group(group: PodGroup) -> PodRef:
+        return PodRef(group.namespace, group.name, group.uid, "PodGroup", group.api_version)
 
 
 class _Action(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="do", gc=False):
@@ -53,6 +60,23 @@ class PatchPodStatus(_Action, frozen=True, tag="patchPodStatus"):
     pod: PodRef
     condition: PodScheduledCondition | None = None
     nominated_node_name: str | None = None
+
+
+class PodGroupCondition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whether a group of pods was placed, and why not."""
+
+    type: str
+    status: str
+    reason: str
+    message: str = ""
+    observed_generation: int = 0
+
+
+class PatchPodGroupStatus(_Action, frozen=True, tag="patchPodGroupStatus"):
+    """Write the condition of a group of pods."""
+
+    group: PodRef
+    condition: PodGroupCondition
 
 
 class RecordEvent(_Action, frozen=True, tag="recordEvent"):
@@ -118,7 +142,16 @@ class Report(_Action, frozen=True, tag="report"):
     message: str
 
 
-Action = BindPod | PatchPodStatus | RecordEvent | EvictPod | WriteVolumes | AskExtender | Report
+Action = (
+    BindPod
+    | PatchPodStatus
+    | PatchPodGroupStatus
+    | RecordEvent
+    | EvictPod
+    | WriteVolumes
+    | AskExtender
+    | Report
+)
 
 _NOTE_LIMIT = 1024
 _CUT = " ..."
@@ -144,6 +177,13 @@ def preempted(
     """The event, on the victim, that it had to make way."""
     note = f"Preempted by pod {preemptor.uid} on node {node_name}{suffix}"
     about, related = PodRef.to(victim), PodRef.to(preemptor)
+    return RecordEvent(about, "Normal", "Preempted", "Preempting", note, profile, related)
+
+
+def preempted_by_group(victim: Pod, group: PodGroup, profile: str) -> RecordEvent:
+    """The event, on the victim, that it had to make way for a group."""
+    note = f"Preempted by podgroup {group.uid} on node cluster"
+    about, related = PodRef.to(victim), PodRef.to_group(group)
     return RecordEvent(about, "Normal", "Preempted", "Preempting", note, profile, related)
 
 

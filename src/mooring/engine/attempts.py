@@ -160,13 +160,9 @@ class Attempts:
         self._outrank(pod, remedy.node_name)
         self._observer.victims_found(len(remedy.victims))
         for victim in victims:
-            waiting = self._waiting.get(victim.uid)
-            if waiting is None:
+            if not self.oust(victim, remedied.plugin, now):
                 self.evictions.begin(pod, victim, remedied, profile)
                 continue
-            # It is bound nowhere yet, so that taking it back is enough.
-            why = Failure(SCHEDULER_ERROR, f"preempted by {remedied.plugin}")
-            self._give_up(waiting, why, now)
             where = remedy.node_name, profile.name, " (in kube-scheduler memory)."
             self._emit(actions.preempted(victim, pod, *where))
 
@@ -179,13 +175,12 @@ class Attempts:
 
     def fail(self, queued: QueuedPod, profile: Profile, failure: Failure, now: float) -> None:
         """Returns the pod to the queue and tells why, unless it is no longer ours to place."""
-        self._observer.pod_failed(profile.name, _RESULTS[failure.reason], queued.began)
         pod = self._pending.get(queued.pod.uid)
         if pod is None:
+            self._observer.pod_failed(profile.name, _RESULTS[failure.reason], queued.began)
             self._queue.done(queued.pod.uid)
             return
-        if failure.nominate is not None:
-            self._cluster.nominate(pod, failure.nominate)
+        self._nominate(pod, failure)
         attempt = FailedAttempt(
             failure.rejectors,
             failure.pending,
@@ -193,6 +188,21 @@ class Attempts:
             failure.delay or budget.delay_after(pod, self._cluster),
         )
         self._queue.give_back(queued, pod=pod, attempt=attempt, now=now)
+        self._tell(queued, pod, profile, failure)
+
+    def fail_member(self, queued: QueuedPod, profile: Profile, failure: Failure) -> None:
+        """Tells why a member of a group was not placed, which returns to the queue as a whole."""
+        pod = self._pending.get(queued.pod.uid)
+        if pod is not None:
+            self._nominate(pod, failure)
+            self._tell(queued, pod, profile, failure)
+
+    def _nominate(self, pod: Pod, failure: Failure) -> None:
+        if failure.nominate is not None:
+            self._cluster.nominate(pod, failure.nominate)
+
+    def _tell(self, queued: QueuedPod, pod: Pod, profile: Profile, failure: Failure) -> None:
+        self._observer.pod_failed(profile.name, _RESULTS[failure.reason], queued.began)
         self._emit(actions.failed_scheduling(pod, failure.message, profile.name))
         patch = diagnosis.patch(pod, failure)
         if patch is not None:
@@ -212,11 +222,33 @@ class Attempts:
         if refused is not None:
             self._take_back(placed)
             self.fail(queued, profile, refused, now)
-        elif placed.permits:
+        else:
+            self.go_on(placed, now)
+
+    def take_over(self, placed: Placement, now: float) -> Failure | None:
+        """Goes on with a pod that is assumed and reserved: asks the permits, not yet binding it."""
+        self._placements[placed.pod.uid] = placed
+        return placement.ask_permits(placed, self._observer, now)
+
+    def go_on(self, placed: Placement, now: float) -> None:
+        """Binds a pod that was taken over, or lets it wait for its permits."""
+        if placed.permits:
             placed.waits_since = now
             self._wait(placed, State.PERMIT)
         else:
             self._prepare(placed, now)
+
+    def take_back(self, placed: Placement) -> None:
+        """Undoes a placement of which nobody was told."""
+        self._take_back(placed)
+
+    def oust(self, victim: Pod, plugin: str, now: float) -> bool:
+        """Takes back a victim that waits for its binding: whether it was one."""
+        waiting = self._waiting.get(victim.uid)
+        if waiting is not None:
+            # It is bound nowhere yet, so that taking it back is enough.
+            self._give_up(waiting, Failure(SCHEDULER_ERROR, f"preempted by {plugin}"), now)
+        return waiting is not None
 
     def permitted(self, uid: str, plugin: str, now: float) -> None:
         """A permit that was waited for is given."""

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Mask, Nodes
+from mooring.cluster import Mask, Nodes, Rows
 from mooring.framework.attempt import Failed, Filtered, PreFiltered, Scored
 from mooring.framework.nominated import filter_with_nominated
 from mooring.framework.observe import FILTER, PointTimer
@@ -39,6 +39,21 @@ class Window(msgspec.Struct, frozen=True, gc=False):
     percentage: int | None = None
     #: Whether extenders choose among all nodes, even where no plugin scores them.
     is_extended: bool = False
+    #: The only rows that there are to this decision, in ascending order; None is all of them.
+    rows: NDArray[np.intp] | None = None
+
+    def count(self, nodes: Nodes) -> int:
+        """How many nodes there are to this decision."""
+        return len(nodes) if self.rows is None else len(self.rows)
+
+    def limit(self, rows: Rows) -> Rows:
+        """Those of some rows that there are to this decision."""
+        if self.rows is None:
+            return rows
+        return self.rows if isinstance(rows, slice) else np.intersect1d(rows, self.rows)
+
+    def has(self, row: int) -> bool:
+        return self.rows is None or row in self.rows
 
 
 EVERY_NODE = Window()
@@ -54,17 +69,17 @@ def conclude(
 ) -> Found | Failed:
     """Finds the best node for a pod, given what the pre-filters said."""
     if prepared.rejected is not None:
-        return Failed(prepared, None, len(nodes))
-    nominated = try_nominated(profile, pod, prepared, nodes)
+        return Failed(prepared, None, window.count(nodes))
+    nominated = try_nominated(profile, pod, prepared, nodes, window)
     if nominated is not None and nominated.feasible.all():
         row = int(nominated.rows[0])
         return Found(row, prepared, nominated, nominated_path=True, tried_first=nominated)
 
-    filtered = find_feasible(profile, pod, prepared, nodes, nominated)
+    filtered = find_feasible(profile, pod, prepared, nodes, nominated, window)
     filtered = limit(window, profile, filtered, nodes)
     feasible = filtered.feasible_rows
     if not len(feasible):
-        return Failed(prepared, filtered, len(nodes), nominated)
+        return Failed(prepared, filtered, window.count(nodes), nominated)
     if len(feasible) == 1:
         return Found(int(feasible[0]), prepared, filtered, tried_first=nominated)
     scored = score_rows(profile, pod, nodes, feasible)
@@ -78,21 +93,22 @@ def find_feasible(
     prepared: PreFiltered,
     nodes: Nodes,
     nominated: Filtered | None = None,
+    window: Window = EVERY_NODE,
 ) -> Filtered:
     """Filters all nodes, or those that the pre-filters left; a nominated node keeps its answer."""
-    rows = rows_to_filter(prepared, nodes)
+    rows = window.limit(rows_to_filter(prepared, nodes))
     with PointTimer(profile.observer, FILTER, profile.name):
         filtered = filter_with_nominated(profile, pod, prepared, nodes, rows)
     return filtered if nominated is None else filtered.replacing(nominated)
 
 
 def try_nominated(
-    profile: Profile, pod: Pod, prepared: PreFiltered, nodes: Nodes
+    profile: Profile, pod: Pod, prepared: PreFiltered, nodes: Nodes, window: Window = EVERY_NODE
 ) -> Filtered | None:
     """The answer for the node that the pod is nominated to; it is looked at before all others."""
     name = nodes.nominations.node_of(pod)
     row = nodes.row(name) if name else None
-    if row is None:
+    if row is None or not window.has(row):
         return None
     with PointTimer(profile.observer, FILTER, profile.name):
         return filter_with_nominated(profile, pod, prepared, nodes, np.array([row], np.intp))

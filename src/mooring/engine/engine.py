@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mooring.cluster import Cluster, HandleRegistry
 from mooring.cluster.changes import united
@@ -18,7 +22,8 @@ from mooring.framework.status import Code, PluginError, Rejected
 from mooring.framework.wakeups import Action as ActionKind
 from mooring.framework.wakeups import Resource, Wakeup, on
 from mooring.objects.pod import Pod
-from mooring.queue import Backoff, Queue, QueuedPod
+from mooring.objects.pod_group import GroupLinks
+from mooring.queue import Backoff, GroupedQueue, Queue, QueuedGroup, QueuedPod
 
 from . import actions
 from .actions import Action, Report
@@ -42,10 +47,14 @@ from .events import (
     Removed,
     Unbound,
 )
-from .extenders.consultation import EXTENDER
+from .extenders.consultation import EXTENDER, find_interested
 from .extenders.consultations import Consultations
 from .extenders.survey import PodSurvey
 from .fence import Fence, describe
+from .gangs.admission import GANG_SCHEDULING, hold_member
+from .gangs.group_decision import GroupDecider, GroupSettings
+from .gangs.group_result import Domain
+from .group_attempts import GroupAttempts
 from .intake import Intake
 from .placement import Placement, PluginPermits
 
@@ -78,7 +87,7 @@ class Engine:
             )
             for each in configuration.profiles
         }
-        self.cluster = Cluster(self.handles)
+        self.cluster = Cluster(self.handles, group_links(configuration))
         self.cluster.extended.run()
         self._outbox: list[Action] = list(_unowned(self.handles))
         self.cluster.changes.heed(united(each.reads for each in self.profiles.values()))
@@ -90,15 +99,15 @@ class Engine:
             for name, profile in self.profiles.items()
         }
         first = next(iter(self.profiles.values()))
-        self.queue = Queue(
-            sort_key=first.queue_sort.key,
-            admit=self._admit,
-            wakeups={
-                name: _wakeups(profile, is_extended=bool(configuration.extenders))
-                for name, profile in self.profiles.items()
-            },
-            backoff=_backoff(configuration),
-            observer=observer,
+        self.queue = self._make_queue(first)
+        self.gangs = GroupDecider(
+            self.cluster,
+            GroupSettings(
+                configuration.gates["TopologyAwareWorkloadScheduling"],
+                self.profiles.keys(),
+                self._refuse_member,
+            ),
+            observer,
         )
         self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)
         self._attempts = Attempts(
@@ -117,6 +126,11 @@ class Engine:
             self._emit,
             self._give_up,
         )
+        self._groups: GroupAttempts | None = None
+        if isinstance(self.queue, GroupedQueue):
+            self._groups = GroupAttempts(
+                self.queue, self._attempts, self.gangs, self._intake.pending, self._emit
+            )
         #: What plugins said to pods that wait for their permit, until it is taken in.
         self._answers: deque[Event] = deque()
         #: Where to send that instead, as events to be told to `handle`.
@@ -135,6 +149,20 @@ class Engine:
         self._start = crc32(first.name.encode())
         self._placed_in_turn = 0
         self._next_sweep = float("-inf")
+
+    def _make_queue(self, first: Profile) -> Queue:
+        settings: dict[str, Any] = {
+            "sort_key": first.queue_sort.key,
+            "admit": self._admit,
+            "wakeups": {
+                name: _wakeups(profile, is_extended=bool(self.configuration.extenders))
+                for name, profile in self.profiles.items()
+            },
+            "backoff": _backoff(self.configuration),
+            "observer": self._observer,
+        }
+        groups = self.cluster.groups
+        return GroupedQueue(groups, **settings) if groups.links else Queue(**settings)
 
     def handle(self, event: Event, now: float) -> None:
         """Takes in what happened. An object that raises something is left out until it changes."""
@@ -182,10 +210,18 @@ class Engine:
                 self._attempts.permitted(uid, plugin, now)
             case PermitRefused(uid, plugin, message):
                 self._attempts.permit_refused(uid, plugin, message, now)
-            case Evicted(uid, preemptor):
-                self._attempts.evictions.evicted(uid, preemptor, now)
-            case EvictionFailed(uid, preemptor):
-                self._attempts.evictions.failed(uid, preemptor, now)
+            case Evicted() | EvictionFailed():
+                self._handle_eviction(event, now)
+
+    def _handle_eviction(self, event: Evicted | EvictionFailed, now: float) -> None:
+        uid, preemptor = event.uid, event.preemptor_uid
+        is_group = self._groups is not None and self._groups.evicts_for(preemptor)
+        evictions = self._groups if is_group else self._attempts.evictions
+        assert evictions is not None, "groups evict only where there are any"
+        if isinstance(event, Evicted):
+            evictions.evicted(uid, preemptor, now)
+        else:
+            evictions.failed(uid, preemptor, now)
 
     def _undo_binding(self, uid: str, now: float, is_waiting: bool) -> None:
         # A pod that is on its way again will tell by itself what becomes of it.
@@ -258,6 +294,9 @@ class Engine:
     # One attempt
 
     def _attempt(self, queued: QueuedPod, now: float) -> None:
+        if self._groups is not None and isinstance(queued, QueuedGroup):
+            self._groups.attempt(queued, self.profiles, self._decide_member, now)
+            return
         pod = queued.pod
         profile = self.profiles[pod.spec.scheduler_name]
         if pod.terminating:
@@ -289,24 +328,35 @@ class Engine:
         self._start += survey.looked_at
         self._take_turn()
 
-    def decide(self, profile: Profile, pod: Pod) -> Found | Failed | None:
+    def _refuse_member(self, pod: Pod) -> str | None:
+        """Why a pod cannot be decided together with others."""
+        if find_interested(self.configuration.extenders, pod):
+            return "extenders are not asked about pods of groups by Mooring yet"
+        return None
+
+    def _decide_member(self, pod: Pod, domain: Domain) -> Found | Failed | None:
+        return self.decide(self.profiles[pod.spec.scheduler_name], pod, domain.rows)
+
+    def decide(
+        self, profile: Profile, pod: Pod, rows: NDArray[np.intp] | None = None
+    ) -> Found | Failed | None:
         """The decision about a pod as things are, without a consequence; None without nodes.
 
-        Extenders are not asked.
+        Extenders are not asked. With rows, there are no others.
         """
         if not len(self.cluster.nodes):
             return None
-        window = self._make_window(profile)
+        window = self._make_window(profile, rows)
         outcome = self.classes[profile.name].decide(pod, window)
         self._start += looked_at(outcome, window, profile)
         if isinstance(outcome, Found):
             self._take_turn()
         return outcome
 
-    def _make_window(self, profile: Profile) -> Window:
+    def _make_window(self, profile: Profile, rows: NDArray[np.intp] | None = None) -> Window:
         start = self._start % len(self.cluster.nodes)
         is_extended = self._consultations.is_choosing
-        return Window(start, profile.percentage_of_nodes_to_score, is_extended)
+        return Window(start, profile.percentage_of_nodes_to_score, is_extended, rows)
 
     def _take_turn(self) -> None:
         """Counts a placement; after some, ties begin at the next node."""
@@ -317,6 +367,10 @@ class Engine:
 
     def _give_up(self, queued: QueuedPod, error: Exception, now: float) -> None:
         """An attempt raised what no plugin is to blame for: the pod goes back to the queue."""
+        if self._groups is not None and isinstance(queued, QueuedGroup):
+            self._fence.end_group_attempt(queued.members)
+            self._groups.give_up(queued, self.profiles, describe(error), now)
+            return
         self._consultations.drop(queued.pod.uid)
         self._fence.end_attempt(queued.pod.uid)
         profile = self.profiles[queued.pod.spec.scheduler_name]
@@ -333,10 +387,21 @@ class Engine:
     def _admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
         """Asks the pre-enqueue plugins, first of all the one that said no last."""
         began = self._observer.clock()
-        answer = self._attempts.evictions.hold_back(pod.uid) or self._ask_to_admit(pod, last)
+        answer = self._hold_back(pod) or self._ask_to_admit(pod, last)
         status = SUCCESS if answer is None else answer[1].code.value
         self._observer.point_ran(PRE_ENQUEUE, status, pod.spec.scheduler_name, began)
         return answer
+
+    def _hold_back(self, pod: Pod) -> tuple[str, Rejected] | None:
+        """Why a pod must not be tried whatever the plugins say."""
+        held = self._attempts.evictions.hold_back(pod.uid)
+        if held is not None or self._groups is None:
+            return held
+        held = self._groups.hold_back(pod)
+        if held is not None:
+            return held
+        refused = hold_member(pod, self.cluster.groups)
+        return None if refused is None else (GANG_SCHEDULING, refused)
 
     def _ask_to_admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
         plugins = self.profiles[pod.spec.scheduler_name].pre_enqueue
@@ -396,3 +461,9 @@ def class_settings(configuration: Configuration) -> ClassSettings:
     """What the feature gates let like pods share."""
     gates = configuration.gates
     return ClassSettings(classes=gates["EquivalenceCache"], batches=gates["OpportunisticBatching"])
+
+
+def group_links(configuration: Configuration) -> GroupLinks:
+    """How pods may name their group, as the feature gates say."""
+    gates = configuration.gates
+    return GroupLinks(native=gates["GenericWorkload"], coscheduling=gates["Coscheduling"])

@@ -78,6 +78,16 @@ class Fence:
         self.caught["attempt"] += 1
         self._take_back(uid)
 
+    def end_group_attempt(self, uids: Iterable[str]) -> None:
+        """An attempt for a group raised something: whatever was tried of it ends."""
+        self.caught["attempt"] += 1
+        for uid in list(uids):
+            self.attempts.drop(uid)
+            if self.cluster.is_assumed(uid):
+                self.cluster.nodes.reservations.release(uid)
+                self.cluster.forget(uid)
+        self._recount(None)
+
     def _take_back(self, uid: str) -> None:
         self.attempts.drop(uid)
         if self.cluster.is_assumed(uid):

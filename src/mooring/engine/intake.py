@@ -11,13 +11,17 @@ from mooring.objects.custom import CustomObject
 from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.pod_group import PodGroup
 from mooring.objects.resource_claim import DeviceObject
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, SelectingObject
-from mooring.queue import Queue
+from mooring.queue import GroupedQueue, Queue
 from mooring.queue.object_events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
+    GROUP_ADD,
+    GROUP_DELETE,
+    GROUP_UPDATE,
     NODE_ADD,
     NODE_DELETE,
     UNSCHEDULED_POD_ADD,
@@ -63,6 +67,8 @@ class Intake:
             return self._apply_object(item, now)
         if isinstance(item, CustomObject):
             return self._apply_custom(item, now)
+        if isinstance(item, PodGroup):
+            return self._apply_group(item, now)
         self._put_workload(item, now)
         return ()
 
@@ -102,6 +108,8 @@ class Intake:
             return (event,)
         if isinstance(item, CustomObject):
             return self._remove_custom(item, now)
+        if isinstance(item, PodGroup):
+            return self._remove_group(item)
         trusted = isinstance(item, Namespace) and self._trusts(item.name)
         self._cluster.remove_workload(item)
         if trusted:
@@ -134,6 +142,18 @@ class Intake:
         event = custom_event(kind, Action.DELETE)
         self._queue.wake(event, before or item, None, now)
         return (event,)
+
+    def _apply_group(self, group: PodGroup, now: float) -> Events:
+        before = self._cluster.put_group(group)
+        if isinstance(self._queue, GroupedQueue):
+            self._queue.put_group(group, now)
+        return (GROUP_ADD if before is None else GROUP_UPDATE,)
+
+    def _remove_group(self, group: PodGroup) -> Events:
+        self._cluster.remove_group(group)
+        if isinstance(self._queue, GroupedQueue):
+            self._queue.remove_group(group.group_key)
+        return (GROUP_DELETE,)
 
     def _apply_pod(self, pod: Pod, now: float) -> Events:
         if pod.is_finished:
@@ -171,10 +191,12 @@ class Intake:
         waiting = self.pending.pop(pod.uid, None)
         if waiting is not None:
             self._queue.delete(waiting)
+            self._cluster.dismiss(waiting)
             self._cluster.nominate(pod, "")
         confirmed = not self._cluster.is_assumed(pod.uid)
         before = self._cluster.put_pod(pod)
         if before is None or not confirmed:
+            self._tell_group(pod, now)
             self._queue.wake(ASSIGNED_POD_ADD, None, pod, now)
             return (ASSIGNED_POD_ADD,)
         events = pod_events(before, pod, assigned=True)
@@ -182,11 +204,20 @@ class Intake:
             self._queue.wake(event, before, pod, now)
         return events
 
+    def _tell_group(self, pod: Pod, now: float) -> None:
+        """A pod has a node: its group may be complete now."""
+        key = self._cluster.groups.key_of(pod)
+        if key is not None and isinstance(self._queue, GroupedQueue):
+            self._queue.look_again(key, now)
+
     def _apply_pending(self, pod: Pod, now: float) -> Events:
         before = self.pending.get(pod.uid)
         if before is not None and before.resource_version == pod.resource_version != "":
             return ()
+        if before is not None:
+            self._cluster.dismiss(before)
         self.pending[pod.uid] = pod
+        self._cluster.expect(pod)
         if self._cluster.pod(pod.uid) is not None:
             if pod.terminating and not (before is not None and before.terminating):
                 self._vanished(pod, now)
@@ -215,6 +246,7 @@ class Intake:
                 self._queue.wake(ASSIGNED_POD_DELETE, gone, None, now)
             return (ASSIGNED_POD_DELETE,)
         self._queue.delete(waiting)
+        self._cluster.dismiss(waiting)
         self._cluster.nominate(waiting, "")
         if self._cluster.is_assumed(pod.uid):
             self._vanished(waiting, now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -13,7 +13,7 @@ from mooring.documents.errors import DecodeError
 from mooring.documents.json_text import cut, decode_at_any_depth, split_list
 
 from .custom import CustomKind, Whole, custom_object
-from .kinds import KINDS, Object
+from .kinds import KINDS, KnownKind, Object
 from .meta import ObjectKind, Wire
 
 #: What reading raises: bad JSON, a bad value, or nesting without end.
@@ -125,6 +125,9 @@ def reader(kind: str | ObjectKind) -> Reader:
     if isinstance(kind, CustomKind):
         return Reader(Whole, lambda whole: custom_object(kind, whole.fields), Whole.hook)
     item = _item(kind if isinstance(kind, str) else kind.kind)
+    if isinstance(kind, KnownKind) and kind.other_versions:
+        # The items of a list leave out their version.
+        return Reader(item.wire, partial(item.of, api_version=kind.api_version))
     return Reader(item.wire, item.of)
 
 

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from .csi import CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment
 from .custom import CustomObject
 from .device import DeviceClass, ResourceSlice
 from .meta import ObjectKind
 from .node import Node
 from .pod import Pod
+from .pod_group import COSCHEDULING, V1ALPHA2, PodGroup
 from .resource_claim import DeviceObject, ResourceClaim
 from .storage import PersistentVolume, PersistentVolumeClaim, StorageClass, StorageObject
 from .workload import (
@@ -36,6 +39,7 @@ Object = (
     | ReplicaSet
     | StatefulSet
     | PodDisruptionBudget
+    | PodGroup
     | StorageObject
     | DeviceObject
     | CustomObject
@@ -51,6 +55,19 @@ class KnownKind(ObjectKind, frozen=True, kw_only=True):
     #: Others count as empty while an API server does not have them or refuses them: then pods that
     #: need them wait, or are spread less well.
     essential: bool = False
+    #: The feature gates of which one must be on for its objects to be read; empty is always.
+    gates: tuple[str, ...] = ()
+    #: The API versions besides its own in which API servers may have it.
+    other_versions: tuple[str, ...] = ()
+
+    @property
+    def forms(self) -> tuple[KnownKind, ...]:
+        """The kind in each API version in which API servers may have it."""
+        return (self, *map(self._in_version, self.other_versions))
+
+    def _in_version(self, api_version: str) -> KnownKind:
+        group, _, version = api_version.rpartition("/")
+        return msgspec.structs.replace(self, group=group, version=version)
 
     @property
     def event_resource(self) -> str:
@@ -93,6 +110,15 @@ _TABLE = (
     _read(_DEVICES, "v1", "resourceclaims", ResourceClaim),
     _read(_DEVICES, "v1", "deviceclasses", DeviceClass, namespaced=False),
     _read(_DEVICES, "v1", "resourceslices", ResourceSlice, namespaced=False),
+    KnownKind(
+        "scheduling.k8s.io",
+        "v1beta1",
+        "PodGroup",
+        "podgroups",
+        item=PodGroup,
+        gates=("GenericWorkload", "Coscheduling"),
+        other_versions=(V1ALPHA2, COSCHEDULING),
+    ),
     # What is written, and what manifests and workloads name.
     KnownKind("", "v1", "Binding", "bindings"),
     KnownKind("events.k8s.io", "v1", "Event", "events"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -112,6 +112,12 @@ class PodResourceClaim(Wire, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class SchedulingGroup(Wire, frozen=True):
+    """The group of pods that a pod is placed with."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(Wire, frozen=True, dict=True, weakref=True):
     """The template part of a pod: equal for all pods of a template, whichever node they are on."""
 
@@ -130,7 +136,7 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
     volumes: tuple[Volume, ...] | None = None
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
     resource_claims: tuple[PodResourceClaim, ...] | None = None
-    scheduling_group: dict[str, Any] | None = None
+    scheduling_group: SchedulingGroup | None = None
     host_network: bool = False
     host_users: bool | None = None
     #: Read by `coexist` alone, which also says what other values mean.

@@ -138,6 +138,11 @@ class NodeResourcesFit(
         self._scorer = scorer(self._args.scoring_strategy)
         self._share = SHARES.get(self._args.scoring_strategy.type)
 
+    @property
+    def scored_resources(self) -> dict[str, int]:
+        """The resources by which nodes are scored, with their weights."""
+        return {each.name: each.weight for each in self._resources}
+
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.requests, tuple(pod.spec.scoring_requests.items())
 

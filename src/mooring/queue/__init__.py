@@ -4,7 +4,18 @@ Time comes in with each call. What a plugin decides, what is nominated where and
 to the API is not known here.
 """
 
+from .grouped_queue import GroupedQueue, GroupReturn
 from .queue import Queue
+from .queued_group import QueuedGroup
 from .queued_pod import Backoff, FailedAttempt, Place, QueuedPod
 
-__all__ = ["Backoff", "FailedAttempt", "Place", "Queue", "QueuedPod"]
+__all__ = [
+    "Backoff",
+    "FailedAttempt",
+    "GroupReturn",
+    "GroupedQueue",
+    "Place",
+    "Queue",
+    "QueuedGroup",
+    "QueuedPod",
+]

@@ -24,6 +24,8 @@ class Place(StrEnum):
     UNSCHEDULABLE = "unschedulable"
     #: Held back before it may be queued.
     GATED = "gated"
+    #: Of a group that is not known, and kept aside until it is.
+    INCOMPLETE = "incomplete"
     #: Popped, and being scheduled.
     IN_FLIGHT = "in flight"
     NOWHERE = "nowhere"

@@ -165,13 +165,18 @@ def encode_removal(at: float, kind: str, api_version: str, key: str) -> bytes:
     return b'%b"remove":%b%b,"key":%b}\n' % (encode_time(at), _encode(kind), version, _encode(key))
 
 
-def strip_object(kind: str, raw: bytes | msgspec.Raw) -> bytes:
-    """The JSON of an object with what scheduling reads of it."""
-    return _strip_known(kind, raw) if kind in READ_KINDS else _strip_custom(raw)
+def strip_object(kind: str, raw: bytes | msgspec.Raw, api_version: str = "") -> bytes:
+    """The JSON of an object with what scheduling reads of it.
+
+    A version is given for kinds that are read in several: the items of a list leave it out.
+    """
+    return _strip_known(kind, raw, api_version) if kind in READ_KINDS else _strip_custom(raw)
 
 
-def _strip_known(kind: str, raw: bytes | msgspec.Raw) -> bytes:
+def _strip_known(kind: str, raw: bytes | msgspec.Raw, api_version: str) -> bytes:
     wire = reader(kind).read_one(raw)
+    if api_version:
+        wire = msgspec.structs.replace(wire, api_version=api_version)
     notes = wire.metadata.annotations
     if notes and LAST_APPLIED in notes:
         # It was made for this call, so nobody else sees the change.

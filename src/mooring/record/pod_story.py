@@ -12,6 +12,7 @@ from mooring.engine.actions import (
     AskExtender,
     BindPod,
     EvictPod,
+    PatchPodGroupStatus,
     PatchPodStatus,
     RecordEvent,
     Report,
@@ -144,7 +145,7 @@ def describe_action(action: Action) -> str:
             return f"bind to {node}"
         case RecordEvent():
             return f"event {action.reason}: {action.note}"
-        case PatchPodStatus():
+        case PatchPodStatus() | PatchPodGroupStatus():
             return f"status {_describe_status(action)}"
         case EvictPod():
             by = action.preemptor
@@ -160,7 +161,10 @@ def describe_action(action: Action) -> str:
             return f"report: {action.message}"
 
 
-def _describe_status(action: PatchPodStatus) -> str:
+def _describe_status(action: PatchPodStatus | PatchPodGroupStatus) -> str:
+    if isinstance(action, PatchPodGroupStatus):
+        told = action.condition
+        return f"{told.type}={told.status} {told.reason}: {told.message}"
     parts = []
     if action.condition is not None:
         parts.append(f"{action.condition.reason}: {action.condition.message}")

@@ -16,6 +16,7 @@ from mooring.engine import Engine
 from mooring.engine.actions import Action, encode
 from mooring.engine.events import Applied, Event, Removed
 from mooring.objects.kinds import READ_KINDS, Object
+from mooring.objects.pod_group import PodGroup
 
 from .format import (
     CONTINUES,
@@ -67,7 +68,8 @@ class Recorder:
         if not (self._is_on and raw):
             return Applied(item)
         kind, version, _ = _key(item)
-        return RecordedObject(item, encode_object(kind, version, strip_object(kind, raw)))
+        form = item.api_version if isinstance(item, PodGroup) else ""
+        return RecordedObject(item, encode_object(kind, version, strip_object(kind, raw, form)))
 
     def write_event(self, event: Event, now: float) -> None:
         """Writes down an event before the engine handles it."""

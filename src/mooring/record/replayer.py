@@ -15,6 +15,7 @@ from mooring.engine.actions import (
     AskExtender,
     BindPod,
     EvictPod,
+    PatchPodGroupStatus,
     Report,
     WriteVolumes,
 )
@@ -232,7 +233,10 @@ class Replayer:
 
 def find_pod_key(action: Action) -> str:
     """Namespace and name of the pod that an action is about; empty if it is about none."""
-    return "" if isinstance(action, Report) else f"{action.pod.namespace}/{action.pod.name}"
+    if isinstance(action, Report):
+        return ""
+    about = action.group if isinstance(action, PatchPodGroupStatus) else action.pod
+    return f"{about.namespace}/{about.name}"
 
 
 def _keep_placements(actions: Sequence[Action]) -> tuple[Action, ...]:

@@ -10,6 +10,7 @@ from mooring.objects.csi import CSINode, CSIStorageCapacity, VolumeAttachment
 from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, Resources
+from mooring.objects.pod_group import PodGroup
 from mooring.objects.quantity import Quantity
 from mooring.objects.storage import (
     READ_WRITE_ONCE_POD,
@@ -42,8 +43,32 @@ def find_faults(item: Object | PriorityClass, raw: Mapping[str, Any]) -> Iterato
     elif isinstance(item, PodDisruptionBudget):
         if item.disruptions_allowed < 0:
             yield "status.disruptionsAllowed", "must not be negative"
+    elif isinstance(item, PodGroup):
+        yield from _check_group(raw.get("spec") or {})
     elif isinstance(item, StorageObject):
         yield from _check_storage(item, raw)
+
+
+def _check_group(spec: Mapping[str, Any]) -> Iterator[Fault]:
+    # As they are written: what was read counts as 1 at least.
+    policy = spec.get("schedulingPolicy") or {}
+    gang = policy.get("gang") or {}
+    for field, count in (
+        ("spec.schedulingPolicy.gang.minCount", gang.get("minCount")),
+        ("spec.minMember", spec.get("minMember")),
+    ):
+        if count is not None and count < 1:
+            yield field, f"must be 1 or greater, got {describe(count)}"
+    if policy.get("gang") is not None and policy.get("basic") is not None:
+        yield "spec.schedulingPolicy", "must have either basic or gang"
+    topology = (spec.get("schedulingConstraints") or {}).get("topology") or ()
+    if len(topology) > 1:
+        yield "spec.schedulingConstraints.topology", "must have one key at most"
+    if spec.get("parentCompositePodGroupName"):
+        yield (
+            "spec.parentCompositePodGroupName",
+            "composite groups are not supported by Mooring yet",
+        )
 
 
 def _check_pod(pod: Pod) -> Iterator[Fault]:

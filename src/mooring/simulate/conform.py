@@ -21,10 +21,12 @@ from mooring.framework.profile import known_plugins
 from mooring.objects.decode import from_builtins
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.pod import Pod
+from mooring.objects.pod_group import PodGroup
 from mooring.plugins.preemption.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from mooring.world import place_pod
 
 from .extended_verdicts import find_extended_verdict
+from .group_verdicts import GroupReplay, apply_group_step
 from .recorded_extenders import RecordedCall, RecordedExtenders
 from .verdicts import (
     NodeRefusal,
@@ -35,6 +37,7 @@ from .verdicts import (
     RecordedStep,
     Scenario,
     find_verdict,
+    read_refusal,
 )
 
 
@@ -86,13 +89,41 @@ def compare_steps(recording: RecordedScenario, engine: Engine) -> Iterator[list[
     extenders = RecordedExtenders(
         engine.configuration.extenders, scenario.fake_extenders, manifests
     )
-    for step, pod in walk_steps(recording, engine):
-        found = _find(engine, pod, step, extenders)
+    is_newer = scenario.feature_gates.get("GenericWorkload", False)
+    for step, item in _walk(recording, engine):
+        if isinstance(item, GroupReplay):
+            compared = item.compare()
+        else:
+            found = _find(engine, item, step, extenders)
+            compared = _compare(step, _as_newer(found) if is_newer else found)
         yield [
-            VerdictDifference(scenario.name, step.pod, what, recorded, ours)
-            for what, recorded, ours in _compare(step, found)
+            VerdictDifference(scenario.name, step.pod or step.group, what, recorded, ours)
+            for what, recorded, ours in compared
             if recorded != ours
         ]
+
+
+def _as_newer(found: PodVerdict) -> PodVerdict:
+    """A verdict in the words of 1.37, from which all with pod groups were recorded."""
+    message = found.message
+    if message is not None:
+        message = message.replace("no new claims to deallocate, ", "", 1)
+    if found.nominated is not None:
+        where = f"on node {found.nominated}, preempting {len(found.victims)} victims"
+        message = f"{message} preemption: found a potential placement for pod {where}"
+    # Its scores say nothing where no claim is unbound; they are told all the same.
+    scores = found.scores
+    if scores:
+        nothing = dict.fromkeys(next(iter(scores.values())), 0)
+        scores = {"VolumeBinding": nothing, **scores}
+    candidates = {
+        name: replace(each, victims=tuple(sorted(each.victims)))
+        for name, each in (found.candidates or {}).items()
+    }
+    victims = tuple(sorted(found.victims))
+    return replace(
+        found, message=message, scores=scores, victims=victims, candidates=candidates or None
+    )
 
 
 def _find(engine: Engine, pod: Pod, step: RecordedStep, extenders: RecordedExtenders) -> PodVerdict:
@@ -129,18 +160,49 @@ class ScenarioManifests:
 
 
 def walk_steps(recording: RecordedScenario, engine: Engine) -> Iterator[tuple[RecordedStep, Pod]]:
-    """Brings the engine before each step; the recorded outcome is applied after it.
+    """Brings the engine before each step about a pod; recorded outcomes are applied.
 
     So a difference does not spread.
     """
+    for step, item in _walk(recording, engine):
+        if isinstance(item, Pod):
+            yield step, item
+
+
+def _walk(
+    recording: RecordedScenario, engine: Engine
+) -> Iterator[tuple[RecordedStep, Pod | GroupReplay]]:
     scenario = recording.scenario
     pending = {pod.key: pod for pod in _load(engine, scenario)}
     for step in recording.golden.steps:
+        if step.group:
+            replay = _find_group(engine, step, pending)
+            yield step, replay
+            apply_group_step(engine, pending, step)
+            continue
         if step.pod not in pending:
             raise InputError(scenario.name, f"there is no pending pod {step.pod}")
         pod = pending[step.pod]
         yield step, pod
         _apply(engine, pod, step)
+        for victim in step.victims or ():
+            pending.pop(victim, None)
+
+
+def _find_group(engine: Engine, step: RecordedStep, pending: Mapping[str, Pod]) -> GroupReplay:
+    """The group of a step and its members that have no node, in the order of their turn."""
+    groups = engine.cluster.groups
+    group = next((each for each in groups if each.key == step.group), None)
+    namespace, _, name = step.group.partition("/")
+    if group is None:
+        group = PodGroup(namespace=namespace, name=name)
+    members = [
+        pod
+        for pod in pending.values()
+        if groups.key_of(pod) == group.group_key and engine.cluster.pod(pod.uid) is None
+    ]
+    members.sort(key=lambda pod: -pod.priority)
+    return GroupReplay(engine, group, members, step)
 
 
 def make_engine(scenario: Scenario, registry: Registry) -> Engine:
@@ -171,6 +233,7 @@ def _load(engine: Engine, scenario: Scenario) -> list[Pod]:
     pods = [pod for pod in decoded if isinstance(pod, Pod)]
     for pod in pods:
         engine.cluster.nominate(pod, pod.nominated_node_name)
+        engine.cluster.expect(pod)
     return pods
 
 
@@ -184,7 +247,9 @@ def _decode(scenario: Scenario, kind: str, raw: dict[str, Any]) -> Object:
 def _compare(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:
     """Triples of what is compared, as recorded and as found."""
     if step.pre_enqueue is not None or found.pre_enqueue is not None:
-        yield "preEnqueue", _read_refusal(step.pre_enqueue), found.pre_enqueue
+        recorded = step.pre_enqueue
+        held = None if recorded is None else msgspec.convert(recorded, RecordedRefusal)
+        yield "preEnqueue", read_refusal(held), found.pre_enqueue
         return
     yield from _compare_calls(step, found)
     yield "error", step.error, found.error
@@ -221,7 +286,7 @@ def _compare_nodes(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str,
     yield "prefilter", None, found.rejected
     nodes = None if recorded is None or recorded.nodes is None else tuple(sorted(recorded.nodes))
     yield "prefilter nodes", nodes, found.nodes
-    refusals = {name: _read_refusal(refusal) for name, refusal in (step.filter or {}).items()}
+    refusals = {name: read_refusal(refusal) for name, refusal in (step.filter or {}).items()}
     yield from _compare_each("filter", refusals, found.filter or {})
     yield from _compare_scores(step, found)
 
@@ -260,12 +325,6 @@ def _compare_each(
 ) -> Iterator[tuple[str, Any, Any]]:
     for name in sorted(recorded.keys() | ours.keys()):
         yield f"{what} {name}", recorded.get(name), ours.get(name)
-
-
-def _read_refusal(recorded: RecordedRefusal | None) -> NodeRefusal | None:
-    if recorded is None:
-        return None
-    return NodeRefusal(recorded.plugin, recorded.code, frozenset(recorded.reasons))
 
 
 def _apply(engine: Engine, pod: Pod, step: RecordedStep) -> None:

@@ -15,9 +15,10 @@ from mooring.objects.kinds import KINDS, READ_KINDS
 PRIORITY_CLASS = "PriorityClass"
 STORAGE_CLASS = "StorageClass"
 
-#: The kinds that are read, with the one API version in which they are.
-VERSIONS: Mapping[str, str] = {
-    kind: KINDS[kind].api_version for kind in sorted((*READ_KINDS, PRIORITY_CLASS))
+#: The kinds that are read, with the API versions in which they are, the newest first.
+VERSIONS: Mapping[str, tuple[str, ...]] = {
+    kind: (KINDS[kind].api_version, *KINDS[kind].other_versions)
+    for kind in sorted((*READ_KINDS, PRIORITY_CLASS))
 }
 
 _CREATORS = "only pods are scheduled, and nothing here creates them"
@@ -59,10 +60,11 @@ class Manifest:
         """The API version in which such an object is read; None if it is not."""
         if self.custom is not None:
             return self.custom.api_version
-        version = VERSIONS.get(self.kind)
-        if version is None or _group(self.raw["apiVersion"]) != _group(version):
-            return None
-        return version
+        version = self.raw["apiVersion"]
+        versions = VERSIONS.get(self.kind, ())
+        if version in versions:
+            return str(version)
+        return next((each for each in versions if _group(each) == _group(version)), None)
 
     @property
     def known_kind(self) -> str:

@@ -17,7 +17,7 @@ from mooring.cluster import Nodes
 from mooring.documents.errors import InputError
 from mooring.documents.files import Lines
 from mooring.engine import Engine, diagnosis
-from mooring.engine.cycle import Found, Window, decide, find_feasible
+from mooring.engine.cycle import EVERY_NODE, Found, Window, decide, find_feasible
 from mooring.engine.remedies import Remedied, seek_remedy
 from mooring.framework.attempt import Failed, Filtered, Scored
 from mooring.framework.calls import ask_pre_enqueue
@@ -57,12 +57,81 @@ class RecordedCandidate(msgspec.Struct, frozen=True, rename="camel"):
     pdb_violations: int = 0
 
 
-class RecordedStep(msgspec.Struct, frozen=True, rename="camel"):
-    """What kube-scheduler found for one pod, and what it did."""
+class RecordedMember(msgspec.Struct, frozen=True, rename="camel"):
+    """What was found for one member of a group, with those before it in place."""
 
     pod: str
+    prefilter: RecordedPreFilter | None = None
+    filter: dict[str, RecordedRefusal] | None = None
+    total: dict[str, int] | None = None
+    best: tuple[str, ...] = ()
+    chosen: str | None = None
+    nominated_path: bool = False
+    scoring_skipped: bool = False
+
+
+class RecordedPlacement(msgspec.Struct, frozen=True, rename="camel"):
+    """What came of trying a group in one topology domain."""
+
+    name: str
+    nodes: int
+    feasible: bool
+    message: str = ""
+    members: tuple[RecordedMember, ...] = ()
+    scores: dict[str, int] | None = None
+    total: int = 0
+
+
+class RecordedGroupPreemption(msgspec.Struct, frozen=True, rename="camel"):
+    """How room was sought for a group: without lesser pods, and who had to go."""
+
+    trial: tuple[RecordedMember, ...] = ()
+    victims: tuple[str, ...] = ()
+
+
+class RecordedOutcome(msgspec.Struct, frozen=True, rename="camel"):
+    """What became of one member of a group."""
+
+    pod: str
+    node: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    nominated: str | None = None
+    cleared: bool = False
+
+
+class RecordedGroupCondition(msgspec.Struct, frozen=True):
+    """What was written to the group."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+class GroupStep(msgspec.Struct, frozen=True, rename="camel"):
+    """What kube-scheduler found for a group of pods; empty names where a step is about a pod."""
+
+    group: str = ""
+    pods: tuple[str, ...] = ()
+    scheduled: int = 0
+    members: tuple[RecordedMember, ...] | None = None
+    placements: tuple[RecordedPlacement, ...] | None = None
+    placement: str | None = None
+    best_placements: tuple[str, ...] = ()
+    status: str | None = None
+    preemption: RecordedGroupPreemption | None = None
+    outcomes: tuple[RecordedOutcome, ...] = ()
+    condition: RecordedGroupCondition | None = None
+
+
+class RecordedStep(GroupStep, frozen=True, rename="camel"):
+    """What kube-scheduler found for one pod or a group, and what it did."""
+
+    pod: str = ""
     signature: str | None = None
-    pre_enqueue: RecordedRefusal | None = None
+    #: Who holds the pod back; in a step about a group, who holds which member back.
+    pre_enqueue: dict[str, Any] | None = None
     nominations: dict[str, str] = {}
     start: int = 0
     prefilter: RecordedPreFilter | None = None
@@ -173,9 +242,21 @@ def find_verdict(engine: Engine, pod: Pod, start: int = 0) -> PodVerdict:
     return describe_failure(profile, pod, nodes, outcome, remedied)
 
 
-def _describe_placement(profile: Profile, pod: Pod, nodes: Nodes, found: Found) -> PodVerdict:
+def describe_member(
+    profile: Profile, pod: Pod, nodes: Nodes, outcome: Found | Failed, window: Window
+) -> PodVerdict:
+    """What was found for a member of a group on the nodes of a domain."""
+    if isinstance(outcome, Found):
+        return _describe_placement(profile, pod, nodes, outcome, window)
+    filtered = outcome.filtered
+    return PodVerdict(filter={} if filtered is None else find_refusals(nodes, filtered), total={})
+
+
+def _describe_placement(
+    profile: Profile, pod: Pod, nodes: Nodes, found: Found, window: Window = EVERY_NODE
+) -> PodVerdict:
     # A decision looks at no more than it needs; a recording tells of all nodes.
-    filtered = find_feasible(profile, pod, found.pre_filtered, nodes, found.tried_first)
+    filtered = find_feasible(profile, pod, found.pre_filtered, nodes, found.tried_first, window)
     verdict = PodVerdict(
         nodes=sort_names(found.pre_filtered.node_names),
         filter=find_refusals(nodes, filtered),
@@ -247,6 +328,12 @@ def find_refusals(nodes: Nodes, filtered: Filtered) -> dict[str, NodeRefusal]:
 
 def name_scores(nodes: Nodes, scored: Scored, scores: Scores) -> dict[str, int]:
     return dict(zip(nodes.names(scored.rows.tolist()), scores.tolist(), strict=True))
+
+
+def read_refusal(recorded: RecordedRefusal | None) -> NodeRefusal | None:
+    if recorded is None:
+        return None
+    return NodeRefusal(recorded.plugin, recorded.code, frozenset(recorded.reasons))
 
 
 _DECODER = msgspec.json.Decoder(RecordedScenario)

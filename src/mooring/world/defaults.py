@@ -58,6 +58,8 @@ class Defaults:
         match kind:
             case "Pod":
                 return self._pod(raw)
+            case "PodGroup":
+                return with_part(raw, "spec", self._prioritized)
             case "Node":
                 return with_part(raw, "status", _allocatable)
             case "PersistentVolume":

@@ -40,6 +40,7 @@ def check(cluster: Cluster) -> None:
     _check_images(state)
     _check_nominations(state)
     _check_pod_table(state)
+    _same("members of groups", state.groups.all_placed(), rebuilt.groups.all_placed())
     check_storage(state, rebuilt._state)
     check_extended(state, rebuilt._state)
     check_devices(state, cluster.nodes, rebuilt.nodes)
@@ -60,7 +61,7 @@ def _same(what: str, kept: Any, rebuilt: Any) -> None:
 
 
 def _rebuild(cluster: Cluster) -> Cluster:
-    rebuilt = Cluster(cluster.extended.handles)
+    rebuilt = Cluster(cluster.extended.handles, cluster.groups.links)
     resources_again(cluster.extended, rebuilt.extended)
     for node in cluster._state.nodes:
         if node is not None:

@@ -117,7 +117,9 @@ class Classes:
         self.statistics.paths[path] += 1
         if signature is not None:
             self._asked.add(signature)
-            self._remember(signature, pod, outcome, path)
+            # That a pod fits on none of some rows says nothing of the others.
+            if window.rows is None or isinstance(outcome, Found):
+                self._remember(signature, pod, outcome, path)
         if path is _BATCH:
             self._ranked.append(self._clock() - self._observer.began)
         else:
@@ -132,7 +134,7 @@ class Classes:
         alone = self._why_alone(signature, pod, window)
         if alone is not None or signature is None:
             return alone or DecisionPath.UNSIGNED, None
-        failed = self._failures.find(signature, pod.priority)
+        failed = self._failures.find(signature, pod.priority) if window.rows is None else None
         if failed is not None:
             self.statistics.look_back(signature, failed)
             return DecisionPath.FAILURE, failed
@@ -192,7 +194,8 @@ class Classes:
         try:
             if pod.spec.named_nodes is not None:
                 # A class is of no use to pods for certain nodes.
-                return DecisionPath.NARROWED, self._on_named(signature, pod)
+                found = self._on_named(signature, pod) if window.rows is None else None
+                return DecisionPath.NARROWED, found
             return self._by_class(signature, pod, window)
         except Unserved:
             return DecisionPath.NARROWED, None
@@ -309,9 +312,11 @@ class Classes:
     ) -> tuple[DecisionPath, int | None, NDArray[np.intp] | None]:
         """How the row is found, the best one, and all feasible ones: None is those by `bits`."""
         nodes = self._cluster.nodes
-        if not nodes.nominations and kept.is_ranked and self._settings.batches:
+        rows = window.rows
+        if not nodes.nominations and kept.is_ranked and self._settings.batches and rows is None:
             return _BATCH, kept.scores.best(self._turns(window.start)), None
-        feasible = np.flatnonzero(kept.feasible())
+        fits = kept.feasible()
+        feasible = np.flatnonzero(fits) if rows is None else rows[fits[rows]]
         if nodes.nominations:
             feasible = self._without_crowded(kept, pod, feasible)
         if len(feasible) <= 1:

@@ -161,7 +161,7 @@ def ineligible(pod: Pod, failed: Failed, nodes: Nodes) -> str:
     row = nodes.row(nodes.nominations.node_of(pod))
     if row is None or _is_hopeless(row, failed):
         return ""
-    if any(_makes_way(other, pod) for other in nodes.pods(row).values()):
+    if any(makes_way(other, pod.priority) for other in nodes.pods(row).values()):
         return "not eligible due to a terminating pod on the nominated node."
     return ""
 
@@ -171,10 +171,10 @@ def _is_hopeless(row: int, failed: Failed) -> bool:
     return failed.filtered is None or row not in failed.filtered.helpable_rows()
 
 
-def _makes_way(other: Pod, pod: Pod) -> bool:
-    """Whether a pod is on its way out because it was evicted by a scheduler."""
+def makes_way(other: Pod, priority: int) -> bool:
+    """Whether a less important pod is on its way out because a scheduler evicted it."""
     return (
-        other.priority < pod.priority
+        other.priority < priority
         and other.terminating
         and any(
             condition.type == "DisruptionTarget"

@@ -27,6 +27,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.workload import PodDisruptionBudget
 
 from .preemption_candidates import PRIORITY_SHIFT, Candidates, breaking
+from .victim_units import VictimUnit, find_units_on, mark_violations, spare_order
 
 # Rows that are looked at together, at the least: fewer save nothing.
 _AT_ONCE = 64
@@ -64,6 +65,12 @@ class DryRun:
         """Looks at rows in order until there are enough candidates."""
         found = Candidates.of(())
         for some in self._portions(rows, wanted):
+            if self._are_grouped(some):
+                found = found.followed_by(self._look_at_units(some))
+                enough = found.enough(wanted)
+                if enough is not None:
+                    return found.first(enough)
+                continue
             lesser = self.nodes.lesser_pods(self.pod.priority, some)
             without = len(some) - len(lesser.rows)
             if without:
@@ -91,6 +98,45 @@ class DryRun:
             return CountsDryRun(self, lesser).candidates()
         by_row = (self._on_row(row, lesser.pods(at)) for at, row in enumerate(lesser.rows.tolist()))
         return Candidates.of([found for found in by_row if found is not None])
+
+    # Where pods of groups may have to go
+
+    def _are_grouped(self, rows: NDArray[np.intp]) -> bool:
+        """Whether pods of groups are on some of the rows."""
+        groups, name = self.nodes.groups, self.nodes.name
+        return groups.are_placed and any(groups.are_on(name(row)) for row in rows.tolist())
+
+    def _look_at_units(self, rows: NDArray[np.intp]) -> Candidates:
+        found = [self._by_units(row) for row in rows.tolist()]
+        return Candidates.of([each for each in found if each is not None])
+
+    def _by_units(self, row: int) -> tuple[int, tuple[Pod, ...], int] | None:
+        """Who must go on one row, where some go together with pods on other rows."""
+        units = find_units_on(self.nodes, row, self.pod.priority)
+        if not units:
+            self.reasons[NO_VICTIMS] += 1
+            return None
+        state = RowState(self, WhatIf(self.nodes), row, self.pre_filtered)
+        for unit in units:
+            state = state.without_unit(unit)
+        refused = state.refused()
+        if refused:
+            self.reasons.update(refused)
+            return None
+        units = mark_violations(units, self.budgets)
+        gone: list[VictimUnit] = []
+        for unit in spare_order(units):
+            spared = state.with_unit(unit)
+            if spared.refused():
+                gone.append(unit)
+                spared.undo_unit(unit)
+            else:
+                state = spared
+        if not gone:
+            return None
+        gone.sort(key=lambda unit: unit.importance)
+        victims = tuple(pod for unit in gone for pod in unit.pods)
+        return row, victims, sum(unit.violations for unit in gone)
 
     def _on_row(self, row: int, lesser: Sequence[Pod]) -> tuple[int, tuple[Pod, ...], int] | None:
         """Who must go on one row: exact for whatever the filters read."""
@@ -127,11 +173,35 @@ class RowState:
 
     def without(self, pod: Pod) -> RowState:
         self.what_if.remove_pod(pod, self.row)
-        return self._move(without_pod, pod)
+        return self._move(without_pod, pod, self.row)
 
     def with_(self, pod: Pod) -> RowState:
         self.what_if.add_pod(pod, self.row)
-        return self._move(with_pod, pod)
+        return self._move(with_pod, pod, self.row)
+
+    def without_unit(self, unit: VictimUnit) -> RowState:
+        """Without pods that leave together; on other rows they count only for what is prepared."""
+        state = self
+        for pod, row in self._rows(unit):
+            state = state.without(pod) if row == self.row else state._move(without_pod, pod, row)
+        return state
+
+    def with_unit(self, unit: VictimUnit) -> RowState:
+        state = self
+        for pod, row in self._rows(unit):
+            state = state.with_(pod) if row == self.row else state._move(with_pod, pod, row)
+        return state
+
+    def undo_unit(self, unit: VictimUnit) -> None:
+        for pod, row in self._rows(unit):
+            if row == self.row:
+                self.undo(pod)
+
+    def _rows(self, unit: VictimUnit) -> Iterator[tuple[Pod, int]]:
+        for pod in unit.pods:
+            row = self.what_if.row(pod.node_name)
+            if row is not None:
+                yield pod, row
 
     def undo(self, pod: Pod) -> None:
         """Takes a pod off the row again; the prepared values of before are still at hand."""
@@ -144,8 +214,8 @@ class RowState:
         outcome = filter_with_nominated(run.profile, run.pod, self.pre_filtered, self.what_if, row)
         return tuple(reason for _, why in outcome.refusals() for reason in why.reasons)
 
-    def _move(self, move: Callable[..., Mapping[str, Any]], pod: Pod) -> RowState:
-        prepared = move(self.run.profile, self.pre_filtered.prepared, self.what_if, pod, self.row)
+    def _move(self, move: Callable[..., Mapping[str, Any]], pod: Pod, row: int) -> RowState:
+        prepared = move(self.run.profile, self.pre_filtered.prepared, self.what_if, pod, row)
         return replace(self, pre_filtered=replace(self.pre_filtered, prepared=prepared))
 
 

@@ -1,0 +1,130 @@
+"""Pod groups and their members: those that have a node, and those that wait for one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from mooring.objects.pod import Pod
+from mooring.objects.pod_group import NO_LINKS, GroupKey, GroupLinks, PodGroup
+
+_NOBODY: Mapping[str, Pod] = {}
+
+Members = dict[GroupKey, dict[str, Pod]]
+
+
+class KnownGroups:
+    """The groups that decisions look up."""
+
+    def __init__(self, links: GroupLinks = NO_LINKS) -> None:
+        #: Which ways of naming a group count; without any, no pod has a group.
+        self.links = links
+        self._groups: dict[GroupKey, PodGroup] = {}
+        self._placed: Members = {}
+        self._waiting: Members = {}
+        #: How many pods of groups are on each node, by its name.
+        self._on_node: Counter[str] = Counter()
+
+    def __iter__(self) -> Iterator[PodGroup]:
+        return iter(self._groups.values())
+
+    def get(self, key: GroupKey) -> PodGroup | None:
+        return self._groups.get(key)
+
+    def key_of(self, pod: Pod) -> GroupKey | None:
+        """The group that a pod names, whether or not there is one."""
+        return self.links.key(pod) if self.links else None
+
+    def of(self, pod: Pod) -> PodGroup | None:
+        """The group of a pod, if it is known."""
+        key = self.key_of(pod)
+        return None if key is None else self._groups.get(key)
+
+    def placed(self, key: GroupKey) -> Mapping[str, Pod]:
+        """The members on nodes by uid, the assumed ones among them."""
+        return self._placed.get(key, _NOBODY)
+
+    def waiting(self, key: GroupKey) -> Mapping[str, Pod]:
+        """The members by uid that have no node and that we are to place."""
+        return self._waiting.get(key, _NOBODY)
+
+    def are_on(self, node_name: str) -> bool:
+        """Whether a node has pods of groups."""
+        return node_name in self._on_node
+
+    @property
+    def are_placed(self) -> bool:
+        """Whether any node has pods of groups."""
+        return bool(self._on_node)
+
+    def all_placed(self) -> tuple[Mapping[GroupKey, Mapping[str, Pod]], Mapping[str, int]]:
+        """The members of all groups that have a node, and how many are on each node."""
+        return self._placed, self._on_node
+
+    def all_waiting(self) -> Iterator[Pod]:
+        """The members of all groups that wait for a node."""
+        return (pod for members in self._waiting.values() for pod in members.values())
+
+    def count(self, key: GroupKey) -> int:
+        """How many members there are, whatever their state."""
+        placed, waiting = self.placed(key), self.waiting(key)
+        # An assumed pod waits as far as the API knows.
+        return len(placed) + len(waiting) - len(placed.keys() & waiting.keys())
+
+
+class PodGroups(KnownGroups):
+    """The same for the cluster, which writes it."""
+
+    def adopt(self, other: PodGroups) -> None:
+        """Takes over what others have counted."""
+        self._groups, self._placed = other._groups, other._placed
+        self._waiting, self._on_node = other._waiting, other._on_node
+
+    def put(self, group: PodGroup) -> PodGroup | None:
+        """Adds or updates a group; returns what it was before."""
+        before = self._groups.get(group.group_key)
+        self._groups[group.group_key] = group
+        return before
+
+    def drop(self, group: PodGroup) -> PodGroup | None:
+        return self._groups.pop(group.group_key, None)
+
+    def place(self, pod: Pod) -> None:
+        """A pod has a node now."""
+        if self._put(self._placed, pod):
+            self._on_node[pod.node_name] += 1
+
+    def displace(self, pod: Pod) -> None:
+        """A pod has no node any more."""
+        if self._take(self._placed, pod):
+            self._on_node[pod.node_name] -= 1
+            if not self._on_node[pod.node_name]:
+                del self._on_node[pod.node_name]
+
+    def expect(self, pod: Pod) -> None:
+        """A pod waits for a node."""
+        self._put(self._waiting, pod)
+
+    def dismiss(self, pod: Pod) -> None:
+        """A pod waits no more."""
+        self._take(self._waiting, pod)
+
+    def _put(self, members: Members, pod: Pod) -> bool:
+        """Whether the pod is a new member."""
+        key = self.key_of(pod)
+        if key is None:
+            return False
+        known = members.setdefault(key, {})
+        is_new = pod.uid not in known
+        known[pod.uid] = pod
+        return is_new
+
+    def _take(self, members: Members, pod: Pod) -> bool:
+        """Whether the pod was a member."""
+        key = self.key_of(pod)
+        known = None if key is None else members.get(key)
+        if key is None or known is None or known.pop(pod.uid, None) is None:
+            return False
+        if not known:
+            del members[key]
+        return True

@@ -1,0 +1,26 @@
+"""Whether a group may be queued: enough of its members must be there."""
+
+from __future__ import annotations
+
+from mooring.cluster.pod_groups import KnownGroups
+from mooring.framework.status import Rejected, unresolvable
+from mooring.objects.pod import Pod
+
+#: Under which name a group is held back, as in kube-scheduler.
+GANG_SCHEDULING = "GangScheduling"
+
+_TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
+
+
+def hold_member(pod: Pod, groups: KnownGroups) -> Rejected | None:
+    """Why a member of a group must not be tried yet; None if it may, or has no group."""
+    key = groups.key_of(pod)
+    if key is None:
+        return None
+    group = groups.get(key)
+    if group is None:
+        name = key[1].partition("/")[2]
+        return unresolvable(f'waiting for pods\'s pod group "{name}" to appear in scheduling queue')
+    if group.is_gang and groups.count(key) < group.min_count:
+        return unresolvable(_TOO_FEW)
+    return None

@@ -1,0 +1,165 @@
+"""One attempt to place a group: its members one after the other, each with the others in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mooring.cluster import Nodes
+from mooring.engine import diagnosis
+from mooring.engine.cycle import Found
+from mooring.engine.diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
+from mooring.framework.attempt import Failed
+from mooring.framework.status import PluginError
+from mooring.objects.pod import Pod
+from mooring.objects.pod_group import PodGroup
+
+from . import topology
+from .group_result import (
+    SUCCESS,
+    WAITING,
+    Domain,
+    GroupCode,
+    GroupResult,
+    GroupStatus,
+    MemberResult,
+    error,
+    unschedulable,
+)
+from .trial import Trial
+
+#: Decides one member on the nodes of a domain; None means that there are no nodes.
+Decide = Callable[[Pod, Domain], Found | Failed | None]
+
+EVERYWHERE = Domain("")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCycle:
+    """A group, its members in the order in which they are tried, and where it is tried."""
+
+    group: PodGroup
+    members: Sequence[Pod]
+    trial: Trial
+    decide: Decide
+    #: Whether the group's topology key counts, as a feature gate says.
+    with_topology: bool = False
+
+    @property
+    def _nodes(self) -> Nodes:
+        return self.trial.cluster.nodes
+
+    @property
+    def _scheduled(self) -> int:
+        """How many members have a node."""
+        return len(self._nodes.groups.placed(self.group.group_key))
+
+    def run(self) -> GroupResult:
+        """Tries to place the group. Those of a success stay placed, of all else nothing stays."""
+        result = self._run_domains() if self.with_topology else self.try_domain(EVERYWHERE)
+        if result.is_success and not result.has_placed:
+            # To have nothing to do is no success: the members that are left found no node.
+            result.status = unschedulable()
+            self.trial.roll_back()
+        return result
+
+    def try_domain(self, domain: Domain) -> GroupResult:
+        """Tries to place the members on the nodes of a domain."""
+        mark = self.trial.mark()
+        result = self._try_members(domain)
+        if not result.is_success:
+            self.trial.roll_back(mark)
+            result.has_placed = False
+        return result
+
+    def _try_members(self, domain: Domain) -> GroupResult:
+        scheduled = self._scheduled
+        remaining = len(self.members)
+        status = progress(self.group, scheduled, remaining)
+        if status.code is GroupCode.UNSCHEDULABLE:
+            return GroupResult(unschedulable(*status.reasons), domain=domain)
+        result = GroupResult(status, domain=domain)
+        for pod in self.members:
+            member = self.try_member(pod, domain)
+            result.members.append(member)
+            if member.failure is not None and member.failure.reason == SCHEDULER_ERROR:
+                what = f"failed to schedule other pod from a pod group: {member.failure.message}"
+                result.status = error(what)
+                return result
+            remaining -= 1
+            scheduled += bool(member.node_name)
+            result.status = progress(self.group, scheduled, remaining)
+            if result.status.code is GroupCode.UNSCHEDULABLE:
+                return result
+            result.has_placed = result.has_placed or bool(member.node_name)
+        if result.status.code is not GroupCode.SUCCESS:
+            result.status = unschedulable(*result.status.reasons)
+        return result
+
+    def try_member(self, pod: Pod, domain: Domain) -> MemberResult:
+        """Finds a node for one member and places it there."""
+        try:
+            outcome = self.decide(pod, domain)
+        except PluginError as broken:
+            return MemberResult(pod, failure=Failure(SCHEDULER_ERROR, str(broken)))
+        if outcome is None:
+            return MemberResult(pod, failure=Failure(UNSCHEDULABLE, diagnosis.NO_NODES))
+        if isinstance(outcome, Failed):
+            failure = Failure(
+                UNSCHEDULABLE,
+                diagnosis.message(outcome),
+                diagnosis.rejectors(outcome),
+                nominate=None,
+            )
+            return MemberResult(pod, outcome=outcome, failure=failure)
+        node_name = self._nodes.name(outcome.row)
+        placed = self.trial.place(pod, node_name)
+        if isinstance(placed, Failure):
+            return MemberResult(pod, outcome=outcome, failure=placed)
+        return MemberResult(pod, node_name, outcome)
+
+    # Domains
+
+    def _run_domains(self) -> GroupResult:
+        """Tries each domain, and keeps what was found in the best of those that take the group."""
+        domains = topology.find_domains(self.group, self._nodes)
+        if isinstance(domains, GroupStatus):
+            return GroupResult(domains)
+        tried: list[GroupResult] = []
+        for domain in domains:
+            mark = self.trial.mark()
+            result = self.try_domain(domain)
+            self.trial.roll_back(mark)
+            if result.status.code is GroupCode.ERROR:
+                return result
+            tried.append(result)
+        successes = [each for each in tried if each.is_success]
+        if not successes:
+            first = tried[0]
+            what = f"0/{len(domains)} placements are available, first placement status: "
+            return GroupResult(
+                unschedulable(what + first.status.quote), first.members, domain=None, tried=tried
+            )
+        if len(successes) > 1:
+            topology.score_domains(successes, self._nodes, self.trial.profile, self._scheduled)
+        best = max(successes, key=lambda each: each.score)
+        self._place_again(best)
+        best.tried = tried
+        return best
+
+    def _place_again(self, result: GroupResult) -> None:
+        """Places members where they were found a place before."""
+        for member in result.placed:
+            again = self.trial.place(member.pod, member.node_name)
+            assert not isinstance(again, Failure), "what was reserved once can be reserved again"
+
+
+def progress(group: PodGroup, scheduled: int, remaining: int) -> GroupStatus:
+    """Whether enough members have a node, may still get one, or cannot."""
+    needed = group.min_count
+    so_far = f"{scheduled} scheduled, {remaining} remaining"
+    if scheduled + remaining < needed:
+        return unschedulable(f"minCount ({needed}) cannot be satisfied: {so_far}", headline="")
+    if scheduled < needed:
+        return WAITING.followed_by(f"minCount ({needed}) is not yet satisfied: {so_far}")
+    return SUCCESS

@@ -1,0 +1,152 @@
+"""The decision about a whole group: what happens to each member, and what is written of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+
+from mooring.cluster import Cluster
+from mooring.engine.diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
+from mooring.framework.observe import Observer
+from mooring.framework.profile import Profile
+from mooring.objects.meta import Condition
+from mooring.objects.pod import Pod
+from mooring.objects.pod_group import PodGroup
+
+from .group_checks import find_fault
+from .group_cycle import Decide, GroupCycle
+from .group_preemption import GroupPreemption, GroupRemedy
+from .group_result import (
+    GROUP_UNSCHEDULABLE,
+    GroupCode,
+    GroupResult,
+    GroupStatus,
+    MemberResult,
+    error,
+)
+from .trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """What of groups is switched on."""
+
+    #: Whether the topology key of a group counts.
+    topology: bool = False
+    #: The scheduler names that are served.
+    profiles: Container[str] = ()
+    #: Says why a pod cannot be decided as a member of a group; None if it can.
+    refuse: Callable[[Pod], str | None] = lambda pod: None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDecision:
+    """What was decided about a group, whose placed members are in the trial."""
+
+    group: PodGroup
+    members: Sequence[Pod]
+    result: GroupResult
+    trial: Trial
+    remedy: GroupRemedy | None = None
+
+    @property
+    def status(self) -> GroupStatus:
+        """How it ended, with what was said of making room."""
+        status = self.result.status
+        return status if self.remedy is None else status.followed_by(self.remedy.text)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether victims are to make way for the group."""
+        return self.remedy is not None and self.remedy.is_found
+
+    def condition(self) -> Condition | None:
+        """What is to be written to the group; None if nothing changes."""
+        kind, known = self.group.condition_type, self.group.condition()
+        status = self.status
+        is_placed = status.code is GroupCode.SUCCESS
+        if not kind or (known is not None and known.status == "True" and not is_placed):
+            # That a group was placed once stays true whatever becomes of later members.
+            return None
+        reasons = {GroupCode.SUCCESS: "Scheduled", GroupCode.ERROR: SCHEDULER_ERROR}
+        reason = reasons.get(status.code, UNSCHEDULABLE)
+        told = Condition(
+            type=kind,
+            status="True" if is_placed else "False",
+            reason=reason,
+            message=status.message,
+        )
+        return None if known == told else told
+
+    def failures(self) -> list[tuple[Pod, Failure]]:
+        """Why each member that has no node was not placed, and to which node it is nominated."""
+        tried = {each.pod.uid: each for each in self.result.members}
+        found = []
+        for pod in self.members:
+            member = tried.get(pod.uid)
+            failure = self._failure(member)
+            if failure is not None:
+                found.append((pod, self._nominate(pod, failure)))
+        return found
+
+    def _failure(self, member: MemberResult | None) -> Failure | None:
+        own = None if member is None else member.failure
+        match self.status.code:
+            case GroupCode.SUCCESS:
+                return own
+            case GroupCode.ERROR:
+                if own is not None and own.reason == SCHEDULER_ERROR:
+                    return own
+                return Failure(SCHEDULER_ERROR, self.status.message)
+        if own is not None:
+            return own
+        if member is None:
+            return Failure(UNSCHEDULABLE, self.result.status.message, nominate=None)
+        if self.is_waiting:
+            return Failure(UNSCHEDULABLE, self.status.message, nominate=None)
+        return Failure(UNSCHEDULABLE, f"{GROUP_UNSCHEDULABLE}, {self.status.message}")
+
+    def _nominate(self, pod: Pod, failure: Failure) -> Failure:
+        nominations = self.remedy.nominations if self.remedy is not None else None
+        node_name = None if nominations is None else nominations.get(pod.uid)
+        if node_name is None:
+            return failure
+        return Failure(
+            failure.reason, failure.message, failure.rejectors, failure.pending, node_name
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDecider:
+    """Decides groups of one cluster."""
+
+    cluster: Cluster
+    settings: GroupSettings
+    observer: Observer
+
+    def _find_unsupported(self, group: PodGroup, members: Sequence[Pod]) -> str | None:
+        """What a group asks for that is not there, or switched off."""
+        if group.parent:
+            return f'composite pod group "{group.parent}": not supported by Mooring yet'
+        if group.topology_key and not self.settings.topology:
+            gate = "TopologyAwareWorkloadScheduling"
+            return f"spec.schedulingConstraints.topology needs the feature gate {gate}"
+        return next(filter(None, map(self.settings.refuse, members)), None)
+
+    def decide(
+        self, group: PodGroup, members: Sequence[Pod], profile: Profile, decide: Decide
+    ) -> GroupDecision:
+        """Decides all of a group. Placed members stay in the trial until it is kept or undone."""
+        trial = Trial(self.cluster, profile, self.observer)
+        placed = self.cluster.groups.placed(group.group_key).values()
+        fault = self._find_unsupported(group, members) or find_fault(
+            group, members, placed, self.settings.profiles
+        )
+        if fault is not None:
+            return GroupDecision(group, members, GroupResult(error(fault)), trial)
+        cycle = GroupCycle(group, members, trial, decide, self.settings.topology)
+        result = cycle.run()
+        if result.status.code is not GroupCode.UNSCHEDULABLE:
+            return GroupDecision(group, members, result, trial)
+        preemption = GroupPreemption(group, members, trial, cycle.run)
+        return GroupDecision(group, members, result, trial, preemption.seek())

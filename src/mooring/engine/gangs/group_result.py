@@ -1,0 +1,112 @@
+"""What came of trying to place a group: the status of the group and of each member."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.cycle import Found
+from mooring.engine.diagnosis import Failure
+from mooring.framework.attempt import Failed
+from mooring.objects.pod import Pod
+
+#: What is said of a group whatever the reason.
+GROUP_UNSCHEDULABLE = "pod group is unschedulable"
+
+
+class GroupCode(Enum):
+    """How an attempt to place a group ended."""
+
+    SUCCESS = "Success"
+    #: Members are left to try.
+    WAITING = "Wait"
+    UNSCHEDULABLE = "Unschedulable"
+    ERROR = "Error"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """How an attempt ended, and why, in kube-scheduler's words."""
+
+    code: GroupCode
+    reasons: tuple[str, ...] = ()
+    #: What is said before the reasons, and in their place where only one thing is quoted.
+    headline: str = ""
+
+    @property
+    def message(self) -> str:
+        return ", ".join((self.headline, *self.reasons) if self.headline else self.reasons)
+
+    @property
+    def quote(self) -> str:
+        """What is quoted of it in another message."""
+        return self.headline or self.message
+
+    def followed_by(self, reason: str) -> GroupStatus:
+        return replace(self, reasons=(*self.reasons, reason)) if reason else self
+
+
+SUCCESS = GroupStatus(GroupCode.SUCCESS)
+WAITING = GroupStatus(GroupCode.WAITING)
+
+
+def unschedulable(*reasons: str, headline: str = GROUP_UNSCHEDULABLE) -> GroupStatus:
+    return GroupStatus(GroupCode.UNSCHEDULABLE, reasons, headline)
+
+
+def error(message: str) -> GroupStatus:
+    return GroupStatus(GroupCode.ERROR, (message,))
+
+
+@dataclass(frozen=True, slots=True)
+class MemberResult:
+    """What was found for one member, with those before it in place."""
+
+    pod: Pod
+    #: Empty if no node was found.
+    node_name: str = ""
+    outcome: Found | Failed | None = None
+    #: Why the member was not placed.
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Nodes among which all members must find a place."""
+
+    name: str
+    #: None is all nodes.
+    rows: NDArray[np.intp] | None = None
+
+
+@dataclass(slots=True)
+class GroupResult:
+    """What came of an attempt on one set of nodes."""
+
+    status: GroupStatus
+    #: Those that were tried, in order.
+    members: list[MemberResult] = field(default_factory=list)
+    has_placed: bool = False
+    domain: Domain | None = None
+    #: By plugin, where several domains were weighed against each other.
+    scores: Mapping[str, int] | None = None
+    #: What came of it in each domain that was tried.
+    tried: list[GroupResult] = field(default_factory=list)
+    #: How the places were found, if not by kube-scheduler's order: "reordered" or "searched".
+    found_by: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        return self.status.code is GroupCode.SUCCESS
+
+    @property
+    def placed(self) -> list[MemberResult]:
+        return [each for each in self.members if each.node_name]
+
+    @property
+    def score(self) -> int:
+        return sum((self.scores or {}).values())

@@ -1,0 +1,94 @@
+"""A trial on the live columns: pods placed and lifted, with a journal by which all is undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mooring.cluster import Cluster
+from mooring.engine import placement
+from mooring.engine.diagnosis import Failure
+from mooring.engine.placement import Placement
+from mooring.framework.observe import Observer
+from mooring.framework.profile import Profile
+from mooring.objects.pod import Pod
+from mooring.queue import QueuedPod
+
+
+class Trial:
+    """Changes of the cluster that are undone unless they are kept.
+
+    What is tried counts like everything else, so that plugins need not know of it. A trial begins
+    and ends within one decision.
+    """
+
+    def __init__(self, cluster: Cluster, profile: Profile, observer: Observer) -> None:
+        self.cluster = cluster
+        self.profile = profile
+        self._observer = observer
+        self._journal: list[Callable[[], None]] = []
+        #: What plugins said wrong while they gave back what they had reserved.
+        self.problems: list[str] = []
+        #: What is placed by now, by the uid of the pod.
+        self.placements: dict[str, Placement] = {}
+
+    def mark(self) -> int:
+        """A moment to roll back to."""
+        return len(self._journal)
+
+    def place(self, pod: Pod, node_name: str) -> Placement | Failure:
+        """Assumes a pod on a node and has the plugins reserve; a refusal leaves no trace.
+
+        The pod is not nominated any more.
+        """
+        mark = self.mark()
+        nominated = self.cluster.nodes.nominations.node_of(pod)
+        if nominated:
+            self.cluster.nominate(pod, "")
+            self._journal.append(lambda: self.cluster.nominate(pod, nominated))
+        placed = self.place_beside(pod, node_name)
+        if isinstance(placed, Failure):
+            self.roll_back(mark)
+        return placed
+
+    def place_beside(self, pod: Pod, node_name: str) -> Placement | Failure:
+        """The same for a pod that stays nominated, and so counts there as well."""
+        cluster = self.cluster
+        mark = self.mark()
+        placed = Placement(
+            QueuedPod(pod, 0.0, 0), cluster.assume(pod, node_name), node_name, self.profile
+        )
+        self._journal.append(lambda: self._take_back(placed))
+        self.placements[pod.uid] = placed
+        refused = placement.reserve(placed, cluster.nodes, self._observer)
+        if refused is not None:
+            self.roll_back(mark)
+            return refused
+        return placed
+
+    def lift(self, pod: Pod) -> None:
+        """Takes a placed pod off its node."""
+        lifted = self.cluster.lift(pod.uid)
+        if lifted is not None:
+            self._journal.append(lambda: self.cluster.put_back(lifted))
+
+    def put_back(self, pod: Pod) -> None:
+        """Returns a lifted pod to its node."""
+        self.cluster.put_back(pod)
+        self._journal.append(lambda: self._lift_again(pod.uid))
+
+    def roll_back(self, mark: int = 0) -> None:
+        """Undoes all since a moment, the last first."""
+        while len(self._journal) > mark:
+            self._journal.pop()()
+
+    def keep(self) -> None:
+        """Makes everything that was tried final."""
+        self._journal.clear()
+
+    def _lift_again(self, uid: str) -> None:
+        self.cluster.lift(uid)
+
+    def _take_back(self, placed: Placement) -> None:
+        del self.placements[placed.pod.uid]
+        self.problems += placement.unreserve(placed, self.cluster.nodes, self._observer)
+        self.cluster.forget(placed.pod.uid)

@@ -1,0 +1,255 @@
+"""Attempts to place groups of pods, from the queue until all members are bound or back in it.
+
+A group is decided in one step. No member is assumed for good before enough of them have a node, so
+that a group holds nothing while it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from mooring.cluster import Cluster
+from mooring.framework.observe import Observer
+from mooring.framework.profile import Profile
+from mooring.framework.status import Rejected, unresolvable
+from mooring.objects.pod import Pod
+from mooring.objects.pod_group import GroupKey, PodGroup
+from mooring.plugins.preemption.default_preemption import DefaultPreemption
+from mooring.queue.grouped_queue import GroupedQueue, GroupReturn
+from mooring.queue.queued_group import QueuedGroup
+from mooring.queue.queued_pod import QueuedPod
+
+from . import actions, budget
+from .actions import Action, EvictPod, PatchPodGroupStatus, PodGroupCondition, PodRef, RecordEvent
+from .attempts import Attempts
+from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
+from .gangs.group_cycle import Decide
+from .gangs.group_decision import GroupDecider, GroupDecision
+from .gangs.group_result import GroupCode
+from .placement import Placement
+
+_IN_PROGRESS = "waiting for the preemption for this pod group to be finished"
+_PLUGIN = DefaultPreemption.name
+
+
+@dataclass(slots=True)
+class GroupEvictions:
+    """The victims of one group that are still to be evicted."""
+
+    key: GroupKey
+    #: What is told of each victim once it is evicted, by uid.
+    events: dict[str, RecordEvent] = field(default_factory=dict)
+
+
+class GroupAttempts:
+    """Decides groups and carries out what was decided."""
+
+    def __init__(
+        self,
+        queue: GroupedQueue,
+        attempts: Attempts,
+        decider: GroupDecider,
+        pending: Mapping[str, Pod],
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._cluster: Cluster = decider.cluster
+        self._observer: Observer = decider.observer
+        self._queue = queue
+        self._attempts = attempts
+        self._decider = decider
+        self._pending = pending
+        self._emit = emit
+        #: By the uid of the group that needs the room.
+        self._evictions: dict[str, GroupEvictions] = {}
+
+    def attempt(
+        self, entry: QueuedGroup, profiles: Mapping[str, Profile], decide: Decide, now: float
+    ) -> None:
+        """Tries to place all members of a group that have no node."""
+        group = self._cluster.groups.get(entry.key)
+        self._dismiss_strays(entry, profiles)
+        members = entry.in_order
+        if group is None or not members:
+            self._queue.return_group(entry, GroupReturn.FAILED, now)
+            return
+        began = self._observer.attempt_began()
+        for member in members:
+            member.began = began
+            member.pod = self._pending.get(member.pod.uid, member.pod)
+        profile = profiles[members[0].pod.spec.scheduler_name]
+        if self._refuse_costly(entry, members, profile, now):
+            return
+        pods = [member.pod for member in members]
+        decision = self._decider.decide(group, pods, profile, decide)
+        self._conclude(entry, members, decision, profile, now)
+
+    def give_up(
+        self, entry: QueuedGroup, profiles: Mapping[str, Profile], text: str, now: float
+    ) -> None:
+        """An attempt raised what no plugin is to blame for: the group goes back to the queue."""
+        failure = Failure(SCHEDULER_ERROR, text)
+        for member in entry.in_order:
+            profile = profiles[member.pod.spec.scheduler_name]
+            self._attempts.fail_member(member, profile, failure)
+        self._queue.return_group(entry, GroupReturn.FAILED, now)
+
+    def _dismiss_strays(self, entry: QueuedGroup, profiles: Mapping[str, Profile]) -> None:
+        """Drops members that are being deleted, or have a node already."""
+        for member in list(entry.members.values()):
+            pod = self._pending.get(member.pod.uid)
+            if pod is not None and pod.terminating:
+                text = f"skip schedule deleting pod: {pod.key}"
+                self._emit(actions.failed_scheduling(pod, text, pod.spec.scheduler_name))
+            elif pod is not None and self._cluster.pod(pod.uid) is None:
+                continue
+            self._queue.member_placed(member.pod.uid)
+
+    def _refuse_costly(
+        self, entry: QueuedGroup, members: list[QueuedPod], profile: Profile, now: float
+    ) -> bool:
+        """Leaves a group alone if one of its members is too costly to be decided."""
+        costly = (each for each in members if not budget.is_ordinary(each.pod))
+        why = next(filter(None, (budget.excess(each.pod, self._cluster) for each in costly)), None)
+        if why is None:
+            return False
+        self._attempts.too_costly[profile.name] += 1
+        text = f"0/{len(self._cluster.nodes)} nodes are available: {why}."
+        failure = Failure(budget.TOO_COSTLY, f"{text} It is tried again later.")
+        for member in members:
+            self._attempts.fail_member(member, profile, failure)
+        self._queue.return_group(entry, GroupReturn.REFUSED, now)
+        return True
+
+    # Concluding
+
+    def _conclude(
+        self,
+        entry: QueuedGroup,
+        members: list[QueuedPod],
+        decision: GroupDecision,
+        profile: Profile,
+        now: float,
+    ) -> None:
+        by_uid = {member.pod.uid: member for member in members}
+        refused: list[tuple[QueuedPod, Failure]] = []
+        if decision.status.code is GroupCode.SUCCESS:
+            refused = self._keep(by_uid, decision, now)
+        else:
+            decision.trial.roll_back()
+        for pod, failure in decision.failures():
+            self._attempts.fail_member(by_uid[pod.uid], profile, failure)
+        for member, failure in refused:
+            self._attempts.fail_member(member, profile, failure)
+        self._write_condition(decision)
+        if decision.remedy is not None:
+            self._evict(decision, profile, now)
+        is_error = decision.status.code is GroupCode.ERROR
+        is_placed = decision.status.code is GroupCode.SUCCESS and not refused
+        how = GroupReturn.FAILED if is_error else GroupReturn.REFUSED
+        self._queue.return_group(entry, GroupReturn.LEFT_OVER if is_placed else how, now)
+
+    def _keep(
+        self, members: Mapping[str, QueuedPod], decision: GroupDecision, now: float
+    ) -> list[tuple[QueuedPod, Failure]]:
+        """Binds what was placed in the trial; returns the members that a permit refused.
+
+        Permits are asked for all members before any is bound. If too many are refused, nobody is.
+        """
+        trial = decision.trial
+        self._evictions.pop(decision.group.uid, None)
+        trial.keep()
+        placed = [
+            Placement(members[uid], each.pod, each.node_name, each.profile)
+            for uid, each in trial.placements.items()
+        ]
+        refused: list[tuple[QueuedPod, Failure]] = []
+        going: list[Placement] = []
+        for each in placed:
+            failure = self._attempts.take_over(each, now)
+            if failure is None:
+                going.append(each)
+            else:
+                self._attempts.take_back(each)
+                refused.append((each.queued, failure))
+        if refused and self._are_too_few(decision.group):
+            text = f"another pod of the group was refused: {refused[0][1].message}"
+            why = Failure(UNSCHEDULABLE, text)
+            for each in going:
+                self._attempts.take_back(each)
+                refused.append((each.queued, why))
+            return refused
+        for each in going:
+            self._queue.member_placed(each.pod.uid)
+            self._attempts.go_on(each, now)
+        return refused
+
+    def _are_too_few(self, group: PodGroup) -> bool:
+        return len(self._cluster.groups.placed(group.group_key)) < group.min_count
+
+    def _write_condition(self, decision: GroupDecision) -> None:
+        told = decision.condition()
+        if told is not None:
+            group = decision.group
+            condition = PodGroupCondition(
+                told.type, told.status, told.reason or "", told.message or "", group.generation
+            )
+            self._emit(PatchPodGroupStatus(PodRef.to_group(group), condition))
+
+    # Making room
+
+    def _evict(self, decision: GroupDecision, profile: Profile, now: float) -> None:
+        remedy, group = decision.remedy, decision.group
+        victims = [each for each in remedy.victims if not each.terminating] if remedy else []
+        if remedy is None or not victims:
+            return
+        self._observer.victims_found(len(remedy.victims))
+        message = f"{profile.name}: preempting to accommodate a higher priority podgroup"
+        known = self._evictions.setdefault(group.uid, GroupEvictions(group.group_key))
+        for victim in victims:
+            told = actions.preempted_by_group(victim, group, profile.name)
+            if self._attempts.oust(victim, _PLUGIN, now):
+                self._emit(told)
+            else:
+                known.events[victim.uid] = told
+                self._emit(EvictPod(PodRef.to(victim), PodRef.to_group(group), message))
+        if not known.events:
+            del self._evictions[group.uid]
+
+    def hold_back(self, pod: Pod) -> tuple[str, Rejected] | None:
+        """Why a member must not be tried yet: victims of its group are still being evicted."""
+        group = self._cluster.groups.of(pod)
+        if group is None or group.uid not in self._evictions:
+            return None
+        return _PLUGIN, unresolvable(_IN_PROGRESS)
+
+    def evicts_for(self, group_uid: str) -> bool:
+        """Whether victims are to make way for a group of this uid."""
+        return group_uid in self._evictions
+
+    def evicted(self, victim_uid: str, group_uid: str, now: float) -> None:
+        """A victim was evicted, if one of a group."""
+        known = self._evictions.get(group_uid)
+        event = known.events.pop(victim_uid, None) if known is not None else None
+        if event is not None:
+            self._emit(event)
+            self._finish(group_uid, now)
+
+    def failed(self, victim_uid: str, group_uid: str, now: float) -> None:
+        """A victim could not be evicted: its group may look for another way at once."""
+        known = self._evictions.get(group_uid)
+        if known is None:
+            return
+        known.events.pop(victim_uid, None)
+        self._finish(group_uid, now)
+        self._queue.hurry(known.key, now)
+
+    def _finish(self, group_uid: str, now: float) -> None:
+        known = self._evictions[group_uid]
+        if not known.events:
+            del self._evictions[group_uid]
+            self._queue.look_again(known.key, now)
+
+    def forget(self, group: PodGroup) -> None:
+        """A group is gone."""
+        self._evictions.pop(group.uid, None)

@@ -1,0 +1,85 @@
+"""Who may have to make way: pods, and groups that are evicted whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mooring.cluster import Nodes
+from mooring.cluster.pods import start_of
+from mooring.objects.pod import Pod
+from mooring.objects.pod_group import PodGroup
+from mooring.objects.workload import PodDisruptionBudget
+
+from .preemption_candidates import breaking
+
+
+@dataclass(frozen=True, slots=True)
+class VictimUnit:
+    """Pods that are evicted together or not at all."""
+
+    pods: tuple[Pod, ...]
+    priority: int
+    #: Whether they belong to a group; among equally important units, groups are spared first.
+    is_group: bool
+    #: For how many of them eviction is more than a budget allows.
+    violations: int = 0
+
+    @property
+    def importance(self) -> tuple[int, bool, int, float]:
+        """Sorts the most important first."""
+        return (
+            -self.priority,
+            not self.is_group,
+            -len(self.pods),
+            min(start_of(pod) for pod in self.pods),
+        )
+
+
+def find_units(nodes: Nodes, priority: int) -> list[VictimUnit]:
+    """The units of a lower priority in the whole cluster, the most important first."""
+    return _sort(_units(nodes, nodes.order.tolist()), priority)
+
+
+def find_units_on(nodes: Nodes, row: int, priority: int) -> list[VictimUnit]:
+    """The units of a lower priority with a pod on a row, the most important first."""
+    return _sort(_units(nodes, (row,)), priority)
+
+
+def _sort(units: Iterable[VictimUnit], priority: int) -> list[VictimUnit]:
+    lesser = [each for each in units if each.priority < priority]
+    return sorted(lesser, key=lambda unit: unit.importance)
+
+
+def _units(nodes: Nodes, rows: Iterable[int]) -> Iterator[VictimUnit]:
+    seen: set[str] = set()
+    for row in rows:
+        for pod in nodes.pods(row).values():
+            group = nodes.groups.of(pod)
+            if group is None:
+                yield VictimUnit((pod,), pod.priority, is_group=False)
+            elif not group.is_evicted_whole:
+                yield VictimUnit((pod,), group.priority_beside(pod), is_group=True)
+            elif pod.uid not in seen:
+                members = _placed_members(group, nodes)
+                seen.update(each.uid for each in members)
+                yield VictimUnit(members, group.priority_beside(pod), is_group=True)
+
+
+def _placed_members(group: PodGroup, nodes: Nodes) -> tuple[Pod, ...]:
+    """The members of a group that are on nodes which are known."""
+    placed = nodes.groups.placed(group.group_key).values()
+    return tuple(pod for pod in placed if nodes.row(pod.node_name) is not None)
+
+
+def mark_violations(
+    units: Sequence[VictimUnit], budgets: Sequence[PodDisruptionBudget]
+) -> list[VictimUnit]:
+    """The units with how many of their pods would break a budget, in the order of importance."""
+    broken = iter(breaking([pod for unit in units for pod in unit.pods], budgets))
+    return [replace(unit, violations=sum(next(broken) for _ in unit.pods)) for unit in units]
+
+
+def spare_order(units: Sequence[VictimUnit]) -> list[VictimUnit]:
+    """The units in the order in which they are spared: those that break a budget first."""
+    return sorted(units, key=lambda unit: not unit.violations)

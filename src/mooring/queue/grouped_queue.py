@@ -1,0 +1,365 @@
+"""The queue where pods may belong to groups: an entry is a pod, or all waiting pods of a group.
+
+A pod whose group is not known is kept aside. A pod that comes while its group is in flight waits
+until the group returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum, auto
+from typing import Any
+
+from mooring.cluster.pod_groups import KnownGroups
+from mooring.objects.pod import Pod
+from mooring.objects.pod_group import GroupKey, PodGroup
+
+from .object_events import (
+    FORCE_ACTIVATE,
+    SCHEDULE_ATTEMPT_FAILURE,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_UPDATE,
+    pod_events,
+)
+from .queue import Queue
+from .queue_events import WakeAnswer
+from .queued_group import QueuedGroup, head_of, widen
+from .queued_pod import NEVER_FAILED, FailedAttempt, Place, QueuedPod
+
+_GROUP_CHANGE = "PodGroupUpdate"
+
+_Aside = dict[GroupKey, dict[str, QueuedPod]]
+
+
+class GroupReturn(Enum):
+    """How an attempt to place a group ended, as far as the queue is concerned."""
+
+    #: Tried again after its backoff.
+    REFUSED = auto()
+    #: Tried again after its backoff, which counts errors only.
+    FAILED = auto()
+    #: It was placed, and members are left over: they are tried at once.
+    LEFT_OVER = auto()
+
+
+class GroupedQueue(Queue):
+    """A queue of pods and groups of pods."""
+
+    __slots__ = ("_entries", "_group_of", "_groups", "_incomplete")
+
+    def __init__(self, groups: KnownGroups, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._groups = groups
+        #: The entry of each group of which pods wait or are in flight.
+        self._entries: dict[GroupKey, QueuedGroup] = {}
+        #: Pods whose group is not known.
+        self._incomplete: _Aside = {}
+        #: The group of each pod that waits, by uid.
+        self._group_of: dict[str, GroupKey] = {}
+
+    # What waits
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._group_of or super().__contains__(uid)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        for queued in self._places:
+            if isinstance(queued, QueuedGroup):
+                yield from queued.everyone()
+            else:
+                yield queued
+        for members in self._incomplete.values():
+            yield from members.values()
+
+    def get(self, uid: str) -> QueuedPod | None:
+        key = self._group_of.get(uid)
+        if key is None:
+            return super().get(uid)
+        entry = self._entries.get(key)
+        if entry is None:
+            return self._incomplete[key][uid]
+        if entry.place is Place.IN_FLIGHT:
+            return None
+        return next((each for each in entry.everyone() if each.pod.uid == uid), None)
+
+    @property
+    def in_flight(self) -> tuple[QueuedPod, ...]:
+        flying: list[QueuedPod] = []
+        for queued in self._in_flight:
+            if isinstance(queued, QueuedGroup):
+                flying += queued.everyone()
+            else:
+                flying.append(queued)
+        return tuple(flying)
+
+    def entry(self, key: GroupKey) -> QueuedGroup | None:
+        """The entry of a group of which pods wait or are in flight."""
+        return self._entries.get(key)
+
+    def sizes(self) -> dict[str, int]:
+        """How many pods wait, as kube-scheduler's metrics tell them apart."""
+        sizes = super().sizes()
+        names = {
+            Place.ACTIVE: "active",
+            Place.BACKOFF: "backoff",
+            Place.ERROR_BACKOFF: "backoff",
+            Place.GATED: "gated",
+            Place.UNSCHEDULABLE: "unschedulable",
+        }
+        pending = 0
+        for entry in self._entries.values():
+            pending += len(entry.late)
+            if entry.place in names:
+                sizes[names[entry.place]] += len(entry.members) - 1
+        sizes["incomplete"] = sum(map(len, self._incomplete.values()))
+        sizes["pending"] = pending
+        return sizes
+
+    # Pods come, change and go
+
+    def add(self, pod: Pod, now: float) -> None:
+        if self._groups.key_of(pod) is None:
+            super().add(pod, now)
+        elif pod.uid in self._group_of:
+            self._update_member(pod, pod, now)
+        else:
+            self._enter_member(QueuedPod(pod, now, next(self._arrivals)), now)
+
+    def update(self, old: Pod, new: Pod, now: float) -> None:
+        key = self._groups.key_of(new)
+        known = self._group_of.get(new.uid)
+        if key == known is None:
+            super().update(old, new, now)
+        elif key == known:
+            self._update_member(old, new, now)
+        else:
+            # It names another group than before.
+            self.delete(old)
+            self.add(new, now)
+
+    def delete(self, pod: Pod) -> None:
+        key = self._group_of.pop(pod.uid, None)
+        if key is None:
+            super().delete(pod)
+            return
+        aside = self._incomplete.get(key)
+        if aside is not None and aside.pop(pod.uid, None) is not None:
+            if not aside:
+                del self._incomplete[key]
+            return
+        entry = self._entries[key]
+        entry.leave(pod.uid)
+        if not entry.members and entry.place is not Place.IN_FLIGHT:
+            self._drop(entry)
+
+    def _enter_member(self, member: QueuedPod, now: float) -> None:
+        pod = member.pod
+        key = self._groups.key_of(pod)
+        assert key is not None, "a member has a group"
+        self._group_of[pod.uid] = key
+        group = self._groups.get(key)
+        if group is None:
+            member.place = Place.INCOMPLETE
+            self._incomplete.setdefault(key, {})[pod.uid] = member
+            return
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = QueuedGroup(
+                head_of(group, pod), member.timestamp, next(self._arrivals), key=key
+            )
+            self._entries[key] = entry
+            entry.join(member)
+            self._make_active(entry, UNSCHEDULED_POD_ADD.label, now)
+        elif entry.place is Place.IN_FLIGHT:
+            entry.late[pod.uid] = member
+        else:
+            entry.join(member)
+            self._look_again(entry, member, UNSCHEDULED_POD_ADD.label, now)
+
+    def _look_again(self, entry: QueuedGroup, member: QueuedPod, label: str, now: float) -> None:
+        """A member is new or changed: the group may be held back by it, or no longer."""
+        if entry.place is Place.GATED:
+            self._make_active(entry, label, now)
+            return
+        answer = self._admit(member.pod, "")
+        if answer is not None:
+            self._hold(entry, answer, label)
+
+    def _update_member(self, old: Pod, new: Pod, now: float) -> None:
+        key = self._group_of[new.uid]
+        entry = self._entries.get(key)
+        if entry is None:
+            self._incomplete[key][new.uid].pod = new
+            return
+        member = entry.members.get(new.uid) or entry.late[new.uid]
+        member.pod = new
+        if entry.place is Place.IN_FLIGHT:
+            return
+        if entry.place is Place.GATED and not self._may_help(entry, old, new):
+            return
+        self._look_again(entry, member, UNSCHEDULED_POD_UPDATE.label, now)
+
+    def _may_help(self, entry: QueuedGroup, old: Pod, new: Pod) -> bool:
+        """Whether the plugin that holds a group back says that a member's change matters."""
+        asked = QueuedPod(new, entry.timestamp, entry.arrival, rejectors=entry.rejectors)
+        return any(
+            self._listeners.answer(asked, self._listeners.identify(event, old, new))
+            is not WakeAnswer.STAY
+            for event in pod_events(old, new, assigned=False)
+        )
+
+    # Groups come, change and go
+
+    def put_group(self, group: PodGroup, now: float) -> None:
+        """A group exists in this form now."""
+        key = group.group_key
+        aside = self._incomplete.pop(key, None)
+        for member in (aside or {}).values():
+            self._enter_member(member, now)
+        entry = self._entries.get(key)
+        if entry is None or entry.place is Place.IN_FLIGHT:
+            return
+        head = head_of(group, next(iter(entry.members.values())).pod)
+        if head.priority != entry.pod.priority:
+            self._places.replace(entry, head)
+        if entry.place is Place.GATED:
+            self._make_active(entry, _GROUP_CHANGE, now)
+
+    def remove_group(self, key: GroupKey) -> None:
+        """A group is gone: its pods wait until it is there again."""
+        entry = self._entries.get(key)
+        if entry is None or entry.place is Place.IN_FLIGHT:
+            return
+        members = [*entry.members.values(), *entry.late.values()]
+        self._drop(entry)
+        self._set_aside(key, members)
+
+    def look_again(self, key: GroupKey, now: float) -> None:
+        """Asks anew whether a group that is held back may be tried: a member has a node now."""
+        entry = self._entries.get(key)
+        if entry is not None and entry.place is Place.GATED:
+            self._make_active(entry, _GROUP_CHANGE, now)
+
+    def hurry(self, key: GroupKey, now: float) -> None:
+        """Makes a group active whatever it waits for."""
+        entry = self._entries.get(key)
+        if entry is not None and entry.place not in (Place.ACTIVE, Place.IN_FLIGHT):
+            self._make_active(entry, FORCE_ACTIVATE.label, now)
+
+    def _set_aside(self, key: GroupKey, members: Iterable[QueuedPod]) -> None:
+        for member in members:
+            member.place = Place.INCOMPLETE
+            self._incomplete.setdefault(key, {})[member.pod.uid] = member
+
+    def _drop(self, entry: QueuedGroup) -> None:
+        del self._entries[entry.key]
+        if entry.pod.uid in self._places:
+            self._places.take(entry)
+
+    # Attempts
+
+    def activate(self, pods: Iterable[Pod], now: float) -> None:
+        alone = []
+        for pod in pods:
+            key = self._group_of.get(pod.uid)
+            if key is None:
+                alone.append(pod)
+            else:
+                self.hurry(key, now)
+        super().activate(alone, now)
+
+    def give_back(self, queued: QueuedPod, *, pod: Pod, attempt: FailedAttempt, now: float) -> None:
+        """Returns a pod; a member whose group is on its way already waits with its group."""
+        if self._groups.key_of(pod) is None:
+            super().give_back(queued, pod=pod, attempt=attempt, now=now)
+            return
+        if pod.uid in self._group_of:
+            return
+        queued.pod = pod
+        queued.note_failure(attempt)
+        key = self._groups.key_of(pod)
+        is_alone = key is not None and key not in self._entries
+        self._enter_member(queued, now)
+        entry = self._entries.get(key) if key is not None else None
+        if entry is not None and is_alone:
+            # What failed after the decision is made good first: it keeps its place in line.
+            entry.consecutive_errors = queued.consecutive_errors
+            entry.expiry = self.backoff.expiry(now, entry.failures)
+            if entry.backs_off(now) and entry.place is Place.ACTIVE:
+                self._move(entry, Place.ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
+
+    def member_placed(self, uid: str) -> None:
+        """A member in flight has a node: it waits no more."""
+        key = self._group_of.pop(uid, None)
+        if key is not None:
+            self._entries[key].leave(uid)
+
+    def return_group(self, entry: QueuedGroup, how: GroupReturn, now: float) -> None:
+        """Returns a popped group with the members that have no node; without any, it is done."""
+        self.done(entry.pod.uid)
+        for member in entry.late.values():
+            entry.join(member)
+        entry.late = {}
+        if not entry.members:
+            self._entries.pop(entry.key, None)
+            return
+        if self._groups.get(entry.key) is None:
+            del self._entries[entry.key]
+            self._set_aside(entry.key, entry.members.values())
+            return
+        self._count_return(entry, how, now)
+        if entry.backs_off(now):
+            if self._is_admitted(entry, SCHEDULE_ATTEMPT_FAILURE):
+                # Not where it may be popped early: it would be tried over and over.
+                self._move(entry, Place.ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
+        else:
+            self._make_active(entry, SCHEDULE_ATTEMPT_FAILURE, now)
+
+    def _count_return(self, entry: QueuedGroup, how: GroupReturn, now: float) -> None:
+        entry.rejectors = frozenset()
+        entry.was_flushed = False
+        if how is GroupReturn.LEFT_OVER:
+            entry.unschedulable_count = entry.consecutive_errors = 0
+            entry.expiry = NEVER_FAILED
+            return
+        entry.timestamp, entry.arrival = now, next(self._arrivals)
+        if how is GroupReturn.FAILED:
+            entry.consecutive_errors += 1
+        else:
+            entry.unschedulable_count += 1
+            entry.consecutive_errors = 0
+        backoff = widen(self.backoff, len(entry.members))
+        entry.expiry = backoff.expiry(now, entry.failures)
+
+    def check(self) -> None:
+        super().check()
+        for uid, key in self._group_of.items():
+            entry = self._entries.get(key)
+            aside = self._incomplete.get(key, {})
+            found = uid in aside, entry is not None and uid in {*entry.members, *entry.late}
+            assert sum(found) == 1, f"{uid} of {key} is aside or in its group: {found}"
+        for key, entry in self._entries.items():
+            is_flying = entry.pod.uid in self._in_flight
+            assert is_flying != (entry.pod.uid in self._places), f"{key} is in no place, or two"
+            assert entry.members or is_flying, f"{key} waits without members"
+
+    def _is_admitted(self, queued: QueuedPod, label: str) -> bool:
+        if not isinstance(queued, QueuedGroup):
+            return super()._is_admitted(queued, label)
+        for member in queued.members.values():
+            answer = self._admit(member.pod, queued.gated_by)
+            if answer is not None:
+                self._hold(queued, answer, label)
+                return False
+        queued.gated_by, queued.refusal = "", None
+        return True
+
+    def _hold(self, entry: QueuedGroup, answer: tuple[str, Any], label: str) -> None:
+        """One member that is held back holds back all of them."""
+        entry.gated_by, entry.refusal = answer
+        entry.rejectors |= {entry.gated_by}
+        entry.was_flushed = False
+        self._move(entry, Place.GATED, label)

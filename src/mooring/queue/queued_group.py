@@ -1,0 +1,70 @@
+"""A group of pods that waits: one entry of the queue, with the pods that it stands for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import sqrt
+
+import msgspec
+from msgspec.structs import replace as changed
+
+from mooring.objects.pod import Pod
+from mooring.objects.pod_group import GroupKey, PodGroup
+
+from .queued_pod import Backoff, QueuedPod
+
+
+class QueuedGroup(QueuedPod, eq=False, gc=True):
+    """A group in the queue or in flight. Its `pod` stands for it wherever pods are ordered."""
+
+    key: GroupKey = ("", "")
+    #: The pods that are tried together, by uid.
+    members: dict[str, QueuedPod] = msgspec.field(default_factory=dict)
+    #: Those that came while the group was in flight.
+    late: dict[str, QueuedPod] = msgspec.field(default_factory=dict)
+
+    @property
+    def in_order(self) -> list[QueuedPod]:
+        """The members in the order in which they are tried."""
+        return sorted(self.members.values(), key=_turn)
+
+    def join(self, member: QueuedPod) -> None:
+        self.members[member.pod.uid] = member
+        member.place = self.place
+
+    def leave(self, uid: str) -> None:
+        self.members.pop(uid, None)
+        self.late.pop(uid, None)
+
+    def everyone(self) -> list[QueuedPod]:
+        """All pods of the group that wait, with the place of the group as theirs."""
+        everyone = [*self.members.values(), *self.late.values()]
+        for member in everyone:
+            member.place = self.place
+        return everyone
+
+    def start(self) -> None:
+        super().start()
+        for member in self.members.values():
+            member.start()
+
+
+def _turn(member: QueuedPod) -> tuple[int, int, float, int, str]:
+    pod = member.pod
+    return -pod.priority, -member.attempts, member.timestamp, member.arrival, pod.name
+
+
+def head_of(group: PodGroup, member: Pod) -> Pod:
+    """A pod that stands for a group: as important as it, under a name that no pod can have."""
+    priority = group.priority_beside(member)
+    spec = member.spec
+    if spec.priority != priority:
+        spec = changed(spec, priority=priority)
+    name = f"podgroup {group.name} {group.group_key[0]}"
+    uid = f"podgroup {group.group_key[0]} {group.key}"
+    return changed(member, name=name, uid=uid, spec=spec, resource_version="")
+
+
+def widen(backoff: Backoff, count: int) -> Backoff:
+    """The backoff of a group: the more members are tried, the longer it may last."""
+    return replace(backoff, maximum=backoff.maximum * sqrt(max(count, 1)))

@@ -1,0 +1,31 @@
+"""Groups of pods for tests, and an engine that places them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.objects.kinds import Object
+from mooring.objects.pod import Pod
+from mooring.objects.pod_group import V1BETA1, PodGroup
+from mooring.testing.builders import pod
+from mooring.testing.driver import Driver, drive
+
+GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True, "Coscheduling": True}
+
+
+def gang(name: str, min_count: int, **fields: Any) -> PodGroup:
+    """A group of which so many members are placed together."""
+    known = {"uid": f"pg.{name}", "is_gang": True, "api_version": V1BETA1, **fields}
+    return PodGroup(namespace="default", name=name, min_count=min_count, **known)
+
+
+def members(group: str, count: int, start: int = 0, **fields: Any) -> list[Pod]:
+    """Pods of a group: `g-0`, `g-1`, ..."""
+    spec = {**fields.pop("spec", {}), "schedulingGroup": {"podGroupName": group}}
+    return [pod(f"{group}-{number}", spec=spec, **fields) for number in range(start, start + count)]
+
+
+def drive_gangs(*objects: Object, topology: bool = True, **config: Any) -> Driver:
+    """Drives an engine that knows groups; without topology, their keys do not count."""
+    gates = {**GATES, "TopologyAwareWorkloadScheduling": topology}
+    return drive(*objects, gates=gates, **config)

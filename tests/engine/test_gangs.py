@@ -1,0 +1,187 @@
+"""Groups of pods in the engine: queued, decided, bound and repaired as one."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from mooring.engine.actions import BindPod, EvictPod, PatchPodGroupStatus
+from mooring.engine.events import BindingFailed
+from mooring.objects.pod_group import COSCHEDULING, GROUP_LABEL, V1ALPHA2
+from mooring.testing.builders import node, pod
+from mooring.testing.driver import bindings, conditions, evictions, nominations, only
+from tests.engine.gangs import drive_gangs, gang, members
+
+NODES = [node(f"n{number}", cpu=2) for number in range(2)]
+
+
+def test_a_gang_is_bound_in_one_step() -> None:
+    driver = drive_gangs(*NODES, gang("g", 4), *members("g", 4, cpu=1))
+
+    actions = driver.step()
+
+    assert sorted(bindings(actions)) == ["g-0", "g-1", "g-2", "g-3"]
+    (patch,) = only(actions, PatchPodGroupStatus)
+    assert patch.condition.type == "PodGroupInitiallyScheduled"
+    assert (patch.condition.status, patch.condition.reason) == ("True", "Scheduled")
+
+
+def test_nothing_of_a_gang_is_assumed_if_one_member_finds_no_node() -> None:
+    driver = drive_gangs(*NODES, gang("g", 5), *members("g", 5, cpu=1), topology=False)
+
+    actions = driver.step()
+
+    assert bindings(actions) == {}
+    assert not driver.engine.cluster.pods
+    told = conditions(actions)
+    text = "minCount (5) cannot be satisfied: 4 scheduled, 0 remaining"
+    hopeless = f"{text}, pod group preemption: No preemption victims found for incoming preemptor"
+    assert told["g-0"].message == f"pod group is unschedulable, {hopeless}"
+    assert told["g-4"].message == "0/2 nodes are available: 2 Insufficient cpu."
+    (patch,) = only(actions, PatchPodGroupStatus)
+    assert patch.condition.message == hopeless
+
+
+def test_members_above_the_minimum_are_placed_as_room_allows() -> None:
+    driver = drive_gangs(*NODES, gang("g", 2), *members("g", 5, cpu=1))
+
+    actions = driver.step()
+
+    assert len(bindings(actions)) == 4
+    # What is left over is tried at once, on its own.
+    driver.bind(actions)
+    assert driver.place("g-4") == "active"
+    assert conditions(driver.step())["g-4"].reason == "Unschedulable"
+
+
+def test_a_gang_waits_for_its_group_and_for_enough_members() -> None:
+    driver = drive_gangs(*NODES, *members("g", 2, cpu=1))
+    assert {driver.place("g-0"), driver.place("g-1")} == {"incomplete"}
+
+    driver.apply(gang("g", 3))
+    assert {driver.place("g-0"), driver.place("g-1")} == {"gated"}
+    assert driver.step() == []
+
+    driver.apply(*members("g", 1, start=2, cpu=1))
+    assert sorted(bindings(driver.step())) == ["g-0", "g-1", "g-2"]
+
+
+def test_one_gated_member_holds_back_all() -> None:
+    held = pod(
+        "g-1",
+        cpu=1,
+        spec={"schedulingGroup": {"podGroupName": "g"}, "schedulingGates": [{"name": "wait"}]},
+    )
+    driver = drive_gangs(*NODES, gang("g", 2), *members("g", 1, cpu=1), held)
+    assert {driver.place("g-0"), driver.place("g-1")} == {"gated"}
+
+    driver.apply(replace(held, spec=replace(held.spec, scheduling_gates=None)))
+
+    assert sorted(bindings(driver.step())) == ["g-0", "g-1"]
+
+
+def test_a_smaller_minimum_lets_a_gang_go() -> None:
+    driver = drive_gangs(*NODES, gang("g", 3), *members("g", 2, cpu=1))
+    assert driver.place("g-0") == "gated"
+
+    driver.apply(gang("g", 2, generation=2))
+
+    assert len(bindings(driver.step())) == 2
+
+
+def test_a_group_that_is_deleted_leaves_its_pods_waiting_for_it() -> None:
+    group = gang("g", 3)
+    driver = drive_gangs(*NODES, group, *members("g", 2, cpu=1))
+
+    driver.remove(group)
+    assert driver.place("g-0") == "incomplete"
+
+    driver.apply(gang("g", 2))
+    assert len(bindings(driver.step())) == 2
+
+
+def test_a_refused_gang_backs_off_the_longer_the_more_members_it_has() -> None:
+    driver = drive_gangs(*NODES, gang("g", 9), *members("g", 9, cpu=1))
+    waits = []
+    for _ in range(7):
+        assert driver.step()
+        began = driver.now
+        driver.now = driver.engine.next_step(driver.now) or began
+        waits.append(driver.now - began)
+
+    # Doubling up to the maximum of 10 s times the root of the number of members.
+    assert [round(each) for each in waits] == [2, 3, 5, 9, 17, 31, 31]
+
+
+def test_pods_of_a_group_without_a_priority_must_have_none() -> None:
+    driver = drive_gangs(*NODES, gang("g", 2), *members("g", 2, cpu=1, spec={"priority": 5}))
+
+    told = conditions(driver.step())
+
+    assert told["g-0"].reason == "SchedulerError"
+    assert "the same priority as the pod group's priority, got 5 and 0" in told["g-0"].message
+
+
+def test_no_topology_domain_takes_part_of_a_gang() -> None:
+    racks = [node(f"n{number}", cpu=2, labels={"rack": f"r{number // 2}"}) for number in range(4)]
+    group = gang("g", 4, topology_key="rack")
+    driver = drive_gangs(*racks, pod("x", cpu=1, node="n0"), group, *members("g", 4, cpu=1))
+
+    bound = bindings(driver.step())
+
+    assert set(bound.values()) == {"n2", "n3"}
+
+
+def test_a_failed_binding_is_made_good_in_the_domain_of_the_gang() -> None:
+    racks = [node(f"n{number}", cpu=2, labels={"rack": f"r{number // 2}"}) for number in range(4)]
+    driver = drive_gangs(*racks, gang("g", 4, topology_key="rack"), *members("g", 4, cpu=1))
+    first, *others = only(driver.step(), BindPod)
+    driver.bind(others)
+    driver.tell(BindingFailed(first.pod.uid, "no"))
+
+    driver.now += 3
+    again = bindings(driver.step())
+
+    assert list(again) == [first.pod.name]
+    rack = {"n0": 0, "n1": 0, "n2": 1, "n3": 1}
+    assert {rack[node_name] for node_name in again.values()} == {rack[others[0].node]}
+
+
+def test_a_gang_evicts_only_if_all_of_it_then_fits() -> None:
+    running = [pod(f"low-{number}", cpu=1, node=f"n{number % 2}") for number in range(4)]
+    high = {"priority": 10}
+    too_large = drive_gangs(
+        *NODES, *running, gang("g", 5, priority=10), *members("g", 5, cpu=1, spec=high)
+    )
+    assert evictions(too_large.step()) == []
+
+    driver = drive_gangs(
+        *NODES, *running, gang("g", 3, priority=10), *members("g", 3, cpu=1, spec=high)
+    )
+    actions = driver.step()
+
+    assert len(evictions(actions)) == 3
+    assert len(nominations(actions)) == 3
+    assert driver.place("g-0") == "gated"
+    message = {action.message for action in only(actions, EvictPod)}
+    assert message == {"default-scheduler: preempting to accommodate a higher priority podgroup"}
+    driver.evict(actions)
+    driver.now += 5
+    assert len(bindings(driver.step())) == 3
+
+
+@pytest.mark.parametrize("version", [V1ALPHA2, COSCHEDULING])
+def test_other_versions_of_the_api_are_served(version: str) -> None:
+    if version == COSCHEDULING:
+        pods = [pod(f"g-{number}", cpu=1, labels={GROUP_LABEL: "g"}) for number in range(3)]
+    else:
+        pods = members("g", 3, cpu=1)
+    driver = drive_gangs(*NODES, gang("g", 3, api_version=version), *pods[:2])
+    assert driver.step() == []
+
+    driver.apply(pods[2])
+    actions = driver.step()
+
+    assert len(bindings(actions)) == 3
+    written = [each.condition.type for each in only(actions, PatchPodGroupStatus)]
+    assert written == (["PodGroupScheduled"] if version == V1ALPHA2 else [])
