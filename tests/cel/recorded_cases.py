@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mooring.cel import DeviceSelector, DeviceSelectorError, DeviceView, Version
+from mooring.cel import DeviceExpression, DeviceExpressionError, DeviceView, Version
 
 RECORDED = Path(__file__).parents[1] / "golden" / "cel" / "cel.jsonl.gz"
 
@@ -33,9 +33,9 @@ def view_of(case: dict[str, Any]) -> DeviceView:
     )
 
 
-def ask(selector: DeviceSelector, device: DeviceView) -> bool | str:
+def ask(selector: DeviceExpression, device: DeviceView) -> bool | str:
     """The answer, or the text of the error."""
     try:
         return selector.matches(device)
-    except DeviceSelectorError as error:
+    except DeviceExpressionError as error:
         return str(error)

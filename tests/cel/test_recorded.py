@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from mooring.cel import compile_device_selector
+from mooring.cel import compile_device_expression
 from tests.cel.recorded_cases import ask, read_cases, view_of
 
 #: What Mooring refuses although Kubernetes knows it, and the function that the message must name.
@@ -21,7 +21,7 @@ def test_answers() -> None:
     counts: Counter[str] = Counter()
     for case in read_cases():
         expression = case["expr"]
-        selector = compile_device_selector(expression)
+        selector = compile_device_expression(expression)
         if expression in REFUSED:
             assert selector.problem.startswith(REFUSED[expression])
             counts["refused"] += 1

@@ -3,18 +3,18 @@
 A library parses and checks an expression; Mooring evaluates it, step by step and within a bound.
 """
 
-from mooring.cel.device_selector import (
-    DeviceSelector,
-    DeviceSelectorError,
+from mooring.cel.device_expression import (
+    DeviceExpression,
+    DeviceExpressionError,
     DeviceView,
     Version,
-    compile_device_selector,
+    compile_device_expression,
 )
 
 __all__ = [
-    "DeviceSelector",
-    "DeviceSelectorError",
+    "DeviceExpression",
+    "DeviceExpressionError",
     "DeviceView",
     "Version",
-    "compile_device_selector",
+    "compile_device_expression",
 ]

@@ -13,6 +13,7 @@ from mooring.engine.explain import Explanation, explain, view_queue
 from mooring.objects.pod import Pod
 from mooring.queue import QueuedPod
 
+from .device_details import DeviceOnNode, describe_devices
 from .picture import SLICE, describe_wait
 
 # Pods of a node that are shown; kubelets run a few hundred at most.
@@ -50,6 +51,7 @@ class NodeDetail(_Detail, frozen=True):
     resources: list[ResourceUse]
     pods: list[PodOnNode]
     pod_count: int
+    devices: list[DeviceOnNode]
 
 
 class PodDetail(_Detail, frozen=True):
@@ -91,6 +93,7 @@ def describe_node(engine: Engine, name: str) -> bytes | None:
         ],
         pods=[_pod_on_node(pod) for pod in islice(pods.values(), _MOST_PODS)],
         pod_count=len(pods),
+        devices=describe_devices(nodes.devices, node, pods.values()),
     )
     return msgspec.json.encode(detail)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.cel import compile_device_selector
+from mooring.cel import compile_device_expression
 from mooring.embedded.api.decoding import fill, part
 from mooring.embedded.api.names import (
     label_key_faults,
@@ -212,7 +212,7 @@ def _selector_faults(at: str, selector: Json) -> Iterator[Fault]:
         yield required(where)
     elif len(expression.encode("utf-8", "replace")) > _LONGEST_EXPRESSION:
         yield too_long(where, _LONGEST_EXPRESSION)
-    elif problem := compile_device_selector(expression).problem:
+    elif problem := compile_device_expression(expression).problem:
         yield invalid_value(where, expression, problem)
 
 

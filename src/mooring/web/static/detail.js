@@ -69,9 +69,17 @@ export class Detail {
       return element("tr", {}, element("td", {}, link(key, () => this.pod(key))), element("td", { text: asks }));
     });
     parts.push(element("h3", { text: "Use" }), element("table", {}, ...uses));
+    if (told.devices.length) parts.push(element("h3", { text: devicesTitle(told.devices) }), element("table", { id: "devices" }, ...told.devices.slice(0, MOST).map((device) => this.#aboutDevice(device))));
     parts.push(element("h3", { text: `Pods (${told.podCount})` }), element("table", {}, ...pods));
     parts.push(element("h3", { text: "Labels" }), value(told.labels));
     return parts;
+  }
+
+  #aboutDevice({ driver, pool, name, about, state, taints, claims, pods }) {
+    const users = pods.map((key) => link(key, () => this.pod(key)));
+    const held = element("td", { text: state === "free" ? "free" : `${state}${claims.length ? ` by ${claims.join(", ")}` : ""} ` }, ...users);
+    const remarks = [about, ...taints.map((taint) => `taint ${taint}`)].filter(Boolean).join("; ");
+    return element("tr", { title: `${driver}/${pool}/${name}` }, element("td", { text: name }), held, element("td", { text: remarks }));
   }
 
   #aboutPod({ pod, message, runningOn, chosen, ...rest }) {
@@ -83,6 +91,8 @@ export class Detail {
     return [...parts, ...sections(rest)];
   }
 }
+
+const devicesTitle = (devices) => `Devices (${devices.filter(({ state }) => state === "free").length} of ${devices.length} free)`;
 
 // "leftOut" becomes "Left out".
 const words = (name) => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replace(/^./, (letter) => letter.toUpperCase());

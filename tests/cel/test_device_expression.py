@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.cel import DeviceView, Version, compile_device_selector
-from mooring.cel.device_selector import MOST_STEPS, DeviceSelector
+from mooring.cel import DeviceView, Version, compile_device_expression
+from mooring.cel.device_expression import MOST_STEPS, DeviceExpression
 from tests.cel.recorded_cases import ask
 
 GPU = DeviceView(
@@ -25,7 +25,7 @@ GPU = DeviceView(
 
 def answer(expression: str, device: DeviceView = GPU) -> bool | str:
     """The answer, or the text of the error at run time."""
-    selector = compile_device_selector(expression)
+    selector = compile_device_expression(expression)
     assert not selector.problem, selector.problem
     return ask(selector, device)
 
@@ -117,7 +117,7 @@ def test_an_unreadable_version_fails_every_expression() -> None:
     ],
 )
 def test_problems(expression: str, problem: str) -> None:
-    assert compile_device_selector(expression).problem.startswith(problem)
+    assert compile_device_expression(expression).problem.startswith(problem)
 
 
 NUMBERS = "[" + ", ".join(["1"] * 100) + "]"
@@ -164,7 +164,7 @@ def test_a_bound_cannot_be_hidden_by_an_operator() -> None:
 
 
 def test_selectors_are_compiled_once() -> None:
-    assert compile_device_selector("true") is compile_device_selector("true")
+    assert compile_device_expression("true") is compile_device_expression("true")
 
 
 OPERANDS = st.sampled_from(
@@ -239,6 +239,6 @@ sets.contains({0}, {1})
 @settings(max_examples=300, deadline=None)
 @given(SHAPES, OPERANDS, OPERANDS)
 def test_any_expression_has_an_answer_or_an_error(shape: str, left: str, right: str) -> None:
-    selector = DeviceSelector(shape.format(left, right))
+    selector = DeviceExpression(shape.format(left, right))
 
     assert selector.problem or ask(selector, GPU) != ""

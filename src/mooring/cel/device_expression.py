@@ -1,4 +1,4 @@
-"""Selectors of devices: compiled once per expression, evaluated once per distinct device."""
+"""Expressions that select devices: compiled once, evaluated once per distinct device."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LONG = 1024
 _DEVICE = Device()
 
 
-class DeviceSelectorError(Exception):
+class DeviceExpressionError(Exception):
     """The expression has no answer for this device. The text says why."""
 
 
@@ -64,7 +64,7 @@ class DeviceView:
     allow_multiple_allocations: bool = False
 
 
-class DeviceSelector:
+class DeviceExpression:
     """One expression. `problem` says why it cannot be used, and is empty otherwise."""
 
     def __init__(self, expression: str) -> None:
@@ -79,33 +79,33 @@ class DeviceSelector:
     def matches(self, device: DeviceView) -> bool:
         """Whether the expression selects the device.
 
-        Raises DeviceSelectorError where it has no answer. Nothing is remembered: the caller asks
+        Raises DeviceExpressionError where it has no answer. Nothing is remembered: the caller asks
         once per distinct device.
         """
         if self._program is None:
-            raise DeviceSelectorError(self.problem)
+            raise DeviceExpressionError(self.problem)
         try:
             value = self._program.run(_variables(device), MOST_STEPS)
         except (CelError, TooManyStepsError) as error:
-            raise DeviceSelectorError(str(error)) from None
+            raise DeviceExpressionError(str(error)) from None
         except RecursionError:
-            raise DeviceSelectorError("the values are nested too deeply") from None
+            raise DeviceExpressionError("the values are nested too deeply") from None
         if not isinstance(value, bool):
             kind = type_name(value)
-            raise DeviceSelectorError(
+            raise DeviceExpressionError(
                 f"CEL result of type {kind} could not be converted to bool: "
                 f"unsupported native conversion from {kind} to 'bool'"
             )
         return value
 
 
-def compile_device_selector(expression: str) -> DeviceSelector:
-    """The selector of an expression. It never raises: see `DeviceSelector.problem`."""
+def compile_device_expression(expression: str) -> DeviceExpression:
+    """The compiled expression. It never raises: see `DeviceExpression.problem`."""
     return _compile_long(expression) if len(expression) > _LONG else _compile_short(expression)
 
 
-_compile_short = lru_cache(maxsize=1024)(DeviceSelector)
-_compile_long = lru_cache(maxsize=32)(DeviceSelector)
+_compile_short = lru_cache(maxsize=1024)(DeviceExpression)
+_compile_long = lru_cache(maxsize=32)(DeviceExpression)
 
 
 def _compile(expression: str) -> Program:
