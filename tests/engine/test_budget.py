@@ -11,7 +11,7 @@ from mooring.engine.actions import PatchPodStatus, RecordEvent
 from mooring.engine.classes.classes import ClassSettings
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
-from mooring.plugins.inter_pod_affinity import inter_pod_affinity
+from mooring.plugins.inter_pod_affinity import affinity_hints
 from mooring.plugins.node_affinity import NodeAffinity
 from tests.builders import node, pod
 from tests.engine.driver import Driver, engine, only
@@ -187,9 +187,9 @@ def test_a_pod_with_many_terms_that_leaves_is_not_compared_with_all_that_wait(
         compared.append(len(terms))
         return False
 
-    monkeypatch.setattr(inter_pod_affinity, "_matches_all", matches)
+    monkeypatch.setattr(affinity_hints, "_matches_all", matches)
     waiting = with_terms("waiting", 1)
 
-    assert inter_pod_affinity.pod_helps(waiting, with_terms("gone", 300, node="one"), None)
-    assert not inter_pod_affinity.pod_helps(waiting, with_terms("gone", 9, node="one"), None)
+    assert affinity_hints.pod_helps(waiting, with_terms("gone", 300, node="one"), None)
+    assert not affinity_hints.pod_helps(waiting, with_terms("gone", 9, node="one"), None)
     assert compared == [1, 1, 9]

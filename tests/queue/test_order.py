@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from mooring.queue.pod_heap import PodHeap
 from mooring.queue.queued_pod import QueuedPod
-from mooring.queue.waiting_pods import PodHeap
 from tests.builders import pod
 from tests.queue.driver import drained, fail, give_back, make_queue, places, popped, ranked
 

@@ -11,7 +11,7 @@ From each state before `bound`, a placement may be taken back: it failed, or its
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -146,7 +146,8 @@ class Attempts:
                 self._evict(pod, found, profile, now)
             elif remedied is None and signed is not None:
                 # Where nobody can make way for one, nobody can for another like it.
-                failed.known[signed] = failure
+                like = _shared(profile, pod, failed, signed)
+                failure = failed.known[signed] = replace(failure, like=like)
         if profile.post_filter:
             self._observer.remedy_sought()
         return failure
@@ -186,6 +187,7 @@ class Attempts:
             failure.pending,
             failure.message,
             failure.delay or budget.delay_after(pod, self._cluster),
+            failure.like,
         )
         self._queue.give_back(queued, pod=pod, attempt=attempt, now=now)
         self._tell(queued, pod, profile, failure)
@@ -371,3 +373,10 @@ class Attempts:
         """Other pods may try for what an assumed pod has given back."""
         uid = placed.pod.uid
         self._queue.wake(ASSIGNED_POD_DELETE, placed.pod, None, now, lambda other: other.uid != uid)
+
+
+def _shared(profile: Profile, pod: Pod, failed: Failed, signed: Hashable) -> Hashable:
+    """What all pods share that fail as this one did; None if it may be alone."""
+    if failed.like is None or not profile.queue_sort.sorts_by_age:
+        return None
+    return profile.name, failed.like, pod.priority, signed

@@ -31,6 +31,7 @@ from mooring.queue.object_events import (
     node_events,
     object_event,
     pod_events,
+    says_the_same,
 )
 
 #: What something amounted to; empty if nobody needs to know.
@@ -79,7 +80,8 @@ class Intake:
         else:
             before = self._cluster.put_storage(item)
         event = object_event(item, Action.ADD if before is None else Action.UPDATE)
-        self._queue.wake(event, before, item, now)
+        if before is None or not says_the_same(before, item):
+            self._queue.wake(event, before, item, now)
         return (event,)
 
     def _put_workload(self, item: Namespace | SelectingObject, now: float) -> None:
@@ -130,7 +132,8 @@ class Intake:
             return ()
         before = custom.put(item)
         event = custom_event(kind, Action.ADD if before is None else Action.UPDATE)
-        self._queue.wake(event, before, item, now)
+        if before is None or not says_the_same(before, item):
+            self._queue.wake(event, before, item, now)
         return (event,)
 
     def _remove_custom(self, item: CustomObject, now: float) -> Events:

@@ -6,7 +6,7 @@ the event may help the pod.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from enum import IntFlag, StrEnum
 from typing import Any
@@ -98,19 +98,65 @@ class ClusterEvent:
 Hint = Callable[[Pod, Any, Any], bool]
 
 
+#: What a hint reads of the waiting pod beyond its template, namespace and labels.
+Reads = Callable[[Pod], Hashable]
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """What an event is about and what pods wait for: a pod that shares no topic is not asked.
+
+    A topic is any value that can be a key. None stands for all topics, and is right wherever it
+    would cost much to tell.
+    """
+
+    of_event: Callable[[Any, Any], Iterable[Hashable] | None]
+    of_pod: Callable[[Pod], Iterable[Hashable] | None] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Wakeup:
-    """A registration: after such an event a rejected pod is tried again if `hint` agrees."""
+    """A registration: after such an event a rejected pod is tried again if `hint` agrees.
+
+    Of pods that have the same template, namespace and labels, that all plugins sign alike and for
+    which `reads` gives the same, one is asked for all, unless the event is about one of them.
+    """
 
     event: ClusterEvent
     hint: Hint | None = None
-    #: Whether pods of one template, namespace and labels get the same answer, unless the event is
-    #: about one of them. Then one of many is asked.
+    reads: Reads | None = None
+    #: Whether that holds for pods that are not signed, too.
     alike: bool = False
+    topics: Topics | None = None
 
 
 def on(
-    resource: Resource | str, action: Action, hint: Hint | None = None, *, alike: bool = False
+    resource: Resource | str,
+    action: Action,
+    hint: Hint | None = None,
+    *,
+    reads: Reads | None = None,
+    alike: bool = False,
+    topics: Topics | None = None,
 ) -> Wakeup:
     """Reads as a line of the table of events: on(NODE, ADD | UPDATE_NODE_LABEL, hint)."""
-    return Wakeup(ClusterEvent(resource, action), hint, alike or hint is None)
+    event = ClusterEvent(resource, action)
+    known = alike or hint is None or reads is not None
+    return Wakeup(event, hint, reads, known, topics)
+
+
+def _find_nothing(old: Any, new: Any) -> tuple[()]:
+    return ()
+
+
+#: For a hint that events about other objects than the pod itself never win over.
+ITSELF = Topics(_find_nothing)
+
+
+def if_changed(look: Callable[[Any], object]) -> Topics:
+    """For a hint that an update cannot win over unless `look` sees a difference in the object."""
+
+    def find(old: Any, new: Any) -> Iterable[Hashable] | None:
+        return () if old is not None and new is not None and look(old) == look(new) else None
+
+    return Topics(find)

@@ -10,6 +10,16 @@ from .meta import Wire
 
 Labels = Mapping[str, str]
 
+#: A label, or with None any label of that key.
+LabelMark = tuple[str, str | None]
+
+
+def marks_of(labels: Labels) -> Iterator[LabelMark]:
+    """The marks that labels bear."""
+    for key, value in labels.items():
+        yield key, value
+        yield key, None
+
 
 class LabelSelectorRequirement(Wire, frozen=True):
     """One expression of a label selector, as written."""
@@ -73,6 +83,15 @@ class Selector:
         """The selector less what it says about some label keys."""
         dropped = frozenset(keys)
         return Selector(tuple(each for each in self.requirements if each.key not in dropped))
+
+    @property
+    def marks(self) -> tuple[LabelMark, ...] | None:
+        """Marks of which whatever matches bears one; None if it need not bear any."""
+        certain = [each for each in self.requirements if each.operator in ("In", "Exists")]
+        if not certain:
+            return None
+        rarest = min(certain, key=lambda each: (each.operator == "Exists", len(each.values)))
+        return tuple((rarest.key, value) for value in rarest.values or (None,))
 
     @property
     def keys(self) -> Iterator[str]:

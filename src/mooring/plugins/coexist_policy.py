@@ -27,7 +27,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, Resource, Wakeup, on
+from mooring.framework.wakeups import Action, Resource, Topics, Wakeup, if_changed, on
 from mooring.objects.coexist import (
     ANNOTATION,
     ANY,
@@ -192,10 +192,22 @@ class CoexistPolicy(
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
-            on(Resource.POD, Action.DELETE, self._after_pod_is_gone),
+            on(
+                Resource.POD,
+                Action.DELETE,
+                self._after_pod_is_gone,
+                reads=_said,
+                topics=Topics(_sorts_let_in, _sorts),
+            ),
             # The policy can be an annotation, which has no event of its own.
-            on(Resource.POD, Action.UPDATE, self._after_pod_change),
-            on(Resource.NODE, Action.ADD, self._after_node_comes),
+            on(
+                Resource.POD,
+                Action.UPDATE,
+                self._after_pod_change,
+                reads=_said,
+                topics=if_changed(_said),
+            ),
+            on(Resource.NODE, Action.ADD, self._after_node_comes, reads=_said),
         )
 
     def _after_pod_is_gone(self, pod: Pod, old: Pod, new: None) -> bool:
@@ -213,6 +225,21 @@ class CoexistPolicy(
 def _is_in_the_way(other: Pod, pod: Pod) -> bool:
     """Whether a pod waits for another to go. One whose policy is wrong waits for nobody."""
     return unknown_policy(pod) is None and conflict(pod, other) is not None
+
+
+_EXCLUSIVE, _ORDINARY = "exclusive", "ordinary"
+
+
+def _sorts(pod: Pod) -> list[str]:
+    """The sorts of pod that it is; it waits for pods of the other sort to go."""
+    is_sort = (_EXCLUSIVE, is_exclusive(pod)), (_ORDINARY, is_ordinary(pod))
+    return [sort for sort, holds in is_sort if holds]
+
+
+def _sorts_let_in(old: Pod, new: None) -> list[str]:
+    """The sorts of pod that a pod which is gone kept off its node."""
+    was_in_the_way = (_EXCLUSIVE, is_ordinary(old)), (_ORDINARY, is_exclusive(old))
+    return [sort for sort, holds in was_in_the_way if holds]
 
 
 def _said(pod: Pod) -> tuple[CoexistStanding, str | None]:

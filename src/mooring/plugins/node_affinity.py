@@ -27,7 +27,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, PluginError, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, Resource, Wakeup, on
+from mooring.framework.wakeups import Action, Resource, Topics, Wakeup, on
 from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.node_selector import (
@@ -40,6 +40,7 @@ from mooring.objects.node_selector import (
 )
 from mooring.objects.node_selector import NodeAffinity as WrittenAffinity
 from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.selector import LabelMark, equality, marks_of
 
 _ENFORCED = Reason("node(s) didn't match scheduler-enforced node affinity", Code.UNRESOLVABLE)
 _CHOSEN = Reason("node(s) didn't match Pod's node affinity/selector", Code.UNRESOLVABLE)
@@ -179,6 +180,7 @@ class NodeAffinity(
                 Action.ADD | Action.UPDATE_NODE_LABEL,
                 self._after_node_change,
                 alike=True,
+                topics=Topics(_node_marks, _wanted_marks),
             ),
         )
 
@@ -191,6 +193,16 @@ class NodeAffinity(
             and _any_matches(spec.node_terms, node)
             and (spec.node_selector or {}).items() <= node.labels.items()
         )
+
+
+def _node_marks(old: Node | None, new: Node) -> Iterator[LabelMark]:
+    return marks_of(new.labels)
+
+
+def _wanted_marks(pod: Pod) -> tuple[LabelMark, ...] | None:
+    """Marks of which every node that the pod selects bears one."""
+    selected = pod.spec.node_selector
+    return equality(selected).marks if selected else None
 
 
 def _chosen(spec: PodSpec, nodes: Nodes, rows: Rows) -> Mask:

@@ -9,7 +9,7 @@ from mooring.cluster import Change, Nodes, Rows, Scope
 from mooring.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, Resource, Wakeup, on
+from mooring.framework.wakeups import ITSELF, Action, Resource, Wakeup, on
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
@@ -59,7 +59,7 @@ class NodeDeclaredFeatures(PreFilter[Undeclared], Filter[Undeclared], Sign):
                 self._after_node_change,
                 alike=True,
             ),
-            on(Resource.POD, Action.UPDATE, self._after_pod_change, alike=True),
+            on(Resource.POD, Action.UPDATE, self._after_pod_change, alike=True, topics=ITSELF),
         )
 
     def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:

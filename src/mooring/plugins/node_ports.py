@@ -19,7 +19,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Reason
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, Resource, Wakeup, on
+from mooring.framework.wakeups import Action, Resource, Topics, Wakeup, on
 from mooring.objects.pod import HostPort, Pod, ports_conflict
 
 _TAKEN = Reason("node(s) didn't have free ports for the requested pod ports")
@@ -73,7 +73,13 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign, Advise[Ports]):
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
-            on(Resource.POD, Action.DELETE, self._after_pod_is_gone, alike=True),
+            on(
+                Resource.POD,
+                Action.DELETE,
+                self._after_pod_is_gone,
+                alike=True,
+                topics=Topics(_freed, _wanted),
+            ),
             on(Resource.NODE, Action.ADD),
         )
 
@@ -89,3 +95,11 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign, Advise[Ports]):
             for wanted in pod.spec.host_ports
             for each in freed.get(wanted[2], ())
         )
+
+
+def _wanted(pod: Pod) -> set[int]:
+    return {number for _, _, number in pod.spec.host_ports}
+
+
+def _freed(old: Pod, new: None) -> set[int]:
+    return _wanted(old) if old.has_place else set()

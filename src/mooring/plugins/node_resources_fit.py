@@ -28,7 +28,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, Resource, Wakeup, on
+from mooring.framework.wakeups import Action, Resource, Topics, Wakeup, on
 from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -215,12 +215,19 @@ class NodeResourcesFit(
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
             on(Resource.POD, Action.DELETE, self._after_pod_is_gone, alike=True),
-            on(Resource.POD, Action.UPDATE_POD_SCALE_DOWN, self._after_scale_down, alike=True),
+            on(
+                Resource.POD,
+                Action.UPDATE_POD_SCALE_DOWN,
+                self._after_scale_down,
+                alike=True,
+                topics=Topics(_freed, _asked),
+            ),
             on(
                 Resource.NODE,
                 Action.ADD | Action.UPDATE_NODE_ALLOCATABLE,
                 self._after_node_change,
                 alike=True,
+                topics=Topics(_added, _asked),
             ),
         )
 
@@ -250,6 +257,23 @@ class NodeResourcesFit(
         }
         first = [(name, asked.pop(name)) for name in _FIRST if name in asked]
         return Need((*first, *asked.items()))
+
+
+def _asked(pod: Pod) -> set[str]:
+    """The resources that a pod waits for."""
+    return {PODS, *(name for name, amount in pod.requests if amount)}
+
+
+def _freed(old: Pod, new: Pod) -> set[str]:
+    """The resources of which a pod holds less than before."""
+    after = dict(new.held.requests)
+    return {name for name, amount in old.held.requests if amount > after.get(name, 0)}
+
+
+def _added(old: Node | None, new: Node) -> set[str]:
+    """The resources of which a node has more than before."""
+    had = dict(old.allocatable) if old else {}
+    return {name for name, amount in new.allocatable if amount > had.get(name, 0)}
 
 
 def _in_use(counted: AskedResource, nodes: Nodes) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from mooring.framework.edits import Uncordon
 from mooring.framework.plugin import TEMPLATE, Filter, Rescore, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, Resource, Wakeup, on
+from mooring.framework.wakeups import ITSELF, Action, Resource, Wakeup, on
 from mooring.objects.node import Node
 from mooring.objects.placement_rules import CORDONED, is_tolerated
 from mooring.objects.pod import Pod
@@ -60,7 +60,13 @@ class NodeUnschedulable(Filter[Pod], Sign, Advise[Pod]):
                 self._after_node_change,
                 alike=True,
             ),
-            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._after_pod_change, alike=True),
+            on(
+                Resource.POD,
+                Action.UPDATE_POD_TOLERATION,
+                self._after_pod_change,
+                alike=True,
+                topics=ITSELF,
+            ),
         )
 
     def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:

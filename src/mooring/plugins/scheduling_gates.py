@@ -5,7 +5,7 @@ from __future__ import annotations
 from mooring.cluster import Change, Scope
 from mooring.framework.plugin import PreEnqueue
 from mooring.framework.status import Rejected, unresolvable
-from mooring.framework.wakeups import Action, Resource, Wakeup, on
+from mooring.framework.wakeups import ITSELF, Action, Resource, Wakeup, on
 from mooring.objects.pod import Pod
 
 
@@ -26,7 +26,11 @@ class SchedulingGates(PreEnqueue):
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
             on(
-                Resource.POD, Action.UPDATE_POD_GATES_ELIMINATED, self._after_pod_change, alike=True
+                Resource.POD,
+                Action.UPDATE_POD_GATES_ELIMINATED,
+                self._after_pod_change,
+                alike=True,
+                topics=ITSELF,
             ),
         )
 

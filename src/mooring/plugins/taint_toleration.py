@@ -26,7 +26,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, Resource, Wakeup, on
+from mooring.framework.wakeups import ITSELF, Action, Resource, Wakeup, on
 from mooring.objects.node import Node
 from mooring.objects.placement_rules import CORDONED, Taint, TaintEffect, Toleration, is_tolerated
 from mooring.objects.pod import Pod
@@ -128,7 +128,13 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
                 self._after_node_change,
                 alike=True,
             ),
-            on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._after_pod_change, alike=True),
+            on(
+                Resource.POD,
+                Action.UPDATE_POD_TOLERATION,
+                self._after_pod_change,
+                alike=True,
+                topics=ITSELF,
+            ),
         )
 
     def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:

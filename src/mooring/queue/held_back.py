@@ -7,8 +7,8 @@ from typing import Any
 
 from mooring.objects.pod import Pod
 
+from .pod_heap import PodHeap
 from .queued_pod import QueuedPod
-from .waiting_pods import PodHeap
 
 
 class DividedHeap:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
+import msgspec
+
 from mooring.framework.wakeups import Action, ClusterEvent, Resource
-from mooring.objects.custom import CustomKind
+from mooring.objects.custom import CustomKind, CustomObject
 from mooring.objects.kinds import KINDS
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -64,6 +66,9 @@ _RESOURCES: dict[Any, Resource] = {
 }
 
 
+_Described = StorageObject | DeviceObject | CustomObject
+
+
 def object_event(item: StorageObject | DeviceObject, action: Action) -> ClusterEvent:
     """What happened to an object; changes of it are not told apart."""
     return make_event(_RESOURCES[type(item)], action)
@@ -72,6 +77,14 @@ def object_event(item: StorageObject | DeviceObject, action: Action) -> ClusterE
 def custom_event(kind: CustomKind, action: Action) -> ClusterEvent:
     """What happened to an object of a custom kind; changes of it are not told apart."""
     return make_event(kind.resource, action)
+
+
+def says_the_same(old: _Described, new: _Described) -> bool:
+    """Whether an update of an object says nothing new: what measures may report again and again."""
+    version = getattr(old, "resource_version", None)
+    if version is None:
+        return old == new
+    return old == msgspec.structs.replace(new, resource_version=version)
 
 
 def pod_events(old: Pod, new: Pod, assigned: bool) -> tuple[ClusterEvent, ...]:

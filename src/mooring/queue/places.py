@@ -10,8 +10,10 @@ from mooring.framework.calls import PASSING
 from mooring.objects.pod import Pod
 
 from .held_back import DividedHeap
-from .queued_pod import Place, QueuedPod
-from .waiting_pods import PodHeap, UnschedulablePods
+from .pod_heap import PodHeap
+from .queue_events import Listeners
+from .queued_pod import UNSCHEDULABLE_PLACES, Place, QueuedPod
+from .waiting_pods import UnschedulablePods
 
 #: The order in which pods are tried: the smallest key first.
 SortKey = Callable[[Pod, float], Any]
@@ -35,7 +37,7 @@ class Places:
         "unschedulable",
     )
 
-    def __init__(self, sort_key: SortKey, patience: float) -> None:
+    def __init__(self, sort_key: SortKey, patience: float, listeners: Listeners) -> None:
         self._sort_key = sort_key
         #: Why the sort key was given up, until somebody asks.
         self.order_error: BaseException | None = None
@@ -45,7 +47,7 @@ class Places:
             Place.ERROR_BACKOFF: PodHeap(self._distrust),
         }
         self._divided: list[DividedHeap] = []
-        self.unschedulable = UnschedulablePods(patience)
+        self.unschedulable = UnschedulablePods(patience, listeners)
         self._waiting: dict[str, QueuedPod] = {}
         self._uids: dict[str, str] = {}
 
@@ -95,6 +97,8 @@ class Places:
     def replace(self, queued: QueuedPod, pod: Pod) -> None:
         """Gives a waiting pod its newer value; it stays where it is, in its new order."""
         queued.pod = pod
+        if queued.place in UNSCHEDULABLE_PLACES and self.unschedulable.is_filed_as(queued):
+            return
         self.move(queued, queued.place)
 
     def take(self, queued: QueuedPod) -> None:

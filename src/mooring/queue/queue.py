@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count, repeat
+from itertools import count
 from math import floor
 from typing import Any
 
@@ -13,6 +13,7 @@ from mooring.framework.status import Rejected
 from mooring.framework.wakeups import ClusterEvent
 from mooring.objects.pod import Pod
 
+from .lines import Line, Lines, Waking, decided_alike
 from .object_events import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
@@ -35,7 +36,7 @@ from .queued_pod import (
     Place,
     QueuedPod,
 )
-from .waiting_pods import Group
+from .waiting_pods import LikePods
 
 #: Asks whether a pod may be queued, first of all the plugin that held it back last ("" if none):
 #: None, or the plugin that says no and why.
@@ -53,6 +54,8 @@ class Queue:
         "_arrivals",
         "_flushed",
         "_in_flight",
+        "_latest",
+        "_lines",
         "_listeners",
         "_places",
         "backoff",
@@ -74,10 +77,13 @@ class Queue:
         self.incoming: Counter[tuple[str, str]] = Counter()
         self._admit = admit
         self._listeners = Listeners(wakeups, observer)
-        self._places = Places(sort_key, max_in_unschedulable)
+        self._places = Places(sort_key, max_in_unschedulable, self._listeners)
+        self._lines = Lines()
         self._in_flight = InFlight()
         self._arrivals = count()
         self._flushed: float | None = None
+        #: The time of the last pop or wake-up.
+        self._latest = 0.0
 
     def __len__(self) -> int:
         return len(self._places)
@@ -141,6 +147,8 @@ class Queue:
         elif (queued := self._places.get(new.uid)) is None:
             self._enter(new, UNSCHEDULED_POD_UPDATE.label, now)
         else:
+            if not decided_alike(old, new):
+                queued.like = None
             self._places.replace(queued, new)
             if queued.place in UNSCHEDULABLE_PLACES:
                 self._reconsider(queued, old, now)
@@ -150,9 +158,11 @@ class Queue:
         queued = self._places.get(pod.uid)
         if queued is not None:
             self._places.take(queued)
+            self._follow(pod.uid)
 
     def pop(self, now: float) -> QueuedPod | None:
         """The pod to try next, which is in flight until `done` or `give_back`."""
+        self._latest = now
         if now != self._flushed:
             self.flush(now)
         queued = self._places.pop(Place.ACTIVE)
@@ -173,10 +183,13 @@ class Queue:
         if queued is not None:
             queued.place = Place.NOWHERE
             self._in_flight.end(uid)
+            self._follow(uid)
 
     def give_back(self, queued: QueuedPod, *, pod: Pod, attempt: FailedAttempt, now: float) -> None:
         """Returns a popped pod, as it is now, whose attempt came to nothing."""
         missed = self._in_flight.events_missed_by(pod.uid)
+        if attempt.like is not None and not missed:
+            self._lines.dissolve(attempt.like)
         self.done(pod.uid)
         if self._places.find_by_key(pod.key) is not None:
             return
@@ -186,7 +199,9 @@ class Queue:
         queued.expiry = self.backoff.expiry(now, queued.failures)
         if queued.is_costly:
             queued.expiry = max(queued.expiry, floor(now + attempt.delay))
-        self._move_by(queued, self._answer_missed(queued, missed), SCHEDULE_ATTEMPT_FAILURE, now)
+        self._move_by(
+            queued, self._listeners.answer_missed(queued, missed), SCHEDULE_ATTEMPT_FAILURE, now
+        )
 
     def divide(self, divides: Callable[[Pod], bool]) -> None:
         """Says which pods can be held back, before there are any."""
@@ -215,9 +230,10 @@ class Queue:
         if not self._places.unschedulable and not self._in_flight:
             # Most of what happens is that a pod is placed while nobody waits.
             return
+        self._latest = now
         queue_event = self._listeners.identify(event, old, new)
-        for queued, answer in self._find_woken(queue_event, concerns):
-            self._move_by(queued, answer, event.label, now)
+        for like_pods in self._find_waiting(queue_event):
+            self._wake(like_pods, queue_event, concerns)
         self._record(queue_event)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
@@ -264,11 +280,15 @@ class Queue:
             uid = queued.pod.uid
             assert queued.place is Place.IN_FLIGHT, f"{uid} is in flight, not {queued.place}"
             assert uid not in self._places, f"{uid} is in flight and waits"
+        on_its_way = {each.pod.uid for each in self._in_flight}
+        on_its_way |= {each.pod.uid for each in self if each.place not in UNSCHEDULABLE_PLACES}
+        self._lines.check(on_its_way)
 
     def _enter(self, pod: Pod, label: str, now: float) -> None:
         older = self._places.find_by_key(pod.key)
         if older is not None:
             self._places.take(older)
+            self._follow(older.pod.uid)
         self._make_active(QueuedPod(pod, now, next(self._arrivals)), label, now)
 
     def _reconsider(self, queued: QueuedPod, old: Pod, now: float) -> None:
@@ -281,54 +301,58 @@ class Queue:
             if queued.place not in UNSCHEDULABLE_PLACES:
                 return
 
-    def _find_woken(
-        self, queue_event: QueueEvent, concerns: Callable[[Pod], bool] | None
-    ) -> list[tuple[QueuedPod, WakeAnswer]]:
-        """The unschedulable pods that are worth another try now, and whether at once."""
-        return [
-            (queued, answer)
-            for group in self._find_groups(queue_event)
-            for queued, answer in self._answers(group, queue_event)
-            if answer is not WakeAnswer.STAY and (concerns is None or concerns(queued.pod))
-        ]
-
-    def _find_groups(self, queue_event: QueueEvent) -> list[Group]:
+    def _find_waiting(self, queue_event: QueueEvent) -> list[LikePods]:
         unschedulable = self._places.unschedulable
         if queue_event.event.is_wildcard:
-            return [{queued.pod.uid: queued} for queued in unschedulable]
-        return [
-            group
-            for profile, plugins in queue_event.heard.items()
-            for group in unschedulable.find_groups(profile, plugins)
-        ]
+            return unschedulable.everybody()
+        return unschedulable.find(queue_event) if len(unschedulable) else []
 
-    def _answers(
-        self, group: Group, queue_event: QueueEvent
-    ) -> Iterable[tuple[QueuedPod, WakeAnswer]]:
-        """What an event means for like pods: mostly one of them is asked for all."""
-        answer = self._listeners.answer
-        first = next(iter(group.values()))
-        if len(group) == 1 or queue_event.is_about(group) or first.blamed & queue_event.particular:
-            return [(queued, answer(queued, queue_event)) for queued in group.values()]
-        for_all = answer(first, queue_event)
-        return () if for_all is WakeAnswer.STAY else zip(group.values(), repeat(for_all))
+    def _wake(
+        self,
+        like_pods: LikePods,
+        queue_event: QueueEvent,
+        concerns: Callable[[Pod], bool] | None,
+    ) -> None:
+        """Wakes like pods if the event may help them: one is asked for all."""
+        label = queue_event.event.label
+        if queue_event.is_about(like_pods):
+            for queued in _meant(like_pods, concerns):
+                waking = Waking(self._listeners.answer(queued, queue_event), label)
+                self._wake_all((queued,), waking)
+            return
+        first = like_pods.first
+        if first is None:
+            return
+        waking = Waking(self._listeners.answer(first, queue_event), label)
+        if waking.answer is WakeAnswer.STAY:
+            return
+        if like_pods.like is None:
+            self._wake_all(_meant(like_pods, concerns), waking)
+        elif concerns is None or concerns(first.pod):
+            line = self._lines.join(like_pods, waking, self._latest)
+            if line is not None:
+                self._lead(line)
 
-    def _answer_missed(
-        self, queued: QueuedPod, missed: tuple[QueueEvent, ...] | None
-    ) -> WakeAnswer:
-        """What the events that a failed pod missed mean for it."""
-        if missed is None or not queued.blamed:
-            return WakeAnswer.AFTER_BACKOFF
-        best = WakeAnswer.STAY
-        for queue_event in missed:
-            answer = self._listeners.answer(queued, queue_event)
-            if answer is WakeAnswer.AT_ONCE:
-                return answer
-            if answer is WakeAnswer.AFTER_BACKOFF:
-                best = answer
-                if not queued.pending:
-                    break
-        return best
+    def _wake_all(self, pods: Iterable[QueuedPod], waking: Waking) -> None:
+        if waking.answer is not WakeAnswer.STAY:
+            for queued in pods:
+                self._move_by(queued, waking.answer, waking.label, self._latest)
+
+    def _lead(self, line: Line) -> None:
+        """Sends the next pod of a line on its way, if there is one that may go."""
+        while (following := line.next()) is not None:
+            queued, waking = following
+            self._move_by(queued, waking.answer, waking.label, self._latest)
+            if queued.place is not Place.GATED:
+                self._lines.lead(line, queued)
+                return
+        self._lines.lead(line, None)
+
+    def _follow(self, uid: str) -> None:
+        """A pod is out of the way: if it led a line, the next one does."""
+        line = self._lines.step_down(uid)
+        if line is not None:
+            self._lead(line)
 
     def _move_by(self, queued: QueuedPod, answer: WakeAnswer, label: str, now: float) -> None:
         if answer is WakeAnswer.STAY:
@@ -358,6 +382,7 @@ class Queue:
         queued.rejectors |= {queued.gated_by}
         queued.was_flushed = False
         self._move(queued, Place.GATED, label)
+        self._follow(queued.pod.uid)
         return False
 
     def _move(self, queued: QueuedPod, place: Place, label: str) -> None:
@@ -367,3 +392,7 @@ class Queue:
     def _record(self, queue_event: QueueEvent) -> None:
         if queue_event.is_heard:
             self._in_flight.record(queue_event)
+
+
+def _meant(pods: Iterable[QueuedPod], concerns: Callable[[Pod], bool] | None) -> list[QueuedPod]:
+    return [each for each in pods if concerns is None or concerns(each.pod)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import islice
@@ -13,14 +13,14 @@ import numpy as np
 
 from mooring.framework.calls import PASSING, expect
 from mooring.framework.observe import Observer
-from mooring.framework.wakeups import Action, ClusterEvent, Hint, Resource, Wakeup, on
+from mooring.framework.wakeups import Action, ClusterEvent, Reads, Resource, Wakeup, on
 from mooring.objects.pod import Pod
 
 from .queued_pod import QueuedPod
 
 Wakeups = Mapping[str, Mapping[str, tuple[Wakeup, ...]]]
-#: By profile, each plugin that listens to an event, and its hints for it.
-Heard = Mapping[str, Mapping[str, tuple[Hint, ...]]]
+#: By profile, each plugin that listens to an event, and what it has registered for it.
+Heard = Mapping[str, Mapping[str, tuple[Wakeup, ...]]]
 
 
 class WakeAnswer(Enum):
@@ -39,8 +39,6 @@ class QueueEvent:
     old: Any
     new: Any
     heard: Heard = field(repr=False)
-    #: The plugins among them whose hints must be asked about every pod.
-    particular: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def is_heard(self) -> bool:
@@ -50,6 +48,11 @@ class QueueEvent:
         """Whether the object is one of these pods."""
         return any(isinstance(each, Pod) and each.uid in uids for each in (self.old, self.new))
 
+    @property
+    def pod_uids(self) -> set[str]:
+        """The pod that the event is about, if it is about one."""
+        return {each.uid for each in (self.old, self.new) if isinstance(each, Pod)}
+
     def names(self, pod: Pod) -> bool:
         """Whether a wildcard is meant for this pod: one that carries an object is for that only."""
         return self.new is None or (isinstance(self.new, Pod) and self.new.uid == pod.uid)
@@ -58,7 +61,7 @@ class QueueEvent:
 class Listeners:
     """The registrations of all profiles."""
 
-    __slots__ = ("_heard", "_observer", "_wakeups")
+    __slots__ = ("_heard", "_observer", "_readers", "_wakeups")
 
     def __init__(self, wakeups: Wakeups, observer: Observer) -> None:
         self._wakeups = {
@@ -66,15 +69,39 @@ class Listeners:
             for profile, plugins in wakeups.items()
         }
         self._observer = observer
-        self._heard: dict[tuple[Resource | str, Action], tuple[Heard, frozenset[str]]] = {}
+        self._heard: dict[tuple[Resource | str, Action], Heard] = {}
+        #: By profile and plugins: what their hints read, and whether they need no signature.
+        self._readers: dict[tuple[str, frozenset[str]], tuple[tuple[Reads, ...], bool]] = {}
+
+    def registered(self, profile: str, plugin: str) -> tuple[Wakeup, ...]:
+        """What a plugin of a profile has registered."""
+        return self._wakeups.get(profile, {}).get(plugin, ())
 
     def identify(self, event: ClusterEvent, old: Any, new: Any) -> QueueEvent:
         """The event together with who listens to it."""
         kind = (event.resource, event.action)
         heard = self._heard.get(kind)
         if heard is None:
-            heard = self._heard[kind] = self._find_listeners(event), self._find_particular(event)
-        return QueueEvent(event, old, new, *heard)
+            heard = self._heard[kind] = self._find_listeners(event)
+        return QueueEvent(event, old, new, heard)
+
+    def read(self, queued: QueuedPod) -> Hashable:
+        """What must be the same for pods that hints tell the same, beside template and class."""
+        if queued.is_costly:
+            return queued.pod.uid
+        key = queued.pod.spec.scheduler_name, queued.blamed
+        known = self._readers.get(key)
+        if known is None:
+            known = self._readers[key] = self._find_readers(*key)
+        readers, are_alike = known
+        if queued.like is None and not are_alike:
+            return queued.pod.uid
+        try:
+            return tuple([reads(queued.pod) for reads in readers])
+        except PASSING:
+            raise
+        except BaseException:  # noqa: BLE001 - whatever a plugin raises: such a pod is like none
+            return queued.pod.uid
 
     def answer(self, queued: QueuedPod, queue_event: QueueEvent) -> WakeAnswer:
         """Whether the pod is worth another try, as the plugins that rejected it see it."""
@@ -96,46 +123,59 @@ class Listeners:
             return WakeAnswer.AFTER_BACKOFF
         return WakeAnswer.STAY
 
+    def answer_missed(self, queued: QueuedPod, missed: tuple[QueueEvent, ...] | None) -> WakeAnswer:
+        """What the events that a failed pod missed mean for it."""
+        if missed is None or not queued.blamed:
+            return WakeAnswer.AFTER_BACKOFF
+        best = WakeAnswer.STAY
+        for queue_event in missed:
+            answer = self.answer(queued, queue_event)
+            if answer is WakeAnswer.AT_ONCE:
+                return answer
+            if answer is WakeAnswer.AFTER_BACKOFF:
+                best = answer
+                if not queued.pending:
+                    break
+        return best
+
     def _any_agrees(
         self,
         plugins: frozenset[str],
-        heard: Mapping[str, tuple[Hint, ...]],
+        heard: Mapping[str, tuple[Wakeup, ...]],
         pod: Pod,
         queue_event: QueueEvent,
     ) -> bool:
         for plugin in plugins:
-            hints = heard.get(plugin)
-            if hints is not None and self._agrees(plugin, hints, pod, queue_event):
+            wakeups = heard.get(plugin)
+            if wakeups is not None and self._agrees(plugin, wakeups, pod, queue_event):
                 return True
         return False
 
     def _find_listeners(self, event: ClusterEvent) -> Heard:
-        found: dict[str, dict[str, tuple[Hint, ...]]] = {}
+        found: dict[str, dict[str, tuple[Wakeup, ...]]] = {}
         for profile, plugins in self._wakeups.items():
             for name, registered in plugins.items():
-                hints = tuple(
-                    each.hint or _always for each in registered if each.event.hears(event)
-                )
-                if hints:
-                    found.setdefault(profile, {})[name] = hints
+                hearing = tuple(each for each in registered if each.event.hears(event))
+                if hearing:
+                    found.setdefault(profile, {})[name] = hearing
         return found
 
-    def _find_particular(self, event: ClusterEvent) -> frozenset[str]:
-        return frozenset(
-            name
-            for plugins in self._wakeups.values()
-            for name, registered in plugins.items()
-            if any(each.event.hears(event) and not each.alike for each in registered)
-        )
+    def _find_readers(
+        self, profile: str, plugins: frozenset[str]
+    ) -> tuple[tuple[Reads, ...], bool]:
+        wakeups = [each for name in sorted(plugins) for each in self.registered(profile, name)]
+        readers = dict.fromkeys(each.reads for each in wakeups if each.reads is not None)
+        return tuple(readers), all(each.alike for each in wakeups)
 
     def _agrees(
-        self, plugin: str, hints: tuple[Hint, ...], pod: Pod, queue_event: QueueEvent
+        self, plugin: str, wakeups: tuple[Wakeup, ...], pod: Pod, queue_event: QueueEvent
     ) -> bool:
         began = self._observer.clock()
         result = "QueueSkip"
         try:
-            for hint in hints:
-                answer = hint(pod, queue_event.old, queue_event.new)
+            for wakeup in wakeups:
+                hint = wakeup.hint
+                answer = True if hint is None else hint(pod, queue_event.old, queue_event.new)
                 if answer is not True and answer is not False:
                     answer = _boolean(answer)
                 if answer:
@@ -157,10 +197,6 @@ def _boolean(answer: object) -> bool:
     """An answer of NumPy's; any other is a mistake, such as a forgotten `return`."""
     expect(answer, bool, np.bool_)
     return bool(answer)
-
-
-def _always(pod: Pod, old: Any, new: Any) -> bool:
-    return True
 
 
 def _add_taints(registered: tuple[Wakeup, ...]) -> tuple[Wakeup, ...]:

@@ -1,154 +1,104 @@
-"""Heaps of waiting pods, and the pods that wait for an event, by the plugins that listen."""
+"""Pods that wait for an event: alike ones together, found by what they wait for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from heapq import heapify, heappop, heappush
-from itertools import count
+from collections.abc import Hashable, Iterable, Iterator
 from math import floor
 from typing import Any
 
 from mooring.framework.calls import PASSING
+from mooring.framework.wakeups import Wakeup
 
+from .pod_heap import PodHeap
+from .queue_events import Listeners, QueueEvent
 from .queued_pod import Place, QueuedPod
 
 #: How often pods are looked for that have waited too long, in seconds.
 SWEEP_SECONDS = 30
 
-_Label = tuple[str, str]
-
-#: What like pods share: template, namespace, labels, and who keeps them waiting.
-_Kind = tuple[int, str, tuple[tuple[str, str], ...], frozenset[str], frozenset[str], str]
-
-#: Pods that every plugin whose hints are alike tells the same, by uid. Never empty.
-Group = dict[str, QueuedPod]
-
-# A heap this small is not worth tidying.
-_SLACK = 64
-
-_Item = tuple[Any, int, int, QueuedPod]
+#: What like pods share: template, namespace, labels, class, who keeps them waiting, and whatever
+#: else the hints of these read.
+_Kind = tuple[Hashable, ...]
 
 
-def _give_up(error: BaseException) -> None:
-    raise error
+class LikePods:
+    """Waiting pods that every hint tells the same. Never empty while they are filed."""
 
+    __slots__ = ("filed", "kind", "like", "pods")
 
-class PodHeap:
-    """Pods by key, ties by arrival. Removed pods leave an item behind that is skipped later.
-
-    Where keys cannot be compared, `repair` is called, which must `reorder` the heap.
-    """
-
-    __slots__ = ("_items", "_live", "_repair", "_serials")
-
-    def __init__(self, repair: Callable[[BaseException], None] = _give_up) -> None:
-        self._repair = repair
-        self._items: list[_Item] = []
-        self._live: dict[str, _Item] = {}
-        # Unique, so that comparing two items never reaches the pods.
-        self._serials = count()
-
-    def __len__(self) -> int:
-        return len(self._live)
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._live
+    def __init__(self, kind: _Kind, like: Hashable) -> None:
+        self.kind = kind
+        #: What decisions tell them by; None if they may differ.
+        self.like = like
+        #: The one whose backoff ends first is at the head.
+        self.pods = PodHeap()
+        #: Each topic they are filed under, and where.
+        self.filed: list[tuple[_TopicFile, Hashable]] = []
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return (item[3] for item in self._live.values())
+        return iter(self.pods)
 
-    def push(self, queued: QueuedPod, key: Any) -> None:
-        """Puts in a pod that is not in the heap."""
-        item = (key, queued.arrival, next(self._serials), queued)
-        self._live[queued.pod.uid] = item
-        try:
-            heappush(self._items, item)
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
-            self._repair(error)
+    def __contains__(self, uid: object) -> bool:
+        return uid in self.pods
 
-    def remove(self, uid: str) -> None:
-        """Takes out a pod that is in the heap."""
-        del self._live[uid]
-        if len(self._items) > 2 * len(self._live) + _SLACK:
-            self._tidy()
+    @property
+    def first(self) -> QueuedPod | None:
+        """The pod to try before the others."""
+        return self.pods.head()
 
-    def reorder(self, key: Callable[[QueuedPod], Any]) -> None:
-        """Orders all pods by another key."""
-        for uid, (_, arrival, serial, queued) in self._live.items():
-            self._live[uid] = key(queued), arrival, serial, queued
-        self._tidy()
 
-    def _tidy(self) -> None:
-        self._items = list(self._live.values())
-        try:
-            heapify(self._items)
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
-            self._repair(error)
+#: Like pods by a topic that they wait for; None are those that may wait for anything.
+_TopicFile = dict[Hashable, dict[_Kind, LikePods]]
 
-    def pop(self) -> QueuedPod | None:
-        """Takes out the pod with the smallest key."""
-        item = self._first()
-        if item is None:
-            return None
-        del self._live[item[3].pod.uid]
-        return item[3]
+_NOBODY: dict[_Kind, LikePods] = {}
 
-    def head(self) -> QueuedPod | None:
-        """The pod with the smallest key, which stays in."""
-        item = self._first()
-        return item[3] if item else None
 
-    def head_key(self) -> Any:
-        """The smallest key, or None."""
-        item = self._first()
-        return item[0] if item else None
+class _PluginFile:
+    """The pods that one plugin of a profile keeps waiting."""
 
-    def is_ready(self) -> bool:
-        """Whether there is a pod to pop."""
-        return bool(self._live)
+    __slots__ = ("everybody", "topics")
 
-    def is_before(self, other: PodHeap) -> bool:
-        """Whether its first pod comes before that of another heap; neither is empty."""
-        try:
-            return self._find_order() < other._find_order()
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
-            self._repair(error)
-        return self._find_order() < other._find_order()
+    def __init__(self) -> None:
+        self.everybody: dict[_Kind, LikePods] = {}
+        #: By the identity of a registration that has topics for pods.
+        self.topics: dict[int, _TopicFile] = {}
 
-    def _find_order(self) -> tuple[Any, int]:
-        item = self._first()
-        assert item is not None, "the heap is not empty"
-        return item[0], item[1]
+    def add(self, pods: LikePods, queued: QueuedPod, wakeups: Iterable[Wakeup]) -> None:
+        self.everybody[pods.kind] = pods
+        for wakeup in wakeups:
+            if wakeup.topics is None or wakeup.topics.of_pod is None:
+                continue
+            file = self.topics.setdefault(id(wakeup), {})
+            topics = None if queued.is_costly else _ask(wakeup.topics.of_pod, queued.pod)
+            for topic in (None,) if topics is None else topics:
+                file.setdefault(topic, {})[pods.kind] = pods
+                pods.filed.append((file, topic))
 
-    def _first(self) -> _Item | None:
-        while self._items:
-            item = self._items[0]
-            if self._live.get(item[3].pod.uid) is item:
-                return item
-            try:
-                heappop(self._items)
-            except PASSING:
-                raise
-            except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
-                self._repair(error)
-        return None
+    def find(self, wakeup: Wakeup, old: Any, new: Any) -> Iterator[dict[_Kind, LikePods]]:
+        """The like pods that the event may concern, perhaps some of them twice."""
+        topics = None if wakeup.topics is None else _ask(wakeup.topics.of_event, old, new)
+        if topics is None:
+            yield self.everybody
+        elif topics:
+            file = self.topics.get(id(wakeup))
+            if file is None:
+                # Pods have no topics here, so that any topic of the event concerns them all.
+                yield self.everybody
+                return
+            for topic in (None, *topics):
+                yield file.get(topic, _NOBODY)
 
 
 class UnschedulablePods:
     """Unschedulable and gated pods; a gated one is filed only under the plugin that holds it."""
 
-    __slots__ = ("_files", "_groups", "_kinds", "_patience", "_sweeps", "gated")
+    __slots__ = ("_files", "_kinds", "_like", "_listeners", "_patience", "_sweeps", "gated")
 
-    def __init__(self, patience: float) -> None:
+    def __init__(self, patience: float, listeners: Listeners) -> None:
         self._patience = patience
-        self._groups: dict[_Kind, tuple[Group, tuple[_Label, ...]]] = {}
-        self._files: dict[_Label, dict[_Kind, Group]] = {}
+        self._listeners = listeners
+        self._like: dict[_Kind, LikePods] = {}
+        self._files: dict[tuple[str, str], _PluginFile] = {}
         # Kept, because the verdicts on a pod may change before it is taken out.
         self._kinds: dict[str, _Kind] = {}
         self._sweeps = PodHeap()
@@ -169,35 +119,60 @@ class UnschedulablePods:
         uid = queued.pod.uid
         if queued.place is Place.GATED:
             self.gated.add(uid)
-        kind = self._kinds[uid] = _kind(queued)
-        known = self._groups.get(kind)
-        if known is None:
-            known = self._groups[kind] = {}, _labels(queued)
-            for label in known[1]:
-                self._files.setdefault(label, {})[kind] = known[0]
-        known[0][uid] = queued
+        kind = self._kinds[uid] = self._kind(queued)
+        pods = self._like.get(kind)
+        if pods is None:
+            pods = self._like[kind] = LikePods(kind, queued.like)
+            profile = queued.pod.spec.scheduler_name
+            for plugin in _plugins(queued):
+                file = self._files.setdefault((profile, plugin), _PluginFile())
+                file.add(pods, queued, self._listeners.registered(profile, plugin))
+        pods.pods.push(queued, queued.expiry)
         self._sweeps.push(queued, self._swept_at(queued))
 
     def remove(self, uid: str) -> None:
         """Takes out a pod that is here."""
-        kind = self._kinds.pop(uid)
-        group, labels = self._groups[kind]
-        del group[uid]
-        if not group:
-            del self._groups[kind]
-            for label in labels:
-                del self._files[label][kind]
+        pods = self._like[self._kinds.pop(uid)]
+        pods.pods.remove(uid)
+        if not pods.pods:
+            self._unfile(pods)
         self._sweeps.remove(uid)
         self.gated.discard(uid)
 
-    def find_groups(self, profile: str, plugins: Iterable[str]) -> list[Group]:
-        """The pods of a profile that events of these plugins can wake, in groups of like ones."""
-        found: dict[_Kind, Group] = {}
-        for plugin in plugins:
-            filed = self._files.get((profile, plugin))
-            if filed:
-                found.update(filed)
+    def _unfile(self, pods: LikePods) -> None:
+        del self._like[pods.kind]
+        for file in self._files.values():
+            file.everybody.pop(pods.kind, None)
+        for topics, topic in pods.filed:
+            filed = topics[topic]
+            del filed[pods.kind]
+            if not filed:
+                del topics[topic]
+
+    def is_filed_as(self, queued: QueuedPod) -> bool:
+        """Whether a pod that is here is where it belongs as it is now."""
+        return self._kinds[queued.pod.uid] == self._kind(queued)
+
+    def find(self, queue_event: QueueEvent) -> list[LikePods]:
+        """The pods that the event may concern, as far as topics tell."""
+        found: dict[_Kind, LikePods] = {}
+        for profile, plugins in queue_event.heard.items():
+            for plugin, wakeups in plugins.items():
+                file = self._files.get((profile, plugin))
+                if file is not None and file.everybody:
+                    for wakeup in wakeups:
+                        for some in file.find(wakeup, queue_event.old, queue_event.new):
+                            found.update(some)
+        for uid in queue_event.pod_uids:
+            kind = self._kinds.get(uid)
+            if kind is not None:
+                # An event about the pod itself may help it, whatever the topics are.
+                found[kind] = self._like[kind]
         return list(found.values())
+
+    def everybody(self) -> list[LikePods]:
+        """All pods."""
+        return list(self._like.values())
 
     def overdue(self, now: float) -> QueuedPod | None:
         """A pod that has waited too long, which stays in."""
@@ -212,31 +187,46 @@ class UnschedulablePods:
         """Raises AssertionError unless each pod is filed under the plugins that can wake it."""
         for queued in self:
             uid = queued.pod.uid
-            wanted = set(_labels(queued))
-            found = {
-                label
-                for label, filed in self._files.items()
-                if any(uid in group for group in filed.values())
-            }
+            wanted = {(queued.pod.spec.scheduler_name, plugin) for plugin in _plugins(queued)}
+            kind = self._kinds[uid]
+            found = {label for label, file in self._files.items() if kind in file.everybody}
             assert found == wanted, f"{uid} is filed under {found}, not {wanted}"
-            assert self._kinds[uid] == _kind(queued), f"{uid} is among pods that it is not like"
-        held = sum(len(group) for group, _ in self._groups.values())
+            assert kind == self._kind(queued), f"{uid} is among pods that it is not like"
+            assert uid in self._like[kind].pods, f"{uid} is not among those that it is like"
+        held = sum(len(each.pods) for each in self._like.values())
         assert held == len(self), f"{held} pods in groups, but {len(self)} are unschedulable"
+
+    def _kind(self, queued: QueuedPod) -> _Kind:
+        pod = queued.pod
+        gated_by = queued.gated_by if queued.place is Place.GATED else ""
+        return (
+            # Templates differ by identity: while like pods are filed, they keep it alive.
+            id(pod.spec),
+            pod.namespace,
+            tuple(pod.labels.items()),
+            queued.rejectors,
+            queued.pending,
+            gated_by,
+            queued.like,
+            self._listeners.read(queued),
+        )
 
     def _swept_at(self, queued: QueuedPod) -> float:
         end = max(queued.timestamp, queued.flushed) + self._patience
         return float((floor(end / SWEEP_SECONDS) + 1) * SWEEP_SECONDS)
 
 
-def _kind(queued: QueuedPod) -> _Kind:
-    pod = queued.pod
-    gated_by = queued.gated_by if queued.place is Place.GATED else ""
-    # Templates differ by identity: while a group has pods, these keep it alive.
-    labels = tuple(pod.labels.items())
-    return id(pod.spec), pod.namespace, labels, queued.rejectors, queued.pending, gated_by
+def _plugins(queued: QueuedPod) -> Iterable[str]:
+    """The plugins whose events can wake the pod."""
+    return (queued.gated_by,) if queued.place is Place.GATED else queued.blamed
 
 
-def _labels(queued: QueuedPod) -> tuple[_Label, ...]:
-    profile = queued.pod.spec.scheduler_name
-    plugins = (queued.gated_by,) if queued.place is Place.GATED else queued.blamed
-    return tuple((profile, plugin) for plugin in plugins)
+def _ask(topics: Any, *args: Any) -> tuple[Hashable, ...] | None:
+    """The topics that a plugin names, each once; all of them if it breaks."""
+    try:
+        answer = topics(*args)
+        return None if answer is None else tuple(dict.fromkeys(answer))
+    except PASSING:
+        raise
+    except BaseException:  # noqa: BLE001 - then the hint is asked, which reports what is wrong
+        return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zlib import crc32
 
 import numpy as np
@@ -119,7 +119,7 @@ class Classes:
             self._asked.add(signature)
             # That a pod fits on none of some rows says nothing of the others.
             if window.rows is None or isinstance(outcome, Found):
-                self._remember(signature, pod, outcome, path)
+                outcome = self._remember(signature, pod, outcome, path)
         if path is _BATCH:
             self._ranked.append(self._clock() - self._observer.began)
         else:
@@ -240,11 +240,14 @@ class Classes:
 
     def _remember(
         self, signature: int, pod: Pod, outcome: Found | Failed, path: DecisionPath
-    ) -> None:
+    ) -> Found | Failed:
         if isinstance(outcome, Found):
             self.statistics.placed(signature, outcome.row)
         elif self.is_on and path not in _NOT_FOR_OTHERS:
+            if not pod.spec.volumes:
+                outcome = replace(outcome, like=signature)
             self._failures.put(signature, pod, outcome)
+        return outcome
 
     def _on_named(self, signature: int, pod: Pod) -> Found | None:
         """The one node that a pod names, if it fits there: one row is asked about in plain numbers.

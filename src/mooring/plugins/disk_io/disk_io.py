@@ -27,7 +27,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, Resource, Wakeup, on
+from mooring.framework.wakeups import Action, Resource, Topics, Wakeup, if_changed, on
 from mooring.objects.custom import CustomObject
 from mooring.objects.meta import Wire
 from mooring.objects.node import Node
@@ -211,10 +211,22 @@ class DiskIO(
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
-            on(KIND.resource, Action.ALL, self._after_status),
-            on(Resource.NODE, Action.ADD, self._after_node),
-            on(Resource.POD, Action.DELETE, self._after_pod_is_gone),
-            on(Resource.POD, Action.UPDATE, self._after_pod_change),
+            on(
+                KIND.resource,
+                Action.ALL,
+                self._after_status,
+                reads=self._readable,
+                topics=if_changed(_described),
+            ),
+            on(Resource.NODE, Action.ADD, self._after_node, alike=True),
+            on(Resource.POD, Action.DELETE, self._after_pod_is_gone, alike=True),
+            on(
+                Resource.POD,
+                Action.UPDATE,
+                self._after_pod_change,
+                alike=True,
+                topics=Topics(self._changed_use),
+            ),
         )
 
     def _after_status(self, pod: Pod, old: CustomObject | None, new: CustomObject | None) -> bool:
@@ -243,6 +255,9 @@ class DiskIO(
             return False
         return new.uid == pod.uid or new.has_place
 
+    def _changed_use(self, old: Pod, new: Pod) -> tuple[()] | None:
+        return () if self._handle.counts_alike(old, new) else None
+
     def _asked(self, pod: Pod) -> Bandwidth | None:
         """What a pod is estimated to use, None if it says nothing; raises DecodeError."""
         if not asks(pod):
@@ -260,6 +275,11 @@ class DiskIO(
 def _figures(nodes: Nodes, row: int) -> list[int] | None:
     columns = nodes.extended.columns(DISK_IO)
     return None if columns is None else columns.at(row)
+
+
+def _described(item: CustomObject) -> tuple[Any, Bandwidth]:
+    """The node that an object describes, and what it says of it."""
+    return item.fields.get("spec"), _read(item)
 
 
 def _read(item: CustomObject) -> Bandwidth:

@@ -47,7 +47,7 @@ from .spread_constraints import (
     pods_per_domain,
 )
 from .spread_counts import Spreads, spread_of
-from .spread_hints import node_helps, pod_helps
+from .spread_hints import POD_TOPICS, node_helps, pod_helps
 
 _SKEWED = Reason("node(s) didn't match pod topology spread constraints")
 _NO_LABEL = Reason(f"{_SKEWED.text} (missing required label)", Code.UNRESOLVABLE)
@@ -171,7 +171,7 @@ class PodTopologySpread(
         of_pod = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
         of_node = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return (
-            on(Resource.POD, of_pod, pod_helps, alike=True),
+            on(Resource.POD, of_pod, pod_helps, alike=True, topics=POD_TOPICS),
             on(Resource.NODE, of_node, partial(node_helps, self._defaults[HARD]), alike=True),
         )
 

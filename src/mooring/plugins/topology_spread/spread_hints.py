@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
+from mooring.framework.wakeups import Topics
 from mooring.objects.node import Node
 from mooring.objects.placement_rules import TopologySpreadConstraint
 from mooring.objects.pod import Pod
-from mooring.objects.selector import SelectorError
+from mooring.objects.selector import SelectorError, marks_of
 
 from .spread_constraints import HARD, own_constraints
 
@@ -59,6 +60,40 @@ def node_helps(
         return complete_before or complete_now
     moved = any(old.labels.get(key) != new.labels.get(key) for key in keys)
     return complete_now and (moved or old.taints != new.taints)
+
+
+# What such pods wait for
+
+
+def _pods_waited_for(waiting: Pod) -> list[Hashable] | None:
+    """Labels of the pods that are counted, each with the namespace."""
+    if not waiting.spec.topology_spread_constraints:
+        return [(waiting.namespace, None)]
+    try:
+        constraints = own_constraints(waiting, HARD)
+    except SelectorError:
+        return None
+    topics: list[Hashable] = []
+    for each in constraints:
+        marks = () if each.selector is None else each.selector.marks
+        if marks is None:
+            return [(waiting.namespace, None)]
+        topics += [(waiting.namespace, mark) for mark in marks]
+    return topics
+
+
+def _pods_changed(old: Pod | None, new: Pod | None) -> list[Hashable]:
+    pods = [each for each in (old, new) if each is not None]
+    if not all(each.has_place for each in pods):
+        return []
+    if old is not None and new is not None and old.labels == new.labels:
+        return []
+    topics: list[Hashable] = [(each.namespace, None) for each in pods]
+    topics += [(each.namespace, mark) for each in pods for mark in marks_of(each.labels)]
+    return topics
+
+
+POD_TOPICS = Topics(_pods_changed, _pods_waited_for)
 
 
 def _is_involved(pod: Pod, waiting: Pod) -> bool:

@@ -16,7 +16,15 @@ from mooring.objects.csi import CSINode, VolumeAttachment
 from mooring.objects.in_tree import Sources, VolumeKey
 from mooring.objects.pod import Pod
 
-from .volume_claims import AdviseOnVolumes, claim_key, claim_not_found, not_made_for, uses_claim
+from .volume_claims import (
+    OWN_CLAIMS,
+    AdviseOnVolumes,
+    claim_key,
+    claim_names,
+    claim_not_found,
+    not_made_for,
+    uses_claim,
+)
 
 _EXCEEDED = Reason("node(s) exceed max volume count")
 
@@ -90,10 +98,16 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
             on(Resource.CSI_NODE, Action.ADD),
-            on(Resource.CSI_NODE, Action.UPDATE, self._after_limits_change),
-            on(Resource.POD, Action.DELETE, self._after_pod_is_gone),
-            on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, uses_claim),
-            on(Resource.VOLUME_ATTACHMENT, Action.DELETE, self._after_detach),
+            on(Resource.CSI_NODE, Action.UPDATE, self._after_limits_change, alike=True),
+            on(Resource.POD, Action.DELETE, self._after_pod_is_gone, alike=True),
+            on(
+                Resource.PERSISTENT_VOLUME_CLAIM,
+                Action.ADD,
+                uses_claim,
+                reads=claim_names,
+                topics=OWN_CLAIMS,
+            ),
+            on(Resource.VOLUME_ATTACHMENT, Action.DELETE, self._after_detach, alike=True),
         )
 
     def _after_limits_change(self, pod: Pod, old: CSINode, new: CSINode) -> bool:

@@ -36,7 +36,7 @@ from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, Sto
 from mooring.plugins.allocation import Ratio, ShapePoint
 
 from .volume_capacity_score import CapacityScore
-from .volume_claims import AdviseOnVolumes, Claims, claims_of, uses_claim
+from .volume_claims import OWN_CLAIMS, AdviseOnVolumes, Claims, claim_names, claims_of, uses_claim
 from .volume_progress import progress
 from .volume_search import search, usable
 
@@ -181,13 +181,24 @@ class VolumeBinding(
     def wakeups(self) -> tuple[Wakeup, ...]:
         add_or_update = Action.ADD | Action.UPDATE
         return (
-            on(Resource.STORAGE_CLASS, add_or_update, self._after_class_change),
-            on(Resource.PERSISTENT_VOLUME_CLAIM, add_or_update, uses_claim),
+            on(Resource.STORAGE_CLASS, add_or_update, self._after_class_change, alike=True),
+            on(
+                Resource.PERSISTENT_VOLUME_CLAIM,
+                add_or_update,
+                uses_claim,
+                reads=claim_names,
+                topics=OWN_CLAIMS,
+            ),
             on(Resource.PERSISTENT_VOLUME, add_or_update),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            on(Resource.CSI_NODE, add_or_update, self._after_csi_node_change),
-            on(Resource.CSI_DRIVER, Action.UPDATE, self._after_driver_change),
-            on(Resource.CSI_STORAGE_CAPACITY, add_or_update, self._after_capacity_change),
+            on(Resource.CSI_NODE, add_or_update, self._after_csi_node_change, alike=True),
+            on(Resource.CSI_DRIVER, Action.UPDATE, self._after_driver_change, alike=True),
+            on(
+                Resource.CSI_STORAGE_CAPACITY,
+                add_or_update,
+                self._after_capacity_change,
+                alike=True,
+            ),
         )
 
     def _after_class_change(self, pod: Pod, old: StorageClass | None, new: StorageClass) -> bool:

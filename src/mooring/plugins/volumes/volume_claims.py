@@ -14,6 +14,7 @@ from mooring.cluster.storage.objects import KnownStorage
 from mooring.framework.advice import MOST_GROUPS, Advice, Advise
 from mooring.framework.edits import DropVolume
 from mooring.framework.status import PluginError, Rejected, unresolvable
+from mooring.framework.wakeups import Topics
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.objects.volume import ClaimUse, Volume
@@ -40,6 +41,23 @@ def names_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolu
 def uses_claim(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
     """A hint: whether the pod names the claim, or has a volume that makes a claim of that name."""
     return pod.namespace == new.namespace and any(use.name == new.name for use in pod.claims)
+
+
+def claim_names(pod: Pod) -> str:
+    """What tells the claims of pods of one template apart: the name of a pod that makes some."""
+    return pod.name if any(use.ephemeral for use in pod.claims) else ""
+
+
+def _claims_waited_for(pod: Pod) -> list[str]:
+    return [claim_key(pod, use) for use in pod.claims]
+
+
+def _claim_changed(old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> tuple[str]:
+    return (new.key,)
+
+
+#: For hints about claims: a pod waits for its own.
+OWN_CLAIMS = Topics(_claim_changed, _claims_waited_for)
 
 
 @dataclass(frozen=True, slots=True)

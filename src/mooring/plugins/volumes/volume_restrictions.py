@@ -11,12 +11,19 @@ from mooring.cluster import Change, Mask, Nodes, Rows, Scope
 from mooring.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
 from mooring.framework.status import Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, Resource, Wakeup, on
+from mooring.framework.wakeups import Action, Resource, Topics, Wakeup, on
 from mooring.objects.pod import Pod
 from mooring.objects.storage import READ_WRITE_ONCE_POD
 from mooring.objects.volume import ClaimUse, Disk
 
-from .volume_claims import AdviseOnVolumes, claim_key, claim_not_found, names_claim
+from .volume_claims import (
+    OWN_CLAIMS,
+    AdviseOnVolumes,
+    claim_key,
+    claim_names,
+    claim_not_found,
+    names_claim,
+)
 
 _DISK_TAKEN = Reason("node(s) had no available disk")
 _CLAIM_TAKEN = Reason(
@@ -76,9 +83,21 @@ class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign, AdviseOn
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
-            on(Resource.POD, Action.DELETE, self._after_pod_is_gone),
+            on(
+                Resource.POD,
+                Action.DELETE,
+                self._after_pod_is_gone,
+                reads=claim_names,
+                topics=Topics(_freed, _used),
+            ),
             on(Resource.NODE, Action.ADD),
-            on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, names_claim),
+            on(
+                Resource.PERSISTENT_VOLUME_CLAIM,
+                Action.ADD,
+                names_claim,
+                reads=claim_names,
+                topics=OWN_CLAIMS,
+            ),
         )
 
     def _after_pod_is_gone(self, pod: Pod, old: Pod, new: None) -> bool:
@@ -87,6 +106,16 @@ class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign, AdviseOn
         return any(
             _conflict(wanted, freed) for wanted in pod.spec.disks for freed in old.spec.disks
         ) or bool(_named(pod) & _named(old))
+
+
+def _used(pod: Pod) -> list[Hashable]:
+    """The disks and claims of a pod, by which it may be in the way of others."""
+    disks = [(pod.namespace, disk.kind, disk.identity) for disk in pod.spec.disks]
+    return [*disks, *(claim_key(pod, use) for use in _named(pod))]
+
+
+def _freed(old: Pod, new: None) -> list[Hashable]:
+    return _used(old)
 
 
 def _exclusive_names(pod: Pod, nodes: Nodes) -> frozenset[str] | Rejected:

@@ -16,7 +16,14 @@ from mooring.objects.node_selector import NodeRequirement
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
-from .volume_claims import AdviseOnVolumes, claim_key, claim_not_found, names_claim
+from .volume_claims import (
+    OWN_CLAIMS,
+    AdviseOnVolumes,
+    claim_key,
+    claim_names,
+    claim_not_found,
+    names_claim,
+)
 
 _WRONG_ZONE = Reason("node(s) had no available volume zone", Code.UNRESOLVABLE)
 
@@ -71,10 +78,21 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign, AdviseOnVolume
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
-            on(Resource.STORAGE_CLASS, Action.ADD, self._after_class_is_added),
+            on(Resource.STORAGE_CLASS, Action.ADD, self._after_class_is_added, alike=True),
             on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            on(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, names_claim),
-            on(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, self._after_volume_change),
+            on(
+                Resource.PERSISTENT_VOLUME_CLAIM,
+                Action.ADD | Action.UPDATE,
+                names_claim,
+                reads=claim_names,
+                topics=OWN_CLAIMS,
+            ),
+            on(
+                Resource.PERSISTENT_VOLUME,
+                Action.ADD | Action.UPDATE,
+                self._after_volume_change,
+                alike=True,
+            ),
         )
 
     def _after_class_is_added(self, pod: Pod, old: None, new: StorageClass) -> bool:

@@ -1,0 +1,128 @@
+"""When a pod that InterPodAffinity rejected is worth another try."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from mooring.framework.wakeups import Topics
+from mooring.objects.node import Node
+from mooring.objects.placement_rules import AffinityTerm
+from mooring.objects.pod import Pod
+from mooring.objects.selector import LabelMark, Labels, marks_of
+
+_NO_LABELS: Labels = {}
+
+# Whether more terms than this match costs more than a try for nothing.
+_MANY_TERMS = 256
+
+
+def pod_helps(waiting: Pod, old: Pod | None, new: Pod | None) -> bool:
+    """Whether a pod that came, changed or went may let the waiting pod in."""
+    if old is not None and new is not None and new.uid == waiting.uid:
+        return True
+    if not all(each.node_name or each.nominated_node_name for each in (old, new) if each):
+        return False
+    terms = waiting.terms
+    if terms.problem:
+        return True
+    if old is None:
+        return new is not None and _matches_all(terms.affinity, new)
+    if new is None:
+        return _leaving_helps(waiting, old)
+    arrives = not _matches_all(terms.affinity, old) and _matches_all(terms.affinity, new)
+    leaves = _matches_all(terms.anti_affinity, old) and not _matches_all(terms.anti_affinity, new)
+    return arrives or leaves
+
+
+def _leaving_helps(waiting: Pod, gone: Pod) -> bool:
+    return (
+        _matches_all(waiting.terms.anti_affinity, gone)
+        or bool(gone.terms.problem)
+        or len(gone.terms.anti_affinity) > _MANY_TERMS
+        or _matches_all(gone.terms.anti_affinity, waiting)
+    )
+
+
+def _matches_all(terms: tuple[AffinityTerm, ...], pod: Pod) -> bool:
+    # Namespace selectors are not looked up here, as in kube-scheduler.
+    matches = (term.matches(pod.namespace, pod.labels, _NO_LABELS) for term in terms)
+    return bool(terms) and all(matches)
+
+
+def node_helps(waiting: Pod, old: Node | None, new: Node) -> bool:
+    """Whether a node that came or changed its labels may take the waiting pod."""
+    terms = waiting.terms
+    if terms.problem:
+        return True
+    was = _NO_LABELS if old is None else old.labels
+    moved = {term.topology_key for term in (*terms.affinity, *terms.anti_affinity)}
+    moved = {key for key in moved if was.get(key) != new.labels.get(key)}
+    if any(term.topology_key in moved & new.labels.keys() for term in terms.affinity):
+        return True
+    if old is None:
+        return bool(terms.anti_affinity)
+    return any(term.topology_key in moved & was.keys() for term in terms.anti_affinity)
+
+
+# What such pods wait for
+
+_OTHER, _OWN, _ADDED = "other", "own", "added"
+
+
+def _pods_waited_for(waiting: Pod) -> list[Hashable] | None:
+    """Labels of the pods that its terms are about, and its own: others may be about these."""
+    terms = waiting.terms
+    if terms.problem:
+        return None
+    topics: list[Hashable] = [(_OWN, mark) for mark in marks_of(waiting.labels)]
+    for rules in (terms.affinity, terms.anti_affinity):
+        if rules:
+            marks = _marks(rules)
+            if marks is None:
+                return None
+            topics += [(_OTHER, mark) for mark in marks]
+    return topics
+
+
+def _pods_changed(old: Pod | None, new: Pod | None) -> list[Hashable] | None:
+    pods = [each for each in (old, new) if each is not None]
+    if not all(each.has_place for each in pods):
+        return []
+    topics: list[Hashable] = [(_OTHER, mark) for each in pods for mark in marks_of(each.labels)]
+    if old is not None and new is None:
+        terms = old.terms
+        if terms.problem or len(terms.anti_affinity) > _MANY_TERMS:
+            return None
+        if terms.anti_affinity:
+            marks = _marks(terms.anti_affinity)
+            if marks is None:
+                return None
+            topics += [(_OWN, mark) for mark in marks]
+    return topics
+
+
+def _marks(terms: tuple[AffinityTerm, ...]) -> tuple[LabelMark, ...] | None:
+    """Marks of which a pod that matches all terms bears one; None if it need not bear any."""
+    for term in terms:
+        marks = () if term.selector is None else term.selector.marks
+        if marks is not None:
+            return marks
+    return None
+
+
+def _keys_waited_for(waiting: Pod) -> set[str] | None:
+    terms = waiting.terms
+    if terms.problem:
+        return None
+    keys = {term.topology_key for term in (*terms.affinity, *terms.anti_affinity)}
+    return keys | {_ADDED} if terms.anti_affinity else keys
+
+
+def _keys_changed(old: Node | None, new: Node) -> set[str]:
+    if old is None:
+        return {_ADDED, *new.labels}
+    return {key for key in {*old.labels, *new.labels} if old.labels.get(key) != new.labels.get(key)}
+
+
+POD_TOPICS = Topics(_pods_changed, _pods_waited_for)
+NODE_TOPICS = Topics(_keys_changed, _keys_waited_for)

@@ -1,0 +1,128 @@
+"""A heap of waiting pods, from which pods can be taken out wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Any
+
+from mooring.framework.calls import PASSING
+
+from .queued_pod import QueuedPod
+
+# A heap this small is not worth tidying.
+_SLACK = 64
+
+_Item = tuple[Any, int, int, QueuedPod]
+
+
+def _give_up(error: BaseException) -> None:
+    raise error
+
+
+class PodHeap:
+    """Pods by key, ties by arrival. Removed pods leave an item behind that is skipped later.
+
+    Where keys cannot be compared, `repair` is called, which must `reorder` the heap.
+    """
+
+    __slots__ = ("_items", "_live", "_repair", "_serials")
+
+    def __init__(self, repair: Callable[[BaseException], None] = _give_up) -> None:
+        self._repair = repair
+        self._items: list[_Item] = []
+        self._live: dict[str, _Item] = {}
+        # Unique, so that comparing two items never reaches the pods.
+        self._serials = count()
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._live
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return (item[3] for item in self._live.values())
+
+    def push(self, queued: QueuedPod, key: Any) -> None:
+        """Puts in a pod that is not in the heap."""
+        item = (key, queued.arrival, next(self._serials), queued)
+        self._live[queued.pod.uid] = item
+        try:
+            heappush(self._items, item)
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+            self._repair(error)
+
+    def remove(self, uid: str) -> None:
+        """Takes out a pod that is in the heap."""
+        del self._live[uid]
+        if len(self._items) > 2 * len(self._live) + _SLACK:
+            self._tidy()
+
+    def reorder(self, key: Callable[[QueuedPod], Any]) -> None:
+        """Orders all pods by another key."""
+        for uid, (_, arrival, serial, queued) in self._live.items():
+            self._live[uid] = key(queued), arrival, serial, queued
+        self._tidy()
+
+    def _tidy(self) -> None:
+        self._items = list(self._live.values())
+        try:
+            heapify(self._items)
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+            self._repair(error)
+
+    def pop(self) -> QueuedPod | None:
+        """Takes out the pod with the smallest key."""
+        item = self._first()
+        if item is None:
+            return None
+        del self._live[item[3].pod.uid]
+        return item[3]
+
+    def head(self) -> QueuedPod | None:
+        """The pod with the smallest key, which stays in."""
+        item = self._first()
+        return item[3] if item else None
+
+    def head_key(self) -> Any:
+        """The smallest key, or None."""
+        item = self._first()
+        return item[0] if item else None
+
+    def is_ready(self) -> bool:
+        """Whether there is a pod to pop."""
+        return bool(self._live)
+
+    def is_before(self, other: PodHeap) -> bool:
+        """Whether its first pod comes before that of another heap; neither is empty."""
+        try:
+            return self._find_order() < other._find_order()
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+            self._repair(error)
+        return self._find_order() < other._find_order()
+
+    def _find_order(self) -> tuple[Any, int]:
+        item = self._first()
+        assert item is not None, "the heap is not empty"
+        return item[0], item[1]
+
+    def _first(self) -> _Item | None:
+        while self._items:
+            item = self._items[0]
+            if self._live.get(item[3].pod.uid) is item:
+                return item
+            try:
+                heappop(self._items)
+            except PASSING:
+                raise
+            except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+                self._repair(error)
+        return None
