@@ -92,7 +92,7 @@ def test_another_configuration_is_compared(mooring: Mooring) -> None:
         ),
         (
             ("-f", f"{DEMO}/nodes.yaml", DEMO),
-            f"{DEMO}/nodes.yaml: must contain one Pod, but contains 0\n",
+            f"{DEMO}/nodes.yaml: nothing to place: neither workloads nor pods\n",
         ),
     ],
 )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
 import re
 import shlex
+from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import pytest
 
 from mooring.engine.explain import explain
 from mooring.framework.advice import Kind
-from tests.builders import node, pod
+from tests.builders import node, node_manifest, pod
 from tests.cli.invoking import Mooring
+from tests.cli.test_fit_workloads import workload
 from tests.docs.pages import DOCS, Block, blocks, languages, run
 from tests.explain.building import engine
 
@@ -33,7 +39,7 @@ def test_what_is_shown_is_what_is_printed(mooring: Mooring, block: Block) -> Non
 
 
 def test_the_code_runs() -> None:
-    assert languages(PAGE) == {"console", "python"}
+    assert languages(PAGE) == {"console", "python", "sh", "yaml"}
     asked = engine(node("a"))
 
     told = run("explain_page", *blocks(PAGE, "python"))["why"](asked, pod())
@@ -45,3 +51,20 @@ def test_the_table_has_every_kind_of_suggestion() -> None:
     rows = re.findall(r"^\| (`[^|]+) \|", PAGE.read_text(), re.MULTILINE)
     told = {kind for row in rows for kind in re.findall(r"`([a-z-]+)`", row)}
     assert told == set(get_args(Kind))
+
+
+def test_the_command_of_the_ci_recipe_works(
+    mooring: Mooring, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As the page has it, with a dump and a chart of our own."""
+    (recipe,) = blocks(PAGE, "yaml")
+    command = recipe.text.split("| mooring ")[1].split()
+    dump = json.dumps(node_manifest("a", cpu=4))
+    (tmp_path / "dump.yaml.gz").write_bytes(gzip.compress(dump.encode()))
+    chart = io.BytesIO(json.dumps(workload("Deployment")).encode())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=chart))
+
+    ended = mooring(*command)
+
+    assert (ended.code, ended.out) == (0, "::notice title=deployment shop/web::all 2 pods fit\n")

@@ -91,14 +91,12 @@ def test_what_is_not_read_is_told(tmp_path: Path) -> None:
         {"apiVersion": "apps/v1", "kind": "Deployment"},
         {"apiVersion": "v1", "kind": "ConfigMap"},
         {"apiVersion": "serving.knative.dev/v1", "kind": "Service"},
-        {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"},
     )
 
     assert given.notes == (
-        "ignored 2 Deployment: only pods are scheduled, and nothing here creates them",
+        "ignored 2 Deployment: without a template there are no pods",
         "ignored 1 ConfigMap: scheduling has no use for it",
         "ignored 1 Service: scheduling has no use for it",
-        "ignored 1 ResourceClaim: resource claims are not supported yet",
     )
     assert len(given.objects) == 1
 

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from mooring.documents.errors import InputError
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.simulate.workloads import owner_names
 
 # What people call the kinds; the kind of a pod's owner says the same.
 _KINDS = {
@@ -23,7 +24,6 @@ _KINDS = {
         ("replicationcontroller", "replicationcontrollers", "rc"), "ReplicationController"
     ),
 }
-_TEMPLATE_HASH = "pod-template-hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +79,6 @@ def find_pods_of(pods: Sequence[Pod], target: Target) -> list[Pod]:
     if target.key not in by_owner:
         raise _not_found(target, by_owner, f"{target.kind}s with pods")
     return by_owner[target.key]
-
-
-def owner_names(pod: Pod) -> dict[str, str]:
-    """The workloads that a pod belongs to, by kind.
-
-    The Deployment of a ReplicaSet is known by the name: it ends in the hash that the pods carry.
-    """
-    if pod.owner is None:
-        return {}
-    names = {pod.owner.kind: pod.owner.name}
-    suffix = f"-{pod.labels.get(_TEMPLATE_HASH, '')}"
-    if pod.owner.kind == "ReplicaSet" and len(suffix) > 1 and pod.owner.name.endswith(suffix):
-        names["Deployment"] = pod.owner.name.removesuffix(suffix)
-    return names
 
 
 def owner_text(pod: Pod) -> str:

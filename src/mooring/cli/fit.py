@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from .options import (
-    AnswerFormat,
     ContextOption,
     FeatureGatesOption,
     KubeconfigOption,
     MasterOption,
-    OutputOption,
     PathsArgument,
     PluginsOption,
 )
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from mooring.engine.explain import Explanation
     from mooring.objects.node import Node
-    from mooring.objects.pod import Pod
     from mooring.simulate.fit import Comparison, Fit, Move
     from mooring.world import Scene
 
@@ -38,9 +36,47 @@ _LEFT = 1
 _MOST_ROWS = 10
 
 
+class FitFormat(StrEnum):
+    """The formats in which the answer is printed; the last two are for workloads in CI."""
+
+    TABLE = "table"
+    JSON = "json"
+    JUNIT = "junit"
+    GITHUB = "github"
+
+    @property
+    def is_for_ci(self) -> bool:
+        return self in (FitFormat.JUNIT, FitFormat.GITHUB)
+
+
+class FailOn(StrEnum):
+    """Which pods without a node make the command fail."""
+
+    NEW = "new"
+    ANY = "any"
+
+
 FileOption = Annotated[
-    str | None,
-    typer.Option("--file", "-f", metavar="FILE", help="Place copies of the pod in this file."),
+    list[str] | None,
+    typer.Option(
+        "--file",
+        "-f",
+        metavar="FILE",
+        help="Place copies of the pod in this file, or the workloads in it; - is standard input. "
+        "May be repeated.",
+    ),
+]
+FromOption = Annotated[
+    list[str] | None,
+    typer.Option("--from", metavar="PATH", help="The same as PATH. May be repeated."),
+]
+FailOnOption = Annotated[
+    FailOn,
+    typer.Option(help="Exit with 1 if a new pod finds no node, or any, with those that waited."),
+]
+FormatOption = Annotated[
+    FitFormat,
+    typer.Option("--output", "-o", help="Output format; junit and github are for workloads."),
 ]
 CountOption = Annotated[int, typer.Option(min=1, help="Number of copies to place.")]
 DrainOption = Annotated[
@@ -68,52 +104,71 @@ BaseConfigOption = Annotated[
 
 def fit(  # noqa: PLR0913 - one for each flag
     paths: PathsArgument = None,
+    from_paths: FromOption = None,
     file: FileOption = None,
     count: CountOption = 1,
+    fail_on: FailOnOption = FailOn.NEW,
     drain: DrainOption = None,
     add_nodes: AddNodesOption = None,
     config: ConfigOption = None,
     base_config: BaseConfigOption = None,
     feature_gates: FeatureGatesOption = "",
     plugins: PluginsOption = None,
-    output: OutputOption = AnswerFormat.TABLE,
+    output: FormatOption = FitFormat.TABLE,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     master: MasterOption = None,
 ) -> None:
-    """Show how many copies of a pod would fit, or where the pending pods would go.
+    """Show how many copies of a pod would fit, which workloads do not, or where pending pods go.
 
     With nodes drained or added, or with another configuration, the result is compared with the
-    cluster as it is. Changes nothing, and evicts no pod. Exit code: 0 if every pod finds a node,
-    1 if one does not, 2 if the input cannot be used.
+    cluster as it is. Present pods of a workload of the same name make way as in a rollout. Changes
+    nothing, and evicts no pod.
+
+    Exit code: 0 if every pod finds a node, 1 if one does not, 2 if the input cannot be used.
     """
     # Here, so that the other commands start without NumPy.
     from mooring.simulate.fit import Question, compare
     from mooring.simulate.fit import fit as place
     from mooring.world import Scene
 
-    from .inputs import ConnectionOptions, EngineOptions, read_cluster
+    from .fit_workloads import is_single_pod, load_files, place_workloads
+    from .inputs import ConnectionOptions, EngineOptions, read_cluster_input
 
-    base = EngineOptions(base_config, feature_gates, plugins).engine()
-    # Made before anything is read, so that the user first hears what is wrong with it.
-    other = EngineOptions(config or base_config, feature_gates, plugins).engine()
+    # Made before anything is read, so that the user first hears what is wrong with them.
+    base, other = (
+        EngineOptions(each, feature_gates, plugins).engine()
+        for each in (base_config, config or base_config)
+    )
     kinds = {*base.handles.kinds, *other.handles.kinds}
-    question = Question(None if file is None else _read_pod(file), count)
     shapes = [_read_shape(each) for each in add_nodes or ()]
-    objects = read_cluster(paths or (), ConnectionOptions(kubeconfig, context, master), kinds)
-    scene = Scene.of(objects)
+    connection = ConnectionOptions(kubeconfig, context, master)
+    cluster = read_cluster_input([*(paths or ()), *(from_paths or ())], connection, kinds)
+    additions = load_files(file or (), cluster)
+    scene = Scene.of(cluster.objects)
     imagined = _imagine(scene, drain or (), shapes)
-    if file is None and drain:
+    if additions is not None and not is_single_pod(additions):
+        _refuse(count > 1, "--count", "only with one pod, of which copies are made")
+        place_workloads(other, imagined, additions, output, fail_on)
+        return
+    template = additions.workloads[0].pods[0] if additions is not None else None
+    _refuse(output.is_for_ci, f"--output {output.value}", "only with workloads (-f)")
+    if template is None and drain:
         # The pods to place are those of the drained nodes, whatever else is imagined.
         scene = imagined if not shapes else _imagine(scene, drain, ())
+    question = Question(template, count)
     after = place(base, scene, question)
-    if imagined is scene and config is None:
-        _write(after, output)
-    else:
+    if imagined is not scene or config is not None:
         comparison = compare(other, after, imagined, question)
         _write(comparison, output)
         after = comparison.after
-    if after.placed < after.asked:
+    else:
+        _write(after, output)
+    _exit(after)
+
+
+def _exit(fit: Fit) -> None:
+    if fit.placed < fit.asked:
         raise typer.Exit(_LEFT)
 
 
@@ -130,10 +185,11 @@ def _imagine(scene: Scene, drain: Sequence[str], shapes: Sequence[tuple[Node, in
         raise InputError("--drain", f"there is no node {error}") from None
 
 
-def _read_pod(file: str) -> Pod:
-    from mooring.objects.pod import Pod
+def _refuse(given: bool, flag: str, text: str) -> None:
+    from mooring.documents.errors import InputError
 
-    return _read_one(file, Pod)
+    if given:
+        raise InputError(flag, text)
 
 
 def _read_shape(argument: str) -> tuple[Node, int]:
@@ -157,10 +213,10 @@ def _read_one(file: str, kind: type[T]) -> T:
     return found[0]
 
 
-def _write(result: Fit | Comparison, output: AnswerFormat) -> None:
+def _write(result: Fit | Comparison, output: FitFormat) -> None:
     from mooring.simulate.fit import Comparison
 
-    if output is AnswerFormat.JSON:
+    if output is FitFormat.JSON:
         print_json(result)
     elif isinstance(result, Comparison):
         print(render(_comparison(result)))

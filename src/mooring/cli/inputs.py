@@ -30,6 +30,7 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.profile import known_plugins
 from mooring.objects.custom import CustomKind
 from mooring.objects.kinds import READ_KINDS, Object
+from mooring.simulate.loading import Input
 from mooring.simulate.loading import load as load_manifests
 
 from .rendering import note
@@ -188,19 +189,30 @@ def read_cluster(
     paths: Sequence[str], connection: ConnectionOptions, kinds: Iterable[CustomKind]
 ) -> tuple[Object, ...]:
     """Reads the objects of a cluster from manifests, or without any from the API server."""
+    return read_cluster_input(paths, connection, kinds).objects
+
+
+def read_cluster_input(
+    paths: Sequence[str], connection: ConnectionOptions, kinds: Iterable[CustomKind]
+) -> Input:
+    """Reads a cluster as `read_cluster` does, with what it fills into new objects."""
     if not paths:
-        return _list_cluster(connection, kinds)
+        return Input(_list_cluster(connection, kinds))
     if connection.is_given:
         raise InputError(", ".join(paths), "give either manifests or a cluster, not both")
-    return read_manifests(paths, kinds)
+    return _read_input(paths, kinds)
 
 
 def read_manifests(paths: Sequence[str], kinds: Iterable[CustomKind] = ()) -> tuple[Object, ...]:
     """Reads the objects of manifests and prints a note about those that are ignored."""
-    manifests = load_manifests(paths, kinds)
-    for text in manifests.notes:
+    return _read_input(paths, kinds).objects
+
+
+def _read_input(paths: Sequence[str], kinds: Iterable[CustomKind]) -> Input:
+    found = load_manifests(paths, kinds)
+    for text in found.notes:
         note(text)
-    return manifests.objects
+    return found
 
 
 def _list_cluster(connection: ConnectionOptions, kinds: Iterable[CustomKind]) -> tuple[Object, ...]:

@@ -118,7 +118,7 @@ def fit(engine: Engine, scene: Scene, question: Question) -> Fit:
     world = World(engine)
     for item in (*scene.around, *scene.nodes, *scene.running):
         world.apply(item, 0.0)
-    run = _Run(engine)
+    run = PodPlacer(engine)
     first = _find_feasible(engine, question.template)
     for pod in question.pods(scene):
         run.place(pod)
@@ -138,7 +138,7 @@ def compare(engine: Engine, before: Fit, scene: Scene, question: Question) -> Co
 
 
 @dataclass(slots=True)
-class _Run:
+class PodPlacer:
     """Pods on their way into an engine."""
 
     engine: Engine
@@ -149,17 +149,19 @@ class _Run:
     #: Copies are all alike: where one finds no place, none does.
     hopeless: dict[int, str] = field(default_factory=dict)
 
-    def place(self, pod: Pod) -> None:
+    def place(self, pod: Pod) -> str:
+        """Places a pod if it can; why it cannot, if so."""
         like = id(pod.spec)
         known = self.hopeless.get(like) if pod.uid.startswith(_COPIES) else None
         message = self._try(pod) if known is None else known
         if message is None:
-            return
+            return ""
         if pod.uid.startswith(_COPIES):
             self.hopeless[like] = message
         self.refused = self.refused or pod
         self.places[pod.key] = ""
         self.messages.setdefault(message, []).append(pod.key)
+        return message
 
     def _try(self, pod: Pod) -> str | None:
         """Places a pod; why it could not, if so."""

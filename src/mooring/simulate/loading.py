@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from mooring.documents.conversion import to_struct
@@ -24,6 +24,7 @@ from mooring.world.defaults import (
 
 from .checks import find_faults
 from .manifests import PRIORITY_CLASS, STORAGE_CLASS, Manifest, read
+from .workloads import Template, Workload, owner_names, read_template, wants_node
 
 T = TypeVar("T", bound=Object | PriorityClass)
 
@@ -34,6 +35,8 @@ class Input:
 
     objects: tuple[Object, ...]
     notes: tuple[str, ...] = ()
+    #: What an API server with these objects fills in, such as priorities by class.
+    defaults: Defaults = field(default_factory=lambda: Defaults.of(()))
 
 
 def load(paths: Sequence[str], wanted: Iterable[CustomKind] = ()) -> Input:
@@ -42,22 +45,98 @@ def load(paths: Sequence[str], wanted: Iterable[CustomKind] = ()) -> Input:
     Raises InputError with the first thing that is wrong.
     """
     manifests: list[Manifest] = []
+    templates: list[Template] = []
     unread: Counter[tuple[str, str]] = Counter()
     for manifest in read(paths, wanted):
+        makes_pods = manifest.is_workload and manifest.has_template
+        if makes_pods and not _has_owner(manifest):
+            templates.append(read_template(manifest))
         if manifest.is_read:
             manifests.append(manifest)
-        else:
+        elif not makes_pods:
             unread[manifest.kind, manifest.unread_reason] += 1
     register = _Register()
-    objects = tuple(_objects(manifests, register))
+    defaults = _read_defaults(manifests, register)
+    objects = tuple(_objects(manifests, register, defaults))
+    made = list(_make_missing_pods(templates, objects, defaults))
+    objects = (*objects, *(pod for workload in made for pod in workload.pods))
     if not any(isinstance(each, Node | Pod) for each in objects):
         raise InputError(", ".join(paths), "nothing to schedule: neither nodes nor pods")
     notes = [f"ignored {count} {kind}: {why}" for (kind, why), count in unread.items()]
-    return Input(objects, (*notes, *register.describe_lost_pods()))
+    notes += [f"made {len(each.pods)} Pod of {each.text}" for each in made if each.pods]
+    return Input(objects, (*notes, *register.describe_lost_pods()), defaults)
 
 
-def _objects(manifests: list[Manifest], register: _Register) -> Iterator[Object]:
-    """Decodes what was read, and compares the objects with each other."""
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """What is to come to a cluster: workloads, each pod that is written alone being one."""
+
+    workloads: tuple[Workload, ...]
+    #: Claims, services and the like.
+    objects: tuple[Object, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def load_additions(paths: Sequence[str], cluster: Input) -> Additions:
+    """Reads workloads, pods and what they need; raises InputError with the first mistake."""
+    manifests = list(read(paths))
+    templates = [read_template(each) for each in manifests if each.is_workload]
+    read_here = [each for each in manifests if each.is_read and not each.is_workload]
+    register = _Register()
+    defaults = _read_defaults(read_here, register, cluster.defaults)
+    objects = tuple(_objects(read_here, register, defaults))
+    nodes = [item for item in cluster.objects if isinstance(item, Node)]
+    workloads = [
+        *(_make_pods(each, nodes, defaults) for each in templates),
+        *(
+            Workload("Pod", pod.namespace, pod.name, (pod,))
+            for pod in objects
+            if isinstance(pod, Pod)
+        ),
+    ]
+    if not workloads:
+        raise InputError(", ".join(paths), "nothing to place: neither workloads nor pods")
+    others = tuple(item for item in objects if not isinstance(item, Pod))
+    return Additions(tuple(workloads), others)
+
+
+def _has_owner(manifest: Manifest) -> bool:
+    metadata = manifest.raw.get("metadata")
+    return isinstance(metadata, Mapping) and bool(metadata.get("ownerReferences"))
+
+
+def _make_missing_pods(
+    templates: Sequence[Template], objects: Sequence[Object], defaults: Defaults
+) -> Iterator[Workload]:
+    """The workloads of which there are no pods, with pods: they come from git, not from a dump."""
+    present = {
+        (kind, pod.namespace, name)
+        for pod in objects
+        if isinstance(pod, Pod)
+        for kind, name in owner_names(pod).items()
+    }
+    nodes = [item for item in objects if isinstance(item, Node)]
+    for each in templates:
+        workload = each.workload
+        if (workload.kind, workload.namespace, workload.name) not in present:
+            yield _make_pods(each, nodes, defaults)
+
+
+def _make_pods(template: Template, nodes: Sequence[Node], defaults: Defaults) -> Workload:
+    names: tuple[str, ...] = ()
+    if template.workload.kind == "DaemonSet":
+        anywhere = replace(template.manifest, kind="Pod", raw=template.pod_anywhere())
+        sample = _decoded(anywhere, defaults)
+        assert isinstance(sample, Pod)
+        names = tuple(node.name for node in nodes if wants_node(sample, node))
+    pods = [_decoded(each, defaults) for each in template.pod_manifests(names)]
+    return replace(template.workload, pods=tuple(pod for pod in pods if isinstance(pod, Pod)))
+
+
+def _read_defaults(
+    manifests: list[Manifest], register: _Register, known: Defaults | None = None
+) -> Defaults:
+    """What priority and storage classes fill in, those that are known already among them."""
     classes = {
         each: _priority_class(each) for each in manifests if each.known_kind == PRIORITY_CLASS
     }
@@ -66,8 +145,17 @@ def _objects(manifests: list[Manifest], register: _Register) -> Iterator[Object]
     storage_class = find_default_class(
         each.raw for each in manifests if each.known_kind == STORAGE_CLASS
     )
-    defaults = Defaults.of(classes.values(), storage_class)
-    decoded = [(each, _decoded(each, defaults)) for each in manifests if each not in classes]
+    older = known.classes.values() if known is not None else ()
+    usual = known.storage_class if known is not None else ""
+    return Defaults.of((*older, *classes.values()), storage_class or usual)
+
+
+def _objects(
+    manifests: list[Manifest], register: _Register, defaults: Defaults
+) -> Iterator[Object]:
+    """Decodes what was read, and compares the objects with each other."""
+    items = [each for each in manifests if each.known_kind != PRIORITY_CLASS]
+    decoded = [(each, _decoded(each, defaults)) for each in items]
     for manifest, item in decoded:
         register.add(manifest, getattr(item, "namespace", ""), item.name)
         if isinstance(item, Pod):
@@ -100,8 +188,8 @@ def _read(manifest: Manifest, fill: Callable[[Any], Any], decode: Callable[[Any]
         item = _decoded_with_nulls(manifest, fill, decode)
     except RecursionError:
         raise manifest.error("nested too deeply") from None
-    for field, told in find_faults(item, manifest.raw):
-        raise _error(manifest, field, told)
+    for path, told in find_faults(item, manifest.raw):
+        raise _error(manifest, path, told)
     return item
 
 

@@ -21,16 +21,18 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {
     for kind in sorted((*READ_KINDS, PRIORITY_CLASS))
 }
 
-_CREATORS = "only pods are scheduled, and nothing here creates them"
+# The kinds of which controllers make pods, with their groups.
+_WORKLOADS: Mapping[str, str] = {
+    **dict.fromkeys(("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"), "apps"),
+    **dict.fromkeys(("CronJob", "Job"), "batch"),
+    "ReplicationController": "",
+}
+
 _DEVICES = "resource claims are not supported yet"
 
 #: Why a kind is not read, where more can be said than that scheduling has no use for it.
 _UNREAD: Mapping[str, str] = {
-    "CronJob": _CREATORS,
-    "DaemonSet": _CREATORS,
-    "Deployment": _CREATORS,
-    "Job": _CREATORS,
-    "PodTemplate": _CREATORS,
+    "PodTemplate": "only pods are scheduled, and nothing here creates them",
     "DeviceClass": _DEVICES,
     "ResourceClaim": _DEVICES,
     "ResourceClaimTemplate": _DEVICES,
@@ -56,6 +58,17 @@ class Manifest:
         return self.version is not None
 
     @property
+    def is_workload(self) -> bool:
+        """Whether a controller makes pods of it."""
+        return self.kind in _WORKLOADS and _group(self.raw["apiVersion"]) == _WORKLOADS[self.kind]
+
+    @property
+    def has_template(self) -> bool:
+        """Whether it says what its pods are like."""
+        spec = self.raw.get("spec")
+        return isinstance(spec, Mapping) and bool(spec.get("template") or spec.get("jobTemplate"))
+
+    @property
     def version(self) -> str | None:
         """The API version in which such an object is read; None if it is not."""
         if self.custom is not None:
@@ -74,6 +87,8 @@ class Manifest:
     @property
     def unread_reason(self) -> str:
         """Why such an object is not read."""
+        if self.is_workload:
+            return "without a template there are no pods"
         return _UNREAD.get(self.kind, _NO_USE)
 
     @property

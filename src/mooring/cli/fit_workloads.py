@@ -1,0 +1,133 @@
+"""`mooring fit -f` with workloads: which of them do not fit, why, and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+import typer
+
+from mooring.simulate.loading import Additions, Input, load_additions
+from mooring.simulate.rollouts import WorkloadFit, WorkloadsFit, fit_workloads, left_over
+
+from .explain_text import NodeNames
+from .rendering import indent, line, note, plain, print_json, render, shorten, table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from mooring.engine import Engine
+    from mooring.world import Scene
+
+# Exit code when a pod finds no node.
+_LEFT = 1
+
+
+def load_files(files: Sequence[str], cluster: Input) -> Additions | None:
+    """Reads what is to be placed; None without a file."""
+    if not files:
+        return None
+    additions = load_additions(files, cluster)
+    for text in additions.notes:
+        note(text)
+    return additions
+
+
+def is_single_pod(additions: Additions) -> bool:
+    """Whether one pod is all that is to be placed, of which there may be copies."""
+    return [each.kind for each in additions.workloads] == ["Pod"]
+
+
+def place_workloads(
+    engine: Engine, scene: Scene, additions: Additions, output: str, fail_on: str
+) -> None:
+    """Places workloads and prints the outcome; exits with 1 if one does not fit."""
+    found = fit_workloads(engine, scene, additions.workloads, additions.objects)
+    if output == "json":
+        print_json(found)
+    elif output == "junit":
+        print(write_junit(found))
+    elif output == "github":
+        for text in write_annotations(found):
+            print(text)
+    else:
+        print(render(_parts(found)))
+    if any(left_over(found)) or (fail_on == "any" and found.still_waiting):
+        raise typer.Exit(_LEFT)
+
+
+def _parts(fit: WorkloadsFit) -> Iterator[RenderableType]:
+    left = list(left_over(fit))
+    count = len(fit.workloads)
+    if left:
+        yield line(
+            f"{len(left)} of {count} workloads do not fit on {fit.node_count} nodes", "bold red"
+        )
+    else:
+        fits = "workload fits" if count == 1 else "workloads fit"
+        yield line(f"{count} {fits} on {fit.node_count} nodes", "bold green")
+    if fit.waited:
+        yield line(
+            f"{fit.waited} pods waited before; {len(fit.still_waiting)} of them find no node", "dim"
+        )
+    yield ""
+    rows = [
+        (each.workload, str(each.asked), str(each.placed), str(each.replaced or "-"), _nodes(each))
+        for each in fit.workloads
+    ]
+    yield table(("WORKLOAD", "PODS", "FIT", "REPLACED", "ON"), rows, whole=4)
+    for each in left:
+        yield ""
+        yield line(
+            f"{each.workload}: {each.asked - each.placed} of {each.asked} pods find no node", "bold"
+        )
+        yield from (indent(line(text)) for text in _reasons(each))
+
+
+def _nodes(fit: WorkloadFit) -> str:
+    names = NodeNames(each.node for each in fit.nodes)
+    return shorten([f"{names.shorten(each.node)} ({each.count})" for each in fit.nodes], 3) or "-"
+
+
+def _reasons(fit: WorkloadFit) -> Iterator[str]:
+    """Why pods of a workload find no node, and what would help."""
+    yield fit.message
+    if fit.stay:
+        yield f"the rollout stops there: {fit.stay} pods of the older version stay"
+    suggestions = fit.why.suggestions if fit.why is not None else ()
+    for each in [each for each in suggestions if each.effect == "fits"][:2]:
+        nodes = "1 node" if each.count == 1 else f"{each.count} nodes"
+        yield f"would fit {nodes} if {each.remedy}"
+
+
+def write_junit(fit: WorkloadsFit) -> str:
+    """A test suite with one test per workload, for CI servers that read JUnit's XML."""
+    failures = list(left_over(fit))
+    suite = Element(
+        "testsuite", name="mooring fit", tests=str(len(fit.workloads)), failures=str(len(failures))
+    )
+    for each in fit.workloads:
+        case = SubElement(suite, "testcase", classname="mooring.fit", name=plain(each.workload))
+        if not each.fits:
+            text = f"{each.asked - each.placed} of {each.asked} pods find no node"
+            reasons = "\n".join(map(plain, _reasons(each)))
+            SubElement(case, "failure", message=text).text = reasons
+    return tostring(suite, encoding="unicode")
+
+
+def write_annotations(fit: WorkloadsFit) -> Iterator[str]:
+    """Workflow commands that GitHub shows as annotations."""
+    for each in fit.workloads:
+        title = _escape(each.workload).replace(":", "%3A").replace(",", "%2C")
+        if each.fits:
+            yield f"::notice title={title}::all {each.asked} pods fit"
+        else:
+            summary = f"{each.asked - each.placed} of {each.asked} pods find no node"
+            text = "\n".join((summary, *map(plain, _reasons(each))))
+            yield f"::error title={title}::{_escape(text)}"
+
+
+def _escape(text: str) -> str:
+    # As GitHub's toolkit does.
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -1,0 +1,203 @@
+"""`mooring fit -f` with workloads as people have them in git."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from tests.builders import node_manifest, pod_manifest
+from tests.cli.invoking import Mooring
+
+Json = dict[str, Any]
+
+
+def workload(kind: str, name: str = "web", count: int = 2, cpu: str = "1", **spec: Any) -> Json:
+    groups = {"Job": "batch/v1", "CronJob": "batch/v1", "ReplicationController": "v1"}
+    container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": cpu}}}
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
+    field = "parallelism" if "Job" in kind else "replicas"
+    body = {field: count, "template": template, **spec}
+    if kind == "CronJob":
+        body = {"schedule": "@daily", "jobTemplate": {"spec": body}}
+    return {
+        "apiVersion": groups.get(kind, "apps/v1"),
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": body,
+    }
+
+
+def running(count: int, node: str, cpu: str = "1") -> list[Json]:
+    owner = {"kind": "ReplicaSet", "name": "web-abc", "uid": "r", "controller": True}
+    return [
+        pod_manifest(
+            f"web-abc-{number}",
+            namespace="shop",
+            labels={"pod-template-hash": "abc"},
+            node=node,
+            cpu=cpu,
+            metadata={"ownerReferences": [owner]},
+        )
+        for number in range(count)
+    ]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Any:
+    def write(name: str, *manifests: Json) -> str:
+        path = tmp_path / name
+        path.write_text(yaml.safe_dump_all(manifests))
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job", "CronJob"],
+)
+@pytest.mark.parametrize(("count", "placed"), [(4, 4), (5, 4)])
+def test_the_pods_of_a_workload_fit_or_not(
+    kind: str, count: int, placed: int, mooring: Mooring, files: Any
+) -> None:
+    cluster = files("cluster.yaml", node_manifest("a", cpu=4))
+
+    result = mooring(
+        "fit", "--from", cluster, "-f", files("in.yaml", workload(kind, count=count)), "-o", "json"
+    )
+
+    (found,) = json.loads(result.out)["workloads"]
+    assert (found["asked"], found["placed"]) == (count, placed)
+    assert found["workload"] == f"{kind.lower()} shop/web"
+    assert result.code == (count > placed)
+
+
+def test_a_daemon_set_is_wanted_where_its_pods_may_run(mooring: Mooring, files: Any) -> None:
+    tainted = {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
+    cluster = files(
+        "cluster.yaml",
+        node_manifest("a", cpu=4),
+        node_manifest("b", cpu=4, spec=tainted),
+        node_manifest("c", cpu=4, spec={"unschedulable": True}),
+    )
+    result = mooring("fit", cluster, "-f", files("in.yaml", workload("DaemonSet")), "-o", "json")
+
+    (found,) = json.loads(result.out)["workloads"]
+    assert {each["node"] for each in found["nodes"]} == {"a", "c"}
+    assert result.code == 0
+
+
+@pytest.mark.parametrize(
+    ("rollout", "placed", "stay"),
+    [
+        pytest.param({"maxSurge": 0, "maxUnavailable": 1}, 4, 0, id="old pods go first"),
+        pytest.param({"maxSurge": 1, "maxUnavailable": 0}, 0, 4, id="no room for one more"),
+    ],
+)
+def test_older_pods_make_way_as_the_rollout_allows(
+    rollout: Json, placed: int, stay: int, mooring: Mooring, files: Any
+) -> None:
+    cluster = files("cluster.yaml", node_manifest("a", cpu=4), *running(4, "a"))
+    new = workload("Deployment", count=4, strategy={"rollingUpdate": rollout})
+
+    result = mooring("fit", cluster, "-f", files("in.yaml", new), "-o", "json")
+
+    (found,) = json.loads(result.out)["workloads"]
+    assert (found["replaced"], found["placed"], found["stay"]) == (4, placed, stay)
+
+
+def test_what_waited_before_does_not_count_unless_asked(mooring: Mooring, files: Any) -> None:
+    cluster = files("cluster.yaml", node_manifest("a", cpu=4), pod_manifest("big", cpu=9))
+    new = files("in.yaml", workload("Deployment"))
+
+    assert mooring("fit", cluster, "-f", new).code == 0
+    result = mooring("fit", cluster, "-f", new, "--fail-on", "any")
+    assert result.code == 1
+    assert "1 pods waited before; 1 of them find no node" in result.out
+
+
+def test_several_files_and_what_pods_need(mooring: Mooring, files: Any) -> None:
+    cluster = files("cluster.yaml", node_manifest("a", cpu=4))
+    priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                "metadata": {"name": "gold"}, "value": 7}  # fmt: skip
+    golden = workload("Deployment", "gold")
+    golden["spec"]["template"]["spec"]["priorityClassName"] = "gold"
+    first = files(
+        "first.yaml",
+        golden,
+        priority,
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}},
+    )
+    second = files("second.yaml", workload("Job", "train", count=3))
+
+    result = mooring("fit", cluster, "-f", first, "-f", second)
+
+    assert result.code == 1
+    assert result.out.startswith("1 of 2 workloads do not fit on 1 nodes\n")
+    assert "job shop/train: 1 of 3 pods find no node" in result.out
+    assert "1 Insufficient cpu" in result.out
+
+
+def test_ci_formats(mooring: Mooring, files: Any) -> None:
+    cluster = files("cluster.yaml", node_manifest("a", cpu=2))
+    new = files("in.yaml", workload("Deployment", count=3), workload("Job", "j", count=0))
+
+    suite = ElementTree.fromstring(mooring("fit", cluster, "-f", new, "-o", "junit").out)
+    lines = mooring("fit", cluster, "-f", new, "-o", "github").out.splitlines()
+
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    failure = suite.find("testcase/failure")
+    assert failure is not None
+    assert "Insufficient cpu" in (failure.text or "")
+    assert lines[0].startswith(
+        "::error title=deployment shop/web::1 of 3 pods find no node%0A0/1 nodes"
+    )
+    assert lines[1] == "::notice title=job shop/j::all 0 pods fit"
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"replicas": "x"}, "shop/web: spec.replicas: must be a number from 0 to 100,000"),
+        ({"template": None}, "Deployment shop/web: spec.template: is required"),
+        ({"strategy": {"rollingUpdate": {"maxSurge": "x"}}},
+         "spec.strategy.rollingUpdate.maxSurge: must be a number or a percentage"),
+    ],
+)  # fmt: skip
+def test_mistakes_name_object_and_field(
+    change: Json, error: str, mooring: Mooring, files: Any
+) -> None:
+    cluster = files("cluster.yaml", node_manifest("a"))
+    result = mooring("fit", cluster, "-f", files("in.yaml", workload("Deployment", **change)))
+
+    assert (result.code, result.out) == (2, "")
+    assert error in result.err
+
+
+def test_copies_and_ci_formats_exclude_each_other(mooring: Mooring, files: Any) -> None:
+    cluster = files("cluster.yaml", node_manifest("a"))
+    one, many = files("one.yaml", pod_manifest("p")), files("many.yaml", workload("Job"))
+
+    assert (
+        "--output junit: only with workloads"
+        in mooring("fit", cluster, "-f", one, "-o", "junit").err
+    )
+    assert "--count: only with one pod" in mooring("fit", cluster, "-f", many, "--count", "2").err
+
+
+def test_a_simulation_makes_the_pods_of_workloads_without_any(mooring: Mooring, files: Any) -> None:
+    owner = {"kind": "Job", "name": "old", "uid": "u", "controller": True}
+    there = pod_manifest("old-x", namespace="shop", metadata={"ownerReferences": [owner]})
+    jobs = workload("Deployment"), workload("Job", "old")
+    cluster = files("cluster.yaml", node_manifest("a"), *jobs, there)
+
+    result = mooring("simulate", cluster)
+
+    assert "note: made 2 Pod of deployment shop/web" in result.err
+    assert "old" not in result.err
+    assert "3 placed, 0 pending, 1 nodes" in result.out
