@@ -86,3 +86,21 @@ def test_a_deleted_pod_does_not_wait() -> None:
     cluster.wait(5)
 
     assert cluster.phase("p") == ""
+
+
+def test_a_claim_for_extended_resources() -> None:
+    cluster = HollowCluster(start_seconds=5)
+    cluster.node()
+    make_claim(cluster)
+    cluster.pod("p")
+    pod = cluster.show("p")
+    pod["status"]["extendedResourceClaimStatus"] = {"resourceClaimName": "c", "requestMappings": []}
+    cluster.api.update_status(cluster.api.kinds["pods"], "default", "p", pod)
+    cluster.wait(30)
+    assert cluster.phase("p") == "Pending"
+    assert len(warnings(cluster)) == 1
+
+    reserve(cluster, "p")
+    cluster.wait(3)
+
+    assert cluster.phase("p") == "Running"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import heappop, heappush
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -85,7 +85,7 @@ class _Spec(Wire, frozen=True):
 class _Status(Wire, frozen=True):
     phase: str = "Pending"
     start_time: datetime | None = None
-    extended_resource_claim_status: msgspec.Raw | None = None
+    extended_resource_claim_status: dict[str, Any] | None = None
 
 
 class PodLife(Wire, frozen=True):
