@@ -5,8 +5,9 @@
 
 The first argument is a clone of https://github.com/kubernetes/kubernetes, bare or not. The types,
 defaults and merge keys come from its OpenAPI documents (api/openapi-spec/v3), the field numbers of
-protobuf from its generated.proto files. The tables have every type that a served kind refers to.
-With `--check` nothing is written; the exit code says whether the tables are up to date.
+protobuf from its generated.proto files, and which fields keep a zero from its types.go. The tables
+have every type that a served kind refers to. With `--check` nothing is written; the exit code says
+whether the tables are up to date.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ _DOCUMENTS = {
 
 # Types that are sent or answered without being kinds of their own address.
 _EXTRA_ROOTS = (
+    "apiextensions.v1.JSONSchemaProps",
     "autoscaling.v1.Scale",
     "core.v1.Binding",
     "meta.v1.DeleteOptions",
@@ -58,12 +60,13 @@ _PREFIXES = {
     "io.k8s.apimachinery.pkg.apis.meta.v1.": "meta.v1.",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.": "apiextensions.v1.",
 }
-_PROTO = {
+_FOLDERS = {
+    "apiextensions.v1": "staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1",
     "meta.v1": "staging/src/k8s.io/apimachinery/pkg/apis/meta/v1",
 }
-# Clients send definitions as JSON; their schemas would need a reader of protobuf of their own.
-_WITHOUT_NUMBERS = ("apiextensions.v1",)
+_GO_FILES = {"apiextensions.v1": ("types.go", "types_jsonschema.go")}
 
+_SCHEMAS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 #: Types that are read as scalars.
 _SCALARS = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
@@ -73,12 +76,18 @@ _SCALARS = {
     "io.k8s.apimachinery.pkg.runtime.RawExtension": "object",
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "intOrString",
     # A schema refers to itself; custom resources read it as it is.
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps": "object",
-    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON": "any",
+    f"{_SCHEMAS}.JSONSchemaProps": "jsonSchema",
+    f"{_SCHEMAS}.JSONSchemaPropsOrArray": "jsonSchemaOrArray",
+    f"{_SCHEMAS}.JSONSchemaPropsOrBool": "jsonSchemaOrBool",
+    f"{_SCHEMAS}.JSONSchemaPropsOrStringArray": "jsonSchemaOrStrings",
+    f"{_SCHEMAS}.JSON": "any",
 }
 
 #: Fields of Mooring's own, which no document of Kubernetes has.
 _ADDED = {"core.v1.PodSpec": ("coexistPolicy: string",)}
+
+#: Scalars that Go leaves out of JSON if they are zero.
+_CAN_BE_ZERO = ("boolean", "bytes", "int32", "int64", "string")
 
 # All objects have these, and the decoder adds them.
 _LEFT_OUT = ("kind", "apiVersion")
@@ -135,6 +144,7 @@ class Schemas:
         title = f"{short} | atomic" if shape.get("x-kubernetes-map-type") == "atomic" else short
         required, properties = set(shape.get("required") or ()), shape.get("properties") or {}
         numbers = numbers_of(messages, short, properties)
+        zeros = zeros_of(read_go_structs(self.source, package), short)
         lines = []
         for each, property_ in sorted(properties.items()):
             if each in _LEFT_OUT and is_object(shape):
@@ -143,6 +153,8 @@ class Schemas:
             written = f"{each}: {type_text(property_, package)}"
             written += f" = {number}" if number else ""
             found = " ".join(flags(property_, each in required))
+            if zeros.get(each, True) and not is_struct(property_):
+                found = f"{found} zero".lstrip()
             lines.append(f"{written} | {found}" if found else written)
         lines += _ADDED.get(name, ())
         return "\n".join([title, *(f"  {line}" for line in sorted(lines))])
@@ -236,13 +248,9 @@ _FIELD = re.compile(r"\s+(?:(?:optional|repeated) ([.\w]+)|map<[^>]+>) (\w+) = (
 @cache
 def read_messages(source: Source, package: str) -> Messages:
     """The messages of a package in protobuf."""
-    if package in _WITHOUT_NUMBERS:
-        return {}
-    name, _, version = package.partition(".")
-    folder = _PROTO.get(package, f"staging/src/k8s.io/api/{name}/{version}")
     messages: Messages = {}
     current: list[tuple[str, str, str]] = []
-    for line in source.read(f"{folder}/generated.proto").splitlines():
+    for line in source.read(f"{folder_of(package)}/generated.proto").splitlines():
         opened, found = _MESSAGE.match(line), _FIELD.match(line)
         if opened:
             current = messages.setdefault(opened[1], [])
@@ -251,10 +259,55 @@ def read_messages(source: Source, package: str) -> Messages:
     return messages
 
 
+def folder_of(package: str) -> str:
+    """The folder of a package's types."""
+    name, _, version = package.partition(".")
+    return _FOLDERS.get(package, f"staging/src/k8s.io/api/{name}/{version}")
+
+
+#: The fields of each Go struct of a package: type, name in JSON, and options of JSON.
+GoStructs = dict[str, list[tuple[str, str, str]]]
+
+_GO_STRUCT = re.compile(r"type (\w+) struct \{")
+_GO_FIELD = re.compile(r"\t(?:\w+\s+)?(\S+)\s+`.*?json:\"([^,\"]*)(?:,([^\"]*))?\"")
+
+
+@cache
+def read_go_structs(source: Source, package: str) -> GoStructs:
+    """The structs of a package in Go."""
+    structs: GoStructs = {}
+    current: list[tuple[str, str, str]] = []
+    for file in _GO_FILES.get(package, ("types.go",)):
+        for line in source.read(f"{folder_of(package)}/{file}").splitlines():
+            opened, found = _GO_STRUCT.match(line), _GO_FIELD.match(line)
+            if opened:
+                current = structs.setdefault(opened[1], [])
+            elif found:
+                current.append((found[1], found[2], found[3] or ""))
+    return structs
+
+
+def zeros_of(structs: GoStructs, name: str) -> dict[str, bool]:
+    """Whether the server keeps a zero, an empty text or an empty list, by field."""
+    zeros: dict[str, bool] = {}
+    for kind, each, options in structs.get(name, ()):
+        if "inline" in options:
+            zeros |= zeros_of(structs, kind)
+        else:
+            zeros[each] = kind.startswith("*") or "omitempty" not in options
+    return zeros
+
+
+def is_struct(shape: Json) -> bool:
+    """Whether a value is neither a scalar that can be zero nor a list or map."""
+    text = type_text(shape, "")
+    return not text.startswith(("[]", "map ")) and text not in _CAN_BE_ZERO
+
+
 def numbers_of(messages: Messages, name: str, shown: Iterable[str]) -> dict[str, str]:
     """The numbers of the fields that JSON shows; one of an inlined message has both, as in 2.4."""
-    # protobuf spells some names otherwise: aPIGroup.
-    spelled = {each.lower(): each for each in shown}
+    # protobuf spells some names otherwise: aPIGroup, ref for $ref.
+    spelled = {re.sub("[$-]", "", each).lower(): each for each in shown}
     numbers: dict[str, str] = {}
     for kind, each, number in messages.get(name, ()):
         if each.lower() in spelled:

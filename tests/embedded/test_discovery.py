@@ -149,7 +149,8 @@ def test_every_type_of_the_tables_can_be_read() -> None:
         "storage.v1",
     }
     for package in packages:
-        for name in package_structs(package):
+        # Schemas of custom resources are taken from JSON as they are.
+        for name in package_structs(package).keys() - {"apiextensions.v1.JSONSchemaProps"}:
             assert decode_known(name, {}, name) == {}
 
 

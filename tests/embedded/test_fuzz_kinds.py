@@ -51,6 +51,7 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "intOrString": st.integers(-1, 2) | WORDS,
     "microTime": st.just("2026-01-01T00:00:00.000000Z"),
     "number": st.floats(-1, 2),
+    "jsonSchema": st.dictionaries(WORDS, WORDS, max_size=2),
     "object": st.dictionaries(WORDS, WORDS, max_size=2),
     "quantity": st.sampled_from(["0", "1", "-1", "500m", "1Gi", "1e3"]),
     "string": WORDS,

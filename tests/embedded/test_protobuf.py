@@ -59,7 +59,7 @@ def test_a_pod() -> None:
                     "name": "main",
                     "image": "i:1",
                     "resources": {"requests": {"cpu": "500m"}},
-                    "ports": [{"containerPort": 80, "hostPort": 0}],
+                    "ports": [{"containerPort": 80}],
                 }
             ],
             "terminationGracePeriodSeconds": -5,
@@ -116,10 +116,72 @@ def test_a_pod() -> None:
         ("core.v1.PersistentVolumeClaimSpec", message((5, "")), "storageClassName", ""),
         ("apps.v1.ControllerRevision", message((2, message((1, '{"a":1}')))), "data", {"a": 1}),
         ("core.v1.PodSpec", message((11, 1)), "hostNetwork", True),
+        # What may be absent says something if it is zero; what may not, comes anyway.
+        ("apps.v1.DeploymentSpec", message((1, 0)), "replicas", 0),
+        ("core.v1.PodStatus", message((1, ""), (9, "")), "phase", None),
     ],
 )
 def test_types_that_are_simpler_in_json(schema: str, raw: bytes, field: str, value: Any) -> None:
-    assert read_protobuf(schema, enveloped("X", raw))[field] == value
+    assert read_protobuf(schema, enveloped("X", raw)).get(field) == value
+
+
+SCHEMA = message(
+    (5, "object"),
+    (10, 0),
+    (20, message((1, "0"))),
+    (24, message((1, message((5, "string"))))),
+    (29, message((1, "spec"), (2, message((5, "integer"), (37, 1), (8, message((1, "0"))))))),
+    (30, message((1, 1))),
+    (32, message((1, "a"), (2, message((2, "b"), (2, "c"))))),
+    (33, message((1, 0), (2, message((5, "null"))))),
+    (38, 1),
+    (3, "#/x"),
+)
+
+
+def test_the_schema_of_a_custom_resource() -> None:
+    raw = message((1, SCHEMA))
+
+    read = read_protobuf("apiextensions.v1.CustomResourceValidation", enveloped("X", raw))
+
+    assert read["openAPIV3Schema"] == {
+        "type": "object",
+        "enum": [0],
+        "items": {"type": "string"},
+        "properties": {"spec": {"type": "integer", "nullable": True, "default": 0}},
+        "additionalProperties": True,
+        "dependencies": {"a": ["b", "c"]},
+        "additionalItems": {"type": "null"},
+        "x-kubernetes-preserve-unknown-fields": True,
+        "$ref": "#/x",
+    }
+
+
+async def test_a_definition_may_come_as_protobuf(client: Client) -> None:
+    """Operators in Go define their kinds in this form."""
+    names = message((1, "widgets"), (2, ""), (4, "Widget"), (5, ""))
+    schema = message((1, message((5, "object"), (38, 1))))
+    version = message((1, "v1"), (2, 1), (3, 1), (4, schema), (7, 0))
+    spec = message((1, "example.com"), (3, names), (4, "Namespaced"), (7, version), (10, 0))
+    raw = message((1, message((1, "widgets.example.com"))), (2, spec), (3, b""))
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    await client.create(
+        definitions,
+        enveloped("CustomResourceDefinition", raw, "apiextensions.k8s.io/v1"),
+        kind=MEDIA,
+    )
+
+    widgets = "/apis/example.com/v1/namespaces/default/widgets"
+    made = await client.create(
+        widgets,
+        {
+            "apiVersion": "example.com/v1",
+            "kind": "Widget",
+            "metadata": {"name": "a"},
+            "spec": {"size": 3},
+        },
+    )
+    assert made["spec"] == {"size": 3}
 
 
 @pytest.mark.parametrize(
@@ -170,3 +232,42 @@ async def test_objects_are_created_from_it(client: Client) -> None:
     await client.refused(400, "POST", PODS, b"nothing of ours", kind=MEDIA)
     patch = "application/merge-patch+json"
     await client.refused(404, "PATCH", f"{PODS}/a", {}, kind=patch)
+
+
+ZEROS: dict[str, Any] = {
+    "hostNetwork": False,
+    "nodeSelector": {},
+    "containers": [
+        {
+            "name": "main",
+            "image": "i:1",
+            "command": [],
+            "stdin": False,
+            "workingDir": "",
+            "ports": [{"containerPort": 80, "hostPort": 0}],
+            "securityContext": {"runAsUser": 0, "privileged": False},
+        }
+    ],
+}
+
+
+async def test_an_object_has_one_form_however_it_was_sent(client: Client) -> None:
+    """So that a client in Go that writes back what it read starts no rollout."""
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    labels = {"matchLabels": {"app": "x"}}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": ZEROS}
+    sent = {"metadata": {"name": "a"}, "spec": {"selector": labels, "template": template}}
+
+    made = await client.create(path, sent)
+
+    container = made["spec"]["template"]["spec"]["containers"][0]
+    assert container["ports"] == [{"containerPort": 80, "protocol": "TCP"}]
+    # These may be absent, so that a zero says something.
+    assert container["securityContext"] == {"runAsUser": 0, "privileged": False}
+    assert not {"command", "stdin", "workingDir"} & container.keys()
+    assert not {"hostNetwork", "nodeSelector"} & made["spec"]["template"]["spec"].keys()
+    again = {**sent, "metadata": made["metadata"]}
+    assert (await client.put(f"{path}/a", again))["metadata"] == made["metadata"]
+    # Nothing that was sent is unknown.
+    strict = await client.ask("PUT", f"{path}/a?fieldValidation=Strict", again)
+    assert strict[0] == 200

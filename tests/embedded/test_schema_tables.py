@@ -67,8 +67,30 @@ message ObjectMeta {
 """
 
 
+GO = """
+type Thing struct {
+\tmetav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+\tParts []Part `json:"parts" protobuf:"bytes,2,rep,name=parts"`
+\tSource `json:",inline" protobuf:"bytes,3,opt,name=source"`
+}
+type Source struct {
+\tPath *string `json:"path,omitempty" protobuf:"bytes,7,opt,name=path"`
+}
+type Part struct {
+\tName string `json:"name,omitempty" protobuf:"bytes,1,opt,name=name"`
+\tSince metav1.Time `json:"since"`
+\tSize int32 `json:"size" protobuf:"varint,4,opt,name=size"`
+}
+type ObjectMeta struct {
+\tLabels map[string]string `json:"labels,omitempty" protobuf:"bytes,11,rep,name=labels"`
+}
+"""
+
+
 class MadeUp(Source):
     def read(self, path: str) -> str:
+        if path.endswith(".go"):
+            return GO
         if path.endswith(".proto"):
             return PROTO
         found = SCHEMAS if path.endswith("api__v1_openapi.json") else {}
@@ -85,12 +107,12 @@ def test_a_table_has_types_numbers_and_how_lists_are_merged() -> None:
         "Part | atomic\n"
         "  name: string = 1\n"
         "  since: time\n"
-        "  size: int32 = 4\n"
+        "  size: int32 = 4 | zero\n"
         "\n"
         "Thing\n"
         "  metadata: meta.v1.ObjectMeta = 1\n"
-        "  parts: []Part = 2 | merge=name retainKeys keys=name required\n"
-        '  path: string = 3.7 | default="/"\n'
+        "  parts: []Part = 2 | merge=name retainKeys keys=name required zero\n"
+        '  path: string = 3.7 | default="/" zero\n'
     )
     assert schemas.table("meta.v1", ["meta.v1.ObjectMeta"]) == (
         "ObjectMeta\n  labels: map string = 11\n"

@@ -59,7 +59,6 @@ SINGLE = {"ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "sessionAffin
                 "type": "ExternalName",
                 "externalName": "a.example",
                 "sessionAffinity": "None",
-                "ports": [],
             },
             id="elsewhere",
         ),

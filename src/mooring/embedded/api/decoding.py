@@ -87,6 +87,10 @@ _SCALARS: Mapping[str, Any] = {
     "int32": Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)],
     "int64": Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
     "intOrString": int | str,
+    "jsonSchema": dict[str, Any],
+    "jsonSchemaOrArray": Any,
+    "jsonSchemaOrBool": Any,
+    "jsonSchemaOrStrings": Any,
     "microTime": _MicroTime,
     "number": float,
     "object": dict[str, Any],
@@ -103,6 +107,14 @@ def decode_known(schema: str, raw: Any, title: str) -> Json:
     except (msgspec.ValidationError, ValueError) as error:
         raise _unreadable(title, error) from error
     return msgspec.to_builtins(value, enc_hook=str)
+
+
+def without_zeros(schema: str, item: Json) -> Json:
+    """Returns a decoded object in the form in which it is stored, with one value for none.
+
+    What a client in Go reads and writes back is the same object then, in JSON and in protobuf.
+    """
+    return msgspec.to_builtins(msgspec.convert(item, _stored_class(schema)))
 
 
 def expect_shallow(raw: Any) -> None:
@@ -155,6 +167,34 @@ def _struct_class(schema: str) -> type[msgspec.Struct]:
     return msgspec.defstruct(
         re.sub(r"\W", "_", schema), [*_TYPE_META, *fields], omit_defaults=True, kw_only=True
     )
+
+
+@cache
+def _stored_class(schema: str) -> type[msgspec.Struct]:
+    """Makes a type that leaves out what is none. msgspec leaves out the default of a field."""
+    fields = [
+        (each.name, *_stored_field(each))
+        for each in struct(schema).fields.values()
+        if each.name not in ("kind", "apiVersion")
+    ]
+    name = re.sub(r"\W", "_", f"stored_{schema}")
+    return msgspec.defstruct(name, [*_TYPE_META, *fields], omit_defaults=True, kw_only=True)
+
+
+def _stored_field(field: SchemaField) -> tuple[Any, Any]:
+    kind, zero = _stored_type(field.type), field.zero
+    if zero is None:
+        return kind | None, None
+    # Of lists and maps msgspec compares the factory.
+    return kind, msgspec.field(default_factory=type(zero)) if field.type.of else zero
+
+
+def _stored_type(kind: SchemaType) -> Any:
+    if kind.of is not None:
+        inner = _stored_type(kind.of)
+        return GenericAlias(list, (inner,)) if kind.is_list else GenericAlias(dict, (str, inner))
+    # Scalars are in canonical form already.
+    return Any if kind.name in _SCALARS else _stored_class(kind.name)
 
 
 def _optional(field: SchemaField) -> Any:

@@ -12,7 +12,7 @@ from mooring.embedded.store.table import FieldsOf, Json
 from mooring.objects.kinds import KINDS
 
 from .column import NAME, Column, age_column
-from .decoding import decode_known
+from .decoding import decode_known, without_zeros
 from .names import subdomain_faults
 
 
@@ -194,7 +194,9 @@ class ServedKind:
 
     def read(self, raw: Any) -> Json:
         """Reads an object of this kind into the form in which it is stored."""
-        item = {**self.known(raw), "kind": self.kind, "apiVersion": self.api_version}
+        known = self.known(raw)
+        item = without_zeros(self.schema, known) if self.schema else known
+        item |= {"kind": self.kind, "apiVersion": self.api_version}
         return self.view.inward(item) if self.view else item
 
     def known(self, raw: Any) -> Json:

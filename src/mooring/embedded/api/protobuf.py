@@ -26,9 +26,7 @@ _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
 _EPOCH = datetime(1970, 1, 1)
-
-# Where an empty text says something else than no text: a claim that wants no class.
-_EMPTY_MEANS_EMPTY = frozenset(("storageClassName", "volumeAttributesClassName"))
+_JSON_SCHEMA = "apiextensions.v1.JSONSchemaProps"
 
 #: The fields of a message by number; a mapping stands for a message shown as part of its parent.
 _Numbers = dict[int, Any]
@@ -91,9 +89,9 @@ def _set(item: Json, field: SchemaField, raw: Any) -> None:
         key = _bytes(entry.get(1, b"")).decode()
         item.setdefault(field.name, {})[key] = _value(kind.of, entry.get(2, b""))
     else:
-        value = _value(kind, raw)
-        # What is not set comes as an empty text or an empty time.
-        if value is not None and (value != "" or field.name in _EMPTY_MEANS_EMPTY):
+        value, zero = _value(kind, raw), field.zero
+        # What is not set comes as a zero, an empty text or an empty time.
+        if value is not None and (zero is None or value != zero):
             item[field.name] = value
 
 
@@ -117,6 +115,8 @@ def _special(name: str, data: bytes) -> Any:
     """Reads types that are messages in protobuf but simple values in JSON."""
     if "." in name:
         return _message(data, _numbers(name))
+    if name.startswith("jsonSchema"):
+        return _json_schema(name, data)
     parts = {number: value for number, value in _fields(data)}
     match name:
         case "quantity":
@@ -130,6 +130,25 @@ def _special(name: str, data: bytes) -> Any:
         case _:
             text = _bytes(parts.get(1, b""))
             return msgspec.json.decode(text) if text else None
+
+
+def _json_schema(name: str, data: bytes) -> Any:
+    """Reads the schema of a custom resource, or what JSON allows in its place."""
+    if name == "jsonSchema":
+        return _message(data, _numbers(_JSON_SCHEMA))
+    found: dict[int, list[Any]] = {1: [], 2: []}
+    for number, value in _fields(data):
+        found.setdefault(number, []).append(value)
+    first, second = found[1], found[2]
+    match name:
+        case "jsonSchemaOrBool":
+            return _json_schema("jsonSchema", _bytes(second[-1])) if second else any(first)
+        case "jsonSchemaOrArray" if not first:
+            return [_json_schema("jsonSchema", _bytes(each)) for each in second]
+        case "jsonSchemaOrStrings" if not first:
+            return [_bytes(each).decode() for each in second]
+        case _:
+            return _json_schema("jsonSchema", _bytes(first[-1]))
 
 
 def _time(parts: dict[int, Any], *, micro: bool) -> str | None:

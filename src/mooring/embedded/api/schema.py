@@ -6,8 +6,9 @@ field per line:
     containers: []Container = 2 | merge=name keys=name required
 
 The number is that of the field in protobuf. `merge` is the key by which a strategic merge patch
-matches items, `keys` the keys by which server-side apply does. A type of another package is
-written with its package.
+matches items, `keys` the keys by which server-side apply does. `zero` says that a zero, an empty
+text or an empty list is kept; without it such a value is the same as none. A type of another
+package is written with its package.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _TABLES = resources.files(__package__).joinpath("schemas")
 KUBERNETES_VERSION = _TABLES.joinpath("VERSION").read_text("utf-8").strip()
 
 _LIST, _MAP = "[]", "map "
+_ZEROS = {"boolean": False, "bytes": "", "int32": 0, "int64": 0, "string": ""}
 
 #: What is written in lower case: everything else names a type of a table.
 SCALARS = frozenset(
@@ -35,6 +37,10 @@ SCALARS = frozenset(
         "int32",
         "int64",
         "intOrString",
+        "jsonSchema",
+        "jsonSchemaOrArray",
+        "jsonSchemaOrBool",
+        "jsonSchemaOrStrings",
         "microTime",
         "number",
         "object",
@@ -73,8 +79,19 @@ class SchemaField:
     atomic: bool = False
     retains_keys: bool = False
     default: Any = None
+    #: Whether an empty value says something else than none.
+    keeps_zero: bool = False
     #: The way to the field in protobuf; none if it has no place there.
     numbers: tuple[int, ...] = ()
+
+    @property
+    def zero(self) -> Any:
+        """The value that says no more than none; None if there is no such value."""
+        if self.keeps_zero:
+            return None
+        if self.type.is_list:
+            return []
+        return {} if self.type.is_map else _ZEROS.get(self.type.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +142,7 @@ def _field(package: str, line: str) -> SchemaField:
         is_set="set" in given,
         atomic="atomic" in given,
         retains_keys="retainKeys" in given,
+        keeps_zero="zero" in given,
         default=json.loads(given["default"]) if "default" in given else None,
         numbers=tuple(int(each) for each in numbers.split(".")) if numbers else (),
     )

@@ -24,6 +24,7 @@ _INLINE: dict[str, Json] = {
     "bytes": {"type": "string", "format": "byte"},
     "int32": {"type": "integer", "format": "int32"},
     "int64": {"type": "integer", "format": "int64"},
+    "jsonSchema": {"type": "object"},
     "number": {"type": "number", "format": "double"},
     "object": {"type": "object"},
     "string": {"type": "string"},
