@@ -28,12 +28,18 @@ class ClientAuthority:
         self.file = folder / "ca.crt"
         self.file.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
 
-    def sign(self, name: str, group: str = "") -> tuple[Path, Path]:
-        """The files of a certificate and of its key; a group is written as an organization."""
+    def sign(self, name: str, group: str = "", host: str = "") -> tuple[Path, Path]:
+        """The files of a certificate and of its key; a group is written as an organization.
+
+        With a host it is for the server of that name.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
-        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+        serves = ExtendedKeyUsageOID.SERVER_AUTH if host else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = _builder(_name(name, group), self._name, key.public_key())
-        builder = builder.add_extension(usage, False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([serves]), False)
+        if host:
+            names = x509.SubjectAlternativeName([x509.DNSName(host)])
+            builder = builder.add_extension(names, False)
         files = self._folder / f"{name}.crt", self._folder / f"{name}.key"
         files[0].write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
         files[1].write_bytes(

@@ -21,6 +21,12 @@ OTHERS: dict[str, Manifest] = {
         "leaderElection": {"leaderElect": False, "leaseDuration": "1m30s"},
         "clientConnection": {"qps": 7.5},
     },
+    "extenders": {
+        "extenders": [
+            {"urlPrefix": "http://x", "filterVerb": "f", "httpTimeout": "2s", "ignorable": True}
+        ],
+        "extenderConcurrency": 3,
+    },
     "two profiles": {
         "percentageOfNodesToScore": 40,
         "profiles": [{"schedulerName": "a"}, {"schedulerName": "b"}],
@@ -47,3 +53,12 @@ def test_defaults_are_spelt_out() -> None:
     assert told["podMaxBackoffSeconds"] == 10
     args = {each["name"]: each["args"] for each in told["profiles"][0]["pluginConfig"]}
     assert args["DefaultPreemption"]["minCandidateNodesPercentage"] == 10
+
+
+def test_keys_of_extenders_are_not_told() -> None:
+    tls = {"certData": "c2VjcmV0", "keyData": "c2VjcmV0", "caData": "cHVibGlj"}
+
+    told = configz(configuration({"extenders": [{"urlPrefix": "https://x", "tlsConfig": tls}]}))
+
+    assert b"c2VjcmV0" not in told
+    assert b"cHVibGlj" in told

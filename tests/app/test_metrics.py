@@ -323,6 +323,7 @@ class Unlucky:
     absent: ClassVar[list[str]] = ["Thing"]
     left_out: ClassVar[dict[str, int]] = {"Pod": 2}
     dropped_events = 7
+    extender_series = ()
 
 
 async def test_what_could_not_be_read_or_written_is_counted(scene: Scene) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mooring.config import Extender, load
-from mooring.config.extenders import ExtenderTLS, ManagedResource
+from mooring.config.extenders import ExtenderTLS, ManagedResource, hide_keys
 from mooring.objects.pod import Container, PodSpec, Resources
 from mooring.objects.quantity import Quantity
 from tests.config.fakes import KNOWN, FitArgs, loaded, only, refused
@@ -208,3 +208,17 @@ def test_an_extender_is_interested_in_pods_with_its_resources(
 
     assert Extender(managed_resources=managed).concerns(spec) is concerned
     assert Extender().concerns(spec)
+
+
+def test_keys_are_hidden_from_recordings() -> None:
+    text = """
+    extenders:
+    - {urlPrefix: a, tlsConfig: {keyData: c2VjcmV0, certData: c2VjcmV0, caData: cHVibGlj}}
+    - {urlPrefix: b}
+    """
+    hidden = hide_keys(text)
+
+    assert "c2VjcmV0" not in hidden
+    assert "cHVibGlj" in hidden
+    assert hide_keys("extenders: []") == "extenders: []"
+    assert hide_keys("keyData: [") == ""

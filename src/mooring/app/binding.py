@@ -13,6 +13,7 @@ from mooring.client.api_errors import ApiError, OutcomeUnknown, Unreachable
 from mooring.engine import Engine
 from mooring.engine.actions import BindPod, PodRef
 from mooring.engine.events import BindingFailed, Bound
+from mooring.engine.extenders.replies import ReplyError
 from mooring.framework.calls import PluginFence, check_rejection, expect
 from mooring.framework.observe import BIND, ERROR, POST_BIND, PRE_BIND, SUCCESS, PointTimer
 from mooring.framework.plugin import Bind, PostBind, PreBind
@@ -22,6 +23,8 @@ from mooring.objects.pod import Pod
 from mooring.plugins.default_binder import DefaultBinder
 
 from . import bodies, logs
+from .extender_calls import ExtenderCalls
+from .extender_client import CallFailed
 
 # How often a binding is asked for when the pod turns out not to be bound after all.
 _MOST_TRIES = 3
@@ -45,7 +48,7 @@ class Binder:
         self.may_act = may_act
 
     async def bind(self, action: BindPod) -> Bound | BindingFailed:
-        pod, node = action.pod, action.node
+        pod = action.pod
         problem = ""
         for _ in range(_MOST_TRIES):
             if not self.may_act():
@@ -61,13 +64,14 @@ class Binder:
                 problem = error.message
                 if not (error.is_conflict or error.status >= 500):
                     break
-            outcome = await self._settle(pod, node, problem)
+            outcome = await self.settle(action, problem)
             if outcome is not None:
                 return outcome
         return BindingFailed(pod.uid, f"binding rejected: {problem}")
 
-    async def _settle(self, pod: PodRef, node: str, problem: str) -> Bound | BindingFailed | None:
+    async def settle(self, action: BindPod, problem: str) -> Bound | BindingFailed | None:
         """What came of a binding, as the pod itself tells; None when it is still unbound."""
+        pod, node = action.pod, action.node
         seen = await self._read_again(pod)
         if seen is None:
             return BindingFailed(pod.uid, f"binding rejected: {problem}")
@@ -138,9 +142,12 @@ class PluginPoints:
     A plugin may write whatever it likes, so each is called only while this scheduler leads.
     """
 
-    def __init__(self, engine: Engine, binder: Binder) -> None:
+    def __init__(
+        self, engine: Engine, binder: Binder, extenders: ExtenderCalls | None = None
+    ) -> None:
         self._cluster = engine.cluster
         self._binder = binder
+        self._extenders = extenders
         self._profiles = engine.profiles
         self._acting = {name: _ActingPlugins.of(each) for name, each in engine.profiles.items()}
 
@@ -148,7 +155,7 @@ class PluginPoints:
         acting = self._acting[action.profile]
         if not acting:
             with self._time(BIND, action) as run:
-                return _note(run, await self._binder.bind(action))
+                return _note(run, await self._bind(acting, None, action))
         pod = self._cluster.pod(action.pod.uid)
         if pod is None:
             return BindingFailed(action.pod.uid, "the pod is gone")
@@ -158,11 +165,43 @@ class PluginPoints:
         if problem:
             return BindingFailed(pod.uid, problem)
         with self._time(BIND, action) as run:
-            outcome = _note(run, await _bind(acting.bind, self._binder, pod, action))
+            outcome = _note(run, await self._bind(acting, pod, action))
         if isinstance(outcome, Bound):
             with self._time(POST_BIND, action):
                 await _tell(acting.post_bind, pod, action)
         return outcome
+
+    async def _bind(
+        self, acting: _ActingPlugins, pod: Pod | None, action: BindPod
+    ) -> Bound | BindingFailed:
+        """Has an extender bind the pod if one does, and otherwise the plugins."""
+        if action.extender and self._extenders is not None:
+            outcome = await self._bind_by_extender(self._extenders, action)
+            if outcome is not None:
+                return outcome
+        if pod is None:
+            return await self._binder.bind(action)
+        return await _bind(acting.bind, self._binder, pod, action)
+
+    async def _bind_by_extender(
+        self, extenders: ExtenderCalls, action: BindPod
+    ) -> Bound | BindingFailed | None:
+        """What came of it; None if it failed and the plugins are to bind the pod."""
+        if not self._binder.may_act():
+            return BindingFailed(action.pod.uid, NOT_LEADING)
+        try:
+            problem = await extenders.bind(action)
+            if not problem:
+                return Bound(action.pod.uid)
+        except (CallFailed, ReplyError) as error:
+            problem = str(error)
+            if isinstance(error, CallFailed) and error.is_unknown:
+                settled = await self._binder.settle(action, problem)
+                if settled is not None:
+                    return settled
+        if extenders.may_fail_to_bind:
+            return None
+        return BindingFailed(action.pod.uid, problem)
 
     def _time(self, point: str, action: BindPod) -> PointTimer:
         profile = self._profiles[action.profile]

@@ -13,6 +13,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from mooring.config import Configuration, ProfileConfiguration
 from mooring.config.configuration import API_VERSION, KIND, SchedulerSettings
+from mooring.config.extenders import ExtenderTLS
 from mooring.web import StatusPage
 
 from .authorization import Authorizer, Caller, Denied, read_certificate
@@ -255,7 +256,9 @@ def _profile(profile: ProfileConfiguration) -> dict[str, Any]:
 
 
 def _spell_out_value(value: Any) -> Any:
-    """Structs with all their fields, those that are as by default too."""
+    """Structs with all their fields, those that are as by default too. Keys are left out."""
+    if isinstance(value, ExtenderTLS):
+        value = value.hide_key()
     if isinstance(value, msgspec.Struct):
         return {
             field.encode_name: _spell_out_value(getattr(value, field.name))

@@ -220,6 +220,22 @@ DROPPED_EVENTS = _counter(
     Level.OURS,
     "Events that were not written, because they came faster than the API server took them.",
 )
+EXTENDER_CALLS = _counter(
+    "mooring_extender_calls_total",
+    Level.OURS,
+    "Calls of extenders, by URL prefix, verb and result: success or error.",
+    "extender",
+    "verb",
+    "result",
+)
+EXTENDER_DURATION = _histogram(
+    "mooring_extender_duration_seconds",
+    Level.OURS,
+    "How long extenders took to answer, or to fail.",
+    _MILLISECOND,
+    "extender",
+    "verb",
+)
 CAUGHT_ERRORS = _counter(
     "mooring_caught_errors_total",
     Level.OURS,
@@ -293,6 +309,8 @@ METRICS: tuple[Metric, ...] = (
     LEFT_OUT,
     ABSENT_KIND,
     DROPPED_EVENTS,
+    EXTENDER_CALLS,
+    EXTENDER_DURATION,
     CAUGHT_ERRORS,
     STALL,
     TOO_COSTLY_PODS,

@@ -22,7 +22,7 @@ from prometheus_client.exposition import generate_latest
 import mooring
 from mooring.engine import Engine
 from mooring.framework.profile import Profile
-from mooring.framework.series import Counts, Histogram, Metric
+from mooring.framework.series import Counts, Histogram, Metric, Series
 from mooring.framework.status import PluginError
 from mooring.queue import QueuedPod
 from mooring.web.turns import Read, in_slices
@@ -49,6 +49,9 @@ class WorkerFigures(Protocol):
 
     @property
     def dropped_events(self) -> int: ...
+
+    @property
+    def extender_series(self) -> Iterable[Series]: ...
 
 
 class Metrics:
@@ -174,12 +177,16 @@ class Metrics:
         yield _by_one(table.CLASSES, {name: len(each) for name, each in kept})
         yield _by_one(table.CLASS_BYTES, {name: each.bytes for name, each in kept})
 
-    def _of_worker(self) -> Iterator[Counts]:
+    def _of_worker(self) -> Iterator[Series]:
         worker = self._worker
         left_out = dict(worker.left_out) if worker else {}
         yield _by_one(table.LEFT_OUT, left_out)
         yield _by_one(table.ABSENT_KIND, dict.fromkeys(worker.absent if worker else (), 1))
         yield Counts(table.DROPPED_EVENTS, [((), worker.dropped_events if worker else 0)])
+        if worker is None:
+            yield from (Counts(table.EXTENDER_CALLS), Histogram(table.EXTENDER_DURATION))
+        else:
+            yield from worker.extender_series
 
     def _of_plugins(self) -> Iterator[Family]:
         """The metrics that plugins declare; those of a plugin in two profiles are one metric."""

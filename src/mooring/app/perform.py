@@ -12,6 +12,7 @@ from typing import Any, cast
 from mooring.client.api import Requests
 from mooring.engine.actions import (
     Action,
+    AskExtender,
     BindPod,
     EvictPod,
     PatchPodGroupStatus,
@@ -25,6 +26,7 @@ from mooring.engine.events import BindingFailed, Event, EvictionFailed
 
 from . import logs
 from .binding import Binder, PluginPoints
+from .extender_calls import ExtenderCalls
 from .scheduler import Scheduler
 from .writes import ClusterEvents, Writer
 
@@ -124,16 +126,25 @@ class Performer:
     """Performs actions, a bounded number at a time."""
 
     def __init__(
-        self, api: Requests, scheduler: Scheduler, *, may_act: Callable[[], bool], instance: str
+        self,
+        api: Requests,
+        scheduler: Scheduler,
+        *,
+        may_act: Callable[[], bool],
+        instance: str,
+        extenders: ExtenderCalls | None = None,
     ) -> None:
         engine = scheduler.engine
         self._nodes = engine.cluster.nodes
         self._tell = scheduler.tell
         self._may_act = may_act
-        self._binding = PluginPoints(engine, Binder(api, may_act))
+        self._extenders = extenders or ExtenderCalls((), 1)
+        self._binding = PluginPoints(engine, Binder(api, may_act), self._extenders)
         self._writer = Writer(api, today)
         self._events = ClusterEvents(api, instance, clock=scheduler.clock, today=today)
         self._lane = Lane(_WIDTH, done=scheduler.wake)
+        # Pods that a slow extender binds must not keep others waiting.
+        self._extender_lane = Lane(_WIDTH)
         self._event_lane = Lane(_EVENTS_WIDTH, most_waiting=_MOST_EVENTS, on_drop=_warn_of_drop)
         #: What is still to be written of the status of a pod or a group, by uid.
         self._patches: dict[str, PatchPodStatus | PatchPodGroupStatus] = {}
@@ -163,32 +174,44 @@ class Performer:
     def _start(self, action: Action) -> None:
         match action:
             case BindPod():
-                # What was to be written of it waiting is out of date now.
-                self._patches.pop(action.pod.uid, None)
-                self._lane.put(partial(self._bind, action))
+                self._bind_later(action)
             case RecordEvent():
-                if action.type == "Warning":
-                    # Whoever reads only the log finds there why pods wait, in the same words.
-                    _log.info(action.reason, **_pod_fields(action), note=action.note)
-                self._event_lane.put(partial(self._record, action))
+                self._record_later(action)
             case PatchPodStatus() | PatchPodGroupStatus():
                 self._patch_later(action)
             case EvictPod():
                 self._lane.put(partial(self._evict, action))
             case WriteVolumes():
                 self._lane.put(partial(self._write_volumes, action))
+            case AskExtender():
+                self._extenders.ask(action, self._tell)
             case Report():
                 _log.warning(action.message, profile=action.profile)
 
     async def drain(self) -> None:
         """Returns when everything that was asked for is done."""
         await self._lane.drain()
+        await self._extender_lane.drain()
         await self._event_lane.drain()
 
     async def stop(self) -> None:
         """Cancels what is under way."""
+        await self._extenders.stop()
+        await self._extender_lane.stop()
         await self._lane.stop()
         await self._event_lane.stop()
+
+    def _bind_later(self, action: BindPod) -> None:
+        # What was to be written of it waiting is out of date now.
+        self._patches.pop(action.pod.uid, None)
+        lane = self._extender_lane if action.extender else self._lane
+        lane.put(partial(self._bind, action))
+
+    def _record_later(self, action: RecordEvent) -> None:
+        if action.type == "Warning":
+            # Whoever reads only the log finds there why pods wait, in the same words.
+            _log.info(action.reason, **_pod_fields(action), note=action.note)
+        self._event_lane.put(partial(self._record, action))
 
     async def _bind(self, action: BindPod) -> None:
         pod = action.pod

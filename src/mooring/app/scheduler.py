@@ -17,6 +17,7 @@ from mooring.objects.kinds import Object
 from mooring.record.recorder import Recorder
 
 from . import logs
+from .manifests import KeptManifests
 
 _log = logs.make_log(__name__)
 
@@ -32,19 +33,30 @@ _INTAKE = 512
 
 
 class Feed:
-    """Where reflectors deliver to. With a recorder they have to keep the JSON of objects."""
+    """Where reflectors deliver to. With a recorder or extenders, they keep the JSON of objects."""
 
-    def __init__(self, tell: Callable[[Event], None], recorder: Recorder | None = None) -> None:
+    def __init__(
+        self,
+        tell: Callable[[Event], None],
+        recorder: Recorder | None = None,
+        manifests: KeptManifests | None = None,
+    ) -> None:
+        """`manifests` keeps what extenders may be sent."""
         self._tell = tell
         self._recorder = recorder
+        self._manifests = manifests
         #: How often an object could not be read, by kind.
         self.left_out: Counter[str] = Counter()
 
     def applied(self, item: Object, raw: bytes | msgspec.Raw) -> None:
+        if self._manifests is not None:
+            self._manifests.keep(item, raw)
         event = Applied(item) if self._recorder is None else self._recorder.make_event(item, raw)
         self._tell(event)
 
     def removed(self, item: Object) -> None:
+        if self._manifests is not None:
+            self._manifests.drop(item)
         self._tell(Removed(item))
 
     def unreadable(self, kind: str, key: str, problem: str) -> None:

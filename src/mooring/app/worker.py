@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
 
 from mooring.client.api import Requests
 from mooring.client.reflector import Reflector
 from mooring.engine import Engine
+from mooring.framework.series import Series
 from mooring.objects.kinds import KINDS, READ_KINDS, KnownKind
 from mooring.objects.meta import ObjectKind
 from mooring.record.recorder import Recorder
 
 from . import logs
 from .compare import AssumedPods, compare
+from .extender_calls import ExtenderCalls
 from .perform import Performer
 from .scheduler import Feed, Scheduler
 
@@ -42,13 +44,19 @@ class Worker:
         identity: str,
         recorder: Recorder | None = None,
     ) -> None:
-        """`connect` opens the API server; whoever writes there asks what it is given."""
+        """`connect` opens the API server; whoever writes there asks what it is given.
+
+        Raises ExtenderUnusable if the certificates of an extender cannot be read.
+        """
         self._connect = connect
         self._engine = engine
         self._identity = identity
         self._recorder = recorder
         self._scheduler = Scheduler(engine, recorder=recorder)
-        self._feed = Feed(self._scheduler.tell, recorder)
+        configuration = engine.configuration
+        self._extenders = ExtenderCalls(configuration.extenders, configuration.extender_concurrency)
+        manifests = self._extenders.manifests if self._extenders else None
+        self._feed = Feed(self._scheduler.tell, recorder, manifests)
         self._api: Requests | None = None
         self._reflectors: list[Reflector] | None = None
         self._leads: MayWrite | None = None
@@ -82,6 +90,11 @@ class Worker:
         """How many events were not written because they came too fast."""
         return 0 if self._performer is None else self._performer.dropped_events
 
+    @property
+    def extender_series(self) -> Iterable[Series]:
+        """What metrics tell of calls of extenders."""
+        return self._extenders.series
+
     def may_write(self) -> bool:
         return self._leads is not None and self._leads()
 
@@ -92,7 +105,11 @@ class Worker:
         _log.info("This scheduler leads", identity=self._identity)
         self._leads = leads
         self._performer = Performer(
-            self._api, self._scheduler, may_act=leads, instance=self._identity
+            self._api,
+            self._scheduler,
+            may_act=leads,
+            instance=self._identity,
+            extenders=self._extenders,
         )
         self._scheduler.lead(self._performer)
 
@@ -112,9 +129,9 @@ class Worker:
 
     async def run(self) -> None:
         """Runs until stopped; raises what breaks it."""
-        async with self._connect(self.may_write) as api:
+        async with self._connect(self.may_write) as api, self._extenders:
             self._api = api
-            keep_raw = self._recorder is not None
+            keep_raw = self._recorder is not None or bool(self._extenders)
             reflectors = _reflectors(api, self._engine, self._feed, keep_raw=keep_raw)
             self._reflectors = reflectors
             tasks = [

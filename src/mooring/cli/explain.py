@@ -94,7 +94,7 @@ def explain(  # noqa: PLR0913 - one for each flag
             raise InputError("--url", text)
         found = _ask(scheduler, wanted, node)
     else:
-        engine = EngineOptions(config, feature_gates, plugins).engine()
+        engine = EngineOptions(config, feature_gates, plugins).engine(asks_extenders=False)
         objects = read_cluster(paths or (), connection, engine.handles.kinds)
         found = answer(engine, objects, wanted, node)
     for text in found.notes:

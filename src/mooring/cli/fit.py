@@ -137,7 +137,7 @@ def fit(  # noqa: PLR0913 - one for each flag
 
     # Made before anything is read, so that the user first hears what is wrong with them.
     base, other = (
-        EngineOptions(each, feature_gates, plugins).engine()
+        EngineOptions(each, feature_gates, plugins).engine(asks_extenders=False)
         for each in (base_config, config or base_config)
     )
     kinds = {*base.handles.kinds, *other.handles.kinds}

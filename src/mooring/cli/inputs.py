@@ -58,10 +58,18 @@ class EngineOptions:
         *,
         verify_share: float = 0.0,
         most_classes: int | None = None,
+        asks_extenders: bool = True,
     ) -> Engine:
-        """Makes the engine; raises ConfigError, RegistryError or InputError."""
+        """Makes the engine; raises ConfigError, RegistryError or InputError.
+
+        One that asks no extenders decides as if there were none, which is noted.
+        """
         plugins = registry(self._own_plugins)
         configuration = _apply_election(self._configuration(plugins), self.election)
+        if not asks_extenders and configuration.extenders:
+            urls = ", ".join(each.url_prefix for each in configuration.extenders)
+            note(f"extenders are not asked, and may decide otherwise: {urls}")
+            configuration = msgspec.structs.replace(configuration, extenders=())
         settings = replace(class_settings(configuration), verify_share=verify_share)
         if most_classes is not None:
             settings = replace(settings, most_classes=most_classes)
@@ -89,11 +97,7 @@ class EngineOptions:
         known, gates = known_plugins(plugins), FeatureGates.from_text(self.feature_gates)
         if self.text is None:
             return default(known, gates)
-        source = str(self.config or "--plugins")
-        configuration = load(self.text, known=known, source=source, gates=gates)
-        if configuration.extenders:
-            raise ConfigError((Problem("extenders", "not supported by Mooring yet"),), source)
-        return configuration
+        return load(self.text, known=known, source=str(self.config or "--plugins"), gates=gates)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -235,6 +235,7 @@ def record_settings(file: Path | None, size: str, options: EngineOptions) -> Rec
     """Says where and what to record; raises InputError if the size is no quantity."""
     from mooring.app.run import Record
     from mooring.config import FeatureGates
+    from mooring.config.extenders import hide_keys
     from mooring.documents.errors import InputError
     from mooring.objects.quantity import Quantity
     from mooring.record.format import Setup
@@ -245,6 +246,8 @@ def record_settings(file: Path | None, size: str, options: EngineOptions) -> Rec
     text = options.text
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
+    if text is not None:
+        text = hide_keys(text)
     try:
         most = Quantity.parse(size).value
     except ValueError as error:

@@ -79,7 +79,9 @@ def simulate(  # noqa: PLR0913 - one for each flag
     from .inputs import EngineOptions
 
     options = EngineOptions(config, feature_gates, plugins)
-    engine = options.engine(verify_share=verify_sample, most_classes=most_classes)
+    engine = options.engine(
+        verify_share=verify_sample, most_classes=most_classes, asks_extenders=False
+    )
     with ProgressBar() as bar:
         # All that is read stays until the end: searching it for garbage doubles the time.
         gc.disable()

@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from mooring.documents.errors import describe, item
+from mooring.documents.errors import DecodeError, describe, item
+from mooring.documents.yaml_text import read_document
 from mooring.objects.meta import Wire
 from mooring.objects.pod import PodSpec
 from mooring.objects.resources import is_extended
@@ -28,6 +29,9 @@ class EncodedBytes(bytes):
     """Bytes that a file writes in base64."""
 
     noun: ClassVar = "text in base64"
+
+    def __str__(self) -> str:
+        return base64.b64encode(self).decode()
 
     @classmethod
     def parse(cls, text: str | int | float) -> Self:
@@ -53,6 +57,11 @@ class ExtenderTLS(Wire, frozen=True):
     @property
     def has_ca(self) -> bool:
         return bool(self.ca_file or self.ca_data)
+
+    def hide_key(self) -> ExtenderTLS:
+        """The same for others to read."""
+        nothing = EncodedBytes()
+        return msgspec.structs.replace(self, cert_data=nothing, key_data=nothing)
 
 
 class ManagedResource(Wire, frozen=True):
@@ -151,6 +160,24 @@ def find_extender_problems(extenders: Sequence[Extender]) -> Iterator[tuple[str,
     if binders > 1:
         found = f'"found {binders} extenders implementing bind"'
         yield "extenders", f"Invalid value: {found}: only one extender can implement bind"
+
+
+# The fields of `tlsConfig` that are nobody's business.
+_SECRETS = ("certData", "keyData")
+
+
+def hide_keys(text: str) -> str:
+    """The text of a configuration without the keys of extenders; the same text if it has none."""
+    if not any(name in text for name in _SECRETS):
+        return text
+    try:
+        raw = read_document(text)
+    except DecodeError:
+        return ""
+    for extender in raw.get("extenders") or ():
+        for name in _SECRETS:
+            (extender.get("tlsConfig") or {}).pop(name, None)
+    return msgspec.json.encode(raw).decode()
 
 
 def order_extenders(extenders: Sequence[Extender]) -> tuple[Extender, ...]:

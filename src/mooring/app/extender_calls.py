@@ -1,0 +1,130 @@
+"""Asking extenders what the engine wants to know, and counting how that went."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
+from time import monotonic
+from types import TracebackType
+from typing import Self, TypeVar
+
+from mooring.config import Extender
+from mooring.engine.actions import AskExtender, BindPod
+from mooring.engine.events import Event, ExtenderAnswered
+from mooring.engine.extender_answers import ExtenderAnswer
+from mooring.engine.extenders.questions import BIND, encode_binding, encode_question
+from mooring.engine.extenders.replies import ReplyError, read_binding_error, read_reply
+from mooring.framework.series import Counts, Histogram, Series
+
+from . import logs
+from . import metric_table as table
+from .extender_client import CallFailed, ExtenderClient
+from .manifests import KeptManifests
+
+_log = logs.make_log(__name__)
+
+# So many pods may be bound by an extender at a time.
+_BINDINGS = 64
+
+_T = TypeVar("_T")
+
+_SUCCESS, _ERROR = "success", "error"
+
+
+class ExtenderCalls:
+    """All extenders of a configuration. Open it to ask them."""
+
+    def __init__(self, extenders: Sequence[Extender], concurrency: int) -> None:
+        """Raises ExtenderUnusable if certificates cannot be read."""
+        self._extenders = extenders
+        connections = concurrency + _BINDINGS
+        self._clients = [ExtenderClient(each, connections) for each in extenders]
+        self.manifests = KeptManifests(extenders)
+        self._stack = AsyncExitStack()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._bindings = asyncio.Semaphore(_BINDINGS)
+        self._counts = Counts(table.EXTENDER_CALLS)
+        self._durations = Histogram(table.EXTENDER_DURATION)
+
+    async def __aenter__(self) -> Self:
+        for extender, client in zip(self._extenders, self._clients, strict=True):
+            _log.info("Creating extender", extender=extender.url_prefix)
+            await self._stack.enter_async_context(client)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+        await self._stack.aclose()
+
+    def __bool__(self) -> bool:
+        return bool(self._extenders)
+
+    @property
+    def series(self) -> Iterable[Series]:
+        """What is told of calls in metrics."""
+        return self._counts, self._durations
+
+    def ask(self, action: AskExtender, tell: Callable[[Event], None]) -> None:
+        """Asks a question; the answer is told when it is known."""
+        task = asyncio.get_running_loop().create_task(self._ask(action, tell))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def stop(self) -> None:
+        """Waits for no answer any more."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ask(self, action: AskExtender, tell: Callable[[Event], None]) -> None:
+        told = action.pod.uid, action.attempt, action.number
+        try:
+            tell(ExtenderAnswered(*told, await self._find_answer(action)))
+        except (CallFailed, ReplyError) as error:
+            tell(ExtenderAnswered(*told, failure=str(error)))
+        except Exception as error:  # noqa: BLE001 - whatever breaks, the pod must not be lost
+            tell(ExtenderAnswered(*told, failure=f"{type(error).__name__}: {error}"))
+
+    async def _find_answer(self, action: AskExtender) -> ExtenderAnswer:
+        names_only = self._extenders[action.extender].node_cache_capable
+        try:
+            body = encode_question(action, self.manifests, names_only=names_only)
+        except KeyError:
+            raise CallFailed("the pod, or one of its victims, is gone") from None
+        return await self._call(
+            action.extender, action.verb, body, lambda text: read_reply(action.verb, text)
+        )
+
+    async def bind(self, action: BindPod) -> str:
+        """Has the extender bind a pod; returns why it did not. Raises CallFailed or ReplyError."""
+        place = next(at for at, each in enumerate(self._extenders) if each.bind_verb)
+        async with self._bindings:
+            return await self._call(place, BIND, encode_binding(action), read_binding_error)
+
+    @property
+    def may_fail_to_bind(self) -> bool:
+        """Whether pods are bound in another way when the extender that binds fails."""
+        return any(each.ignorable and each.bind_verb for each in self._extenders)
+
+    async def _call(self, place: int, verb: str, body: bytes, read: Callable[[bytes], _T]) -> _T:
+        extender = self._extenders[place]
+        began, result = monotonic(), _ERROR
+        try:
+            answer = read(await self._clients[place].post(extender.verb(verb), body))
+            result = _SUCCESS
+        except (CallFailed, ReplyError) as error:
+            _log.warning(
+                "An extender failed", extender=extender.url_prefix, verb=verb, error=str(error)
+            )
+            raise
+        finally:
+            self._counts.add((extender.url_prefix, verb, result))
+            self._durations.observe((extender.url_prefix, verb), monotonic() - began)
+        return answer
