@@ -95,3 +95,37 @@ def test_ports_of_nominated_pods_are_taken_too() -> None:
     run.apply(pod("p", spec=listening))
 
     assert bindings(run.step(2)) == {"p": "two"}
+
+
+def test_a_nomination_that_only_memory_knows_wakes_others_when_its_pod_goes_elsewhere() -> None:
+    gated = {"priority": 5, "schedulingGates": [{"name": "g"}]}
+    run = driver(node("one", cpu=1), node("two", cpu=1, spec=TAINTED), pod("low", cpu=1))
+    run.apply(pod("first", cpu=1, spec=gated))
+    run.engine.cluster.nominate(run.pods["default/first"], "one")
+    assert bindings(run.step(2)) == {}
+    run.now += 60
+
+    run.apply(pod("first", node="two", cpu=1, spec=gated))
+    assert bindings(run.step(2)) == {"low": "one"}
+
+
+@pytest.mark.parametrize("end", ["deleted", "cleared", "failed"])
+def test_whoever_waits_because_of_a_nomination_is_tried_when_it_ends(end: str) -> None:
+    gate = {"schedulingGates": [{"name": "g"}]} if end != "failed" else {}
+    first = to("one", "first", cpu=1, spec={"priority": 5, **gate})
+    run = driver(node("one", cpu=1, labels={"disk": "ssd"}), first)
+    if end == "failed":
+        run.engine.queue.delete(first)
+    run.apply(pod("low", cpu=1))
+    assert bindings(run.step(2)) == {}
+    run.now += 60
+
+    if end == "deleted":
+        run.remove(first)
+    elif end == "cleared":
+        run.apply(pod("first", cpu=1, spec={"priority": 5, **gate}))
+    else:
+        wants = {"priority": 5, "nodeSelector": {"disk": "hdd"}}
+        run.engine.queue.add(to("one", "first", cpu=1, spec=wants), run.now)
+        run.step(1)
+    assert bindings(run.step(2)) == {"low": "one"}

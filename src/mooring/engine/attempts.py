@@ -30,6 +30,7 @@ from . import actions, budget, diagnosis, placement
 from .actions import Action, BindPod, PatchPodStatus, PodRef, WriteVolumes
 from .cycle import Found
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
+from .nomination_ends import tell_of_room
 from .placement import Placement, State
 from .remedies import Evictions, Remedied, seek_remedy, sign_for_remedy
 
@@ -181,6 +182,7 @@ class Attempts:
             self._observer.pod_failed(profile.name, _RESULTS[failure.reason], queued.began)
             self._queue.done(queued.pod.uid)
             return
+        before = self._cluster.nodes.nominations.node_of(pod)
         self._nominate(pod, failure)
         attempt = FailedAttempt(
             failure.rejectors,
@@ -190,6 +192,8 @@ class Attempts:
             failure.like,
         )
         self._queue.give_back(queued, pod=pod, attempt=attempt, now=now)
+        if before and before != self._cluster.nodes.nominations.node_of(pod):
+            tell_of_room(self._queue, pod, before, now)
         self._tell(queued, pod, profile, failure)
 
     def fail_member(self, queued: QueuedPod, profile: Profile, failure: Failure) -> None:
@@ -215,8 +219,11 @@ class Attempts:
     def _place(self, queued: QueuedPod, profile: Profile, node_name: str, now: float) -> None:
         """Assumes a pod on its node, and binds it unless somebody refuses or must wait."""
         pod = queued.pod
+        nominated = self._cluster.nodes.nominations.node_of(pod)
         self._cluster.nominate(pod, "")
         placed = Placement(queued, self._cluster.assume(pod, node_name), node_name, profile)
+        if nominated and nominated != node_name:
+            tell_of_room(self._queue, pod, nominated, now)
         self._placements[pod.uid] = placed
         refused = placement.reserve(
             placed, self._cluster.nodes, self._observer

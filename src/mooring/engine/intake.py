@@ -34,6 +34,8 @@ from mooring.queue.object_events import (
     says_the_same,
 )
 
+from .nomination_ends import tell_of_room
+
 #: What something amounted to; empty if nobody needs to know.
 Events = tuple[ClusterEvent, ...]
 
@@ -195,7 +197,7 @@ class Intake:
         if waiting is not None:
             self._queue.delete(waiting)
             self._cluster.dismiss(waiting)
-            self._cluster.nominate(pod, "")
+            self._nominate(waiting, "", now, pod.node_name)
         confirmed = not self._cluster.is_assumed(pod.uid)
         before = self._cluster.put_pod(pod)
         if before is None or not confirmed:
@@ -235,10 +237,8 @@ class Intake:
         old, new = before.nominated_node_name, pod.nominated_node_name
         # Without a nomination in either object, the one that is only in memory stays.
         kept = new if old or new else self._cluster.nodes.nominations.node_of(pod)
-        self._cluster.nominate(pod, kept)
         self._queue.update(before, pod, now)
-        if old and old != new:
-            self._room_for_lesser(before, now)
+        self._nominate(pod, kept, now)
 
     def _remove_pod(self, pod: Pod, now: float) -> Events:
         self._around.pop(pod.uid, None)
@@ -250,13 +250,11 @@ class Intake:
             return (ASSIGNED_POD_DELETE,)
         self._queue.delete(waiting)
         self._cluster.dismiss(waiting)
-        self._cluster.nominate(waiting, "")
+        self._nominate(waiting, "", now)
         if self._cluster.is_assumed(pod.uid):
             self._vanished(waiting, now)
             # One that is bound already is on its way no more, and no watch will tell of its node.
             self.take_back(pod.uid, now)
-        elif waiting.nominated_node_name:
-            self._room_for_lesser(waiting, now)
         return (UNSCHEDULED_POD_DELETE,)
 
     def take_back(self, uid: str, now: float, is_waiting: bool = False) -> None:
@@ -269,8 +267,9 @@ class Intake:
         if is_waiting and pod is not None:
             self._queue.add(pod, now)
 
-    def _room_for_lesser(self, pod: Pod, now: float) -> None:
-        """A nominated pod does not need its node any more: those it outranked may try."""
-        self._queue.wake(
-            ASSIGNED_POD_DELETE, pod, None, now, lambda other: other.priority <= pod.priority
-        )
+    def _nominate(self, pod: Pod, node_name: str, now: float, goes_to: str = "") -> None:
+        """Notes where a pod waits. Those that it outranked hear of the room that it gives up."""
+        before = self._cluster.nodes.nominations.node_of(pod)
+        self._cluster.nominate(pod, node_name)
+        if before and before != (goes_to or node_name):
+            tell_of_room(self._queue, pod, before, now)
