@@ -74,6 +74,7 @@ hostile: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/mooring bench benchmarks --labels short --out benchmarks/results
+	$(BIN)/python -m mooring.bench.waiting
 	$(BIN)/python -m tools.doc_tables
 
 lock:
