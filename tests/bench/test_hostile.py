@@ -21,12 +21,15 @@ def traced_mib() -> float:
 @pytest.fixture(scope="module")
 def arena() -> Iterator[Arena]:
     tracemalloc.start()
-    yield Arena(100, 100, traced_mib)
+    made = Arena(100, 100, traced_mib, disks=100)
+    # What the first attack makes the process keep is not that attack's.
+    made.run("first", pod(ATTACKS["annotations"], SIZE))
+    yield made
     tracemalloc.stop()
 
 
 # A column takes 1 KiB here, so that a column per rule would take several times as much.
-SIZE, MOST_GROWTH_MIB, MOST_LEFT_MIB = 40_000, 1.5, 0.5
+SIZE, MOST_GROWTH_MIB, MOST_LEFT_MIB = 25_000, 1.5, 0.5
 
 
 @pytest.mark.parametrize("name", ATTACKS)

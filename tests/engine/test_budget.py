@@ -15,6 +15,7 @@ from mooring.plugins.inter_pod_affinity import affinity_hints
 from mooring.plugins.node_affinity import NodeAffinity
 from tests.builders import node, pod
 from tests.engine.driver import Driver, engine, only
+from tests.storage_builders import claiming, pv, pvc, storage_class
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -90,6 +91,38 @@ def test_it_is_decided_once_it_costs_less(monkeypatch: pytest.MonkeyPatch) -> No
     driver.now += 32
     driver.settle()
     assert driver.engine.cluster.pod("default/greedy") is not None
+
+
+@pytest.mark.parametrize(
+    ("volumes", "free", "decided"),
+    [
+        pytest.param(100, 0, True, id="volumes are made"),
+        pytest.param(2_000, 0, False, id="too many are made"),
+        pytest.param(20, 40, True, id="volumes are chosen"),
+        pytest.param(100, 200, False, id="too many are compared"),
+    ],
+)
+def test_volumes_cost_by_their_claims(volumes: int, free: int, decided: bool) -> None:
+    # A pod may name one claim as often as it likes.
+    claims = [f"claim-{at % 50}" for at in range(volumes)]
+    driver = Driver(engine())
+    driver.apply(node("one", cpu=4), storage_class(), *map(pvc, sorted(set(claims))))
+    driver.apply(*(pv(f"pv-{at}") for at in range(free)), claiming(*claims, name="greedy"))
+    driver.step()
+
+    assert (driver.engine.too_costly == {}) is decided
+
+
+def test_bound_claims_cost_by_their_number() -> None:
+    claims = [f"claim-{at}" for at in range(40)]
+    bound = [pvc(claim, volume=f"pv-{claim}") for claim in claims]
+    driver = Driver(engine())
+    driver.apply(node("one", cpu=4), storage_class(), *bound)
+    cluster = driver.engine.cluster
+
+    few, many = (budget.work(claiming(*claims * times), cluster) for times in (1, 100))
+    assert few < budget.MOST_WORK // 100
+    assert many > 90 * few
 
 
 @pytest.mark.usefixtures("small")

@@ -7,16 +7,21 @@ from typing import Any
 import pytest
 
 from mooring.engine.actions import EvictPod, PodRef, RecordEvent
+from mooring.engine.classes.classes import ClassSettings
 from mooring.engine.events import Evicted, EvictionFailed
 from mooring.framework.plugin import Permit, Wait
 from mooring.objects.decode import from_builtins
 from mooring.objects.pod import Pod
+from mooring.plugins import REGISTRY
+from mooring.plugins.preemption import preemption_dry_run
+from mooring.plugins.preemption.preemption_dry_run import DryRun
 from tests.builders import node, pod
 from tests.engine.driver import (
     Driver,
     bindings,
     conditions,
     driver,
+    engine,
     evictions,
     nominations,
     notes,
@@ -258,6 +263,76 @@ def test_a_preemptor_that_is_deleted_leaves_no_trace() -> None:
     assert not run.engine.cluster.nodes.nominations
     assert bindings(run.step()) == {}
     assert len(run.engine.queue) == 0
+
+
+ALONE = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "low"}}}
+        ]
+    }
+}
+
+
+def spread_out(*more: Any, reuse: ClassSettings | None = None) -> Driver:
+    """Twenty nodes of one zone, each with a pod that pods named high must not be near."""
+    made = engine()
+    run = Driver(type(made)(made.configuration, REGISTRY, reuse or ClassSettings()))
+    run.apply(*(node(f"n{at}", cpu=2, labels={"zone": "a"}) for at in range(20)))
+    run.apply(*(ranked(f"low{at}", 1, f"n{at}", labels={"app": "low"}) for at in range(20)))
+    run.apply(*more)
+    return run
+
+
+def high(name: str) -> Pod:
+    return ranked(name, 5, spec={"affinity": ALONE}, metadata={"uid": name})
+
+
+def test_a_search_that_is_too_much_work_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preemption_dry_run, "_MOST_WORK", 6 * preemption_dry_run._WORK_PER_POD)
+    run = spread_out(high("high"))
+
+    (failed,) = notes(run.step())
+    assert failed.endswith(
+        "preemption: 0/20 nodes are available: 14 node(s) not looked at: too much work for one "
+        "attempt, 6 node(s) didn't match pod anti-affinity rules."
+    )
+
+
+def test_of_the_candidates_that_were_found_until_then_the_best_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = driver(*(node(f"n{at}", cpu=1) for at in range(20)))
+    port = {"containers": [{"name": "c", "ports": [{"containerPort": 1, "hostPort": 1}]}]}
+    run.apply(*(ranked(f"low{at}", 1 + at, f"n{at}", spec=port) for at in range(20)))
+    monkeypatch.setattr(preemption_dry_run, "_MOST_WORK", 1)
+    run.apply(ranked("high", 50, spec=port, metadata={"uid": "H"}))
+
+    # The first that was looked at, although another's pod is less important.
+    (victim,) = evictions(run.step())
+    assert victim != "low0"
+
+
+def test_like_pods_look_by_themselves_after_a_search_that_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(preemption_dry_run, "_MOST_WORK", 1)
+    looked: list[str] = []
+    look = preemption_dry_run.DryRun.candidates
+
+    def looking(self: DryRun, *args: Any) -> Any:
+        looked.append(self.pod.name)
+        return look(self, *args)
+
+    monkeypatch.setattr(DryRun, "candidates", looking)
+    stories = []
+    for reuse in (ClassSettings(), ClassSettings(classes=False, batches=False)):
+        run = spread_out(high("one"), high("two"), reuse=reuse)
+        run.settle()
+        stories.append(run.story)
+
+    assert looked == ["one", "two"] * 2
+    assert stories[0] == stories[1]
 
 
 def test_everything_comes_to_rest() -> None:

@@ -74,23 +74,37 @@ class Jobs:
     random: Random = field(default_factory=lambda: Random(1))
     bound: dict[str, asyncio.Event] = field(default_factory=dict)
     done: int = 0
+    under_way: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def run(self, plan: Plan) -> None:
+    async def make(self, plan: Plan) -> None:
+        """Begins one after the other, for as long as the plan says."""
+        began = time.monotonic()
+        for number in itertools.count():
+            due = began + number / plan.jobs_per_second
+            if due > began + plan.seconds:
+                break
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            job = asyncio.create_task(self._live(f"job-{number}"))
+            self.under_way.add(job)
+            job.add_done_callback(self._end)
+
+    def _end(self, job: asyncio.Task[None]) -> None:
+        # One that failed stays, and is told of by `finish`.
+        if not job.cancelled() and job.exception() is None:
+            self.under_way.discard(job)
+
+    async def finish(self) -> None:
+        """Waits until all have ended."""
+        await asyncio.gather(*self.under_way)
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
         watch = asyncio.create_task(self._look())
-        began, under_way = time.monotonic(), set()
         try:
-            for number in itertools.count():
-                due = began + number / plan.jobs_per_second
-                if due > began + plan.seconds:
-                    break
-                await asyncio.sleep(max(0.0, due - time.monotonic()))
-                job = asyncio.create_task(self._live(f"job-{number}"))
-                under_way.add(job)
-                job.add_done_callback(under_way.discard)
-            await asyncio.gather(*under_way)
+            yield
         finally:
             watch.cancel()
-            for job in under_way:
+            for job in self.under_way:
                 job.cancel()
 
     async def _look(self) -> None:
@@ -215,14 +229,17 @@ async def soak(plan: Plan, plane: ControlPlane, admin: Arena, folder: Path) -> s
         await replicas.leader()
         await replicas.add()
         jobs = Jobs(admin)
-        async with meanwhile(
-            kill_again_and_again(plane, plan.api_server_every),
-            replace_again_and_again(replicas, plan.leader_every),
-        ):
-            await jobs.run(plan)
-        # Trouble may have ended in the middle of a restart.
-        await asyncio.to_thread(plane.kill_api_server)
-        await asyncio.to_thread(plane.start_api_server)
+        async with jobs.watching():
+            async with meanwhile(
+                kill_again_and_again(plane, plan.api_server_every),
+                replace_again_and_again(replicas, plan.leader_every),
+            ):
+                await jobs.make(plan)
+            # Trouble may have ended in the middle of a restart.
+            await asyncio.to_thread(plane.kill_api_server)
+            await asyncio.to_thread(plane.start_api_server)
+            # On a slow machine an API server and a leader may need longer than they live.
+            await jobs.finish()
         made = Counter(path for path, status in proxy.bindings if status < 300)
         assert set(made.values()) == {1}, made.most_common(3)
         leader = await replicas.leader()

@@ -21,23 +21,25 @@ import msgspec
 
 from mooring.config import default
 from mooring.engine import Engine
-from mooring.engine.actions import BindPod
-from mooring.engine.events import Applied, Bound, Removed
+from mooring.engine.actions import BindPod, EvictPod
+from mooring.engine.events import Applied, Bound, Evicted, Removed
+from mooring.engine.explain import explain
 from mooring.engine.registry import registry
 from mooring.framework.profile import known_plugins
 from mooring.objects.decode import from_json
 from mooring.objects.kinds import Object
 
-from .hostile_pods import (
-    ATTACKS,
+from .hostile_cluster import (
     NAMESPACES,
     Manifest,
+    evicting_pod,
     greedy_pod,
     node,
     ordinary,
-    pod,
     spread_pod,
+    storage,
 )
+from .hostile_pods import ATTACKS, pod
 
 _MIB = 2**20
 
@@ -80,7 +82,13 @@ class Outcome:
 class Arena:
     """An engine with a large cluster of ordinary pods, on which attacks are tried one by one."""
 
-    def __init__(self, nodes: int, pods: int, measure: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        nodes: int,
+        pods: int,
+        measure: Callable[[], float] | None = None,
+        disks: int = 5_000,
+    ) -> None:
         self._measure = measure or resident_mib
         plugins = registry()
         self.engine = Engine(default(known_plugins(plugins)), plugins)
@@ -91,6 +99,8 @@ class Arena:
             self._apply("Namespace", _namespace(at))
         for at in range(nodes):
             self._apply("Node", node(at))
+        for kind, manifest in storage(nodes, disks):
+            self._apply(kind, manifest)
         for at in range(pods):
             self._apply("Pod", ordinary(at, f"node-{at % nodes}"))
         #: What it cost to begin with spreading and preemption, in seconds: it is paid once.
@@ -107,6 +117,7 @@ class Arena:
         self._timed(outcome, "intake", self._handle, Applied(hostile))
         self._timed(outcome, "decision", self._settle)
         outcome.message = self._message(hostile)
+        self._timed(outcome, "explanation", explain, self.engine, hostile)
         for _ in range(3):
             self._timed(outcome, "others", self._decide_one)
             self._timed(outcome, "events", self._change_a_node)
@@ -127,6 +138,7 @@ class Arena:
         for _ in range(3):
             self._timed(outcome, "others", self._decide_one)
             self._timed(outcome, "events", self._change_a_node)
+        self._timed(outcome, "evicting", self._try, evicting_pod())
         outcome.growth_mib = max(outcome.growth_mib, self._measure() - before)
         self._timed(outcome, "leaving", self._handle, Removed(placed))
 
@@ -140,11 +152,7 @@ class Arena:
     def _decide_one(self) -> None:
         """An ordinary pod of a new template comes, is bound and leaves."""
         self._made += 1
-        text = msgspec.json.encode(ordinary(10_000_000 + self._made, ""))
-        item = from_json("Pod", text)
-        self._handle(Applied(item))
-        self._settle()
-        self._handle(Removed(item))
+        self._try(ordinary(10_000_000 + self._made, ""))
 
     def _change_a_node(self) -> None:
         """A node changes a label, and a pod on it leaves and comes back."""
@@ -159,13 +167,18 @@ class Arena:
     def _warm_up(self) -> float:
         """Pods with rules that ordinary clusters know: what is kept for them is there already."""
         began = time.process_time()
-        for manifest in (spread_pod(), greedy_pod()):
-            item = from_json("Pod", msgspec.json.encode(manifest))
-            self._handle(Applied(item))
-            self._settle()
-            self._handle(Removed(item))
+        self._made += 1
+        for manifest in (spread_pod(self._made), greedy_pod(), evicting_pod()):
+            self._try(manifest)
         self._decide_one()
         return time.process_time() - began
+
+    def _try(self, manifest: Manifest) -> None:
+        """A pod comes, is decided and leaves."""
+        item = from_json("Pod", msgspec.json.encode(manifest))
+        self._handle(Applied(item))
+        self._settle()
+        self._handle(Removed(item))
 
     def _settle(self) -> None:
         for action in self.engine.step(self._now, 1):
@@ -173,6 +186,9 @@ class Arena:
                 pod = self.engine.cluster.pods[action.pod.uid]
                 self._handle(Bound(pod.uid))
                 self._handle(Applied(pod))
+            elif isinstance(action, EvictPod):
+                # Victims take their time to leave.
+                self._handle(Evicted(action.pod.uid, action.preemptor.uid))
         self._now += 0.001
 
     def _pass_time(self) -> None:

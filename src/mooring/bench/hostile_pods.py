@@ -6,11 +6,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-Manifest = dict[str, Any]
+from .hostile_cluster import CLAIMS, Manifest
+
 #: Fills a pod with the n-th piece of an attack.
 Attack = Callable[[Manifest, int], Any]
-
-NAMESPACES = 100
 
 #: Attacks are named by the field that they fill.
 ATTACKS: dict[str, Attack] = {}
@@ -19,6 +18,8 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 def attack(name: str) -> Callable[[Attack], Attack]:
+    """Adds an attack to the table."""
+
     def add(fill: Attack) -> Attack:
         ATTACKS[name] = fill
         return fill
@@ -42,64 +43,6 @@ def pod(fill: Attack, size: int) -> Manifest:
         length += len(json.dumps(fill(made, at))) + 2
         at += 1
     return made
-
-
-def ordinary(at: int, node_name: str) -> Manifest:
-    """One of the pods that are there already: 3,000 templates, a third with labels of their own."""
-    app = f"app-{at % 3_000}"
-    labels = {"app": app, "tier": f"tier-{at % 5}", "pod-template-hash": f"{at % 3_000:x}"}
-    if at % 3 == 0:
-        labels["statefulset.kubernetes.io/pod-name"] = f"{app}-{at}"
-    requests = {"cpu": f"{10 + at % 7}m", "memory": f"{1 + at % 5}Mi"}
-    return {
-        "metadata": {
-            "name": f"pod-{at}",
-            "namespace": f"ns-{at % NAMESPACES}",
-            "uid": f"pod-{at}",
-            "labels": labels,
-        },
-        "spec": {
-            "nodeName": node_name,
-            "containers": [{"name": "c", "resources": {"requests": requests}}],
-        },
-    }
-
-
-def spread_pod() -> Manifest:
-    """An ordinary pod that is spread over zones."""
-    made = ordinary(20_000_000, "")
-    constraint = {
-        "maxSkew": 5,
-        "topologyKey": "topology.kubernetes.io/zone",
-        "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": {"app": "app-1"}},
-    }
-    made["spec"]["topologySpreadConstraints"] = [constraint]
-    return made
-
-
-def greedy_pod() -> Manifest:
-    """An important pod that no node has room for, whoever makes way."""
-    made = ordinary(20_000_001, "")
-    made["spec"]["priority"] = 1_000
-    made["spec"]["containers"][0]["resources"] = {"requests": {"example.com/gpu": "9"}}
-    return made
-
-
-def node(at: int) -> Manifest:
-    """A node with as many labels as a cloud gives it."""
-    labels = {f"node.example.com/property-{i}": f"value-{at % (i + 2)}" for i in range(16)}
-    labels |= {
-        _HOSTNAME: f"node-{at}",
-        "topology.kubernetes.io/zone": f"zone-{at % 3}",
-        "rack": f"rack-{at % 200}",
-        "size": str(at % 64),
-    }
-    allocatable = {"cpu": "64", "memory": "256Gi", "pods": "250", "example.com/gpu": "8"}
-    return {
-        "metadata": {"name": f"node-{at}", "labels": labels},
-        "status": {"allocatable": allocatable},
-    }
 
 
 def _within(made: Manifest, *path: str) -> list[Any]:
@@ -165,6 +108,12 @@ def _(made: Manifest, at: int) -> Any:
     return _append(made, {"matchFields": [item]}, *_NODE_TERMS)
 
 
+@attack("node terms, one name each")
+def _(made: Manifest, at: int) -> Any:
+    item = {"key": "metadata.name", "operator": "In", "values": [f"node-{at}"]}
+    return _append(made, {"matchFields": [item]}, *_NODE_TERMS)
+
+
 @attack("node preferences")
 def _(made: Manifest, at: int) -> Any:
     item = {"key": "rack", "operator": "NotIn", "values": [f"x{at}"]}
@@ -183,19 +132,27 @@ def _term(at: int, **more: Any) -> Manifest:
     return {"topologyKey": _HOSTNAME, "labelSelector": {"matchExpressions": [item]}, **more}
 
 
+def _unwanted(made: Manifest, at: int, key: str = _HOSTNAME) -> Any:
+    """One more term of required anti-affinity, which all pods match."""
+    term = _term(at, namespaceSelector={}, topologyKey=key)
+    return _append(made, term, "affinity", "podAntiAffinity", _REQUIRED)
+
+
+def _fill(made: Manifest, at: int) -> Any:
+    """Bytes that nobody reads."""
+    filling = "x" * 10_000
+    made["metadata"].setdefault("annotations", {})[f"filling-{at}"] = filling
+    return filling
+
+
 @attack("anti-affinity, all namespaces")
 def _(made: Manifest, at: int) -> Any:
-    return _append(made, _term(at, namespaceSelector={}), "affinity", "podAntiAffinity", _REQUIRED)
+    return _unwanted(made, at)
 
 
 @attack("100 anti-affinity terms")
 def _(made: Manifest, at: int) -> Any:
-    if at < 100:
-        term = _term(at, namespaceSelector={})
-        return _append(made, term, "affinity", "podAntiAffinity", _REQUIRED)
-    filling = "x" * 10_000
-    made["metadata"].setdefault("annotations", {})[f"filling-{at}"] = filling
-    return filling
+    return _unwanted(made, at) if at < 100 else _fill(made, at)
 
 
 @attack("affinity, all namespaces")
@@ -230,6 +187,28 @@ def _(made: Manifest, at: int) -> Any:
     item = {"key": f"key-{at}", "operator": "DoesNotExist"}
     _within(made, *path)[0]["labelSelector"]["matchExpressions"].append(item)
     return item
+
+
+def _lengthen(made: Manifest, at: int, *path: str) -> Any:
+    """One more text in a list of one of ten anti-affinity terms."""
+    terms = ("affinity", "podAntiAffinity", _REQUIRED)
+    if at < 10:
+        return _append(made, _term(at, namespaces=[]), *terms)
+    found: Any = _within(made, *terms)[at % 10]
+    for name in path:
+        found = found[0][name] if isinstance(found, list) else found[name]
+    found.append(f"x{at}")
+    return f"x{at}"
+
+
+@attack("affinity, values")
+def _(made: Manifest, at: int) -> Any:
+    return _lengthen(made, at, "labelSelector", "matchExpressions", "values")
+
+
+@attack("affinity, namespaces")
+def _(made: Manifest, at: int) -> Any:
+    return _lengthen(made, at, "namespaces")
 
 
 def _constraint(at: int, action: str, key: str) -> Manifest:
@@ -321,3 +300,66 @@ def _(made: Manifest, at: int) -> Any:
 @attack("scheduling gates")
 def _(made: Manifest, at: int) -> Any:
     return _append(made, {"name": f"gate-{at}"}, "schedulingGates")
+
+
+@attack("volumes, one unbound claim")
+def _(made: Manifest, at: int) -> Any:
+    return _claim_volume(made, at, "late-0")
+
+
+@attack("volumes, unbound claims")
+def _(made: Manifest, at: int) -> Any:
+    return _claim_volume(made, at, f"late-{at % CLAIMS}")
+
+
+@attack("volumes, local disks to choose")
+def _(made: Manifest, at: int) -> Any:
+    return _claim_volume(made, at, f"local-{at % CLAIMS}")
+
+
+@attack("volumes, 20 local disks to choose")
+def _(made: Manifest, at: int) -> Any:
+    return _claim_volume(made, at, f"local-{at}") if at < 20 else _fill(made, at)
+
+
+@attack("volumes, bound claims")
+def _(made: Manifest, at: int) -> Any:
+    return _claim_volume(made, at, f"bound-{at % CLAIMS}")
+
+
+def _claim_volume(made: Manifest, at: int, name: str) -> Any:
+    volume = {"name": f"v{at}", "persistentVolumeClaim": {"claimName": name}}
+    return _append(made, volume, "volumes")
+
+
+@attack("images that nodes have")
+def _(made: Manifest, at: int) -> Any:
+    return _append(made, {"name": f"c{at}", "image": "image-1:1"}, "containers")
+
+
+@attack("preemption, 3 anti-affinity terms")
+def _(made: Manifest, at: int) -> Any:
+    made["spec"]["priority"] = 1_000
+    return _unwanted(made, at) if at < 3 else _fill(made, at)
+
+
+@attack("preemption, 60 anti-affinity terms")
+def _(made: Manifest, at: int) -> Any:
+    made["spec"]["priority"] = 1_000
+    return _unwanted(made, at) if at < 60 else _fill(made, at)
+
+
+@attack("preemption in vain, zones")
+def _(made: Manifest, at: int) -> Any:
+    made["spec"]["priority"] = 1_000
+    return _unwanted(made, at, "topology.kubernetes.io/zone") if at < 1 else _fill(made, at)
+
+
+@attack("preemption, cpu and a port")
+def _(made: Manifest, at: int) -> Any:
+    made["spec"]["priority"] = 1_000
+    made["spec"]["containers"][0] |= {
+        "resources": {"requests": {"cpu": "63990m"}},
+        "ports": [{"containerPort": 80, "hostPort": 80}],
+    }
+    return _fill(made, at)

@@ -145,7 +145,7 @@ class Attempts:
             )
             if found.remedy is not None:
                 self._evict(pod, found, profile, now)
-            elif remedied is None and signed is not None:
+            elif remedied is None and signed is not None and not found.partial:
                 # Where nobody can make way for one, nobody can for another like it.
                 like = _shared(profile, pod, failed, signed)
                 failure = failed.known[signed] = replace(failure, like=like)

@@ -33,6 +33,8 @@ class Remedied:
     status: str = Code.UNSCHEDULABLE.value
     #: The plugin that found the remedy.
     plugin: str = ""
+    #: Whether some post-filter stopped before its end.
+    partial: bool = False
 
 
 def sign_for_remedy(profile: Profile, pod: Pod, nodes: Nodes) -> Hashable | None:
@@ -79,22 +81,24 @@ class RemedySearch:
     def __init__(self) -> None:
         self._texts: list[str] = []
         self._nominate: str | None = None
+        self._partial = False
 
     def take(self, plugin: str, answer: Remedy | NoRemedy) -> Remedied | None:
         """Takes note of an answer; returns how the search ends, if that ends it."""
         match answer:
             case Remedy(node_name):
                 return Remedied("", node_name, answer, SUCCESS, plugin)
-            case NoRemedy(Code.UNSCHEDULABLE, reasons, clears):
+            case NoRemedy(Code.UNSCHEDULABLE, reasons, clears, partial):
                 self._texts.extend(reasons)
                 self._nominate = "" if clears else self._nominate
+                self._partial = self._partial or partial
                 return None
             case NoRemedy(code, reasons, clears):
                 return Remedied(", ".join(reasons), "" if clears else None, status=code.value)
 
     def give_up(self) -> Remedied:
         """Nobody found a remedy."""
-        return Remedied(", ".join(self._texts), self._nominate)
+        return Remedied(", ".join(self._texts), self._nominate, partial=self._partial)
 
 
 class Preemption(msgspec.Struct, frozen=True):

@@ -183,11 +183,15 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class NoRemedy:
-    """What a post-filter could not do. `clears_nomination` ends the pod's nomination, if any."""
+    """What a post-filter could not do. `clears_nomination` ends the pod's nomination, if any.
+
+    A search that stopped before its end is `partial`: for a like pod it may end otherwise.
+    """
 
     code: Code
     reasons: tuple[str, ...]
     clears_nomination: bool = False
+    partial: bool = False
 
     def __post_init__(self) -> None:
         check_code("NoRemedy.code", self.code)

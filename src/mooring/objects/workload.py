@@ -139,8 +139,8 @@ class PodDisruptionBudget(SelectingObject, frozen=True):
             disrupted=frozenset(wire.status.disrupted_pods or ()),
         )
 
-    def covers(self, pod: Pod) -> bool:
-        """Whether disrupting the pod would be counted by this budget."""
+    def selects(self, pod: Pod) -> bool:
+        """Whether the pod's namespace and labels are what the budget is about."""
         return (
             pod.namespace == self.namespace
             # An empty selector, and a pod without labels, match nothing here.
@@ -148,8 +148,11 @@ class PodDisruptionBudget(SelectingObject, frozen=True):
             and bool(pod.labels)
             and self.selector is not None
             and self.selector.matches(pod.labels)
-            and pod.name not in self.disrupted
         )
+
+    def covers(self, pod: Pod) -> bool:
+        """Whether disrupting the pod would be counted by this budget."""
+        return self.selects(pod) and pod.name not in self.disrupted
 
 
 Controller = ReplicationController | ReplicaSet | StatefulSet

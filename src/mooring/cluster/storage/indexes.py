@@ -129,6 +129,9 @@ class VolumeIndex:
         for at in range(bisect_left(listed, (at_least, "")), len(listed)):
             yield listed[at][1]
 
+    def count_free(self, class_name: str) -> int:
+        return len(self._free.get(class_name, ()))
+
     def taken_by(self, claim_key: str) -> tuple[str, ...]:
         """The volumes whose claimRef names a claim, in the order of their names."""
         return tuple(self._taken.get(claim_key, ()))

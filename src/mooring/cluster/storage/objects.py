@@ -93,6 +93,10 @@ class KnownStorage:
             if volume is not None:
                 yield volume
 
+    def count_free(self, class_name: str) -> int:
+        """How many volumes of a class nobody has."""
+        return self._index.count_free(class_name)
+
     def volumes_for(self, claim: PersistentVolumeClaim) -> Iterator[PersistentVolume]:
         """The volumes that are kept for a claim."""
         for name in self._index.taken_by(claim.key):

@@ -14,6 +14,7 @@ from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 from mooring.plugins.preemption.default_preemption import makes_way
+from mooring.plugins.preemption.preemption_candidates import BudgetIndex
 from mooring.plugins.preemption.victim_units import (
     VictimUnit,
     find_units,
@@ -73,7 +74,7 @@ class GroupPreemption:
         units = find_units(self._nodes, priority)
         if not units:
             return GroupRemedy(f"{_PREFIX}{_NO_VICTIMS}")
-        units = mark_violations(units, tuple(self._nodes.workloads.budgets))
+        units = mark_violations(units, BudgetIndex(self._nodes.workloads.budgets))
         try:
             return self._choose(spare_order(units))
         finally:

@@ -28,7 +28,7 @@ from mooring.objects.pod import Pod
 
 from .preemption_advice import advise_on_priority
 from .preemption_candidates import Candidates
-from .preemption_dry_run import DryRun
+from .preemption_dry_run import NOT_LOOKED_AT, DryRun
 
 _NO_CANDIDATE = "no candidate node for preemption"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -116,6 +116,7 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
             Code.UNSCHEDULABLE,
             (f"preemption: {_describe(reasons, failed.node_count)}",),
             clears_nomination=True,
+            partial=bool(reasons[NOT_LOOKED_AT]),
         )
 
     def candidates(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,9 +24,8 @@ from mooring.framework.nominated import (
 from mooring.framework.points import active_filters, filter_rows
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod
-from mooring.objects.workload import PodDisruptionBudget
 
-from .preemption_candidates import PRIORITY_SHIFT, Candidates, breaking
+from .preemption_candidates import PRIORITY_SHIFT, BudgetIndex, Candidates
 from .victim_units import VictimUnit, find_units_on, mark_violations, spare_order
 
 # Rows that are looked at together, at the least: fewer save nothing.
@@ -36,10 +35,40 @@ _AT_ONCE = 64
 # looks through all pods, which costs as much as some rows.
 _FEW = 16
 
+# The most work of taking pods off rows and putting them back one by one: about half a second. It is
+# counted, in nanoseconds or so, and not measured: decisions are the same on any machine.
+_MOST_WORK = 450_000_000
+_WORK_PER_POD = 40_000
+_WORK_PER_SPARED_POD = 110_000
+# A term of the pod is counted anew for each pod that moves, one of that pod is matched.
+_WORK_PER_TERM = 5_000
+_WORK_PER_OTHERS_TERM = 1_000
+
 # What pods that leave a row change there for such a filter.
 _COUNTED = Change.REQUESTED | Change.EXCLUSIVE | Change.ORDINARY
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
+NOT_LOOKED_AT = "node(s) not looked at: too much work for one attempt"
+
+
+#: A row, the pods that must go there, and how many of them break a budget.
+RowCandidate = tuple[int, tuple[Pod, ...], int]
+
+
+@dataclass(slots=True)
+class DryRunWork:
+    """How much work was done so far, where rows are looked at one by one."""
+
+    done: int = 0
+
+    @property
+    def is_spent(self) -> bool:
+        return self.done >= _MOST_WORK
+
+    def count(self, moved: Sequence[Pod], per_pod: int, more: int) -> None:
+        """Counts that pods are taken off a row, or put back there."""
+        terms = sum(len(pod.terms.anti_affinity) for pod in moved)
+        self.done += len(moved) * (per_pod + more) + terms * _WORK_PER_OTHERS_TERM
 
 
 @dataclass(frozen=True)
@@ -52,19 +81,30 @@ class DryRun:
     nodes: Nodes
     #: Why evicting does not help, counted.
     reasons: Counter[str]
+    work: DryRunWork = field(default_factory=DryRunWork)
 
     @cached_property
-    def budgets(self) -> tuple[PodDisruptionBudget, ...]:
-        return tuple(self.nodes.workloads.budgets)
+    def budgets(self) -> BudgetIndex:
+        return BudgetIndex(self.nodes.workloads.budgets)
 
     @cached_property
     def _in_columns(self) -> bool:
         return sees_only_counts(self.profile, self.pod, self.pre_filtered, self.nodes)
 
+    @cached_property
+    def _work_per_pod(self) -> int:
+        """What the pod's own rules add to the work of moving another pod."""
+        terms, spreads = self.pod.terms, self.pod.spec.topology_spread_constraints or ()
+        rules = len(terms.affinity) + len(terms.anti_affinity) + len(spreads)
+        return rules * (_WORK_PER_TERM + len(self.nodes))
+
     def candidates(self, rows: NDArray[np.intp], wanted: int) -> Candidates:
-        """Looks at rows in order until there are enough candidates."""
+        """Looks at rows in order until there are enough candidates, or it is too much work."""
         found = Candidates.of(())
         for some in self._portions(rows, wanted):
+            if self.work.is_spent:
+                self.reasons[NOT_LOOKED_AT] += len(some)
+                continue
             if self._are_grouped(some):
                 found = found.followed_by(self._look_at_units(some))
                 enough = found.enough(wanted)
@@ -96,8 +136,22 @@ class DryRun:
     def _look_at(self, lesser: LesserPods) -> Candidates:
         if self._in_columns:
             return CountsDryRun(self, lesser).candidates()
-        by_row = (self._on_row(row, lesser.pods(at)) for at, row in enumerate(lesser.rows.tolist()))
-        return Candidates.of([found for found in by_row if found is not None])
+        rows = lesser.rows.tolist()
+        return self._one_by_one(rows, lambda at: self._on_row(rows[at], lesser.pods(at)))
+
+    def _one_by_one(
+        self, rows: list[int], look: Callable[[int], RowCandidate | None]
+    ) -> Candidates:
+        """Looks at rows by their places until that is too much work."""
+        candidates = []
+        for at in range(len(rows)):
+            if self.work.is_spent:
+                self.reasons[NOT_LOOKED_AT] += len(rows) - at
+                break
+            found = look(at)
+            if found is not None:
+                candidates.append(found)
+        return Candidates.of(candidates)
 
     # Where pods of groups may have to go
 
@@ -106,23 +160,26 @@ class DryRun:
         groups, name = self.nodes.groups, self.nodes.name
         return groups.are_placed and any(groups.are_on(name(row)) for row in rows.tolist())
 
-    def _look_at_units(self, rows: NDArray[np.intp]) -> Candidates:
-        found = [self._by_units(row) for row in rows.tolist()]
-        return Candidates.of([each for each in found if each is not None])
+    def _look_at_units(self, portion: NDArray[np.intp]) -> Candidates:
+        rows = portion.tolist()
+        return self._one_by_one(rows, lambda at: self._by_units(rows[at]))
 
-    def _by_units(self, row: int) -> tuple[int, tuple[Pod, ...], int] | None:
+    def _by_units(self, row: int) -> RowCandidate | None:
         """Who must go on one row, where some go together with pods on other rows."""
         units = find_units_on(self.nodes, row, self.pod.priority)
         if not units:
             self.reasons[NO_VICTIMS] += 1
             return None
+        pods = [pod for unit in units for pod in unit.pods]
         state = RowState(self, WhatIf(self.nodes), row, self.pre_filtered)
+        self.work.count(pods, _WORK_PER_POD, self._work_per_pod)
         for unit in units:
             state = state.without_unit(unit)
         refused = state.refused()
         if refused:
             self.reasons.update(refused)
             return None
+        self.work.count(pods, _WORK_PER_SPARED_POD, self._work_per_pod)
         units = mark_violations(units, self.budgets)
         gone: list[VictimUnit] = []
         for unit in spare_order(units):
@@ -138,16 +195,18 @@ class DryRun:
         victims = tuple(pod for unit in gone for pod in unit.pods)
         return row, victims, sum(unit.violations for unit in gone)
 
-    def _on_row(self, row: int, lesser: Sequence[Pod]) -> tuple[int, tuple[Pod, ...], int] | None:
+    def _on_row(self, row: int, lesser: Sequence[Pod]) -> RowCandidate | None:
         """Who must go on one row: exact for whatever the filters read."""
         state = RowState(self, WhatIf(self.nodes), row, self.pre_filtered)
+        self.work.count(lesser, _WORK_PER_POD, self._work_per_pod)
         for pod in lesser:
             state = state.without(pod)
         refused = state.refused()
         if refused:
             self.reasons.update(refused)
             return None
-        broken = breaking(lesser, self.budgets)
+        self.work.count(lesser, _WORK_PER_SPARED_POD, self._work_per_pod)
+        broken = self.budgets.breaking(lesser)
         victims: list[int] = []
         for at in _harmful_first(broken):
             reprieved = state.with_(lesser[at])
@@ -252,7 +311,7 @@ class CountsDryRun:
         if not budgets:
             return np.zeros(len(self._lesser.slots), np.bool_)
         by_row = (self._lesser.pods(at) for at in range(len(self._lesser.rows)))
-        return np.array([flag for pods in by_row for flag in breaking(pods, budgets)], np.bool_)
+        return np.array([flag for pods in by_row for flag in budgets.breaking(pods)], np.bool_)
 
     def _order(self, broken: Mask) -> NDArray[np.intp]:
         """The pods of each row in the order in which they are spared: budget breakers first."""

@@ -9,9 +9,8 @@ from mooring.cluster import Nodes
 from mooring.cluster.pods import start_of
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
-from mooring.objects.workload import PodDisruptionBudget
 
-from .preemption_candidates import breaking
+from .preemption_candidates import BudgetIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +71,9 @@ def _placed_members(group: PodGroup, nodes: Nodes) -> tuple[Pod, ...]:
     return tuple(pod for pod in placed if nodes.row(pod.node_name) is not None)
 
 
-def mark_violations(
-    units: Sequence[VictimUnit], budgets: Sequence[PodDisruptionBudget]
-) -> list[VictimUnit]:
+def mark_violations(units: Sequence[VictimUnit], budgets: BudgetIndex) -> list[VictimUnit]:
     """The units with how many of their pods would break a budget, in the order of importance."""
-    broken = iter(breaking([pod for unit in units for pod in unit.pods], budgets))
+    broken = iter(budgets.breaking([pod for unit in units for pod in unit.pods]))
     return [replace(unit, violations=sum(next(broken) for _ in unit.pods)) for unit in units]
 
 

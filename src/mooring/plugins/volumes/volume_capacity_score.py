@@ -68,7 +68,7 @@ def _by_class(
 def _static(found: Search) -> Iterator[Load]:
     for choice in found.choices:
         sizes = np.array(
-            [*(bounded(units(each.capacity)) for each in choice.candidates), 0], np.int64
+            [*(bounded(units(each.capacity)) for each in choice.candidates.volumes), 0], np.int64
         )
         requested = bounded(units(choice.claim.request or 0)) * choice.found.astype(np.int64)
         yield choice.claim.class_name, choice.found, requested, sizes[choice.places]

@@ -29,7 +29,7 @@ class Choice:
     """The volume that a claim would get: per row its place among the candidates, or NOTHING."""
 
     claim: PersistentVolumeClaim
-    candidates: tuple[PersistentVolume, ...]
+    candidates: SuitableVolumes
     places: Places
 
     @property
@@ -37,16 +37,70 @@ class Choice:
         return self.places != NOTHING
 
 
+@dataclass(frozen=True, slots=True)
+class SuitableVolumes:
+    """The volumes that suit a claim, the smallest first, and their numbers in one search."""
+
+    volumes: tuple[PersistentVolume, ...]
+    #: Has one place more than there are volumes, for rows that got none.
+    numbers: Places
+
+    def place_numbers(self, numbers: Places, count: int) -> Places:
+        """The places of numbered volumes among these; at most `count` numbers are in use."""
+        places = np.full(count + 1, _NO_CANDIDATE, np.intp)
+        places[self.numbers[:-1]] = np.arange(len(self.volumes))
+        return places[numbers]
+
+
+class SuitableLists:
+    """The candidates of the claims of one search. Claims that are alike share a list."""
+
+    def __init__(self, storage: KnownStorage) -> None:
+        self._storage = storage
+        self._numbers: dict[str, int] = {}
+        self._lists: dict[tuple[object, ...], SuitableVolumes] = {}
+
+    def __len__(self) -> int:
+        """How many volumes have a number."""
+        return len(self._numbers)
+
+    def of(self, claim: PersistentVolumeClaim) -> SuitableVolumes:
+        kept = _kept_volume(claim, self._storage)
+        if kept is not None:
+            return self._numbered((kept,))
+        alike = (
+            claim.class_name,
+            claim.request,
+            claim.volume_mode,
+            claim.attributes_class,
+            claim.access_modes,
+            claim.selector,
+        )
+        known = self._lists.get(alike)
+        if known is None:
+            known = self._lists[alike] = self._numbered(_free_volumes(claim, self._storage))
+        return known
+
+    def _numbered(self, volumes: tuple[PersistentVolume, ...]) -> SuitableVolumes:
+        numbers = [self._numbers.setdefault(each.name, len(self._numbers)) for each in volumes]
+        return SuitableVolumes(volumes, np.array([*numbers, NOTHING], np.intp))
+
+
 def choose_volumes(
     claims: Iterable[PersistentVolumeClaim], nodes: Nodes, rows: Rows
 ) -> list[Choice]:
     """Gives every claim, the smallest first, a volume that the ones before it have left."""
+    lists = SuitableLists(nodes.storage)
     choices: list[Choice] = []
+    chosen: list[Places] = []
     for claim in sorted(claims, key=lambda each: each.request or 0):
-        candidates = _candidates(claim, nodes.storage)
-        taken = [_places_in(candidates, earlier) for earlier in choices]
-        terms = [volume.node_terms for volume in candidates]
-        choices.append(Choice(claim, candidates, first_suiting(terms, nodes, rows, taken)))
+        candidates = lists.of(claim)
+        taken = [candidates.place_numbers(each, len(lists)) for each in chosen]
+        terms = [volume.node_terms for volume in candidates.volumes]
+        places = first_suiting(terms, nodes, rows, taken)
+        choices.append(Choice(claim, candidates, places))
+        if candidates.volumes:
+            chosen.append(candidates.numbers[places])
     return choices
 
 
@@ -106,15 +160,18 @@ def _by_label(
     """Per row the first place for its value of a label, then the second, as deep as is needed."""
     column = nodes.label(key)
     # One place more than there are codes, where a row without the label finds nothing.
-    tables = np.full((depth, len(column.vocabulary) + 1), none, np.intp)
+    tables: list[Places] = []
     filled: dict[int, int] = {}
     for place, values in pins:
         for value in values:
             code = column.vocabulary.code(value)
             level = filled.get(code, 0)
-            if code != NOTHING and level < depth:
-                tables[level, code] = place
-                filled[code] = level + 1
+            if code == NOTHING or level == depth:
+                continue
+            if level == len(tables):
+                tables.append(np.full(len(column.vocabulary) + 1, none, np.intp))
+            tables[level][code] = place
+            filled[code] = level + 1
     codes = column.codes[rows]
     for table in tables:
         yield table[codes]
@@ -142,21 +199,19 @@ def _free(places: Places | int, taken: Sequence[Places]) -> Mask | bool:
     return free
 
 
-def _places_in(candidates: Sequence[PersistentVolume], earlier: Choice) -> Places:
-    """An earlier choice in places among other candidates."""
-    place_of = {volume.name: place for place, volume in enumerate(candidates)}
-    places = [place_of.get(volume.name, _NO_CANDIDATE) for volume in earlier.candidates]
-    return np.array([*places, _NO_CANDIDATE], np.intp)[earlier.places]
-
-
-def _candidates(
-    claim: PersistentVolumeClaim, storage: KnownStorage
-) -> tuple[PersistentVolume, ...]:
-    """The volumes that suit a claim, the smallest first; one that is kept for it is the only."""
+def _kept_volume(claim: PersistentVolumeClaim, storage: KnownStorage) -> PersistentVolume | None:
+    """The volume that is kept for a claim: the only one that it can get."""
     for volume in storage.volumes_for(claim):
         large_enough = volume.capacity >= (claim.request or 0)
         if large_enough and volume.class_name == claim.class_name and _alike(volume, claim):
-            return (volume,)
+            return volume
+    return None
+
+
+def _free_volumes(
+    claim: PersistentVolumeClaim, storage: KnownStorage
+) -> tuple[PersistentVolume, ...]:
+    """The volumes that nobody has and that suit a claim, the smallest first."""
     return tuple(
         volume
         for volume in storage.free_volumes(claim)
@@ -208,7 +263,7 @@ class Search:
         return Reservation(
             node_name,
             tuple(
-                Binding(choice.candidates[choice.places[0]].name, choice.claim.ref)
+                Binding(choice.candidates.volumes[choice.places[0]].name, choice.claim.ref)
                 for choice in self.choices
                 if choice.found[0]
             ),
