@@ -39,6 +39,7 @@ _DOCUMENTS = {
     "discovery.v1": "apis__discovery.k8s.io__v1",
     "events.v1": "apis__events.k8s.io__v1",
     "networking.v1": "apis__networking.k8s.io__v1",
+    "node.v1": "apis__node.k8s.io__v1",
     "policy.v1": "apis__policy__v1",
     "rbac.v1": "apis__rbac.authorization.k8s.io__v1",
     "resource.v1": "apis__resource.k8s.io__v1",

@@ -142,6 +142,7 @@ def test_every_type_of_the_tables_can_be_read() -> None:
         "events.v1",
         "meta.v1",
         "networking.v1",
+        "node.v1",
         "policy.v1",
         "rbac.v1",
         "resource.v1",

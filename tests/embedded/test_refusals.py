@@ -120,7 +120,6 @@ def on_nodes(*expressions: dict[str, Any]) -> dict[str, Any]:
             "may not specify more than 1 volume type",
         ),
         ({"preemptionPolicy": "Odd"}, "PreemptionPolicy"),
-        ({"overhead": {"cpu": "-1"}}, "must be greater than or equal to 0"),
         ({"activeDeadlineSeconds": 0}, "must be between 1 and 2147483647, inclusive"),
         ({"coexistPolicy": "Odd"}, "spec.coexistPolicy: Unsupported value"),
     ],
@@ -448,8 +447,6 @@ async def test_names_are_made_up_on_request(client: Client) -> None:
             "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
             "horizontalpodautoscalers.autoscaling are not served here: nothing here measures load",
         ),
-        ("/api/v1/namespaces/default/limitranges/x", "limitranges are not served here"),
-        ("/api/v1/resourcequotas", "resourcequotas are not served here"),
         ("/api/v1/namespaces/default/oddities", "could not find the requested resource"),
     ],
 )

@@ -17,6 +17,7 @@ from mooring.embedded.http.listener import Certificate, HttpServer, sign_own
 from mooring.embedded.http.router import Router
 from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.kinds.custom_resources import serve_custom_resources
+from mooring.embedded.kinds.quotas import enforce_quotas
 from mooring.embedded.store.journal import SqliteJournal
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.table import HISTORY_LIMIT
@@ -94,6 +95,7 @@ async def serve(settings: ServerSettings) -> Server:
         journal.attach(store)
     api = ObjectApi(store, ServedKinds(catalogue(coexist=settings.coexist)))
     serve_custom_resources(api)
+    enforce_quotas(api)
     furnish(api)
     await store.until_settled(store.version)
     certificate = sign_own(settings.host) if settings.tls else None

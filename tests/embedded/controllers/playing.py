@@ -17,6 +17,7 @@ from mooring.embedded.controllers import run_controllers
 from mooring.embedded.first_objects import furnish
 from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.kinds.custom_resources import serve_custom_resources
+from mooring.embedded.kinds.quotas import enforce_quotas
 from mooring.embedded.store.object_store import ObjectStore
 from tests.virtual_time import run_virtually
 
@@ -37,6 +38,7 @@ class Play:
             store, ServedKinds(catalogue()), lambda: BEGIN + timedelta(seconds=int(loop.time()))
         )
         serve_custom_resources(self.api)
+        enforce_quotas(self.api)
         furnish(self.api)
 
     async def settle(self) -> None:

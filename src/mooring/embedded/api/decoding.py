@@ -38,6 +38,14 @@ def canonical(text: str) -> str:
     return _decimal(nanos, exponents=_EXPONENT.search(text) is not None)
 
 
+def amount_text(name: str, nanos: int) -> str:
+    """Writes an amount of a resource; bytes with a binary suffix."""
+    value = units(nanos)
+    if name.endswith(("memory", "storage")) and value >= _LEAST_BINARY:
+        return _binary(value)
+    return _decimal(nanos, exponents=False)
+
+
 def _binary(value: int) -> str:
     for power, suffix in _BINARY.items():
         whole, rest = divmod(value, 2**power)

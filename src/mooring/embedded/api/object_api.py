@@ -46,6 +46,7 @@ from .schema import shape_of
 
 Clock = Callable[[], datetime]
 Edit = Callable[[Json], Json]
+BeforeCreate = Callable[[ServedKind, Json, WriteOptions], None]
 
 # With five random letters a second collision is already rare.
 _NAME_ATTEMPTS = 8
@@ -75,6 +76,8 @@ class ObjectApi:
         self.store = store
         self.kinds = kinds
         self.clock = clock
+        #: Refuses or counts an object that is about to be created.
+        self.before_create: BeforeCreate | None = None
         for kind in kinds:
             store.open_table(kind.table, kind.fields_of)
 
@@ -110,6 +113,8 @@ class ObjectApi:
         _accept(kind, name, [*faults, *rules.creation_faults(item)])
         if self.find(kind, namespace, name):
             raise already_exists(kind.resource, name)
+        if self.before_create is not None:
+            self.before_create(kind, item, options)
         return self._put(kind, key_of(namespace, name), item, options)
 
     def update(

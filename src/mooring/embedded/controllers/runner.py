@@ -17,6 +17,7 @@ from .jobs import JobController
 from .namespace_defaults import RootCertificateController, ServiceAccountController
 from .node_lifecycle import NodeController, NodeMonitorController
 from .persistent_volumes import ClaimController, VolumeController
+from .quota_usage import QuotaController
 from .replica_sets import ReplicaSetController, ReplicationManager
 from .resource_claims import ResourceClaimController
 from .stateful_sets import StatefulSetController
@@ -37,6 +38,7 @@ CONTROLLERS: tuple[type[Controller], ...] = (
     VolumeController,
     ClaimController,
     ResourceClaimController,
+    QuotaController,
     ServiceAccountController,
     RootCertificateController,
     GarbageController,

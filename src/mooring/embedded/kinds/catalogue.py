@@ -12,7 +12,10 @@ from .device_kinds import device_kinds
 from .disruption import budget_kinds
 from .event_kinds import event_kinds
 from .job_kinds import job_kinds
+from .limit_ranges import limit_range_kinds
 from .pods import pod_kinds
+from .quotas import quota_kinds
+from .runtime_classes import runtime_class_kinds
 from .services import service_kinds
 from .storage_kinds import storage_kinds
 from .stored_kinds import data_kinds, review_kinds, stored_kinds
@@ -21,8 +24,6 @@ from .workload_kinds import workload_kinds
 #: Kinds of Kubernetes that this server does not serve although people may look for them, and why.
 NOT_SERVED = {
     "horizontalpodautoscalers.autoscaling": "nothing here measures load; set replicas by hand",
-    "resourcequotas": "nothing here counts against quotas",
-    "limitranges": "nothing here fills in limits; write them into the pods",
 }
 
 
@@ -30,6 +31,9 @@ def catalogue(*, coexist: bool = True) -> Iterator[ServedKind]:
     """Every kind that is served from the start; the gate says whether coexistPolicy is kept."""
     yield from cluster_kinds()
     yield from pod_kinds(coexist=coexist)
+    yield from limit_range_kinds()
+    yield from quota_kinds()
+    yield from runtime_class_kinds()
     yield from service_kinds()
     yield from event_kinds()
     yield from data_kinds()

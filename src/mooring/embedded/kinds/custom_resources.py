@@ -26,6 +26,7 @@ BUILT_IN_GROUPS = frozenset(
         "discovery.k8s.io",
         "events.k8s.io",
         "networking.k8s.io",
+        "node.k8s.io",
         "rbac.authorization.k8s.io",
         "resource.k8s.io",
         "scheduling.k8s.io",

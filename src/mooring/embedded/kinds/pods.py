@@ -30,9 +30,11 @@ from mooring.embedded.store.table import Json
 from mooring.objects.pod_defaults import filled_spec
 from mooring.objects.quantity import Quantity
 
+from .limit_ranges import limit_pod
 from .pod_scheduling import drop_disabled
 from .pod_spec import containers, creation_faults, default_pod_spec, pod_faults
 from .pod_updates import pod_update_faults, resize
+from .runtime_classes import apply_runtime_class
 
 _DEFAULT_GRACE_SECONDS = 30
 # The fields that follow from the priority class, as messages name them.
@@ -118,6 +120,9 @@ class PodRules(KindRules):
     def admit(self, kind: ServedKind, store: ObjectStore, item: Json, old: Json | None) -> None:
         if old is None:
             _prioritize(store, item)
+            apply_runtime_class(store, item)
+            if limit_pod(store, item):
+                item["status"]["qosClass"] = quality_of_service(item["spec"])
         else:
             for field in ("priority", "preemptionPolicy"):
                 if field in old["spec"]:

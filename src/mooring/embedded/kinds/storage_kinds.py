@@ -26,6 +26,7 @@ from mooring.embedded.refusals import (
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.table import Json
 
+from .limit_ranges import limit_claim
 from .pod_spec import amount_faults
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -112,6 +113,7 @@ class ClaimRules(KindRules):
     def admit(self, kind: ServedKind, store: ObjectStore, item: Json, old: Json | None) -> None:
         if old is None:
             _choose_class(store, item["spec"])
+        limit_claim(store, item)
 
     def faults(self, item: Json) -> Iterator[Fault]:
         spec = item["spec"]
