@@ -20,7 +20,7 @@ from tests.cli.invoking import Mooring
 from tests.embedded.kubectl import BINARIES, Kubectl
 
 # A busy machine takes its time; what hangs is noticed.
-_PATIENCE_SECONDS = 60
+_PATIENCE_SECONDS = 300
 
 _POD = """
 apiVersion: v1

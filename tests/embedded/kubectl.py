@@ -75,7 +75,7 @@ spec: {size: 3, share: 50%, free: {a: {b: c}}, names: [d]}
 """
 
 # What a hanging kubectl may cost; a good one takes a second even on a busy machine.
-_PATIENCE_SECONDS = 60
+_PATIENCE_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,175 @@
+"""What `mooring fit` is asked, and how it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
+
+import typer
+
+from mooring.documents.errors import InputError
+from mooring.engine import Engine
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.simulate.disruptions import describe_drain
+from mooring.simulate.fit import Comparison, Fit, Question, compare
+from mooring.simulate.fit import fit as place
+from mooring.simulate.loading import Input
+from mooring.simulate.reschedule import measure_present, reschedule
+from mooring.world import DrainError, Scene
+
+from .fit_text import comparison_parts, fit_parts, packing_parts
+from .fit_workloads import is_single_pod, load_files, place_workloads
+from .inputs import ConnectionOptions, EngineOptions, read_cluster_input, read_manifests
+from .rendering import note, print_json, render
+
+T = TypeVar("T")
+
+# Exit code when a pod finds no node.
+_LEFT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FitInput:
+    """The question as the command line puts it."""
+
+    #: The configuration in use now, then those to compare with.
+    engines: Sequence[EngineOptions]
+    paths: Sequence[str]
+    connection: ConnectionOptions
+    files: Sequence[str]
+    count: int
+    drain: Sequence[str]
+    shapes: Sequence[str]
+    reschedule: bool
+    selector: str
+
+
+def answer_fit(asked: FitInput, output: str, fail_on: str) -> None:
+    """Answers, and exits with 1 if a pod finds no node."""
+    # Made before anything is read, so that the user first hears what is wrong with them.
+    engines = [options.engine(asks_extenders=False) for options in asked.engines]
+    _check_flags(asked, output)
+    shapes = [_read_shape(each) for each in asked.shapes]
+    kinds = set(chain.from_iterable(engine.handles.kinds for engine in engines))
+    cluster = read_cluster_input(asked.paths, asked.connection, kinds)
+    scene = Scene.of(cluster.objects)
+    if asked.reschedule:
+        _reschedule(asked, engines, _imagine(scene, asked.drain, shapes), output)
+        return
+    other = engines[1] if len(engines) > 1 else asked.engines[0].engine(asks_extenders=False)
+    _place(asked, (engines[0], other), cluster, scene, shapes, output, fail_on)
+
+
+def _check_flags(asked: FitInput, output: str) -> None:
+    if asked.selector and not asked.reschedule:
+        raise InputError("--selector", "only with --reschedule")
+    if asked.reschedule and (asked.files or output in _FOR_CI):
+        raise InputError("--reschedule", "places what runs: without -f, and as table or json")
+    if len(asked.engines) > 2 and not asked.reschedule:
+        raise InputError("--config", "may be repeated only with --reschedule")
+
+
+_FOR_CI = ("junit", "github")
+
+
+def _place(  # noqa: PLR0913 - the question, the engines and the scene
+    asked: FitInput,
+    engines: tuple[Engine, Engine],
+    cluster: Input,
+    scene: Scene,
+    shapes: Sequence[tuple[Node, int]],
+    output: str,
+    fail_on: str,
+) -> None:
+    additions = load_files(asked.files, cluster)
+    imagined = _imagine(scene, asked.drain, shapes)
+    for text in describe_drain(scene.around, (pod for pod, _ in imagined.leaving)):
+        note(text)
+    if additions is not None and not is_single_pod(additions):
+        if asked.count > 1:
+            raise InputError("--count", "only with one pod, of which copies are made")
+        place_workloads(engines[1], imagined, additions, output, fail_on)
+        return
+    if output in _FOR_CI:
+        raise InputError(f"--output {output}", "only with workloads (-f)")
+    template = additions.workloads[0].pods[0] if additions is not None else None
+    if template is None and asked.drain:
+        # The pods to place are those of the drained nodes, whatever else is imagined.
+        scene = imagined if not shapes else _imagine(scene, asked.drain, ())
+    is_compared = imagined is not scene or len(asked.engines) > 1
+    _write_fit(engines, (scene, imagined), Question(template, asked.count), is_compared, output)
+
+
+def _write_fit(
+    engines: tuple[Engine, Engine],
+    scenes: tuple[Scene, Scene],
+    question: Question,
+    is_compared: bool,
+    output: str,
+) -> None:
+    after = place(engines[0], scenes[0], question)
+    result: Fit | Comparison = after
+    if is_compared:
+        result = compare(engines[1], after, scenes[1], question)
+        after = result.after
+    if output == "json":
+        print_json(result)
+    elif isinstance(result, Comparison):
+        print(render(comparison_parts(result)))
+    else:
+        print(render(fit_parts(result)))
+    if after.placed < after.asked:
+        raise typer.Exit(_LEFT)
+
+
+def _reschedule(asked: FitInput, engines: Sequence[Engine], scene: Scene, output: str) -> None:
+    """Places what runs anew, under each configuration, beside how things are."""
+    wanted = _read_selector(asked.selector)
+
+    def selects(pod: Pod) -> bool:
+        return wanted.items() <= pod.labels.items()
+
+    options = asked.engines[1:] or asked.engines
+    names = [each.config.name if each.config is not None else "default" for each in options]
+    packings = [measure_present(asked.engines[0].engine(asks_extenders=False), scene)]
+    for name, engine in zip(names, engines[1:] or engines, strict=True):
+        packings.append(reschedule(name, engine, scene, selects))
+    if output == "json":
+        print_json(packings)
+    else:
+        print(render(packing_parts(packings)))
+    if any(each.left for each in packings):
+        raise typer.Exit(_LEFT)
+
+
+def _read_selector(text: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in text.split(",") if part]
+    if not all(key and sign for key, sign, _ in pairs):
+        raise InputError("--selector", f"{text}: write KEY=VALUE[,KEY=VALUE...]")
+    return {key: value for key, _, value in pairs}
+
+
+def _imagine(scene: Scene, drain: Sequence[str], shapes: Sequence[tuple[Node, int]]) -> Scene:
+    for shape, count in shapes:
+        scene = scene.extend(shape, count)
+    try:
+        return scene.drain(drain) if drain else scene
+    except DrainError as error:
+        raise InputError("--drain", f"there is no node {error}") from None
+
+
+def _read_shape(argument: str) -> tuple[Node, int]:
+    file, _, number = argument.rpartition("=")
+    if not file or not number.isdecimal() or not int(number):
+        raise InputError("--add-nodes", f"{argument}: write FILE=COUNT, with a count of 1 or more")
+    return _read_one(file, Node), int(number)
+
+
+def _read_one(file: str, kind: type[T]) -> T:
+    found = [item for item in read_manifests([file]) if isinstance(item, kind)]
+    if len(found) != 1:
+        raise InputError(file, f"must contain one {kind.__name__}, but contains {len(found)}")
+    return found[0]

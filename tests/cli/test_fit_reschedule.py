@@ -1,0 +1,119 @@
+"""`mooring fit --reschedule` and what a drain disturbs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.builders import node_manifest, pod_manifest
+from tests.cli.invoking import Mooring
+
+_PACKING = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - pluginConfig:
+      - name: NodeResourcesFit
+        args:
+          scoringStrategy:
+            type: MostAllocated
+            resources: [{name: cpu, weight: 1}]
+    plugins:
+      score:
+        disabled: [{name: "*"}]
+        enabled: [{name: NodeResourcesFit, weight: 1}]
+"""
+
+
+def budget(allowed: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> str:
+    """Four nodes with one pod each, a daemon on all, and a pod that is not selected."""
+    daemon = {"kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}
+    owner = {"kind": "ReplicaSet", "name": "web", "uid": "w", "controller": True}
+    objects = [budget(2), pod_manifest("other", node="n3", cpu=1)]
+    for at in range(4):
+        objects.append(node_manifest(f"n{at}", cpu=4))
+        objects.append(
+            pod_manifest(f"web-{at}", node=f"n{at}", cpu=1, labels={"app": "web"},
+                         metadata={"ownerReferences": [owner]})
+        )  # fmt: skip
+        objects.append(
+            pod_manifest(f"d-{at}", node=f"n{at}", metadata={"ownerReferences": [daemon]})
+        )
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    (tmp_path / "packing.yaml").write_text(_PACKING)
+    return str(path)
+
+
+def test_two_configurations_beside_the_present(mooring: Mooring, cluster: str) -> None:
+    packing = str(Path(cluster).parent / "packing.yaml")
+    flags = ("--reschedule", "--config", packing, "--config", packing, "-o", "json")
+
+    result = mooring("fit", cluster, *flags)
+
+    now, first, second = json.loads(result.out)
+    assert result.code == 0
+    assert (now["nodesInUse"], now["moves"], now["pods"]) == (4, 0, 5)
+    assert (first["nodesInUse"], first["left"]) == (2, 0)
+    assert first == second
+    cpu = first["resources"][0]
+    # One node is full, one has a pod, two have daemons only.
+    assert cpu["histogram"] == [2, 0, 1, 0, 0, 0, 0, 0, 0, 1]
+    assert (cpu["used"], cpu["allocatable"], cpu["largestFree"]) == (5000, 16000, 4000)
+    assert first["budgets"][0]["budget"] == "default/web"
+
+
+def test_only_what_is_selected_moves(mooring: Mooring, cluster: str) -> None:
+    packing = str(Path(cluster).parent / "packing.yaml")
+    flags = ("--reschedule", "-l", "app=web", "--config", packing)
+
+    told = mooring("fit", cluster, *flags).out
+    (_, found) = json.loads(mooring("fit", cluster, *flags, "-o", "json").out)
+
+    assert found["pods"] == 4
+    assert told.splitlines()[0].split() == ["now", "packing.yaml"]
+    assert "budgets exceeded at once" in told
+
+
+def test_a_drain_tells_of_budgets_and_of_pods_that_nobody_replaces(
+    mooring: Mooring, cluster: str
+) -> None:
+    err = mooring("fit", cluster, "--drain", "n1,n2,n3").err
+
+    assert "budget default/web allows 2 at once, and 3 of its pods leave" in err
+    assert "nobody would replace pods without a controller: default/other" in err
+    assert "budget" not in mooring("fit", cluster, "--drain", "n1").err
+
+
+@pytest.mark.parametrize(
+    ("flags", "error"),
+    [
+        (("-l", "app=web"), "--selector: only with --reschedule"),
+        (("--reschedule", "-l", "app"), "--selector: app: write KEY=VALUE[,KEY=VALUE...]"),
+        (("--reschedule", "-o", "junit"), "--reschedule: places what runs"),
+        (("--config", "{packing}", "--config", "{packing}"), "--config: may be repeated only with"),
+    ],
+)
+def test_flags_that_do_not_go_together(
+    flags: tuple[str, ...], error: str, mooring: Mooring, cluster: str
+) -> None:
+    packing = str(Path(cluster).parent / "packing.yaml")
+    result = mooring("fit", cluster, *(each.format(packing=packing) for each in flags))
+
+    assert (result.code, result.out) == (2, "")
+    assert error in result.err
