@@ -63,7 +63,9 @@ class GroupReplay:
             return
         self._read_members()
         profile = self.engine.profiles[self.members[0].spec.scheduler_name]
-        decision = self.engine.gangs.decide(self.group, self.members, profile, self._decide)
+        decision = self.engine.gangs.decide(
+            self.group, self.members, profile, self._decide, is_literal=True
+        )
         decision.trial.roll_back()
         yield from self.comparisons
         yield from _compare_placements(self.step, decision.result, self.engine)

@@ -15,6 +15,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 
 from . import topology
+from .domain_counts import count_members
 from .group_result import (
     SUCCESS,
     WAITING,
@@ -44,6 +45,8 @@ class GroupCycle:
     decide: Decide
     #: Whether the group's topology key counts, as a feature gate says.
     with_topology: bool = False
+    #: Whether only what kube-scheduler tries is tried, and all of it.
+    is_literal: bool = False
 
     @property
     def _nodes(self) -> Nodes:
@@ -125,6 +128,10 @@ class GroupCycle:
         domains = topology.find_domains(self.group, self._nodes)
         if isinstance(domains, GroupStatus):
             return GroupResult(domains)
+        if len(domains) > 1 and not self.is_literal:
+            counted = self._run_best(domains)
+            if counted is not None:
+                return counted
         tried: list[GroupResult] = []
         for domain in domains:
             mark = self.trial.mark()
@@ -135,11 +142,7 @@ class GroupCycle:
             tried.append(result)
         successes = [each for each in tried if each.is_success]
         if not successes:
-            first = tried[0]
-            what = f"0/{len(domains)} placements are available, first placement status: "
-            return GroupResult(
-                unschedulable(what + first.status.quote), first.members, domain=None, tried=tried
-            )
+            return _refusal(len(domains), tried[0], tried)
         if len(successes) > 1:
             topology.score_domains(successes, self._nodes, self.trial.profile, self._scheduled)
         best = max(successes, key=lambda each: each.score)
@@ -147,11 +150,51 @@ class GroupCycle:
         best.tried = tried
         return best
 
+    def _run_best(self, domains: Sequence[Domain]) -> GroupResult | None:
+        """Tries only the domain that is best by counting; None if counting does not tell."""
+        counts = count_members(self.members, domains, self.trial.profile, self._nodes)
+        if counts is None:
+            return None
+        scheduled = self._scheduled
+        enough = [
+            (domain, count)
+            for domain, count in zip(domains, counts, strict=True)
+            if count and scheduled + count >= self.group.min_count
+        ]
+        if not enough:
+            return self._refuse_all(domains)
+        scored = topology.score_counts(
+            enough, self.members[0], self._nodes, self.trial.profile, scheduled
+        )
+        best = max(range(len(enough)), key=lambda at: (sum(scored[at].values()), -at))
+        domain, count = enough[best]
+        mark = self.trial.mark()
+        result = self.try_domain(domain)
+        if not result.is_success or len(result.placed) != count:
+            self.trial.roll_back(mark)
+            return None
+        result.scores = scored[best] if len(enough) > 1 else None
+        return result
+
+    def _refuse_all(self, domains: Sequence[Domain]) -> GroupResult | None:
+        """No domain takes enough members: the first one tells why."""
+        first = self.try_domain(domains[0])
+        if first.is_success:
+            self.trial.roll_back()
+            return None
+        return _refusal(len(domains), first, [first])
+
     def _place_again(self, result: GroupResult) -> None:
         """Places members where they were found a place before."""
         for member in result.placed:
             again = self.trial.place(member.pod, member.node_name)
             assert not isinstance(again, Failure), "what was reserved once can be reserved again"
+
+
+def _refusal(count: int, first: GroupResult, tried: list[GroupResult]) -> GroupResult:
+    """No domain takes the group: the results of the first one are told."""
+    what = f"0/{count} placements are available, first placement status: "
+    return GroupResult(unschedulable(what + first.status.quote), first.members, tried=tried)
 
 
 def progress(group: PodGroup, scheduled: int, remaining: int) -> GroupStatus:

@@ -24,6 +24,7 @@ from .group_result import (
     MemberResult,
     error,
 )
+from .group_search import search
 from .trial import Trial
 
 
@@ -134,9 +135,18 @@ class GroupDecider:
         return next(filter(None, map(self.settings.refuse, members)), None)
 
     def decide(
-        self, group: PodGroup, members: Sequence[Pod], profile: Profile, decide: Decide
+        self,
+        group: PodGroup,
+        members: Sequence[Pod],
+        profile: Profile,
+        decide: Decide,
+        *,
+        is_literal: bool = False,
     ) -> GroupDecision:
-        """Decides all of a group. Placed members stay in the trial until it is kept or undone."""
+        """Decides all of a group. Placed members stay in the trial until it is kept or undone.
+
+        To be literal is to try what kube-scheduler tries and nothing else.
+        """
         trial = Trial(self.cluster, profile, self.observer)
         placed = self.cluster.groups.placed(group.group_key).values()
         fault = self._find_unsupported(group, members) or find_fault(
@@ -144,8 +154,11 @@ class GroupDecider:
         )
         if fault is not None:
             return GroupDecision(group, members, GroupResult(error(fault)), trial)
-        cycle = GroupCycle(group, members, trial, decide, self.settings.topology)
+        with_topology = self.settings.topology
+        cycle = GroupCycle(group, members, trial, decide, with_topology, is_literal)
         result = cycle.run()
+        if result.status.code is GroupCode.UNSCHEDULABLE and not is_literal:
+            result = search(cycle) or result
         if result.status.code is not GroupCode.UNSCHEDULABLE:
             return GroupDecision(group, members, result, trial)
         preemption = GroupPreemption(group, members, trial, cycle.run)

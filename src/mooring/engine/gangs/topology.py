@@ -11,6 +11,7 @@ from mooring.cluster import Nodes
 from mooring.cluster.labels import ABSENT
 from mooring.framework.plugin import MAX_SCORE
 from mooring.framework.profile import Profile
+from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 from mooring.objects.resources import CPU, MEMORY
 from mooring.plugins.node_resources_fit import NodeResourcesFit
@@ -77,29 +78,72 @@ def score_domains(
     results: Sequence[GroupResult], nodes: Nodes, profile: Profile, scheduled: int
 ) -> None:
     """Weighs domains that take a group: the fuller, and the more members, the better."""
-    counts = [scheduled + len(each.placed) for each in results]
-    most = max(counts)
-    for result, count in zip(results, counts, strict=True):
+    most = max(scheduled + len(each.placed) for each in results)
+    resources = _scored_resources(profile)
+    for result in results:
         assert result.domain is not None, "a domain was tried"
-        rows = nodes.rows if result.domain.rows is None else result.domain.rows
-        result.scores = {
-            "NodeResourcesFit": _fullness(result, rows, nodes, profile),
-            "PodGroupPodsCount": count * MAX_SCORE // most if most else 0,
+        added = {
+            name: sum(each.pod.spec.scoring_requests.get(name, 0) for each in result.placed)
+            for name in resources
         }
+        count = scheduled + len(result.placed)
+        result.scores = _score(result.domain, added, (count, most), nodes, resources)
 
 
-def _fullness(result: GroupResult, rows: NDArray[np.intp], nodes: Nodes, profile: Profile) -> int:
-    """How full a domain would be with the group, from 0 to 100."""
+def score_counts(
+    counted: Sequence[tuple[Domain, int]],
+    pod: Pod,
+    nodes: Nodes,
+    profile: Profile,
+    scheduled: int,
+) -> list[dict[str, int]]:
+    """The same for domains of which it is only counted how many pods like one they take."""
+    most = max(scheduled + count for _, count in counted)
+    resources, asked = _scored_resources(profile), pod.spec.scoring_requests
+    return [
+        _score(
+            domain,
+            {name: count * asked.get(name, 0) for name in resources},
+            (scheduled + count, most),
+            nodes,
+            resources,
+        )
+        for domain, count in counted
+    ]
+
+
+def _score(
+    domain: Domain,
+    added: Mapping[str, int],
+    counts: tuple[int, int],
+    nodes: Nodes,
+    resources: Mapping[str, int],
+) -> dict[str, int]:
+    """The scores of a domain: how full it would be, and its share of the most members."""
+    count, most = counts
+    rows = nodes.rows if domain.rows is None else domain.rows
+    return {
+        "NodeResourcesFit": _fullness(added, rows, nodes, resources),
+        "PodGroupPodsCount": count * MAX_SCORE // most if most else 0,
+    }
+
+
+def _fullness(
+    added: Mapping[str, int],
+    rows: NDArray[np.intp],
+    nodes: Nodes,
+    resources: Mapping[str, int],
+) -> int:
+    """How full a domain would be with what is added, from 0 to 100."""
     total = weights = 0
-    for name, weight in _scored_resources(profile).items():
+    for name, weight in resources.items():
         place = nodes.resource(name)
         if place is None:
             continue
         whole = int(nodes.allocatable[place, rows].sum())
         if not whole:
             continue
-        used = int(_requested(name, place, nodes)[rows].sum())
-        used += sum(each.pod.spec.scoring_requests.get(name, 0) for each in result.placed)
+        used = int(_requested(name, place, nodes)[rows].sum()) + added[name]
         total += weight * (min(used, whole) * MAX_SCORE // whole)
         weights += weight
     return total // weights if weights else 0

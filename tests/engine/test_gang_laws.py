@@ -1,0 +1,309 @@
+"""Laws of gangs: never placed in part, decided alike with and without counting, no trace left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.cluster import check
+from mooring.engine.actions import Action, BindPod
+from mooring.engine.events import Applied, BindingFailed
+from mooring.objects.pod import Pod
+from mooring.testing.builders import node, pod
+from mooring.testing.driver import Driver, bindings, only
+from tests.engine.gangs import drive_gangs, gang, members
+
+RACKS = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2)), min_size=1, max_size=6)
+
+
+def racked(shapes: Sequence[tuple[int, int]]) -> list[Any]:
+    return [
+        node(f"n{number}", cpu=cpu, labels={"rack": f"r{rack}"})
+        for number, (cpu, rack) in enumerate(shapes)
+    ]
+
+
+@settings(max_examples=25)
+@given(RACKS, st.integers(1, 6), st.integers(1, 6), st.sampled_from(["rack", ""]))
+def test_counting_domains_decides_as_trying_them_does(
+    shapes: list[tuple[int, int]], count: int, needed: int, key: str
+) -> None:
+    found = []
+    for is_literal in (False, True):
+        driver = drive_gangs(*racked(shapes), gang("g", needed, topology_key=key))
+        pods = members("g", count, cpu=1)
+        engine = driver.engine
+        group = next(iter(engine.cluster.groups))
+        profile = engine.profiles["default-scheduler"]
+        decision = engine.gangs.decide(
+            group, pods, profile, engine._decide_member, is_literal=is_literal
+        )
+        placed = [(each.pod.name, each.node_name) for each in decision.result.placed]
+        domain = decision.result.domain
+        found.append((decision.status, placed, decision.failures(), domain and domain.name))
+        decision.trial.roll_back()
+        check(engine.cluster)
+        assert not engine.cluster.pods
+
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "sizes", "found_by"),
+    [
+        pytest.param([4], [1, 3], "", id="kube-scheduler's order fits"),
+        pytest.param([3, 2], [1, 3, 1], "reordered", id="the largest first"),
+        pytest.param([7, 6], [2, 2, 3, 3, 3], "searched", id="only one way to fill both"),
+    ],
+)
+def test_a_gang_is_placed_if_another_order_places_it(
+    shapes: list[int], sizes: list[int], found_by: str
+) -> None:
+    nodes = [node(f"n{number}", cpu=cpu) for number, cpu in enumerate(shapes)]
+    driver = drive_gangs(*nodes, gang("g", len(sizes)))
+    pods = [members("g", 1, start=at, cpu=size)[0] for at, size in enumerate(sizes)]
+    engine = driver.engine
+    profile = engine.profiles["default-scheduler"]
+    group = next(iter(engine.cluster.groups))
+
+    decision = engine.gangs.decide(group, pods, profile, engine._decide_member)
+
+    assert decision.result.is_success
+    assert decision.result.found_by == found_by
+    decision.trial.keep()
+    check(engine.cluster)
+
+
+SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=5)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), SIZES, st.integers(1, 5))
+def test_search_never_places_too_few_and_never_overcommits(
+    shapes: list[int], sizes: list[int], needed: int
+) -> None:
+    nodes = [node(f"n{number}", cpu=cpu) for number, cpu in enumerate(shapes)]
+    driver = drive_gangs(*nodes, gang("g", needed))
+    driver.apply(*(members("g", 1, start=at, cpu=size)[0] for at, size in enumerate(sizes)))
+
+    bound = bindings(driver.step())
+
+    assert not bound or len(bound) >= needed
+    for at, cpu in enumerate(shapes):
+        used = sum(sizes[int(name[2:])] for name, where in bound.items() if where == f"n{at}")
+        assert used <= cpu
+
+
+class Interleaving:
+    """A cluster in which gangs come, pods go and bindings fail, in any order."""
+
+    def __init__(self) -> None:
+        nodes = [node(f"n{number}", cpu=3) for number in range(2)]
+        self.driver: Driver = drive_gangs(*nodes)
+        self.minimum: dict[str, int] = {}
+        self.under_way: list[BindPod] = []
+        #: Gangs of which a member was lost after they had started.
+        self.lost: set[str] = set()
+
+    def do(self, what: str, number: int, size: int) -> None:
+        name = f"g{number}"
+        match what:
+            case "come":
+                self._come(name, size)
+            case "step":
+                self._take(self.driver.step(size))
+            case "bind" if self.under_way:
+                self.driver.bind([self.under_way.pop(0)])
+            case "fail" if self.under_way:
+                failed = self.under_way.pop(0)
+                self.lost.add(failed.pod.name.partition("-")[0])
+                self.driver.tell(BindingFailed(failed.pod.uid, "no"))
+            case "delete":
+                self._delete(name)
+            case "wait":
+                self.driver.now += 5
+            case "restart":
+                self._restart()
+        self.check()
+
+    def _come(self, name: str, size: int) -> None:
+        if name not in self.minimum:
+            self.minimum[name] = max(1, size - 1)
+            self.driver.apply(gang(name, self.minimum[name]), *members(name, size, cpu=1))
+
+    def _take(self, actions: Sequence[Action]) -> None:
+        self.under_way += only(actions, BindPod)
+
+    def _delete(self, name: str) -> None:
+        known = [each for each in self.driver.pods.values() if each.name.startswith(f"{name}-")]
+        for gone in known[:1]:
+            self.lost.add(name)
+            self.under_way = [each for each in self.under_way if each.pod.uid != gone.uid]
+            self.driver.remove(gone)
+
+    def _restart(self) -> None:
+        """Another scheduler takes over: it knows what is bound, and nothing else."""
+        before = self.driver
+        nodes = [node(f"n{number}", cpu=3) for number in range(2)]
+        self.driver = drive_gangs(*nodes)
+        self.driver.now = before.now
+        self.lost |= {each.pod.name.partition("-")[0] for each in self.under_way}
+        self.under_way = []
+        self.driver.apply(*(gang(name, count) for name, count in self.minimum.items()))
+        self.driver.apply(*before.pods.values())
+
+    def check(self) -> None:
+        groups = self.driver.engine.cluster.groups
+        for name, needed in self.minimum.items():
+            count = len(groups.placed(("scheduling.k8s.io", f"default/{name}")))
+            assert count == 0 or count >= needed or name in self.lost, f"{name} has {count}"
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["come", "come", "step", "step", "bind", "fail", "delete", "wait", "restart"]
+        ),
+        st.integers(0, 3),
+        st.integers(2, 5),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(STEPS)
+def test_no_gang_is_ever_placed_in_part(steps: list[tuple[str, int, int]]) -> None:
+    world = Interleaving()
+    for step in steps:
+        world.do(*step)
+
+
+def _finish(driver: Driver, waits: int = 60) -> None:
+    """Decides and binds until nothing is left to do, moving the time."""
+    for _ in range(waits):
+        driver.settle()
+        driver.now += 2
+
+
+def _sizes(driver: Driver) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for known in driver.engine.cluster.pods.values():
+        name = known.name.rpartition("-")[0]
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _come_interleaved(driver: Driver, gangs: Sequence[Sequence[Pod]]) -> None:
+    """The members of several gangs, one of each in turn."""
+    for at in range(max(map(len, gangs))):
+        driver.apply(*(pods[at] for pods in gangs if at < len(pods)))
+
+
+def test_scheduler_plugins_114_two_gangs_that_each_need_most_of_the_room() -> None:
+    driver = drive_gangs(*(node(f"n{number}", cpu=2) for number in range(2)))
+    driver.apply(gang("a", 3), gang("b", 3))
+    _come_interleaved(driver, [members("a", 3, cpu=1), members("b", 3, cpu=1)])
+
+    _finish(driver, 5)
+    assert _sizes(driver) == {"a": 3}
+
+    # When the first is done, the other runs.
+    driver.remove(*[each for each in driver.pods.values() if each.name.startswith("a-")])
+    _finish(driver)
+    assert _sizes(driver) == {"b": 3}
+
+
+def test_scheduler_plugins_117_sixty_jobs_of_one_to_eight_on_two_nodes() -> None:
+    driver = drive_gangs(*(node(f"n{number}", gpu=8, cpu=64) for number in range(2)))
+    jobs = {f"j{number}": 1 + number % 8 for number in range(60)}
+    driver.apply(*(gang(name, size) for name, size in jobs.items()))
+    _come_interleaved(driver, [members(name, size, gpu=1) for name, size in jobs.items()])
+    done: set[str] = set()
+
+    for _ in range(400):
+        driver.settle()
+        sizes = _sizes(driver)
+        assert all(sizes[name] == jobs[name] for name in sizes)
+        done |= sizes.keys()
+        if len(done) == len(jobs):
+            break
+        driver.remove(*[each for each in driver.pods.values() if each.node_name])
+        driver.now += 5
+
+    assert len(done) == len(jobs)
+
+
+def test_koordinator_872_members_arrive_interleaved_with_others() -> None:
+    driver = drive_gangs(node("n0", cpu=4), node("n1", cpu=4))
+    driver.apply(gang("a", 4), gang("b", 4))
+    first, second = members("a", 4, cpu=1), members("b", 4, cpu=1)
+    for at in (0, 2, 1, 3):
+        driver.apply(first[at], pod(f"single-{at}", cpu="100m"), second[at])
+        driver.settle()
+
+    _finish(driver)
+
+    sizes = _sizes(driver)
+    assert sizes["single"] == 4
+    assert sorted(sizes.get(name, 0) for name in ("a", "b")) == [0, 4]
+
+
+def test_koordinator_1919_a_gang_waits_for_an_hour_and_holds_nothing() -> None:
+    driver = drive_gangs(node("n0", cpu=4))
+    driver.apply(gang("g", 5), *members("g", 5, cpu=1))
+    for _ in range(60):
+        driver.settle()
+        driver.now += 60
+        assert not driver.engine.cluster.pods
+    driver.apply(pod("other", cpu=4))
+    driver.settle()
+    assert driver.node_of("other") == "n0"
+
+    driver.apply(node("n1", cpu=8))
+    _finish(driver)
+
+    assert _sizes(driver)["g"] == 5
+
+
+def test_volcano_5131_members_that_fit_count_while_others_are_preempted_for() -> None:
+    driver = drive_gangs(*(node(f"n{number}", cpu=2) for number in range(2)))
+    driver.apply(pod("low", cpu=1, node="n0"))
+    high = {"priority": 10}
+    driver.apply(gang("g", 4, priority=10), *members("g", 4, cpu=1, spec=high))
+
+    _finish(driver, 10)
+
+    assert _sizes(driver) == {"g": 4}
+
+
+def test_armada_2268_no_part_of_a_gang_is_evicted() -> None:
+    driver = drive_gangs(*(node(f"n{number}", cpu=2) for number in range(2)))
+    low = members("low", 4, cpu=1)
+    driver.apply(gang("low", 4, is_evicted_whole=True), *low)
+    _finish(driver, 2)
+    assert _sizes(driver) == {"low": 4}
+
+    driver.apply(pod("high", cpu=1, spec={"priority": 10}))
+    _finish(driver, 10)
+
+    assert _sizes(driver) == {"high": 1} or driver.node_of("high")
+    assert "low" not in _sizes(driver)
+
+
+def test_replacement_pods_of_a_running_gang_need_no_new_minimum() -> None:
+    driver = drive_gangs(*(node(f"n{number}", cpu=2) for number in range(2)))
+    driver.apply(gang("g", 4), *members("g", 4, cpu=1))
+    _finish(driver, 2)
+    lost = driver.pods["default/g-0"]
+    driver.remove(lost)
+
+    driver.engine.handle(Applied(members("g", 1, start=9, cpu=1)[0]), driver.now)
+    driver.pods["default/g-9"] = members("g", 1, start=9, cpu=1)[0]
+    _finish(driver, 2)
+
+    assert driver.node_of("g-9")
