@@ -167,6 +167,11 @@ class Nodes:
     def row(self, name: str) -> int | None:
         return self._state.rows.get(name)
 
+    def find_rows(self, names: Sequence[str]) -> NDArray[np.intp]:
+        """The rows of many names, -1 for those that there are not."""
+        known = self._state.rows
+        return np.fromiter((known.get(name, -1) for name in names), np.intp, len(names))
+
     def name(self, row: int) -> str:
         return self.node(row).name
 

@@ -129,7 +129,7 @@ class Consultation:
 
     def filter(self, rows: Rows) -> Steps[Rows]:
         """Asks one extender after the other which of the rows suit."""
-        names = tuple(self.survey.nodes.names(rows.tolist()))
+        names = self.survey.names(rows)
         self._offered = names
         for place, extender in self.extenders:
             if not extender.filter_verb or not len(rows):
@@ -146,7 +146,7 @@ class Consultation:
             if not len(rows):
                 raise Overtaken
             if len(rows) != len(names):
-                names = tuple(self.survey.nodes.names(rows.tolist()))
+                names = self.survey.names(rows)
         return rows
 
     def _take_filter(
@@ -179,7 +179,7 @@ class Consultation:
         if not len(fitting):
             # By now not even the plugins accept a node.
             return self.survey.fail()
-        if not set(self._offered).issuperset(self.survey.nodes.names(fitting.tolist())):
+        if not set(self._offered).issuperset(self.survey.names(fitting)):
             raise Overtaken
         failed = self.survey.refuse(self._refused(), fitting)
         return replace(failed, overruled=failed.overruled | {EXTENDER})
@@ -206,7 +206,7 @@ class Consultation:
         scoring = [each for each in self.extenders if each[1].prioritize_verb]
         answers: tuple[ExtenderAnswered, ...] = ()
         if scoring:
-            names = tuple(survey.nodes.names(rows.tolist()))
+            names = survey.names(rows)
             answers = yield tuple(self.ask(place, PRIORITIZE, names) for place, _ in scoring)
             was_current = survey.is_current
             rows = survey.keep_fitting(rows, names)
@@ -227,11 +227,13 @@ class Consultation:
         if not isinstance(answer, PrioritizeAnswer):
             return
         nodes = self.survey.nodes
-        known = [nodes.row(host) for host in answer.hosts]
-        hosts = np.array([-1 if row is None else row for row in known], np.intp)
+        hosts = nodes.find_rows(answer.hosts)
         # As in Go, what is too large wraps around.
         scores = np.array(answer.scores, np.int64) * np.int64(extender.weight) * _PER_POINT
-        among = np.isin(hosts, rows)
+        # One place more than there are rows, for hosts that are unknown.
+        is_left = np.zeros(len(nodes.alive) + 1, np.bool_)
+        is_left[rows] = True
+        among = is_left[hosts]
         self.scores[extender.url_prefix] = hosts[among], scores[among]
 
     def _take_best(self, scored: Scored) -> Found:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Annotated, Any, NoReturn
 
 import msgspec
@@ -78,13 +79,12 @@ def _read_priorities(document: bytes) -> PrioritizeAnswer:
         if kind_of(document) not in ("array", "null"):
             _refuse_type(document, "Go value of type v1.HostPriorityList")
         raise ReplyError(_NO_PRIORITY) from None
-    hosts, scores = [], []
-    for each in listed or ():
-        hosts.append(each.host or each.lower_host)
-        scores.append(each.score or each.lower_score)
-    if "" in hosts:
-        return _read_priorities_in_any_case(document)
-    return PrioritizeAnswer(tuple(hosts), tuple(scores))
+    # Most extenders write all entries alike: then one of the two spellings is enough.
+    for host, score in (("host", "score"), ("lower_host", "lower_score")):
+        hosts = tuple(map(attrgetter(host), listed or ()))
+        if "" not in hosts and not any(map(attrgetter(_OTHER[score]), listed or ())):
+            return PrioritizeAnswer(hosts, tuple(map(attrgetter(score), listed or ())))
+    return _read_priorities_in_any_case(document)
 
 
 def _read_priorities_in_any_case(document: bytes) -> PrioritizeAnswer:
@@ -144,6 +144,9 @@ class _HostPriority(msgspec.Struct, gc=False):
     lower_host: str = msgspec.field(name="host", default="")
     lower_score: _Int64 = msgspec.field(name="score", default=0)
 
+
+#: The other spelling of a score.
+_OTHER = {"score": "lower_score", "lower_score": "score"}
 
 _PRIORITIES = msgspec.json.Decoder(list[_HostPriority] | None)
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)

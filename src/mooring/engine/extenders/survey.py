@@ -22,6 +22,9 @@ Rows = NDArray[np.intp]
 
 NO_ROWS: Rows = np.zeros(0, np.intp)
 
+# The key of what is kept for as long as no node comes or goes.
+_NAMES = "names of nodes"
+
 
 class PodSurvey:
     """One pod, and the rows that its plugins accept. Classes are optional."""
@@ -74,8 +77,10 @@ class PodSurvey:
         if found is not None and len(found[1]):
             self._kept, rows = found
             self.pre_filtered, self.filtered = self._kept.pre_filtered, None
-            ranks = (self.nodes.ranks[rows] - self._window.start) % len(self.nodes)
-            return rows[np.argsort(ranks)]
+            accepted = np.zeros(len(self.nodes.alive), np.bool_)
+            accepted[rows] = True
+            visited = np.roll(self.nodes.order, -self._window.start)
+            return visited[accepted[visited]]
         self._kept = None
         return self._look_alone()
 
@@ -103,6 +108,12 @@ class PodSurvey:
             return self._look_alone()
         return self.filtered.feasible_rows
 
+    def names(self, rows: Rows) -> tuple[str, ...]:
+        """The names of many rows."""
+        nodes = self.nodes
+        names = nodes.derived.get(_NAMES, lambda: _list_names(nodes))
+        return tuple(names[rows].tolist())
+
     # After an answer
 
     @property
@@ -118,8 +129,8 @@ class PodSurvey:
         everywhere = 0 if changed is None else changed.get(EVERYWHERE, 0)
         if changed is None or everywhere & Change.MEMBERSHIP:
             # Another node may have the row by now.
-            known = (self.nodes.row(name) for name in names)
-            rows = np.array([row for row in known if row is not None], np.intp)
+            rows = self.nodes.find_rows(names)
+            rows = rows[rows >= 0]
         self._catch_up()
         if self._kept is not None and self._classes is not None:
             found = self._classes.find_feasible(self.pod, self._window, again=True)
@@ -179,3 +190,11 @@ class PodSurvey:
         return replace(
             self.fail(), filtered=filtered, overruled=before - frozenset(filtered.rejectors())
         )
+
+
+def _list_names(nodes: Nodes) -> NDArray[np.object_]:
+    """Per row the name of its node, if there is one."""
+    names = np.full(len(nodes.alive), "", np.object_)
+    for row in nodes.rows.tolist():
+        names[row] = nodes.name(row)
+    return names
