@@ -17,7 +17,7 @@ RECORDED = sorted((Path(__file__).parent / "golden").glob("*.jsonl.gz"))
 
 
 def test_there_are_recordings() -> None:
-    assert len(RECORDED) == 20
+    assert len(RECORDED) == 22
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.removesuffix(".jsonl.gz"))

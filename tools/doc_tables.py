@@ -39,6 +39,9 @@ OPERATIONS = {
     "the conditions of a node change": Change.CONDITIONS,
     "the annotations of a running pod change": Change.POD_ANNOTATIONS,
     "the status of a running pod changes": Change.POD_STATUS,
+    "devices are published or withdrawn": Change.SLICES,
+    "a claim gets or gives back devices": Change.CLAIMS,
+    "a device class changes": Change.CLASSES,
     "an extended resource changes": Change.EXTENDED,
 }
 

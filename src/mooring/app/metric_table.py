@@ -321,7 +321,7 @@ METRICS: tuple[Metric, ...] = (
     BUILD_INFO,
 )
 
-_NO_CLAIMS = "pods with resource claims are refused"
+_NO_CLAIMS = "not counted yet"
 _NO_GROUPS = "pod groups are not supported"
 _NO_DISPATCHER = "API calls are actions whose outcome is an event; see rest_client_*"
 _NO_VOLUME_STAGES = "volumes are decided with the pod; failures are attempts with result error"

@@ -19,13 +19,17 @@ from mooring.engine.actions import (
     PatchPodStatus,
     PodRef,
     RecordEvent,
+    ReleaseClaim,
     Report,
+    RevokeClaims,
+    WriteClaims,
     WriteVolumes,
 )
-from mooring.engine.events import BindingFailed, Event, EvictionFailed
+from mooring.engine.events import BindingFailed, ClaimsWritten, Event, EvictionFailed
 
 from . import logs
 from .binding import Binder, PluginPoints
+from .claim_writes import ClaimWriter
 from .extender_calls import ExtenderCalls
 from .scheduler import Scheduler
 from .writes import ClusterEvents, Writer
@@ -146,6 +150,9 @@ class Performer:
         # Pods that a slow extender binds must not keep others waiting.
         self._extender_lane = Lane(_WIDTH)
         self._event_lane = Lane(_EVENTS_WIDTH, most_waiting=_MOST_EVENTS, on_drop=_warn_of_drop)
+        self._claims = ClaimWriter(api, today)
+        #: Pods whose claims are being written.
+        self._claiming: dict[str, asyncio.Future[None]] = {}
         #: What is still to be written of the status of a pod or a group, by uid.
         self._patches: dict[str, PatchPodStatus | PatchPodGroupStatus] = {}
         #: Pods whose status is being written.
@@ -181,8 +188,8 @@ class Performer:
                 self._patch_later(action)
             case EvictPod():
                 self._lane.put(partial(self._evict, action))
-            case WriteVolumes():
-                self._lane.put(partial(self._write_volumes, action))
+            case WriteVolumes() | WriteClaims() | RevokeClaims() | ReleaseClaim():
+                self._lane.put(partial(self._write, action))
             case AskExtender():
                 self._extenders.ask(action, self._tell)
             case Report():
@@ -228,6 +235,8 @@ class Performer:
         if isinstance(outcome, BindingFailed):
             where = {"pod": f"{pod.namespace}/{pod.name}", "node": action.node}
             _log.warning("Could not bind a pod", **where, error=outcome.message)
+        else:
+            self._claims.forget(pod.uid)
         self._tell(outcome)
 
     def _patch_later(self, action: PatchPodStatus | PatchPodGroupStatus) -> None:
@@ -271,6 +280,14 @@ class Performer:
             _log.warning("Could not evict a pod", **_pod_fields(action), error=outcome.message)
         self._tell(outcome)
 
+    async def _write(
+        self, action: WriteVolumes | WriteClaims | RevokeClaims | ReleaseClaim
+    ) -> None:
+        if isinstance(action, WriteVolumes):
+            await self._write_volumes(action)
+        else:
+            await self._change_claims(action)
+
     async def _write_volumes(self, action: WriteVolumes) -> None:
         failed: BindingFailed | None
         try:
@@ -282,6 +299,37 @@ class Performer:
                 "Could not write a pod's volumes", **_pod_fields(action), error=failed.message
             )
             self._tell(failed)
+
+    async def _change_claims(self, action: WriteClaims | RevokeClaims | ReleaseClaim) -> None:
+        """Changes the claims of a pod, never two things at once."""
+        uid = action.pod.uid
+        while (under_way := self._claiming.get(uid)) is not None:
+            await under_way
+        done = self._claiming[uid] = asyncio.get_running_loop().create_future()
+        try:
+            await self._change_claims_alone(action)
+        finally:
+            del self._claiming[uid]
+            done.set_result(None)
+
+    async def _change_claims_alone(self, action: WriteClaims | RevokeClaims | ReleaseClaim) -> None:
+        outcome: Event | None = None
+        try:
+            if isinstance(action, WriteClaims):
+                await self._claims.write(action)
+                outcome = ClaimsWritten(action.pod.uid)
+            elif isinstance(action, RevokeClaims):
+                await self._claims.revoke(action)
+            else:
+                await self._claims.release(action)
+        except Exception as error:  # noqa: BLE001 - whatever breaks, the pod must not be lost
+            told = _describe(error)
+            _log.warning("Could not write a pod's claims", **_pod_fields(action), error=told)
+            if isinstance(action, WriteClaims):
+                text = f'running PreBind plugin "DynamicResources": {told}'
+                outcome = BindingFailed(action.pod.uid, text)
+        if outcome is not None:
+            self._tell(outcome)
 
     async def _record(self, action: RecordEvent) -> None:
         try:
@@ -310,7 +358,10 @@ def _merge(earlier: _StatusPatch, later: _StatusPatch) -> _StatusPatch:
     )
 
 
-_AboutPod = PatchPodStatus | PatchPodGroupStatus | EvictPod | WriteVolumes | RecordEvent
+_ClaimAction = WriteClaims | RevokeClaims | ReleaseClaim
+_AboutPod = (
+    PatchPodStatus | PatchPodGroupStatus | EvictPod | WriteVolumes | RecordEvent | _ClaimAction
+)
 
 
 def _about(action: _AboutPod) -> PodRef:

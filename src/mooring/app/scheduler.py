@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable
-from time import monotonic
+from time import monotonic, time
 from typing import Protocol
 
 import msgspec
@@ -152,6 +152,7 @@ class Scheduler:
         performer = self._ready_performer()
         if performer is None:
             return False
+        self.engine.cluster.tell_time(time())
         actions = self._step(self.clock())
         for action in actions:
             performer.perform(action)

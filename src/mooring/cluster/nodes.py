@@ -323,9 +323,9 @@ class Nodes:
     @property
     def device_groups(self) -> RowGroups:
         """What rows see of devices."""
-        return self.devices.groups(self._choose)
+        return self.devices.groups(self.choose)
 
-    def _choose(self, choice: NodeChoice) -> Mask:
+    def choose(self, choice: NodeChoice) -> Mask:
         """The rows that a pool or a device is for."""
         rows = self.everything
         if isinstance(choice, str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from mooring.framework.device_writes import ClaimRef, ClaimRelease, DeviceWrites
 from mooring.framework.plugin import ClaimWrite, VolumeWrite
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
@@ -132,6 +133,35 @@ class AskExtender(_Action, frozen=True, tag="askExtender"):
     victims: dict[str, NodeVictims] = {}
 
 
+class WriteClaims(_Action, frozen=True, tag="writeClaims"):
+    """Write which devices claims get and that a pod uses them, one claim after the other.
+
+    Outcome: `ClaimsWritten` or `BindingFailed`. That it came true is seen from the claims.
+    """
+
+    pod: PodRef
+    node: str
+    writes: DeviceWrites
+
+
+class RevokeClaims(_Action, frozen=True, tag="revokeClaims"):
+    """The pod will not be bound: it uses these claims no more.
+
+    They keep their devices, but for the claim that was made for extended resources: it is deleted.
+    """
+
+    pod: PodRef
+    claims: tuple[ClaimRef, ...] = ()
+    deletes_special: bool = False
+
+
+class ReleaseClaim(_Action, frozen=True, tag="releaseClaim"):
+    """A claim gives its devices back, or is deleted, so that its pod may get others."""
+
+    pod: PodRef
+    release: ClaimRelease
+
+
 class Report(_Action, frozen=True, tag="report"):
     """Tell whoever runs the scheduler something that they should know.
 
@@ -149,6 +179,9 @@ Action = (
     | RecordEvent
     | EvictPod
     | WriteVolumes
+    | WriteClaims
+    | RevokeClaims
+    | ReleaseClaim
     | AskExtender
     | Report
 )
@@ -169,6 +202,13 @@ def failed_scheduling(pod: Pod, message: str, profile: str) -> RecordEvent:
     """The event that a pod could not be placed; a long message is cut to what an event holds."""
     note = truncated(message)
     return RecordEvent(PodRef.to(pod), "Warning", "FailedScheduling", "Scheduling", note, profile)
+
+
+def waiting_for_devices(pod: Pod, node_name: str, profile: str) -> RecordEvent:
+    """The event that drivers have to make devices ready before a pod can be bound."""
+    note = f"waiting for binding conditions for device on node {node_name}"
+    ref = PodRef.to(pod)
+    return RecordEvent(ref, "Normal", "BindingConditionsPending", "Scheduling", note, profile)
 
 
 def preempted(

@@ -27,9 +27,19 @@ from mooring.queue import FailedAttempt, Queue, QueuedPod
 from mooring.queue.object_events import ASSIGNED_POD_DELETE
 
 from . import actions, budget, diagnosis, placement
-from .actions import Action, BindPod, PatchPodStatus, PodRef, WriteVolumes
+from .actions import (
+    Action,
+    BindPod,
+    PatchPodStatus,
+    PodRef,
+    ReleaseClaim,
+    RevokeClaims,
+    WriteClaims,
+    WriteVolumes,
+)
 from .cycle import Found
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
+from .events import BindingFailed, ClaimsWritten
 from .nomination_ends import tell_of_room
 from .placement import Placement, State
 from .remedies import Evictions, Remedied, seek_remedy, sign_for_remedy
@@ -143,9 +153,13 @@ class Attempts:
                 diagnosis.rejectors(failed),
                 nominate=found.nominate,
             )
+            for release in found.releases:
+                self._emit(ReleaseClaim(PodRef.to(pod), release))
             if found.remedy is not None:
                 self._evict(pod, found, profile, now)
-            elif remedied is None and signed is not None and not found.partial:
+            elif (
+                remedied is None and signed is not None and not found.partial and not found.releases
+            ):
                 # Where nobody can make way for one, nobody can for another like it.
                 like = _shared(profile, pod, failed, signed)
                 failure = failed.known[signed] = replace(failure, like=like)
@@ -305,11 +319,27 @@ class Attempts:
             return
         ref = PodRef.to(placed.pod)
         for each in work:
-            self._emit(WriteVolumes(ref, placed.node_name, each.volumes, each.claims))
+            if each.volumes or each.claims:
+                self._emit(WriteVolumes(ref, placed.node_name, each.volumes, each.claims))
+            if each.devices is not None:
+                self._emit(WriteClaims(ref, placed.node_name, each.devices))
         if placed.preparing:
             self._wait(placed, State.PREPARING)
         else:
             self._bind(placed)
+
+    def end_write(self, event: BindingFailed | ClaimsWritten, now: float) -> None:
+        """A binding failed, or what had to be written before it; or claims are written."""
+        if isinstance(event, BindingFailed):
+            self.binding_failed(event.uid, event.message, now)
+            return
+        placed = self._placements.get(event.uid)
+        # From now on it is waited for until it is seen.
+        if placed is not None and placed.is_writing:
+            placed.is_writing = False
+            if placed.device_writes is not None and placed.device_writes.are_slow:
+                name = placed.profile.name
+                self._emit(actions.waiting_for_devices(placed.pod, placed.node_name, name))
 
     def _wait(self, placed: Placement, state: State) -> None:
         """A pod must wait: others are told which node it is going to."""
@@ -374,6 +404,10 @@ class Attempts:
         self.drop(placed.pod.uid)
         for problem in placement.unreserve(placed, self._cluster.nodes, self._observer):
             self._emit(actions.failed_scheduling(placed.pod, problem, placed.profile.name))
+        writes = placed.device_writes
+        if writes is not None:
+            special = writes.creation is not None
+            self._emit(RevokeClaims(PodRef.to(placed.pod), writes.claims, special))
         self._cluster.forget(placed.pod.uid)
 
     def _room_again(self, placed: Placement, now: float) -> None:

@@ -12,6 +12,7 @@ from mooring.framework.nominated import filter_with_nominated
 from mooring.framework.observe import FILTER, PointTimer
 from mooring.framework.points import pre_filter, rows_to_filter, score_rows
 from mooring.framework.profile import Profile
+from mooring.framework.status import BrokenRowsError
 from mooring.objects.pod import Pod
 
 # Below this many nodes, looking at fewer than all saves nothing.
@@ -75,7 +76,12 @@ def conclude(
         row = int(nominated.rows[0])
         return Found(row, prepared, nominated, nominated_path=True, tried_first=nominated)
 
-    filtered = find_feasible(profile, pod, prepared, nodes, nominated, window)
+    try:
+        filtered = find_feasible(profile, pod, prepared, nodes, nominated, window)
+    except BrokenRowsError as error:
+        # The first node that is visited ends the search.
+        start = window.start if prepared.node_names is None else 0
+        raise error.on(first_visited(np.array(error.rows), nodes, start)) from None
     filtered = limit(window, profile, filtered, nodes)
     feasible = filtered.feasible_rows
     if not len(feasible):
@@ -144,13 +150,18 @@ def _enough(window: Window, profile: Profile, count: int) -> int | None:
     return max(count * window.percentage // 100, _ALWAYS_LOOK_AT)
 
 
+def first_visited(rows: NDArray[np.intp], nodes: Nodes, start: int) -> int:
+    """The row that comes first in the visit order from `start`."""
+    turns = (nodes.ranks[rows] - start) % len(nodes)
+    return int(rows[np.argmin(turns)])
+
+
 def first_best(scored: Scored, nodes: Nodes, start: int) -> int:
     """The row with the highest total; among equals the first in the visit order from `start`."""
     best = scored.best()
     if len(best) == 1:
         return int(best[0])
-    turns = (nodes.ranks[best] - start) % len(nodes)
-    return int(best[np.argmin(turns)])
+    return first_visited(best, nodes, start)
 
 
 def looked_at(outcome: Found | Failed, window: Window, profile: Profile) -> int:

@@ -14,7 +14,13 @@ from mooring.cluster import Cluster, HandleRegistry
 from mooring.cluster.changes import united
 from mooring.config import Configuration
 from mooring.framework.attempt import Failed
-from mooring.framework.calls import ask_pre_enqueue, ask_wakeups, attach, broken
+from mooring.framework.calls import (
+    ask_pre_enqueue,
+    ask_wakeups,
+    attach,
+    broken,
+    show_cluster,
+)
 from mooring.framework.observe import PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import Profile
@@ -37,6 +43,7 @@ from .events import (
     Applied,
     BindingFailed,
     Bound,
+    ClaimsWritten,
     Event,
     Evicted,
     EvictionFailed,
@@ -89,6 +96,9 @@ class Engine:
         }
         self.cluster = Cluster(self.handles, group_links(configuration))
         self.cluster.extended.run()
+        for profile in self.profiles.values():
+            for plugin in profile.plugins.values():
+                show_cluster(plugin, self.cluster.nodes)
         self._outbox: list[Action] = list(_unowned(self.handles))
         self.cluster.changes.heed(united(each.reads for each in self.profiles.values()))
         settings = settings or class_settings(configuration)
@@ -202,8 +212,8 @@ class Engine:
             self._attempts.bound(event.uid, now)
             return
         match event:
-            case BindingFailed(uid, message):
-                self._attempts.binding_failed(uid, message, now)
+            case BindingFailed() | ClaimsWritten():
+                self._attempts.end_write(event, now)
             case PodEnded(uid) | Unbound(uid):
                 self._undo_binding(uid, now, is_waiting=isinstance(event, Unbound))
             case Permitted(uid, plugin):
@@ -307,6 +317,7 @@ class Engine:
         if self.cluster.pod(pod.uid) is not None:
             self.queue.done(pod.uid)
             return
+        self.cluster.end_doubt(pod.uid)
         queued.began = self._observer.attempt_began()
         if not is_ordinary(pod) and self._attempts.refuse_costly(queued, profile, now):
             return

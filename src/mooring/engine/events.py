@@ -34,6 +34,12 @@ class BindingFailed(msgspec.Struct, frozen=True, gc=False):
     message: str
 
 
+class ClaimsWritten(msgspec.Struct, frozen=True, gc=False):
+    """A WriteClaims action succeeded."""
+
+    uid: str
+
+
 class PodEnded(msgspec.Struct, frozen=True, gc=False):
     """A pod that was bound has run to its end or is gone, of which no watch has told."""
 
@@ -93,6 +99,7 @@ Event = (
     | Removed
     | Bound
     | BindingFailed
+    | ClaimsWritten
     | PodEnded
     | Unbound
     | Permitted

@@ -241,6 +241,11 @@ class Intake:
         self._nominate(pod, kept, now)
 
     def _remove_pod(self, pod: Pod, now: float) -> Events:
+        events = self._forget_pod(pod, now)
+        self._cluster.end_doubt(pod.uid)
+        return events
+
+    def _forget_pod(self, pod: Pod, now: float) -> Events:
         self._around.pop(pod.uid, None)
         waiting = self.pending.pop(pod.uid, None)
         if waiting is None:

@@ -15,6 +15,7 @@ from mooring.framework.calls import (
     ask_prepare,
     ask_reserve,
 )
+from mooring.framework.device_writes import DeviceWrites
 from mooring.framework.observe import (
     ERROR,
     PERMIT,
@@ -68,6 +69,10 @@ class Placement(msgspec.Struct, eq=False, gc=False):
     waits_since: float = 0.0
     #: Which plugin waits for what was written to come true, and until when.
     preparing: dict[PreBind, float] = {}
+    #: What is written about its claims to devices, if anything.
+    device_writes: DeviceWrites | None = None
+    #: Whether that is still being written.
+    is_writing: bool = False
 
     @property
     def deadlines(self) -> Iterator[float]:
@@ -179,6 +184,8 @@ def prepare(placement: Placement, nodes: Nodes, now: float) -> list[Preparation]
         if wanted is not None:
             placement.preparing[plugin] = now + wanted.timeout_seconds
             work.append(wanted)
+            if wanted.devices is not None:
+                placement.device_writes, placement.is_writing = wanted.devices, True
     return work
 
 
@@ -187,6 +194,8 @@ def check_preparations(placement: Placement, nodes: Nodes, now: float) -> Failur
     for plugin, until in list(placement.preparing.items()):
         answer: bool | Rejected = False
         try:
+            if placement.is_writing and until > now:
+                continue
             answer = ask_is_prepared(plugin, placement.pod, nodes, placement.node_name)
         except PluginError as error:
             answer = Rejected(Code.ERROR, (str(error),))
@@ -195,6 +204,8 @@ def check_preparations(placement: Placement, nodes: Nodes, now: float) -> Failur
         if answer:
             del placement.preparing[plugin]
         elif until <= now:
-            what = f'running PreBind plugin "{plugin.name}": binding volumes: timed out'
+            late = "device binding timeout: context deadline exceeded"
+            why = "binding volumes: timed out" if placement.device_writes is None else late
+            what = f'running PreBind plugin "{plugin.name}": {why}'
             return Failure(SCHEDULER_ERROR, what)
     return None

@@ -10,6 +10,7 @@ import msgspec
 from mooring.cluster import Nodes
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import ask_post_filter, ask_sign
+from mooring.framework.device_writes import ClaimRelease
 from mooring.framework.observe import ERROR, POST_FILTER, SUCCESS, PointTimer, make_caller
 from mooring.framework.plugin import UNSIGNABLE, NoRemedy, Remedy, Sign
 from mooring.framework.profile import Profile
@@ -35,6 +36,8 @@ class Remedied:
     plugin: str = ""
     #: Whether some post-filter stopped before its end.
     partial: bool = False
+    #: Claims that give their devices back.
+    releases: tuple[ClaimRelease, ...] = ()
 
 
 def sign_for_remedy(profile: Profile, pod: Pod, nodes: Nodes) -> Hashable | None:
@@ -82,12 +85,15 @@ class RemedySearch:
         self._texts: list[str] = []
         self._nominate: str | None = None
         self._partial = False
+        self._releases: tuple[ClaimRelease, ...] = ()
 
     def take(self, plugin: str, answer: Remedy | NoRemedy) -> Remedied | None:
         """Takes note of an answer; returns how the search ends, if that ends it."""
+        if isinstance(answer, NoRemedy) and answer.release is not None:
+            self._releases = (*self._releases, answer.release)
         match answer:
             case Remedy(node_name):
-                return Remedied("", node_name, answer, SUCCESS, plugin)
+                return Remedied("", node_name, answer, SUCCESS, plugin, releases=self._releases)
             case NoRemedy(Code.UNSCHEDULABLE, reasons, clears, partial):
                 self._texts.extend(reasons)
                 self._nominate = "" if clears else self._nominate
@@ -98,7 +104,12 @@ class RemedySearch:
 
     def give_up(self) -> Remedied:
         """Nobody found a remedy."""
-        return Remedied(", ".join(self._texts), self._nominate, partial=self._partial)
+        return Remedied(
+            ", ".join(self._texts),
+            self._nominate,
+            partial=self._partial,
+            releases=self._releases,
+        )
 
 
 class Preemption(msgspec.Struct, frozen=True):

@@ -48,7 +48,7 @@ from .plugin import (
     Wait,
 )
 from .series import Counts, Histogram
-from .status import Code, PluginError, Reason, Rejected, check_items
+from .status import BrokenRowsError, Code, PluginError, Reason, Rejected, check_items
 from .verdict import Verdict
 from .wakeups import Action, ClusterEvent, Wakeup
 
@@ -260,13 +260,30 @@ def ask_pre_filter(
 def ask_filter(
     plugin: Filter[Any], prepared: Any, nodes: Nodes, rows: Rows, ask: Caller = call_plainly
 ) -> Verdict:
-    """The plugin's verdict on some rows."""
+    """The plugin's verdict on some rows. Raises BrokenRowsError if it broke on any of them."""
+    verdict = ask_filter_in_part(plugin, prepared, nodes, rows, ask)
+    if verdict.broken is not None:
+        raise_broken_rows(plugin, verdict, np.array(nodes.numbers(rows))[verdict.broken])
+    return verdict
+
+
+def ask_filter_in_part(
+    plugin: Filter[Any], prepared: Any, nodes: Nodes, rows: Rows, ask: Caller = call_plainly
+) -> Verdict:
+    """The same for callers who look at `Verdict.broken` themselves."""
     try:
         return check_verdict(ask(plugin, plugin.filter, prepared, nodes, rows), nodes.count(rows))
     except PASSING:
         raise
     except BaseException as error:
         raise broken_at(FILTERING, plugin, error) from error
+
+
+def raise_broken_rows(plugin: Filter[Any], verdict: Verdict, rows: NDArray[np.intp]) -> None:
+    """Raises if the plugin broke on any row that matters."""
+    if len(rows):
+        what = FILTERING.format(plugin.name)
+        raise BrokenRowsError(what, plugin.name, rows.tolist(), verdict.describe)
 
 
 def ask_recheck(plugin: Filter[Any], prepared: Any, nodes: Nodes, row: RowFacts) -> Rescore:
@@ -439,6 +456,12 @@ def ask_reserve(
         raise
     except BaseException as error:
         raise broken_at('running Reserve plugin "{}"', plugin, error) from error
+
+
+def show_cluster(plugin: Plugin, nodes: Nodes) -> None:
+    """Hands a plugin the cluster, when the scheduler starts."""
+    with PluginFence('showing plugin "{}" the cluster', plugin):
+        plugin.see_cluster(nodes)
 
 
 def attach(plugin: Permit, waiting: PendingPermits) -> None:

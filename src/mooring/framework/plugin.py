@@ -21,6 +21,7 @@ from mooring.cluster import Change, HandleRegistry, Nodes, NodeView, RowFacts, R
 from mooring.objects.pod import Pod
 
 from .attempt import Failed
+from .device_writes import ClaimRelease, DeviceWrites
 from .series import Series
 from .status import (
     Code,
@@ -73,6 +74,9 @@ class Plugin(ABC):
     def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:
         """Builds a plugin that uses extended resources: it registers their handles here."""
         return cls.create(args, gates)
+
+    def see_cluster(self, nodes: Nodes) -> None:  # noqa: B027 - most have no use for it
+        """Called once, before any pod: some points and hints are asked without the nodes."""
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         """The changes that can alter its answer for such a pod: `reads`, or fewer of them."""
@@ -192,6 +196,8 @@ class NoRemedy:
     reasons: tuple[str, ...]
     clears_nomination: bool = False
     partial: bool = False
+    #: A claim that gives its devices back, so that the next attempt may find better ones.
+    release: ClaimRelease | None = None
 
     def __post_init__(self) -> None:
         check_code("NoRemedy.code", self.code)
@@ -415,11 +421,14 @@ class Preparation:
     volumes: tuple[VolumeWrite, ...] = ()
     claims: tuple[ClaimWrite, ...] = ()
     timeout_seconds: float = 600.0
+    devices: DeviceWrites | None = None
 
     def __post_init__(self) -> None:
         check_items("Preparation.volumes", self.volumes, VolumeWrite)
         check_items("Preparation.claims", self.claims, ClaimWrite)
         check_seconds("Preparation.timeout_seconds", self.timeout_seconds)
+        if self.devices is not None and not isinstance(self.devices, DeviceWrites):
+            raise TypeError("Preparation.devices is no DeviceWrites")
 
 
 class PreBind(Plugin):

@@ -14,11 +14,13 @@ from mooring.objects.pod import Pod
 from .attempt import Filtered, Layer, PreFiltered, Scored
 from .calls import (
     ask_filter,
+    ask_filter_in_part,
     ask_normalize,
     ask_pre_filter,
     ask_pre_score,
     ask_recheck,
     ask_score,
+    raise_broken_rows,
 )
 from .observe import (
     FILTER,
@@ -106,7 +108,9 @@ def filter_rows(
     for plugin in active_filters(profile, pre_filtered) if only is None else only:
         asked.append(plugin.name)
         prepared = _find_prepared(plugin, pod, pre_filtered.prepared)
-        verdict = ask_filter(plugin, prepared, nodes, rows, ask)
+        verdict = ask_filter_in_part(plugin, prepared, nodes, rows, ask)
+        if verdict.broken is not None:
+            raise_broken_rows(plugin, verdict, numbers[feasible & verdict.broken])
         if verdict.reasons:
             rejected = verdict.rejected
             decided = feasible & rejected

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isnan
 
 from mooring.documents.errors import MooringError
+
+#: Tells of a row, given its number.
+Describe = Callable[[int], str]
 
 
 class Code(StrEnum):
@@ -63,6 +67,20 @@ class PluginError(MooringError):
         super().__init__(message)
         #: The plugin that broke, if it is known.
         self.plugin = plugin
+
+
+class BrokenRowsError(PluginError):
+    """A plugin broke on some rows: the first that is visited is told."""
+
+    def __init__(self, what: str, plugin: str, rows: Sequence[int], describe: Describe) -> None:
+        super().__init__(f"{what}: {describe(rows[0])}", plugin)
+        self._what = what
+        self._describe = describe
+        self.rows = rows
+
+    def on(self, row: int) -> PluginError:
+        """The error of one row."""
+        return PluginError(f"{self._what}: {self._describe(row)}", self.plugin)
 
 
 # Plugins make the values above. What they put in is checked at once, so that the error points to

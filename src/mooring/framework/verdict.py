@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -16,10 +16,21 @@ from .status import Code, Reason
 class Verdict:
     """One flag per reason and row. A row without a flag is accepted."""
 
-    def __init__(self, reasons: Sequence[Reason], failed: NDArray[np.bool_]) -> None:
+    def __init__(
+        self,
+        reasons: Sequence[Reason],
+        failed: NDArray[np.bool_],
+        broken: Mask | None = None,
+        describe: Callable[[int], str] = str,
+    ) -> None:
         #: bool[reason, row]
         self.failed = failed
         self.reasons = tuple(reasons)
+        #: The rows on which the plugin broke, if any: one of them, still in question when the
+        #: plugin is asked, ends the attempt.
+        self.broken = broken
+        #: Why it broke on a row, given the row's number.
+        self.describe = describe
 
     @classmethod
     def accepting(cls, count: int) -> Verdict:

@@ -82,3 +82,12 @@ def _nanos(text: str) -> int:
         power += max(-_FARTHEST_EXPONENT, min(int(exponent), _FARTHEST_EXPONENT))
     nanos = mantissa * 10**power if power >= 0 else -(-mantissa // 10**-power)
     return min(nanos, MAX_NANOS) * (-1 if sign == "-" else 1)
+
+
+def format_quantity(nanos: int) -> str:
+    """A quantity in the shortest notation that is exact."""
+    for size, suffix in ((NANOS_PER_UNIT, ""), (NANOS_PER_MILLI, "m")):
+        whole, rest = divmod(int(nanos), size)
+        if not rest:
+            return f"{whole}{suffix}"
+    return f"{int(nanos)}n"

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 import msgspec
+from msgspec.structs import replace
 
 from .device import DeviceClass, DeviceSelector, OpaqueConfig, ResourceSlice
 from .meta import Condition, ObjectMeta, OwnerReference, Wire, seconds
 from .node_selector import NodeSelector
-from .quantity import Quantity
+from .quantity import Quantity, format_quantity
 
 #: Keeps a claim from being deleted while its devices are in use.
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -152,6 +153,11 @@ class Allocation(Wire, frozen=True):
     def results(self) -> tuple[DeviceResult, ...]:
         return self.devices.results or ()
 
+    def written(self) -> dict[str, Any]:
+        """As the API writes it."""
+        text: dict[str, Any] = msgspec.to_builtins(self, enc_hook=_write_quantity)
+        return text
+
     @property
     def allocated_at(self) -> float | None:
         """When it was made, in seconds since the epoch, if that is known."""
@@ -243,6 +249,22 @@ class ResourceClaim(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it was made for the pod of that uid and dies with it."""
         return self.owner is not None and self.owner.uid == uid
 
+    def granted(self, allocation: Allocation | None, user: ClaimUser) -> ResourceClaim:
+        """The claim as it is written before a pod is bound: with devices, if new, and a user."""
+        changed = self
+        if allocation is not None:
+            finalizers = self.finalizers
+            if FINALIZER not in finalizers:
+                finalizers = (*finalizers, FINALIZER)
+            changed = replace(self, allocation=allocation, finalizers=finalizers)
+        if changed.is_for(user.uid):
+            return changed
+        return replace(changed, reserved_for=(*changed.reserved_for, user))
+
+    def deallocated(self) -> ResourceClaim:
+        """The claim without devices and users."""
+        return replace(self, allocation=None, reserved_for=(), devices=())
+
     @property
     def state(self) -> tuple[Any, ...]:
         """All of its status that decisions read."""
@@ -252,6 +274,13 @@ class ResourceClaim(msgspec.Struct, frozen=True, kw_only=True):
 #: What scheduling reads to hand out devices.
 DeviceObject = ResourceClaim | DeviceClass | ResourceSlice
 
+
+def _write_quantity(value: Any) -> str:
+    if not isinstance(value, Quantity):
+        raise NotImplementedError(type(value))
+    return format_quantity(value)
+
+
 _SPECS: WeakValueDictionary[bytes, ClaimSpec] = WeakValueDictionary()
 _ENCODE = msgspec.json.Encoder(order="sorted", enc_hook=repr).encode
 
@@ -259,3 +288,8 @@ _ENCODE = msgspec.json.Encoder(order="sorted", enc_hook=repr).encode
 def share_claim_spec(spec: ClaimSpec) -> ClaimSpec:
     """One value per distinct spec, so that what is derived from it is derived once."""
     return _SPECS.setdefault(_ENCODE(spec), spec)
+
+
+def spec_of(requests: tuple[DeviceRequest, ...]) -> ClaimSpec:
+    """A spec with these requests and nothing else."""
+    return ClaimSpec(devices=_ClaimDevices(requests=requests))

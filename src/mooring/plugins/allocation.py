@@ -71,6 +71,11 @@ class AskedResources:
             self._counted = tuple(self._find(nodes))
         return self._counted
 
+    def asked(self) -> Iterator[tuple[str, int, int]]:
+        """Every resource of the configuration, what the pod asks for of it, and its weight."""
+        for each in self._resources:
+            yield each.name, self._requests.get(each.name, 0), each.weight or 1
+
     def _find(self, nodes: Nodes) -> Iterator[AskedResource]:
         for resource in self._resources:
             name, amount = resource.name, self._requests.get(resource.name, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -51,6 +51,8 @@ from .allocation import (
     ScoringStrategy,
     scorer,
 )
+from .dynamic_resources.device_counts import DeviceCounts
+from .dynamic_resources.extended import mapped_resources
 
 _TOO_MANY_PODS = Reason("Too many pods")
 
@@ -89,6 +91,8 @@ class Need:
     """What a pod asks for, in the order of the reasons."""
 
     amounts: Amounts
+    #: Resources that devices serve where a node itself has none of them.
+    by_devices: frozenset[str] = frozenset()
     #: Where the columns are, for each version of the places of resources.
     _places: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict, compare=False)
 
@@ -137,6 +141,7 @@ class NodeResourcesFit(
         self._resources = self._args.scoring_strategy.resources or CPU_AND_MEMORY
         self._scorer = scorer(self._args.scoring_strategy)
         self._share = SHARES.get(self._args.scoring_strategy.type)
+        self._device_counts = DeviceCounts()
 
     @property
     def scored_resources(self) -> dict[str, int]:
@@ -147,7 +152,9 @@ class NodeResourcesFit(
         return pod.requests, tuple(pod.spec.scoring_requests.items())
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Need:
-        return self._need(pod)
+        need = self._need(pod)
+        by_devices = mapped_resources(pod, nodes.devices.classes)
+        return replace(need, by_devices=frozenset(by_devices)) if by_devices else need
 
     def filter(self, prepared: Need, nodes: Nodes, rows: Rows) -> Verdict:
         failed = np.ones((len(prepared.reasons), nodes.count(rows)), np.bool_)
@@ -161,9 +168,16 @@ class NodeResourcesFit(
                 allocatable = nodes.allocatable[at][rows]
                 np.less(allocatable - nodes.requested[at][rows], amount, out=short)
                 np.less(allocatable, amount, out=hopeless)
+                if name in prepared.by_devices:
+                    short &= allocatable > 0
+                    hopeless &= allocatable > 0
+            elif name in prepared.by_devices:
+                short[:] = hopeless[:] = False
         return Verdict(prepared.reasons, failed)
 
     def recheck(self, prepared: Need, nodes: Nodes, row: RowFacts) -> Rescore:
+        if prepared.by_devices:
+            return Rescore.UNKNOWN
         allocatable, requested = row.allocatable, row.requested
         for at, amount in prepared.places(nodes):
             if allocatable[at] - requested[at] < amount:
@@ -182,7 +196,29 @@ class NodeResourcesFit(
             )
             for each in prepared.counted(nodes)
         ]
+        if nodes.devices.classes.map_resources:
+            loads = self._with_devices(prepared, nodes, rows, loads)
         return self._scorer(loads, nodes.count(rows))
+
+    def _with_devices(
+        self, prepared: AskedResources, nodes: Nodes, rows: Rows, loads: list[Load]
+    ) -> list[Load]:
+        """The loads, with devices where a node itself has none of a resource."""
+        by_column = dict(zip((each.at for each in prepared.counted(nodes)), loads, strict=True))
+        found = []
+        for name, amount, weight in prepared.asked():
+            at = nodes.resource(name)
+            load = None if at is None else by_column.get(at)
+            behind = nodes.devices.classes.for_resource(name) if amount else None
+            if behind is not None:
+                there, used = self._device_counts.count(behind, nodes, rows)
+                own = np.zeros_like(there) if load is None else load.capacity
+                requested = np.zeros_like(there) if load is None else load.requested
+                there = np.where(own > 0, own, there)
+                load = Load(np.where(own > 0, requested, used + amount), there, weight)
+            if load is not None:
+                found.append(load)
+        return found
 
     def rescore(
         self, prepared: AskedResources, nodes: Nodes, row: RowFacts, scores: Scores

@@ -20,6 +20,7 @@ from mooring.engine.classes.classes import ClassSettings
 from mooring.engine.events import (
     BindingFailed,
     Bound,
+    ClaimsWritten,
     Event,
     Evicted,
     EvictionFailed,
@@ -32,7 +33,7 @@ from mooring.engine.events import (
 from mooring.objects.decode import reader
 from mooring.objects.kinds import READ_KINDS
 from mooring.objects.meta import Wire
-from mooring.objects.quantity import NANOS_PER_MILLI, NANOS_PER_UNIT, Quantity
+from mooring.objects.quantity import Quantity, format_quantity
 
 #: Changes whenever an older reader would misunderstand a newer recording.
 FORMAT = 1
@@ -53,6 +54,7 @@ OUTCOMES: dict[str, type[Any]] = {
     for kind in (
         Bound,
         BindingFailed,
+        ClaimsWritten,
         PodEnded,
         Unbound,
         Permitted,
@@ -202,11 +204,7 @@ def _write_quantity(value: Any) -> str:
     """A quantity in the shortest notation that is exact."""
     if not isinstance(value, Quantity):
         raise NotImplementedError(type(value))
-    for size, suffix in ((NANOS_PER_UNIT, ""), (NANOS_PER_MILLI, "m")):
-        whole, rest = divmod(int(value), size)
-        if not rest:
-            return f"{whole}{suffix}"
-    return f"{int(value)}n"
+    return format_quantity(value)
 
 
 _encode_object = msgspec.json.Encoder(enc_hook=_write_quantity).encode

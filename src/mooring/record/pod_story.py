@@ -15,7 +15,10 @@ from mooring.engine.actions import (
     PatchPodGroupStatus,
     PatchPodStatus,
     RecordEvent,
+    ReleaseClaim,
     Report,
+    RevokeClaims,
+    WriteClaims,
     WriteVolumes,
 )
 from mooring.engine.cycle import find_feasible
@@ -153,12 +156,26 @@ def describe_action(action: Action) -> str:
         case AskExtender():
             about = len(action.nodes) or len(action.victims)
             return f"ask extender {action.extender} to {action.verb} {about} nodes"
+        case WriteVolumes() | WriteClaims() | RevokeClaims() | ReleaseClaim():
+            return _describe_write(action)
+        case Report():
+            return f"report: {action.message}"
+
+
+def _describe_write(action: WriteVolumes | WriteClaims | RevokeClaims | ReleaseClaim) -> str:
+    match action:
         case WriteVolumes(_, node):
             names = [each.name for each in action.volumes]
             names += [each.name for each in action.claims]
             return f"write volumes {', '.join(names)} for {node}"
-        case Report():
-            return f"report: {action.message}"
+        case WriteClaims(_, node, writes):
+            names = [each.claim.name for each in writes.grants]
+            names += ["one for extended resources"] if writes.creation else []
+            return f"write claims {', '.join(names)} for {node}"
+        case RevokeClaims():
+            return f"revoke claims {', '.join(each.name for each in action.claims)}"
+        case ReleaseClaim():
+            return f"release claim {action.release.claim.name}"
 
 
 def _describe_status(action: PatchPodStatus | PatchPodGroupStatus) -> str:

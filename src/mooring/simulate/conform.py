@@ -25,6 +25,7 @@ from mooring.objects.pod_group import PodGroup
 from mooring.plugins.preemption.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from mooring.world import place_pod
 
+from .device_verdicts import apply_devices, compare_devices
 from .extended_verdicts import find_extended_verdict
 from .group_verdicts import GroupReplay, apply_group_step
 from .recorded_extenders import RecordedCall, RecordedExtenders
@@ -39,6 +40,12 @@ from .verdicts import (
     find_verdict,
     read_refusal,
 )
+
+# After these words follows what another implementation says in its own.
+_UNTIL = ("CEL compile error: ", "CEL runtime error: ")
+
+# Everything that was recorded lies in the past.
+_LATER = 4e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,7 @@ def compare_steps(recording: RecordedScenario, engine: Engine) -> Iterator[list[
             compared = item.compare()
         else:
             found = _find(engine, item, step, extenders)
-            compared = _compare(step, _as_newer(found) if is_newer else found)
+            compared = _compare(step, _as_newer(found) if is_newer else found, item)
         yield [
             VerdictDifference(scenario.name, step.pod or step.group, what, recorded, ours)
             for what, recorded, ours in compared
@@ -147,7 +154,7 @@ class ScenarioManifests:
 
     def __init__(self, scenario: Scenario) -> None:
         pods = [raw for raw in scenario.objects if raw.get("kind") == "Pod"]
-        self._pods = {raw["metadata"]["uid"]: raw for raw in (*pods, *scenario.pending)}
+        self._pods = {raw["metadata"]["uid"]: raw for raw in (*pods, *scenario.pods)}
         self._nodes = {
             raw["metadata"]["name"]: raw for raw in scenario.objects if raw.get("kind") == "Node"
         }
@@ -183,6 +190,8 @@ def _walk(
         if step.pod not in pending:
             raise InputError(scenario.name, f"there is no pending pod {step.pod}")
         pod = pending[step.pod]
+        if step.placed:
+            continue
         yield step, pod
         _apply(engine, pod, step)
         for victim in step.victims or ():
@@ -226,10 +235,11 @@ def _try_all_nodes(configuration: Configuration) -> Configuration:
 
 
 def _load(engine: Engine, scenario: Scenario) -> list[Pod]:
+    engine.cluster.tell_time(_LATER)
     for raw in scenario.objects:
         if raw.get("kind") in READ_KINDS:
             engine.handle(Applied(_decode(scenario, raw["kind"], raw)), now=0.0)
-    decoded = (_decode(scenario, "Pod", raw) for raw in scenario.pending)
+    decoded = (_decode(scenario, "Pod", raw) for raw in scenario.pods)
     pods = [pod for pod in decoded if isinstance(pod, Pod)]
     for pod in pods:
         engine.cluster.nominate(pod, pod.nominated_node_name)
@@ -244,7 +254,7 @@ def _decode(scenario: Scenario, kind: str, raw: dict[str, Any]) -> Object:
         raise InputError(scenario.name, kind, str(error)) from error
 
 
-def _compare(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:
+def _compare(step: RecordedStep, found: PodVerdict, pod: Pod) -> Iterator[tuple[str, Any, Any]]:
     """Triples of what is compared, as recorded and as found."""
     if step.pre_enqueue is not None or found.pre_enqueue is not None:
         recorded = step.pre_enqueue
@@ -253,13 +263,17 @@ def _compare(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, 
         return
     yield from _compare_calls(step, found)
     yield "error", step.error, found.error
-    yield "message", step.message, found.message
+    yield "message", comparable(step.message), comparable(found.message)
     if step.error or found.error:
         return
     if step.unschedulable_plugins is not None and found.rejectors is not None:
         yield "unschedulablePlugins", frozenset(step.unschedulable_plugins), found.rejectors
     yield from _compare_nodes(step, found)
     yield from _compare_remedy(step, found)
+    is_placed = bool(step.chosen or step.nominated) and (found.chosen or found.nominated) == (
+        step.chosen or step.nominated
+    )
+    yield from compare_devices(step.dra, found.devices, pod, is_placed)
 
 
 def _compare_calls(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:
@@ -274,6 +288,14 @@ def _compare_calls(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str,
                 yield f"call {number} {field_name}", before, after
         else:
             yield f"call {number}", recorded, ours
+
+
+def comparable(message: str | None) -> str | None:
+    """A message without what the implementation of an expression language says."""
+    for words in _UNTIL:
+        if message is not None and words in message:
+            message = message[: message.index(words) + len(words)]
+    return message
 
 
 def _compare_nodes(step: RecordedStep, found: PodVerdict) -> Iterator[tuple[str, Any, Any]]:
@@ -341,6 +363,11 @@ def _apply(engine: Engine, pod: Pod, step: RecordedStep) -> None:
     if node_name is not None:
         cluster.nominate(pod, "")
         place_pod(engine, engine.profiles[pod.spec.scheduler_name], pod, node_name)
+    apply_devices(engine, pod, step.dra)
+    if step.dra.bind_error is not None:
+        # Its claims keep their devices, though it is not bound.
+        cluster.nodes.device_decisions.release(pod.uid)
+        cluster.forget(pod.uid)
 
 
 def _outrank(engine: Engine, pod: Pod, node_name: str) -> None:

@@ -28,6 +28,13 @@ from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 from mooring.plugins.preemption.default_preemption import DefaultPreemption
 
+from .device_verdicts import (
+    NO_DEVICES,
+    DeviceVerdict,
+    RecordedDevices,
+    find_devices,
+    find_failed_devices,
+)
 from .recorded_extenders import ExtenderRule, RecordedCall
 
 Names = tuple[str, ...]
@@ -153,6 +160,10 @@ class RecordedStep(GroupStep, frozen=True, rename="camel"):
     unschedulable_plugins: tuple[str, ...] | None = None
     #: What extenders were asked.
     calls: tuple[RecordedCall, ...] = ()
+    #: The pod was placed before, and nothing else is told.
+    placed: bool = False
+    #: What was found and written about the claims of the pod.
+    dra: RecordedDevices = RecordedDevices()
 
 
 class Scenario(msgspec.Struct, frozen=True, rename="camel"):
@@ -164,8 +175,15 @@ class Scenario(msgspec.Struct, frozen=True, rename="camel"):
     objects: tuple[dict[str, Any], ...]
     pending: tuple[dict[str, Any], ...]
     feature_gates: dict[str, bool] = {}
+    #: Pods whose binding never gets as far as to write anything.
+    hold: tuple[str, ...] = ()
     #: How the extenders of the configuration answer, by the end of their URL prefix.
     fake_extenders: dict[str, ExtenderRule] = {}
+
+    @property
+    def pods(self) -> tuple[dict[str, Any], ...]:
+        """The pods to schedule, without those that are tried once more."""
+        return tuple(raw for raw in self.pending if "retry" not in raw)
 
 
 class RecordedVerdicts(msgspec.Struct, frozen=True):
@@ -217,6 +235,7 @@ class PodVerdict:
     victims: Names = ()
     candidates: Mapping[str, PreemptionCandidate] | None = None
     clears_nomination: bool = False
+    devices: DeviceVerdict = NO_DEVICES
     rejectors: frozenset[str] | None = None
     calls: tuple[RecordedCall, ...] = ()
 
@@ -239,7 +258,9 @@ def find_verdict(engine: Engine, pod: Pod, start: int = 0) -> PodVerdict:
     except PluginError as error:
         return PodVerdict(message=str(error), error=True)
     remedied = seek_remedy(profile, pod, outcome, nodes)
-    return describe_failure(profile, pod, nodes, outcome, remedied)
+    verdict = describe_failure(profile, pod, nodes, outcome, remedied)
+    devices = find_failed_devices(engine.cluster, profile, pod, outcome, verdict.nominated)
+    return replace(verdict, devices=devices)
 
 
 def describe_member(
@@ -262,6 +283,7 @@ def _describe_placement(
         filter=find_refusals(nodes, filtered),
         best=(nodes.name(found.row),),
         chosen=nodes.name(found.row),
+        devices=find_devices(profile, pod, nodes, filtered, nodes.name(found.row)),
     )
     try:
         scored = score_rows(profile, pod, nodes, filtered.feasible_rows)

@@ -4,22 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from msgspec.structs import replace
 
 from mooring.cluster import Nodes
+from mooring.documents.conversion import to_struct
 from mooring.engine import Engine
-from mooring.engine.actions import Action, BindPod, EvictPod, WriteVolumes
-from mooring.engine.events import Applied, Bound, Evicted, Removed
+from mooring.engine.actions import (
+    Action,
+    BindPod,
+    EvictPod,
+    PodRef,
+    ReleaseClaim,
+    RevokeClaims,
+    WriteClaims,
+    WriteVolumes,
+)
+from mooring.engine.events import Applied, Bound, ClaimsWritten, Evicted, Removed
 from mooring.framework.calls import PluginFence, ask_reserve
+from mooring.framework.device_writes import ClaimCreation
 from mooring.framework.plugin import ClaimWrite, VolumeWrite
 from mooring.framework.profile import Profile
 from mooring.framework.status import PluginError
 from mooring.objects.in_tree import Attachable, Terms
 from mooring.objects.kinds import Object
+from mooring.objects.meta import OwnerReference
 from mooring.objects.node import Node
 from mooring.objects.node_selector import NodeRequirement, NodeTerm
 from mooring.objects.pod import Pod
+from mooring.objects.resource_claim import (
+    Allocation,
+    ClaimSpec,
+    ClaimUser,
+    ResourceClaim,
+    share_claim_spec,
+)
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 _BOUND = "Bound"
@@ -65,6 +85,12 @@ class World:
                     self.evict(action, now)
                 case WriteVolumes():
                     self.write_volumes(action, now)
+                case WriteClaims():
+                    self.write_claims(action, now)
+                case RevokeClaims():
+                    self.revoke_claims(action, now)
+                case ReleaseClaim():
+                    self.release_claim(action, now)
 
     def bind(self, action: BindPod, now: float) -> Pod:
         """Gives a pod its node; returns the pod as it is then."""
@@ -98,6 +124,65 @@ class World:
             self.engine.handle(Applied(each.claim), now)
             claimed.append(each)
         return claimed
+
+    def write_claims(self, action: WriteClaims, now: float) -> list[ResourceClaim]:
+        """Gives claims their devices and users; returns the claims as they are then."""
+        known = self.engine.cluster.nodes.devices.claims
+        written = []
+        for grant in action.writes.grants:
+            claim = known.get(grant.claim.key)
+            assert claim is not None, f"claim {grant.claim.key} is not known"
+            written.append(_grant(claim, grant.allocation, action.pod))
+        creation = action.writes.creation
+        if creation is not None:
+            written.append(_grant(_make(creation, action.pod), creation.allocation, action.pod))
+        for claim in written:
+            self.engine.handle(Applied(claim), now)
+        self.engine.handle(ClaimsWritten(action.pod.uid), now)
+        return written
+
+    def revoke_claims(self, action: RevokeClaims, now: float) -> None:
+        """Takes a pod out of the claims that it was to use."""
+        known = self.engine.cluster.nodes.devices.claims
+        for ref in action.claims:
+            claim = known.get(ref.key)
+            if claim is not None and claim.is_for(action.pod.uid):
+                left = tuple(user for user in claim.reserved_for if user.uid != action.pod.uid)
+                self.engine.handle(Applied(replace(claim, reserved_for=left)), now)
+        special = known.extended_of(action.pod.uid) if action.deletes_special else None
+        if special is not None:
+            self.engine.handle(Removed(special), now)
+
+    def release_claim(self, action: ReleaseClaim, now: float) -> None:
+        """Has a claim give its devices back, or deletes it."""
+        claim = self.engine.cluster.nodes.devices.claims.get(action.release.claim.key)
+        if claim is None:
+            return
+        if action.release.deletes:
+            self.engine.handle(Removed(claim), now)
+        else:
+            self.engine.handle(Applied(claim.deallocated()), now)
+
+
+def _grant(claim: ResourceClaim, allocation: dict[str, Any] | None, pod: PodRef) -> ResourceClaim:
+    made = None if allocation is None else to_struct(Allocation, allocation)
+    return claim.granted(made, ClaimUser(resource="pods", name=pod.name, uid=pod.uid))
+
+
+def _make(creation: ClaimCreation, pod: PodRef) -> ResourceClaim:
+    """The claim for the extended resources of a pod."""
+    spec = to_struct(ClaimSpec, {"devices": creation.devices})
+    owner = OwnerReference(
+        api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True
+    )
+    return ResourceClaim(
+        namespace=pod.namespace,
+        name=f"{pod.name}-extended-resources",
+        uid=f"{pod.uid}-extended-resources",
+        spec=share_claim_spec(spec),
+        owner=owner,
+        is_extended=True,
+    )
 
 
 def place_pod(engine: Engine, profile: Profile, pod: Pod, node_name: str) -> str | None:

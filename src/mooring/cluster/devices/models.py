@@ -127,11 +127,12 @@ class Models:
         key = _encode((driver, plain, place))
         known = self._models.get(key)
         if known is None:
-            known = DeviceModel(self._content(driver, plain), plain, place)
+            known = DeviceModel(self.content(driver, plain), plain, place)
             self._models[key] = known
         return known
 
-    def _content(self, driver: str, device: SliceDevice) -> DeviceContent:
+    def content(self, driver: str, device: SliceDevice) -> DeviceContent:
+        """What expressions see of a device."""
         seen = SliceDevice(
             attributes=device.attributes,
             capacity={

@@ -19,7 +19,7 @@ from mooring.framework.nominated import find_refused_by_nominated
 from mooring.framework.observe import SCORE, PointTimer
 from mooring.framework.points import fits_on, pre_filter
 from mooring.framework.profile import Profile
-from mooring.framework.status import PluginError
+from mooring.framework.status import BrokenRowsError, PluginError
 from mooring.objects.pod import Pod
 
 from .answer_cache import MOST_BYTES, AnswerCache, Key
@@ -173,7 +173,7 @@ class Classes:
             rows = np.flatnonzero(kept.feasible())
             if self._cluster.nodes.nominations:
                 rows = self._without_crowded(kept, pod, rows)
-        except Unserved:
+        except (Unserved, BrokenRowsError):
             return None
         except PASSING:
             raise
@@ -197,7 +197,7 @@ class Classes:
                 found = self._on_named(signature, pod) if window.rows is None else None
                 return DecisionPath.NARROWED, found
             return self._by_class(signature, pod, window)
-        except Unserved:
+        except (Unserved, BrokenRowsError):
             return DecisionPath.NARROWED, None
         except PASSING:
             raise

@@ -1,56 +1,247 @@
-"""DynamicResources: refuses pods with resource claims, which would miss their devices."""
+"""DynamicResources: a pod goes where its claims have devices, or can get them."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 
-from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
+from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.cluster.devices.claims import extended_uid
+from mooring.config import Duration
 from mooring.framework.attempt import Failed
 from mooring.framework.plugin import (
-    TEMPLATE,
     UNSIGNABLE,
+    Filter,
     NoRemedy,
     PostFilter,
+    PreBind,
+    PreEnqueue,
     PreFilter,
+    Preparation,
     Reduction,
-    Rescore,
+    Reserve,
     Score,
     Scores,
     Sign,
+    normalize_scores,
 )
 from mooring.framework.profile import Profile
-from mooring.framework.status import Code, Rejected, unresolvable
+from mooring.framework.status import Code, PluginError, Rejected, unresolvable
+from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
+from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
+from mooring.objects.resource_claim import ResourceClaim
+
+from .asks import SearchError
+from .extended import find_extended
+from .preparation import ClaimPlans, PreparedClaims, prepare_claims
+from .references import UnresolvedClaim, find_claims
+from .release import find_release
+from .rows import ClaimRows, RowDecision, granted_claims
+from .scores import has_alternatives
+from .writes import is_ready, plan_writes
 
 
-class DynamicResources(PreFilter[None], PostFilter, Score[Pod], Sign):
-    """Says that resource claims are not supported; has nothing for or against any other pod."""
+class DynamicResourcesArgs(Wire, frozen=True):
+    """How long devices are waited for."""
+
+    #: Of no use here: searches end after a number of steps.
+    filter_timeout: Duration = Duration.of_seconds(10)
+    binding_timeout: Duration = Duration.of_seconds(600)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if self.filter_timeout.seconds < 0:
+            yield "filterTimeout", f"must not be negative, got {self.filter_timeout}"
+        if self.binding_timeout.seconds < 1:
+            yield "bindingTimeout", f"must be at least 1s, got {self.binding_timeout}"
+
+
+class DynamicResources(
+    PreEnqueue,
+    PreFilter[PreparedClaims],
+    Filter[PreparedClaims],
+    PostFilter,
+    Score[Pod],
+    Reserve,
+    PreBind,
+    Sign,
+):
+    """Resolves claims, allocates devices to them and has that written before the pod is bound."""
 
     name = "DynamicResources"
-    reads = Change.NONE
+    Args = DynamicResourcesArgs
+    reads = Change.SLICES | Change.CLAIMS | Change.CLASSES | Change.LABELS | Change.ALLOCATABLE
+    # What many nodes share is noted as a change everywhere.
     scope = Scope.ROW
-    signs = TEMPLATE
-    reduces = Reduction.NOTHING
+    reduces = Reduction.LARGEST
+
+    def __init__(self, args: DynamicResourcesArgs | None = None) -> None:
+        self._args = args or DynamicResourcesArgs()
+        self._plans = ClaimPlans()
+        self._nodes: Nodes | None = None
+
+    def see_cluster(self, nodes: Nodes) -> None:
+        self._nodes = nodes
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return UNSIGNABLE if pod.spec.resource_claims else None
-
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Rejected | None:
-        if pod.spec.resource_claims:
-            return unresolvable("pod uses resource claims, which Mooring does not support yet")
+        if pod.spec.resource_claims or find_extended(pod, nodes) is not None:
+            return UNSIGNABLE
         return None
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        return self.reads if self._may_claim(pod, nodes) else Change.CLASSES
+
+    def _may_claim(self, pod: Pod, nodes: Nodes) -> bool:
+        return bool(pod.spec.resource_claims) or find_extended(pod, nodes) is not None
+
+    # Filtering
+
+    def pre_enqueue(self, pod: Pod) -> Rejected | None:
+        if not pod.spec.resource_claims or self._nodes is None:
+            return None
+        try:
+            find_claims(pod, self._nodes.devices.claims)
+        except UnresolvedClaim as error:
+            return unresolvable(str(error))
+        return None
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> PreparedClaims | Rejected | None:
+        return self.prepare_claims(pod, nodes)
+
+    def prepare_claims(self, pod: Pod, nodes: Nodes) -> PreparedClaims | Rejected | None:
+        """The claims of a pod, made ready; None if it has none."""
+        extended = find_extended(pod, nodes)
+        if not pod.spec.resource_claims and extended is None:
+            return None
+        try:
+            claims = find_claims(pod, nodes.devices.claims)
+        except UnresolvedClaim as error:
+            return unresolvable(str(error))
+        if not claims and extended is None:
+            return None
+        timeout = self._args.binding_timeout.seconds
+        return prepare_claims(pod, claims, extended, nodes, self._plans, timeout)
+
+    def filter(self, prepared: PreparedClaims, nodes: Nodes, rows: Rows) -> Verdict:
+        return ClaimRows(prepared, nodes, rows).filter()
+
+    def sees(self, prepared: PreparedClaims, nodes: Nodes) -> Change:
+        # Devices belong to claims: no pod that comes or goes changes anything by itself.
+        return Change.NONE
 
     def post_filter(self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile) -> NoRemedy:
         # kube-scheduler's words, also where it misses its own state because a plugin before it
         # ended the pre-filters; then no further remedy is sought.
-        if not failed.pre_filtered.ran(self.name):
+        before = failed.pre_filtered
+        if not before.ran(self.name) and before.rejected_by != self.name:
             return NoRemedy(Code.ERROR, ("not found",))
-        return NoRemedy(Code.UNSCHEDULABLE, ("no new claims to deallocate",))
+        prepared = before.prepared.get(self.name)
+        if not isinstance(prepared, PreparedClaims):
+            return NoRemedy(Code.UNSCHEDULABLE, ("no new claims to deallocate",))
+        return find_release(prepared, failed, nodes, self.name)
+
+    # Scoring
 
     def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
-        return np.zeros(nodes.count(rows), np.int64)
+        nothing: Scores = np.zeros(nodes.count(rows), np.int64)
+        if not prepared.spec.resource_claims:
+            return nothing
+        found = self.prepare_claims(prepared, nodes)
+        if not isinstance(found, PreparedClaims) or not has_alternatives(found.claims):
+            return nothing
+        return ClaimRows(found, nodes, rows).scores()
 
-    def rescore(self, prepared: Pod, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
-        return Rescore.UPDATED
+    def normalize(self, prepared: Pod, scores: Scores) -> Scores:
+        return normalize_scores(scores)
+
+    # Binding
+
+    def decide(self, pod: Pod, nodes: Nodes, row: int) -> RowDecision | None:
+        """What a pod's claims get on a row; None if it has none, or they get nothing there."""
+        prepared = self.prepare_claims(pod, nodes)
+        if not isinstance(prepared, PreparedClaims):
+            return None
+        try:
+            return ClaimRows(prepared, nodes, np.array([row], np.intp)).decide(row)
+        except SearchError as error:
+            raise PluginError(error.text) from None
+
+    def granted(self, pod: Pod, nodes: Nodes, decided: RowDecision) -> tuple[ResourceClaim, ...]:
+        """The claims of a pod as they will be when it is bound, the special one last."""
+        return tuple(granted_claims(pod, nodes.devices.claims, decided))
+
+    def reserve(self, pod: Pod, nodes: Nodes, row: int) -> Rejected | None:
+        if not self._may_claim(pod, nodes) or self.prepare_claims(pod, nodes) is None:
+            return None
+        decided = self.decide(pod, nodes, row)
+        if decided is None:
+            return Rejected(Code.ERROR, ("claim allocation not found for node",))
+        nodes.device_decisions.decide(pod.uid, decided.decision)
+        return None
+
+    def unreserve(self, pod: Pod, nodes: Nodes, node_name: str) -> None:
+        nodes.device_decisions.release(pod.uid)
+
+    def prepare(self, pod: Pod, nodes: Nodes, node_name: str) -> Preparation | None:
+        decision = nodes.devices.claims.decision(pod.uid)
+        if decision is None:
+            return None
+        row = nodes.row(node_name)
+        decides_special = any(each.uid == extended_uid(pod.uid) for each in decision.claims)
+        special = None
+        if decides_special and row is not None:
+            extended = find_extended(pod, nodes)
+            special = None if extended is None else extended.special_on(nodes, row)
+        try:
+            writes = plan_writes(pod, nodes.devices.claims, decision, special)
+        except UnresolvedClaim as error:
+            raise PluginError(str(error)) from None
+        if writes is None:
+            return None
+        nodes.device_decisions.ask(pod.uid)
+        return Preparation(timeout_seconds=self._args.binding_timeout.seconds, devices=writes)
+
+    def is_prepared(self, pod: Pod, nodes: Nodes, node_name: str) -> bool | Rejected:
+        devices = nodes.devices
+        return is_ready(pod, devices.claims, devices.today, self._args.binding_timeout.seconds)
+
+    # Waking up
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        add_or_update = Action.ADD | Action.UPDATE
+        nodes = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
+        return (
+            on(Resource.NODE, nodes),
+            on(Resource.DEVICE_CLASS, add_or_update),
+            on(Resource.RESOURCE_SLICE, add_or_update),
+            on(Resource.RESOURCE_CLAIM, add_or_update, self._after_claim_change),
+            on(
+                Resource.UNSCHEDULED_POD,
+                Action.UPDATE_POD_GENERATED_CLAIM,
+                self._after_claims_are_made,
+            ),
+        )
+
+    def _after_claim_change(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> bool:
+        claims = self._resolve(pod)
+        if claims is None:
+            return False
+        if old is not None and old.allocation is not None and new.allocation is None:
+            return True
+        if all(claim.uid != new.uid for claim in claims):
+            return False
+        return old is None or old.state != new.state
+
+    def _after_claims_are_made(self, pod: Pod, old: Pod, new: Pod) -> bool:
+        return new.uid == pod.uid and self._resolve(new) is not None
+
+    def _resolve(self, pod: Pod) -> tuple[ResourceClaim, ...] | None:
+        """The claims of a pod, None if one is missing."""
+        if self._nodes is None:
+            return ()
+        try:
+            return find_claims(pod, self._nodes.devices.claims)
+        except UnresolvedClaim:
+            return None

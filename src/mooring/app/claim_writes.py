@@ -1,0 +1,288 @@
+"""Writing what claims to devices are given, and taking it back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Requests
+from mooring.client.api_errors import ApiError, OutcomeUnknown, Unreachable
+from mooring.documents.json_text import decode_at_any_depth
+from mooring.engine.actions import PodRef, ReleaseClaim, RevokeClaims, WriteClaims
+from mooring.framework.device_writes import ClaimCreation, ClaimGrant, ClaimRef
+from mooring.objects.kinds import KINDS
+from mooring.objects.resource_claim import EXTENDED_CLAIM, FINALIZER
+
+from . import bodies
+
+_CLAIM = KINDS["ResourceClaim"]
+_API_VERSION = f"{_CLAIM.group}/{_CLAIM.version}"
+
+# A claim that others write at the same time is read and tried again so often.
+_MOST_TRIES, _PAUSE = 5, 0.01
+
+_FAILURES = (ApiError, Unreachable, OutcomeUnknown)
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ClaimWriteError(Exception):
+    """Why claims cannot be written; the text is what users read."""
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    uid: str = ""
+    name: str = ""
+    resource_version: str = ""
+    finalizers: tuple[str, ...] | None = None
+    deletion_timestamp: str | None = None
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    allocation: dict[str, Any] | None = None
+    reserved_for: tuple[dict[str, Any], ...] | None = None
+
+
+class _Claim(msgspec.Struct, frozen=True):
+    """What is read of a claim before it is written."""
+
+    metadata: _Meta = _Meta()
+    status: _Status = _Status()
+
+    def is_for(self, uid: str) -> bool:
+        return any(user.get("uid") == uid for user in self.status.reserved_for or ())
+
+
+_read_claim = msgspec.json.Decoder(_Claim).decode
+
+
+class ClaimWriter:
+    """Writes claims one after the other, each with the version that it was read in.
+
+    So nobody's change is lost, and a write whose answer was lost can be tried again: it either
+    finds the claim as it left it, or a conflict.
+    """
+
+    def __init__(self, api: Requests, today: Callable[[], datetime]) -> None:
+        self._api = api
+        self._today = today
+        #: The claims that were made for extended resources, by the uid of the pod.
+        self._made: dict[str, ClaimRef] = {}
+
+    async def write(self, action: WriteClaims) -> None:
+        """Grants all claims of a pod. Raises ClaimWriteError."""
+        for grant in action.writes.grants:
+            known = _Claim(
+                _Meta(
+                    grant.claim.uid,
+                    grant.claim.name,
+                    grant.claim.resource_version,
+                    grant.finalizers,
+                ),
+                _Status(None, grant.reserved_for),
+            )
+            # Without a version nobody would notice what others wrote.
+            seen = known if grant.claim.resource_version else None
+            await self._grant(grant, action.pod, seen)
+        if action.writes.creation is not None:
+            await self._create(action.writes.creation, action.pod)
+
+    async def _grant(self, grant: ClaimGrant, pod: PodRef, known: _Claim | None) -> None:
+        """Tries until the claim is written, or somebody else has changed it for good."""
+        for attempt in range(_MOST_TRIES):
+            if attempt:
+                await asyncio.sleep(_PAUSE)
+            last = attempt == _MOST_TRIES - 1
+            if known is None:
+                known = await self._get(grant.claim, last)
+                if known is None:
+                    continue
+                if _is_done(known, grant, pod):
+                    return
+                _check(known, grant)
+            if await self._try(grant, pod, known, last):
+                return
+            known = None
+
+    async def _try(self, grant: ClaimGrant, pod: PodRef, known: _Claim, last: bool) -> bool:
+        """Whether the claim is written; False if it is worth another try."""
+        try:
+            await self._write_once(grant, pod, known)
+        except (Unreachable, OutcomeUnknown) as error:
+            if last:
+                raise ClaimWriteError(f"{_what(grant)}: {error}") from error
+            return False
+        except ApiError as error:
+            if last or not error.is_conflict:
+                raise ClaimWriteError(f"{_what(grant)}: {error.message}") from error
+            return False
+        return True
+
+    async def _get(self, claim: ClaimRef, last: bool) -> _Claim | None:
+        path = _CLAIM.path(claim.namespace, claim.name)
+        try:
+            return decode_at_any_depth(_read_claim, await self._api.get(path))
+        except ApiError as error:
+            if error.is_not_found:
+                raise ClaimWriteError(f"claim {claim.key} got deleted in the meantime") from error
+            raise ClaimWriteError(
+                f"get updated claim {claim.key} after conflict: {error.message}"
+            ) from error
+        except (Unreachable, OutcomeUnknown) as error:
+            if last:
+                text = f"get updated claim {claim.key} after conflict: {error}"
+                raise ClaimWriteError(text) from error
+            return None
+
+    async def _write_once(self, grant: ClaimGrant, pod: PodRef, known: _Claim) -> None:
+        path = _CLAIM.path(grant.claim.namespace, grant.claim.name)
+        meta: dict[str, Any] = {
+            "uid": grant.claim.uid,
+            "resourceVersion": known.metadata.resource_version,
+        }
+        finalizers = known.metadata.finalizers or ()
+        if grant.allocation is not None and FINALIZER not in finalizers:
+            body = {"metadata": {**meta, "finalizers": [*finalizers, FINALIZER]}}
+            answer = await self._api.patch(path, _encode(body), MERGE_PATCH)
+            seen = decode_at_any_depth(_read_claim, answer)
+            meta["resourceVersion"] = seen.metadata.resource_version
+        status = self._status(grant.allocation, known, pod)
+        body = {"metadata": meta, "status": status}
+        await self._api.patch(f"{path}/status", _encode(body), MERGE_PATCH)
+
+    def _status(
+        self, allocation: dict[str, Any] | None, known: _Claim, pod: PodRef
+    ) -> dict[str, Any]:
+        user = {"resource": "pods", "name": pod.name, "uid": pod.uid}
+        users = [*(known.status.reserved_for or ()), user]
+        if allocation is None:
+            return {"reservedFor": users}
+        # Only together with a new allocation: the API server refuses to add it later.
+        at = self._today().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return {"allocation": {**allocation, "allocationTimestamp": at}, "reservedFor": users}
+
+    # The claim for extended resources
+
+    async def _create(self, creation: ClaimCreation, pod: PodRef) -> None:
+        ref = self._made.get(pod.uid)
+        try:
+            if ref is None:
+                ref = self._made[pod.uid] = await self._post(creation, pod)
+        except _FAILURES as error:
+            text = error.message if isinstance(error, ApiError) else str(error)
+            what = f"create claim for extended resources {pod.namespace}/"
+            raise ClaimWriteError(f"{what}: {text}") from error
+        await self._grant(ClaimGrant(ref, creation.allocation), pod, None)
+        status = {"resourceClaimName": ref.name, "requestMappings": list(creation.mappings)}
+        body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
+        try:
+            path = bodies.pod_path(pod, "status")
+            await self._api.patch(path, _encode(body), STRATEGIC_MERGE_PATCH)
+        except _FAILURES as error:
+            text = error.message if isinstance(error, ApiError) else str(error)
+            name = f"{pod.namespace}/{pod.name}"
+            what = f"update pod {name} ExtendedResourceClaimStatus"
+            raise ClaimWriteError(f"{what}: {text}") from error
+
+    async def _post(self, creation: ClaimCreation, pod: PodRef) -> ClaimRef:
+        owner = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": pod.name,
+            "uid": pod.uid,
+            "controller": True,
+        }
+        body = {
+            "apiVersion": _API_VERSION,
+            "kind": _CLAIM.kind,
+            "metadata": {
+                "generateName": f"{pod.name}-extended-resources-",
+                "namespace": pod.namespace,
+                "annotations": {EXTENDED_CLAIM: "true"},
+                "ownerReferences": [owner],
+            },
+            "spec": {"devices": creation.devices},
+        }
+        answer = await self._api.post(_CLAIM.path(pod.namespace), _encode(body))
+        made = decode_at_any_depth(_read_claim, answer).metadata
+        return ClaimRef(pod.namespace, made.name, made.uid)
+
+    def forget(self, pod_uid: str) -> None:
+        """The pod is bound: what was made for it stays."""
+        self._made.pop(pod_uid, None)
+
+    # Taking back
+
+    async def revoke(self, action: RevokeClaims) -> None:
+        """Takes the pod out of its claims. What fails is left to the controller of claims."""
+        user = {"$patch": "delete", "uid": action.pod.uid}
+        for claim in action.claims:
+            body = {"metadata": {"uid": claim.uid}, "status": {"reservedFor": [user]}}
+            path = _CLAIM.path(claim.namespace, claim.name, "status")
+            await self._leave_missing(self._api.patch(path, _encode(body), STRATEGIC_MERGE_PATCH))
+        made = self._made.pop(action.pod.uid, None)
+        if action.deletes_special and made is not None:
+            await self._delete(made)
+
+    async def release(self, action: ReleaseClaim) -> None:
+        """Has a claim give its devices back, or deletes it."""
+        claim = action.release.claim
+        if action.release.deletes:
+            await self._delete(claim)
+            return
+        meta = {"uid": claim.uid, "resourceVersion": claim.resource_version}
+        body = {
+            "metadata": {key: value for key, value in meta.items() if value},
+            "status": {"allocation": None, "reservedFor": None, "devices": None},
+        }
+        path = _CLAIM.path(claim.namespace, claim.name, "status")
+        await self._leave_missing(self._api.patch(path, _encode(body), MERGE_PATCH))
+
+    async def _delete(self, claim: ClaimRef) -> None:
+        path = _CLAIM.path(claim.namespace, claim.name)
+        body = {"metadata": {"uid": claim.uid, "finalizers": None}}
+        await self._leave_missing(self._api.patch(path, _encode(body), MERGE_PATCH))
+        await self._leave_missing(self._api.delete(path, bodies.encode_deletion(claim.uid)))
+
+    async def _leave_missing(self, call: Any) -> None:
+        try:
+            await call
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+
+
+def _is_done(known: _Claim, grant: ClaimGrant, pod: PodRef) -> bool:
+    """Whether an earlier try has come through, though its answer was lost."""
+    has_devices = known.status.allocation is not None
+    if known.metadata.uid != grant.claim.uid or not (has_devices and known.is_for(pod.uid)):
+        return False
+    if grant.allocation is None or known.status.allocation is None:
+        return True
+    return _devices(known.status.allocation) == _devices(grant.allocation)
+
+
+def _devices(allocation: dict[str, Any]) -> list[tuple[Any, ...]]:
+    results = (allocation.get("devices") or {}).get("results") or ()
+    names = ("request", "driver", "pool", "device", "shareID")
+    return [tuple(each.get(name) for name in names) for each in results]
+
+
+def _check(known: _Claim, grant: ClaimGrant) -> None:
+    meta, key = known.metadata, grant.claim.key
+    if meta.uid != grant.claim.uid or meta.deletion_timestamp is not None:
+        raise ClaimWriteError(f"claim {key} got deleted in the meantime")
+    if grant.allocation is not None and known.status.allocation is not None:
+        raise ClaimWriteError(f"claim {key} got allocated elsewhere in the meantime")
+    if grant.allocation is None and known.status.allocation is None:
+        raise ClaimWriteError(f"claim {key} got deallocated elsewhere in the meantime")
+
+
+def _what(grant: ClaimGrant) -> str:
+    if grant.allocation is None:
+        return f"add reservation to claim {grant.claim.key}"
+    return f"add allocation and reservation to claim {grant.claim.key}"

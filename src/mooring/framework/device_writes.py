@@ -1,0 +1,57 @@
+"""What is written about claims to devices: before a pod is bound, and when that is taken back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class ClaimRef(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Which claim is meant, and the form in which it was last seen."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class ClaimGrant(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A pod is to use a claim, which may get its devices for that."""
+
+    claim: ClaimRef
+    #: As the API writes it; None if the claim has its devices already.
+    allocation: dict[str, Any] | None = None
+    #: What the claim has of these now.
+    finalizers: tuple[str, ...] = ()
+    reserved_for: tuple[dict[str, Any], ...] = ()
+
+
+class ClaimCreation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A claim that is to be made for the extended resources of a pod, and who gets what of it."""
+
+    devices: dict[str, Any]
+    allocation: dict[str, Any]
+    mappings: tuple[dict[str, str], ...] = ()
+
+
+class DeviceWrites(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Everything that is written about devices before a pod is bound, in this order."""
+
+    grants: tuple[ClaimGrant, ...] = ()
+    creation: ClaimCreation | None = None
+    #: All claims that are or will be reserved for the pod.
+    claims: tuple[ClaimRef, ...] = ()
+    #: Whether drivers have to make devices ready after that.
+    are_slow: bool = False
+
+
+class ClaimRelease(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A claim that gives its devices back, or is deleted with its finalizer gone."""
+
+    claim: ClaimRef
+    deletes: bool = False

@@ -1,0 +1,145 @@
+"""Devices for the claims of a pod, group by group: a group of rows is searched once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+
+import msgspec
+
+from mooring.cluster.devices.groups import LocalGroup, RowGroups, SeenPool, WidePattern
+from mooring.cluster.devices.pools import PoolStatus
+
+from .asks import CompiledAsk, CompiledClaim, SearchError
+from .search import MOST_RESULTS, MOST_STEPS, DeviceSearch, Pick, TooManyStepsError
+
+# What is known of groups that no row is in any more is dropped beyond so many.
+_MOST_GROUPS = 20_000
+
+
+class Found(Enum):
+    """What came of a search."""
+
+    DEVICES = auto()
+    NOTHING = auto()
+    #: Nothing, and some pools contradict themselves.
+    INVALID = auto()
+    ERROR = auto()
+
+
+class Outcome(msgspec.Struct, frozen=True, eq=False):
+    """The devices for all rows of a group."""
+
+    found: Found
+    picks: tuple[Pick, ...] = ()
+    steps: int = 0
+    error: str = ""
+    #: Whether the error tells by itself what it is about.
+    names_itself: bool = True
+
+
+class ClaimsPlan:
+    """Claims that are to be allocated together, and what came of it per group of rows."""
+
+    def __init__(self, claims: tuple[CompiledClaim, ...]) -> None:
+        self.claims = claims
+        self._is_plain = all(claim.is_plain for claim in claims) and all(
+            sum(ask.count for ask in claim.asks()) <= MOST_RESULTS for claim in claims
+        )
+        self._outcomes: dict[tuple[LocalGroup, WidePattern], Outcome] = {}
+        self._wide_version = -1
+
+    def outcome(self, groups: RowGroups, local: int, pattern: int) -> Outcome:
+        """What the rows with these numbers get."""
+        if self._wide_version != groups.wide_version or len(self._outcomes) > _MOST_GROUPS:
+            self._outcomes.clear()
+            self._wide_version = groups.wide_version
+        key = groups.group(local), groups.pattern(pattern)
+        known = self._outcomes.get(key)
+        if known is None:
+            known = self._outcomes[key] = allocate(self.claims, groups.pools(*key), self._is_plain)
+        return known
+
+
+def allocate(
+    claims: Sequence[CompiledClaim], pools: Sequence[SeenPool], is_plain: bool = False
+) -> Outcome:
+    """The first devices that satisfy all claims. Errors name claims by their number in braces."""
+    if is_plain:
+        picks = _take_first(claims, pools)
+        if picks is not None:
+            return Outcome(Found.DEVICES, picks)
+        if _is_hopeless(claims, pools):
+            return _fail(pools, 0)
+    search = DeviceSearch(claims, pools)
+    try:
+        found = search.run()
+    except SearchError as error:
+        return Outcome(Found.ERROR, (), search.steps, error.text)
+    except TooManyStepsError:
+        text = f"gave up trying to allocate devices after {MOST_STEPS} steps"
+        return Outcome(Found.ERROR, (), search.steps, text, names_itself=False)
+    if found is not None:
+        return Outcome(Found.DEVICES, found, search.steps)
+    return _fail(pools, search.steps)
+
+
+def _fail(pools: Sequence[SeenPool], steps: int) -> Outcome:
+    invalid = any(view.status is PoolStatus.INVALID for view, _ in pools)
+    return Outcome(Found.INVALID if invalid else Found.NOTHING, (), steps)
+
+
+def _is_hopeless(claims: Sequence[CompiledClaim], pools: Sequence[SeenPool]) -> bool:
+    """Whether requests that the same devices would satisfy want more of them than are free."""
+    if not all(view.shape.is_plain for view, _ in pools):
+        return False
+    wanted: dict[tuple[int, ...], int] = {}
+    for claim in claims:
+        for ask in claim.asks():
+            masks = [ask.masks(view.shape) for view, _ in pools]
+            if any(broken for _, broken in masks):
+                return False
+            free = tuple(
+                good & ~state[0] for (good, _), (_, state) in zip(masks, pools, strict=True)
+            )
+            wanted[free] = wanted.get(free, 0) + ask.count
+    return any(count > sum(each.bit_count() for each in free) for free, count in wanted.items())
+
+
+def _take_first(
+    claims: Sequence[CompiledClaim], pools: Sequence[SeenPool]
+) -> tuple[Pick, ...] | None:
+    """The first free devices for each request in turn; None if that is not enough to tell."""
+    if not all(view.shape.is_plain for view, _ in pools):
+        return None
+    used = [state[0] for _, state in pools]
+    picks: list[Pick] = []
+    for number, claim in enumerate(claims):
+        for ask in claim.asks():
+            if not _take_for(number, ask, pools, used, picks):
+                return None
+    return tuple(picks)
+
+
+def _take_for(
+    number: int,
+    ask: CompiledAsk,
+    pools: Sequence[SeenPool],
+    used: list[int],
+    picks: list[Pick],
+) -> bool:
+    missing = ask.count
+    for at, (view, _) in enumerate(pools):
+        good, broken = ask.masks(view.shape)
+        free = (good | broken) & ~used[at]
+        while free and missing:
+            lowest = free & -free
+            if lowest & broken:
+                return False
+            used[at] |= lowest
+            free ^= lowest
+            picks.append(Pick(number, ask, at, lowest.bit_length() - 1))
+            missing -= 1
+        if not missing:
+            return True
+    return not missing

@@ -1,0 +1,204 @@
+"""What claims ask for, made ready for the search: classes looked up, devices judged once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum, auto
+
+from mooring.cluster.devices.device_classes import DeviceClasses
+from mooring.cluster.devices.models import DeviceModel, PoolShape
+from mooring.objects.device import DeviceClass, DeviceSelector, DeviceTaint
+from mooring.objects.resource_claim import (
+    ALL_DEVICES,
+    EXACT_COUNT,
+    ClaimSpec,
+    DeviceAsk,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceToleration,
+)
+
+from .capacities import amounts_of
+from .selectors import SelectorAnswers, SelectorProblem
+
+#: Stands for the claim that an error is about: like claims share what is found out for one.
+CLAIM = "\0claim\0"
+
+
+class Judgement(Enum):
+    """What a request says of a device, whoever uses it."""
+
+    NO = auto()
+    YES = auto()
+    #: It would do, were it not for a taint.
+    TAINTED = auto()
+
+
+class SearchError(Exception):
+    """What ends the whole attempt. `CLAIM` in the text stands for the claim."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+class CompiledAsk:
+    """One way to satisfy a request."""
+
+    def __init__(
+        self,
+        request: DeviceRequest,
+        ask: DeviceAsk,
+        name: str,
+        device_class: DeviceClass | None,
+        answers: SelectorAnswers,
+    ) -> None:
+        #: The name of the request, and the one that results bear.
+        self.request_name, self.name = request.name, name
+        self.own_name = name.rpartition("/")[2]
+        self.ask = ask
+        self.device_class = device_class
+        self.is_admin = bool(ask.admin_access)
+        self.wants_all = ask.allocation_mode == ALL_DEVICES
+        self.count = ask.count
+        self.amounts = dict((ask.capacity.requests if ask.capacity else None) or {})
+        self._answers = answers
+        self._judged: dict[DeviceModel, Judgement] = {}
+        self._masks: dict[PoolShape, tuple[int, int]] = {}
+
+    def problem(self) -> str:
+        """Why nothing can be found for it, whatever devices there are."""
+        what = f"claim {CLAIM}, request {self.own_name}"
+        for at, selector in enumerate(self.ask.selectors or ()):
+            if selector.cel is None:
+                return f"{what}, selector #{at}: CEL expression empty (unsupported selector type?)"
+        if not self.ask.device_class_name:
+            return f"{what}: missing device class name (unsupported request type?)"
+        if self.device_class is None:
+            name = self.ask.device_class_name
+            return (
+                f"{what}: could not retrieve device class {name}: "
+                f'deviceclass.resource.k8s.io "{name}" not found'
+            )
+        mode = self.ask.allocation_mode
+        if mode not in (EXACT_COUNT, ALL_DEVICES):
+            return f"{what}: unsupported count mode {mode}"
+        return ""
+
+    def judge(self, model: DeviceModel) -> Judgement:
+        """Selectors, nodes, capacity and taints, in this order. Raises SearchError."""
+        known = self._judged.get(model)
+        if known is None:
+            known = self._judged[model] = self._judge(model)
+        return known
+
+    def _judge(self, model: DeviceModel) -> Judgement:
+        if not self._is_selected(model) or not model.place.is_here:
+            return Judgement.NO
+        if amounts_of(self.amounts, model, {}) is None:
+            return Judgement.NO
+        taints = model.taints
+        if taints and any(not self._tolerates(taint) for taint in taints):
+            return Judgement.TAINTED
+        return Judgement.YES
+
+    def _is_selected(self, model: DeviceModel) -> bool:
+        assert self.device_class is not None, "a request without a class is never searched for"
+        return self._all_select(
+            f"class {self.device_class.name}", self.device_class.selectors, model
+        ) and self._all_select(f"claim {CLAIM}", self.ask.selectors or (), model)
+
+    def _all_select(
+        self, whose: str, selectors: Sequence[DeviceSelector], model: DeviceModel
+    ) -> bool:
+        for at, selector in enumerate(selectors):
+            expression = selector.cel.expression if selector.cel else ""
+            try:
+                if not self._answers.matches(expression, model.content):
+                    return False
+            except SelectorProblem as problem:
+                raise SearchError(f"{whose}: selector #{at}: {problem.text}") from None
+        return True
+
+    def _tolerates(self, taint: DeviceTaint) -> bool:
+        return any(_tolerates(each, taint) for each in self.ask.tolerations or ())
+
+    def masks(self, shape: PoolShape) -> tuple[int, int]:
+        """The devices that would do, and those about which an expression breaks, as bits."""
+        known = self._masks.get(shape)
+        if known is None:
+            good = broken = 0
+            for at, model in enumerate(shape.models):
+                try:
+                    good |= (self.judge(model) is Judgement.YES) << at
+                except SearchError:
+                    broken |= 1 << at
+            known = self._masks[shape] = good, broken
+        return known
+
+    def forget(self) -> None:
+        """Drops what is known of devices."""
+        self._judged.clear()
+        self._masks.clear()
+
+
+def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"
+
+
+class CompiledRequest:
+    """A request: its alternatives, the best first; most have one."""
+
+    __slots__ = ("asks", "has_alternatives")
+
+    def __init__(self, asks: tuple[CompiledAsk, ...], has_alternatives: bool) -> None:
+        self.asks = asks
+        self.has_alternatives = has_alternatives
+
+
+class CompiledClaim:
+    """All requests of a claim, and what its devices must have in common."""
+
+    def __init__(self, spec: ClaimSpec, classes: DeviceClasses, answers: SelectorAnswers) -> None:
+        self.spec = spec
+        self.requests = tuple(_compile(each, classes, answers) for each in spec.requests)
+        self.constraints: tuple[DeviceConstraint, ...] = spec.constraints
+        #: Whether the first devices that would do are the right ones, where there are enough.
+        self.is_plain = not self.constraints and all(
+            not request.has_alternatives and not (ask.is_admin or ask.wants_all or ask.problem())
+            for request in self.requests
+            for ask in request.asks
+        )
+
+    def asks(self) -> Iterator[CompiledAsk]:
+        for request in self.requests:
+            yield from request.asks
+
+
+def _compile(
+    request: DeviceRequest, classes: DeviceClasses, answers: SelectorAnswers
+) -> CompiledRequest:
+    if request.exactly is not None:
+        found = classes.get(request.exactly.device_class_name)
+        ask = CompiledAsk(request, request.exactly, request.name, found, answers)
+        return CompiledRequest((ask,), False)
+    alternatives = request.first_available or ()
+    return CompiledRequest(
+        tuple(
+            CompiledAsk(
+                request,
+                each,
+                f"{request.name}/{each.name}",
+                classes.get(each.device_class_name),
+                answers,
+            )
+            for each in alternatives
+        ),
+        True,
+    )

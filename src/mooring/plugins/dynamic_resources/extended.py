@@ -1,0 +1,198 @@
+"""Extended resources behind which classes of devices stand: containers ask without a claim.
+
+Where a node offers such a resource itself, its device plugin serves it. Elsewhere the scheduler
+makes a claim for the pod, the *special* claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Mask, Nodes, Rows
+from mooring.cluster.devices.device_classes import IMPLICIT, DeviceClasses
+from mooring.objects.pod import Container, Pod, PodSpec
+from mooring.objects.quantity import units
+from mooring.objects.resource_claim import (
+    EXACT_COUNT,
+    ClaimSpec,
+    DeviceAsk,
+    DeviceRequest,
+    ResourceClaim,
+    share_claim_spec,
+    spec_of,
+)
+from mooring.objects.resources import is_extended
+
+
+class RequestMapping(msgspec.Struct, frozen=True, rename="camel"):
+    """Which request of the special claim serves a container's resource."""
+
+    container_name: str
+    resource_name: str
+    request_name: str
+
+
+class SpecialClaim(msgspec.Struct, frozen=True, eq=False):
+    """The claim that stands for extended resources, and who gets what of it."""
+
+    spec: ClaimSpec
+    mappings: tuple[RequestMapping, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ExtendedAsk:
+    """What a pod asks for by extended resources."""
+
+    spec: PodSpec
+    #: The class behind each resource, by name.
+    classes: Mapping[str, str]
+    #: Those that no class stands behind.
+    others: tuple[str, ...]
+    #: The special claim that an earlier attempt has left behind.
+    stale: ResourceClaim | None
+
+    @property
+    def is_stale(self) -> bool:
+        return self.stale is not None and bool(self.stale.spec.requests)
+
+    def combinations(self, nodes: Nodes, rows: Rows) -> Iterator[tuple[frozenset[str], Mask]]:
+        """Rows by which of the resources devices have to serve there."""
+        codes: NDArray[np.int64] = np.zeros(nodes.count(rows), np.int64)
+        names = tuple(self.classes)
+        for bit, name in enumerate(names):
+            codes |= self._is_missing(name, nodes, rows).astype(np.int64) << bit
+        for code in np.unique(codes).tolist():
+            wanted = frozenset(name for bit, name in enumerate(names) if code >> bit & 1)
+            yield wanted, codes == code
+
+    def _is_missing(self, name: str, nodes: Nodes, rows: Rows) -> Mask:
+        at = nodes.resource(name)
+        if at is None:
+            return np.ones(nodes.count(rows), np.bool_)
+        missing: Mask = nodes.allocatable[at][rows] == 0
+        return missing
+
+    def unfit(self, nodes: Nodes, rows: Rows) -> Mask:
+        """Where a resource is not even listed behind which no class stands."""
+        lacking = nodes.nothing(rows)
+        codes = nodes.resource_sets[rows]
+        values = nodes.resource_names.values
+        for name in self.others:
+            listed = np.array([value is not None and name in value for value in values], np.bool_)
+            lacking |= ~listed[codes]
+        return lacking
+
+    def special_on(self, nodes: Nodes, row: int) -> SpecialClaim | None:
+        """The claim for a row; None if devices have to serve nothing there."""
+        ((names, _),) = self.combinations(nodes, np.array([row], np.intp))
+        return self.special(names) if names else None
+
+    def special(self, names: frozenset[str]) -> SpecialClaim:
+        """The claim for those resources that devices have to serve."""
+        return make_special(self.spec, {name: self.classes[name] for name in names})
+
+
+def find_extended(pod: Pod, nodes: Nodes) -> ExtendedAsk | None:
+    """What a pod asks for by extended resources; None if no class stands behind any of them."""
+    classes = nodes.devices.classes
+    if not classes.map_resources:
+        return None
+    behind = mapped_resources(pod, classes)
+    if not behind:
+        return None
+    asked = (name for name, amount in pod.requests if amount and is_extended(name))
+    stale = nodes.devices.claims.extended_of(pod.uid)
+    others = tuple(name for name in asked if name not in behind)
+    return ExtendedAsk(pod.spec, behind, others, stale)
+
+
+def mapped_resources(pod: Pod, classes: DeviceClasses) -> dict[str, str]:
+    """The resources of a pod that classes stand behind, with these classes."""
+    found = {}
+    for name, amount in pod.requests:
+        if amount and (is_extended(name) or name.startswith(IMPLICIT)):
+            behind = classes.for_resource(name)
+            if behind is not None:
+                found[name] = behind.name
+    return found
+
+
+def make_special(spec: PodSpec, classes: Mapping[str, str]) -> SpecialClaim:
+    """The special claim of such a pod, if these resources are served by these classes."""
+    known: dict[tuple[tuple[str, str], ...], SpecialClaim]
+    known = spec.__dict__.setdefault("_special_claims", {})
+    key = tuple(sorted(classes.items()))
+    if key not in known:
+        known[key] = _make_special(spec, key)
+    return known[key]
+
+
+def _make_special(spec: PodSpec, classes: tuple[tuple[str, str], ...]) -> SpecialClaim:
+    requests: list[DeviceRequest] = []
+    mappings: list[RequestMapping] = []
+    for resource, class_name in classes:
+        asked, mapped = _Sharing(spec, resource).share()
+        mappings += mapped
+        requests += (_request(name, class_name, count) for name, count in asked)
+    # By name as text, so that container-10 comes before container-2.
+    requests.sort(key=lambda each: each.name)
+    return SpecialClaim(share_claim_spec(spec_of(tuple(requests))), tuple(mappings))
+
+
+def _request(name: str, class_name: str, count: int) -> DeviceRequest:
+    ask = DeviceAsk(device_class_name=class_name, allocation_mode=EXACT_COUNT, count=count)
+    return DeviceRequest(name=name, exactly=ask)
+
+
+class _Sharing:
+    """How the containers of a pod share devices of one resource."""
+
+    def __init__(self, spec: PodSpec, resource: str) -> None:
+        self._resource = resource
+        init = spec.init_containers or ()
+        every = (*init, *spec.containers)
+        self._lasting: list[tuple[int, Container, int]] = []
+        self._passing: list[tuple[int, Container, int]] = []
+        for at, container in enumerate(every):
+            amount = units(container.requests.get(resource, 0))
+            if amount:
+                lasts = at >= len(init) or container.is_sidecar
+                (self._lasting if lasts else self._passing).append((at, container, amount))
+
+    def share(self) -> tuple[list[tuple[str, int]], list[RequestMapping]]:
+        """The requests with their counts, and which containers they serve."""
+        requests = [(self._name(at, each), amount) for at, each, amount in self._lasting]
+        mappings = [self._map(each, self._name(at, each)) for at, each, _ in self._lasting]
+        largest = max((self._rest(at, amount)[1] for at, _, amount in self._passing), default=0)
+        shared = ""
+        for at, container, amount in self._passing:
+            if self._rest(at, amount)[1] == largest > 0 and not shared:
+                shared = self._name(at, container)
+        for at, container, amount in self._passing:
+            # A container that is done early uses what others will use after it.
+            names, rest = self._rest(at, amount)
+            mappings += (self._map(container, name) for name in names)
+            if rest:
+                mappings.append(self._map(container, shared))
+        return requests + ([(shared, largest)] if shared else []), mappings
+
+    def _rest(self, at: int, amount: int) -> tuple[list[str], int]:
+        """The requests that a container can use before others need them, and what it lacks."""
+        names = []
+        for other, container, count in self._lasting:
+            if other >= at and amount > 0:
+                names.append(self._name(other, container))
+                amount -= count
+        return names, max(amount, 0)
+
+    def _name(self, at: int, container: Container) -> str:
+        place = sorted(container.requests).index(self._resource)
+        return f"container-{at}-request-{place}"
+
+    def _map(self, container: Container, name: str) -> RequestMapping:
+        return RequestMapping(container.name, self._resource, name)

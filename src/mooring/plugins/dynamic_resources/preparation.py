@@ -1,0 +1,189 @@
+"""What a pod's claims come to before any node is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Nodes
+from mooring.cluster.derived import Recent
+from mooring.cluster.devices.claims import ResourceClaims
+from mooring.cluster.devices.device_classes import DeviceClasses
+from mooring.cluster.devices.groups import RowGroups
+from mooring.framework.status import Code, Rejected, unresolvable
+from mooring.objects.node_selector import Malformed, NodeTerm, compile_term
+from mooring.objects.pod import Pod
+from mooring.objects.resource_claim import ClaimSpec, DeviceRequest, ResourceClaim
+
+from .allocation import ClaimsPlan, Found, Outcome
+from .asks import CompiledClaim
+from .binding import Readiness, readiness
+from .extended import ExtendedAsk
+from .selectors import SelectorAnswers
+
+# Plans hold what is known of devices; more kinds of claims than this are rarely in use at once.
+_MOST_PLANS = 1_024
+
+# Together the searches for a pod take so many steps at most.
+MOST_STEPS_OF_POD = 200_000
+
+
+class ClaimPlans:
+    """Plans for claims, by what these ask for."""
+
+    def __init__(self) -> None:
+        self._answers = SelectorAnswers()
+        self._claims: Recent[ClaimSpec, CompiledClaim] = Recent(_MOST_PLANS)
+        self._plans: Recent[tuple[ClaimSpec, ...], ClaimsPlan] = Recent(_MOST_PLANS)
+        self._version = -1
+
+    def plan(self, specs: tuple[ClaimSpec, ...], classes: DeviceClasses) -> ClaimsPlan:
+        """The plan for claims that ask for these, in this order."""
+        if self._version != classes.version:
+            # A class may select other devices by now.
+            self._claims = Recent(_MOST_PLANS)
+            self._plans = Recent(_MOST_PLANS)
+            self._version = classes.version
+        plan = self._plans.find(specs)
+        if plan is None:
+            plan = ClaimsPlan(tuple(self._compile(spec, classes) for spec in specs))
+            self._plans.put(specs, plan)
+        return plan
+
+    def _compile(self, spec: ClaimSpec, classes: DeviceClasses) -> CompiledClaim:
+        known = self._claims.find(spec)
+        if known is None:
+            known = CompiledClaim(spec, classes, self._answers)
+            self._claims.put(spec, known)
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatedClaim:
+    """A claim that has devices, and where these can be used; None is everywhere."""
+
+    claim: ResourceClaim
+    terms: tuple[NodeTerm | Malformed | None, ...] | None
+    readiness: Readiness = Readiness.READY
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedClaims:
+    """The claims of a pod, and a plan for those that have no devices yet."""
+
+    pod: Pod
+    claims: tuple[ResourceClaim, ...] = ()
+    allocated: tuple[AllocatedClaim, ...] = ()
+    unallocated: tuple[ResourceClaim, ...] = ()
+    plan: ClaimsPlan | None = None
+    extended: ExtendedAsk | None = None
+    plans: ClaimPlans = field(default_factory=ClaimPlans)
+
+
+def prepare_claims(
+    pod: Pod,
+    claims: tuple[ResourceClaim, ...],
+    extended: ExtendedAsk | None,
+    nodes: Nodes,
+    plans: ClaimPlans,
+    timeout: float,
+) -> PreparedClaims | Rejected:
+    """Sorts a pod's claims into those that have devices and those that need some."""
+    devices = nodes.devices
+    allocated: list[AllocatedClaim] = []
+    unallocated: list[ResourceClaim] = []
+    for claim in claims:
+        if claim.allocation is None:
+            refused = _check(claim, devices.claims, devices.classes)
+            if refused is not None:
+                return refused
+            unallocated.append(claim)
+            continue
+        selector = claim.allocation.node_selector
+        terms = None
+        if selector is not None:
+            terms = tuple(compile_term(each) for each in selector.node_selector_terms)
+            for term in terms:
+                if isinstance(term, Malformed):
+                    return Rejected(Code.ERROR, (str(term),))
+        allocated.append(AllocatedClaim(claim, terms, readiness(claim, devices.today, timeout)))
+    specs = tuple(claim.spec for claim in unallocated)
+    plan = plans.plan(specs, devices.classes) if specs else None
+    return PreparedClaims(pod, claims, tuple(allocated), tuple(unallocated), plan, extended, plans)
+
+
+def _check(claim: ResourceClaim, claims: ResourceClaims, classes: DeviceClasses) -> Rejected | None:
+    """Why a claim cannot be allocated anywhere."""
+    if claims.is_in_flight(claim.uid):
+        return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+    for request in claim.spec.requests:
+        refused = _check_request(claim, request, classes)
+        if refused is not None:
+            return refused
+    return None
+
+
+def _check_request(
+    claim: ResourceClaim, request: DeviceRequest, classes: DeviceClasses
+) -> Rejected | None:
+    if request.exactly is not None:
+        wanted = [(request.name, request.exactly.device_class_name)]
+    elif request.first_available:
+        wanted = [
+            (f"{request.name}/{each.name}", each.device_class_name)
+            for each in request.first_available
+        ]
+    else:
+        return unresolvable(
+            f"resource claim {claim.key}, request {request.name}: unknown request type"
+        )
+    for name, class_name in wanted:
+        if not class_name:
+            return Rejected(Code.ERROR, (f"request {name}: unsupported request type",))
+        if classes.get(class_name) is None:
+            return unresolvable(f"request {name}: device class {class_name} does not exist")
+    return None
+
+
+class RowOutcomes:
+    """What came of the search for every row of some."""
+
+    def __init__(
+        self, plan: ClaimsPlan, groups: RowGroups, local: NDArray[np.int64], wide: NDArray[np.int64]
+    ) -> None:
+        patterns = groups.pattern_count
+        self._codes = local if patterns == 1 else local * patterns + wide
+        present = np.flatnonzero(np.bincount(self._codes)).tolist() if len(local) else []
+        self.outcomes: dict[int, Outcome] = {}
+        steps = 0
+        for code in present:
+            if steps > MOST_STEPS_OF_POD:
+                self.outcomes[code] = GAVE_UP
+                continue
+            outcome = plan.outcome(groups, *divmod(code, patterns))
+            # Counted though it may be known already: what is known decides nothing.
+            steps += outcome.steps
+            self.outcomes[code] = outcome
+
+    def where(self, found: Found) -> NDArray[np.bool_]:
+        """The rows for which this came of it."""
+        table = np.zeros(max(self.outcomes, default=0) + 1, np.bool_)
+        for code, outcome in self.outcomes.items():
+            table[code] = outcome.found is found
+        return table[self._codes]
+
+    def gather(self, values: dict[int, int]) -> NDArray[np.int64]:
+        """A number per row, from a number per group."""
+        table = np.zeros(max(self.outcomes, default=0) + 1, np.int64)
+        for code, value in values.items():
+            table[code] = value
+        return table[self._codes]
+
+
+GAVE_UP = Outcome(
+    Found.ERROR,
+    error=f"gave up trying to allocate devices after {MOST_STEPS_OF_POD} steps",
+    names_itself=False,
+)

@@ -1,0 +1,60 @@
+"""Taking devices back from a claim of a pod that fits nowhere with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Nodes
+from mooring.framework.attempt import Failed, Filtered
+from mooring.framework.device_writes import ClaimRelease
+from mooring.framework.plugin import NoRemedy
+from mooring.framework.status import Code
+from mooring.objects.resource_claim import ResourceClaim
+
+from .preparation import PreparedClaims
+from .rows import UNAVAILABLE, ClaimRows
+from .writes import refer_to
+
+
+def find_release(prepared: PreparedClaims, failed: Failed, nodes: Nodes, plugin: str) -> NoRemedy:
+    """What is given back so that the next attempt may find something better."""
+    candidates = releasable(prepared, failed, nodes, plugin)
+    if candidates:
+        release = ClaimRelease(refer_to(candidates[0]))
+        text = "deallocation of ResourceClaim completed"
+        return NoRemedy(Code.UNSCHEDULABLE, (text,), release=release)
+    if prepared.extended is not None and prepared.extended.stale is not None:
+        release = ClaimRelease(refer_to(prepared.extended.stale), deletes=True)
+        text = "deletion of ResourceClaim completed"
+        return NoRemedy(Code.UNSCHEDULABLE, (text,), release=release)
+    return NoRemedy(Code.UNSCHEDULABLE, ("still not schedulable",))
+
+
+def releasable(
+    prepared: PreparedClaims, failed: Failed, nodes: Nodes, plugin: str
+) -> list[ResourceClaim]:
+    """The claims that a node could not use, and that nobody but this pod uses."""
+    rows = [np.zeros(0, np.intp)]
+    for filtered in (failed.filtered, failed.tried_first):
+        rows += [] if filtered is None else _refused(filtered, plugin)
+    asked = ClaimRows(prepared, nodes, np.unique(np.concatenate(rows)))
+    uid = prepared.pod.uid
+    return [
+        each.claim
+        for each in prepared.allocated
+        if all(user.uid == uid for user in each.claim.reserved_for)
+        and not asked.available(each).all()
+    ]
+
+
+def _refused(filtered: Filtered, plugin: str) -> Iterator[NDArray[np.intp]]:
+    """The rows that the plugin refused because a claim cannot be used there."""
+    for layer in filtered.layers:
+        if layer.plugin == plugin:
+            at = layer.verdict.reasons.index(UNAVAILABLE)
+            yield filtered.rows[layer.decided & layer.verdict.failed[at]]
+    for other in filtered.amended:
+        yield from _refused(other, plugin)

@@ -1,0 +1,219 @@
+"""The answers for rows: which get devices for a pod's claims, and which devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mooring.cluster import Mask, Nodes, Rows
+from mooring.cluster.devices.claims import (
+    DecidedClaim,
+    Decision,
+    ResourceClaims,
+    extended_uid,
+)
+from mooring.framework.status import Code, Reason
+from mooring.framework.verdict import Verdict
+from mooring.objects.meta import OwnerReference
+from mooring.objects.pod import Pod
+from mooring.objects.resource_claim import Allocation, ClaimUser, ResourceClaim
+
+from .allocation import ClaimsPlan, Found, Outcome, allocate
+from .asks import SearchError
+from .binding import Readiness
+from .extended import SpecialClaim
+from .preparation import GAVE_UP, AllocatedClaim, PreparedClaims, RowOutcomes
+from .references import find_claims
+from .results import make_allocation
+from .scores import known_score, outcome_score
+from .search import claim_number
+
+NOTHING = Reason("cannot allocate all claims", Code.UNRESOLVABLE)
+INVALID = Reason("invalid resource pools were encountered", Code.UNRESOLVABLE)
+UNAVAILABLE = Reason("resourceclaim not available on the node", Code.UNRESOLVABLE)
+STALE = Reason("cannot schedule extended resource claim", Code.UNRESOLVABLE)
+UNFIT = Reason("cannot fit resource", Code.UNRESOLVABLE)
+
+_REASONS = (STALE, UNFIT, NOTHING, INVALID, UNAVAILABLE)
+
+#: What stands for the name of the special claim before it has one.
+SPECIAL_NAME = "<extended-resources>"
+
+
+@dataclass(frozen=True, slots=True)
+class RowPart:
+    """Rows that need the same claims to be allocated."""
+
+    where: Mask
+    plan: ClaimsPlan | None
+    special: SpecialClaim | None
+
+
+class ClaimRows:
+    """A pod's claims on some rows."""
+
+    def __init__(self, prepared: PreparedClaims, nodes: Nodes, rows: Rows) -> None:
+        self._prepared = prepared
+        self._nodes = nodes
+        self._rows = rows
+        self._count = nodes.count(rows)
+
+    # All rows
+
+    def parts(self) -> Iterator[RowPart]:
+        """Rows by what has to be allocated there."""
+        prepared, extended = self._prepared, self._prepared.extended
+        if extended is None:
+            yield RowPart(np.ones(self._count, np.bool_), prepared.plan, None)
+            return
+        classes = self._nodes.devices.classes
+        specs = tuple(claim.spec for claim in prepared.unallocated)
+        for names, where in extended.combinations(self._nodes, self._rows):
+            if not names:
+                yield RowPart(where, prepared.plan, None)
+                continue
+            special = extended.special(names)
+            plan = prepared.plans.plan((*specs, special.spec), classes)
+            yield RowPart(where, plan, special)
+
+    def outcomes(self, plan: ClaimsPlan) -> RowOutcomes:
+        groups = self._nodes.device_groups
+        return RowOutcomes(plan, groups, groups.local[self._rows], groups.patterns[self._rows])
+
+    def filter(self) -> Verdict:
+        failed = np.zeros((len(_REASONS), self._count), np.bool_)
+        stale, unfit, nothing, invalid, unavailable = failed
+        broken = np.zeros(self._count, np.bool_)
+        extended = self._prepared.extended
+        if extended is not None:
+            stale[:] = extended.is_stale
+            unfit[:] = extended.unfit(self._nodes, self._rows) & ~stale
+        early = stale | unfit
+        for part in self.parts():
+            if part.plan is None:
+                continue
+            found = self.outcomes(part.plan)
+            where = part.where & ~early
+            nothing |= found.where(Found.NOTHING) & where
+            invalid |= found.where(Found.INVALID) & where
+            broken |= found.where(Found.ERROR) & where
+        # A node on which allocation fails says nothing about the claims that have devices.
+        for claim in self._prepared.allocated:
+            unavailable |= ~self.available(claim)
+        unavailable &= ~(early | nothing | invalid | broken)
+        return Verdict(_REASONS, failed, broken if broken.any() else None, self.describe)
+
+    def available(self, allocated: AllocatedClaim) -> Mask:
+        """Where the devices of a claim can be used."""
+        if allocated.readiness in (Readiness.FAILED, Readiness.LATE):
+            return self._nodes.nothing(self._rows)
+        if allocated.terms is None:
+            return np.ones(self._count, np.bool_)
+        return self._nodes.satisfying_any(allocated.terms, self._rows)
+
+    def scores(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """What the alternatives are worth that rows allow; 0 where nothing is allocated."""
+        total = np.zeros(self._count, np.int64)
+        known = known_score([each.claim for each in self._prepared.allocated])
+        for part in self.parts():
+            if part.plan is None:
+                continue
+            found = self.outcomes(part.plan)
+            values = {
+                code: known + outcome_score(part.plan.claims, outcome.picks)
+                for code, outcome in found.outcomes.items()
+                if outcome.found is Found.DEVICES
+            }
+            total += np.where(part.where, found.gather(values), 0)
+        return total
+
+    # One row
+
+    def describe(self, row: int) -> str:
+        """Why allocation breaks on a row, in its own names."""
+        outcome, keys = self._search(row)
+        if outcome.found is not Found.ERROR:
+            # What all rows take together is too much.
+            outcome = GAVE_UP
+        text = outcome.error
+        for at, key in enumerate(keys):
+            text = text.replace(claim_number(at), key)
+        return text if outcome.names_itself else f"node {self._nodes.name(row)}: {text}"
+
+    def _search(self, row: int) -> tuple[Outcome, list[str]]:
+        one = ClaimRows(self._prepared, self._nodes, np.array([row], np.intp))
+        part = next(part for part in one.parts() if part.where[0])
+        assert part.plan is not None, "nothing is searched where nothing has to be allocated"
+        groups = self._nodes.device_groups
+        views = groups.views(self._nodes.name(row), row)
+        use = self._nodes.devices.use
+        outcome = allocate(part.plan.claims, [(view, use.state(view)) for view in views])
+        keys = [claim.key for claim in self._prepared.unallocated]
+        keys.append(f"{self._prepared.pod.namespace}/{SPECIAL_NAME}")
+        return outcome, keys
+
+    def decide(self, row: int) -> RowDecision | None:
+        """The devices that a pod's claims get on a row; None if none are found."""
+        one = ClaimRows(self._prepared, self._nodes, np.array([row], np.intp))
+        part = next(part for part in one.parts() if part.where[0])
+        name = self._nodes.name(row)
+        if part.plan is None:
+            return RowDecision(Decision(name), part.special)
+        groups = self._nodes.device_groups
+        numbers = int(groups.local[row]), int(groups.patterns[row])
+        outcome = part.plan.outcome(groups, *numbers)
+        if outcome.found is not Found.DEVICES:
+            return None
+        return RowDecision(Decision(name, tuple(self._allocate(row, part, outcome))), part.special)
+
+    def _allocate(self, row: int, part: RowPart, outcome: Outcome) -> Iterator[DecidedClaim]:
+        pod, name = self._prepared.pod, self._nodes.name(row)
+        views = self._nodes.device_groups.views(name, row)
+        assert part.plan is not None, "an outcome comes from a plan"
+        targets = [(claim.key, claim.uid) for claim in self._prepared.unallocated]
+        targets.append((f"{pod.namespace}/{SPECIAL_NAME}", extended_uid(pod.uid)))
+        for at, claim in enumerate(part.plan.claims):
+            key, uid = targets[at]
+            picks = [pick for pick in outcome.picks if pick.claim == at]
+            try:
+                made = make_allocation(claim, picks, views, name, uid)
+            except SearchError as error:
+                text = f"create NodeSelector for claim {key.partition('/')[2]}: {error.text}"
+                raise SearchError(text) from None
+            yield DecidedClaim(key, uid, made)
+
+
+@dataclass(frozen=True, slots=True)
+class RowDecision:
+    """What was found for a pod on a row."""
+
+    decision: Decision
+    special: SpecialClaim | None
+
+    @property
+    def allocations(self) -> Mapping[str, Allocation]:
+        return {each.key: each.allocation for each in self.decision.claims}
+
+
+def granted_claims(
+    pod: Pod, claims: ResourceClaims, decided: RowDecision
+) -> Iterator[ResourceClaim]:
+    """The claims of a pod as they will be when it is bound, the special one last."""
+    user = ClaimUser(resource="pods", name=pod.name, uid=pod.uid)
+    allocations = decided.allocations
+    for claim in find_claims(pod, claims):
+        yield claim.granted(allocations.get(claim.key), user)
+    if decided.special is not None:
+        made = ResourceClaim(
+            namespace=pod.namespace,
+            name=SPECIAL_NAME,
+            uid=extended_uid(pod.uid),
+            spec=decided.special.spec,
+            owner=OwnerReference(
+                api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True
+            ),
+            is_extended=True,
+        )
+        yield made.granted(allocations.get(made.key), user)

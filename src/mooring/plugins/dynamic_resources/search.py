@@ -1,0 +1,336 @@
+"""The search for devices: the first solution in kube-scheduler's order, found with less work.
+
+Claims, requests and devices are tried in order, and every choice is taken back if nothing after it
+works out. Two things save work without changing what is found first: a state that failed once is
+not tried again, and of devices that are alike only the first is tried where that one has failed.
+The number of steps is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import msgspec
+
+from mooring.cluster.devices.device_use import PoolState
+from mooring.cluster.devices.groups import SeenPool
+from mooring.cluster.devices.models import DeviceModel
+from mooring.cluster.devices.pools import PoolStatus
+
+from .asks import CLAIM, CompiledAsk, CompiledClaim, Judgement, SearchError
+from .capacities import amounts_of
+from .constraints import ConstraintState, track
+
+#: So many devices a claim can have.
+MOST_RESULTS = 32
+
+#: After so many steps a search is given up.
+MOST_STEPS = 20_000
+
+
+class Pick(msgspec.Struct, frozen=True):
+    """A device for a claim. `pool` and `place` say which one, by the pools that were searched."""
+
+    claim: int
+    ask: CompiledAsk
+    pool: int
+    place: int
+    #: What it takes of a device that others may use as well, in nano-units.
+    amounts: dict[str, int] | None = None
+
+
+class TooManyStepsError(Exception):
+    """The search takes longer than any claim is worth."""
+
+
+class Candidate:
+    """A device that can be chosen, and where it is."""
+
+    __slots__ = ("bit", "is_taken", "model", "place", "pool", "taken_amounts")
+
+    def __init__(
+        self, bit: int, pool: int, place: int, model: DeviceModel, state: PoolState
+    ) -> None:
+        self.bit = bit
+        self.pool = pool
+        self.place = place
+        self.model = model
+        self.is_taken = bool(state[0] >> place & 1)
+        #: What others take of a device that can be shared; None if nobody uses it.
+        self.taken_amounts: dict[str, int] | None = None
+        for shared, amounts in state[2]:
+            if shared == place:
+                self.taken_amounts = dict(amounts)
+
+
+class DeviceSearch:
+    """One search over the pools that a node sees."""
+
+    def __init__(self, claims: Sequence[CompiledClaim], pools: Sequence[SeenPool]) -> None:
+        self._claims = claims
+        self._pools = pools
+        self._candidates: list[Candidate] = []
+        for number, (view, state) in enumerate(pools):
+            for place, model in enumerate(view.shape.models):
+                bit = 1 << len(self._candidates)
+                self._candidates.append(Candidate(bit, number, place, model, state))
+        self._constraints: list[tuple[ConstraintState, ...]] = []
+        self._all: dict[CompiledAsk, list[Candidate]] = {}
+        #: The devices that each claim has so far, as bits.
+        self._chosen = [0] * len(claims)
+        self._results = [0] * len(claims)
+        #: What is left of the counters of each pool.
+        self._left: list[list[int]] = [list(state[1]) for _, state in pools]
+        #: What this search takes of devices that can be shared.
+        self._shared: dict[int, list[dict[str, int]]] = {}
+        self._picks: list[Pick] = []
+        self._failed: set[Hashable] = set()
+        self.steps = 0
+        #: Like devices are equally good unless the order in which they are chosen matters.
+        self._skips_alike = not any(
+            each.distinct_attribute is not None for claim in claims for each in claim.constraints
+        )
+
+    def run(self) -> tuple[Pick, ...] | None:
+        """The devices of all claims; None if there is no solution. Raises SearchError."""
+        for number, claim in enumerate(self._claims):
+            self._prepare(number, claim)
+        try:
+            found = self._choose(0, 0, None, 0, 0)
+        except RecursionError:
+            raise TooManyStepsError from None
+        return tuple(self._picks) if found else None
+
+    # Before the search
+
+    def _prepare(self, number: int, claim: CompiledClaim) -> None:
+        try:
+            least = sum(
+                min((self._count(ask) for ask in request.asks), default=0)
+                for request in claim.requests
+            )
+            if least > MOST_RESULTS:
+                raise SearchError(
+                    f"claim {CLAIM}: number of requested devices {least} "
+                    f"exceeds the claim limit of {MOST_RESULTS}"
+                )
+            for at, each in enumerate(claim.constraints):
+                if each.match_attribute is None and each.distinct_attribute is None:
+                    raise SearchError(
+                        f"claim {CLAIM}, constraint #{at}: "
+                        "empty constraint (unsupported constraint type?)"
+                    )
+        except SearchError as error:
+            raise _about(number, error) from None
+        self._constraints.append(track(claim.constraints))
+
+    def _count(self, ask: CompiledAsk) -> int:
+        problem = ask.problem()
+        if problem:
+            raise SearchError(problem)
+        if not ask.wants_all:
+            return ask.count
+        for view, _ in self._pools:
+            if view.status is not PoolStatus.USABLE:
+                state = "being updated" if view.status is PoolStatus.INCOMPLETE else "invalid"
+                raise SearchError(
+                    f"claim {CLAIM}, request {ask.own_name}: asks for all devices, "
+                    f"but resource pool {'/'.join(view.key)} is currently {state}"
+                )
+        self._all[ask] = [each for each in self._candidates if self._is_meant(ask, each)]
+        return len(self._all[ask])
+
+    def _is_meant(self, ask: CompiledAsk, candidate: Candidate) -> bool:
+        self._step()
+        if ask.judge(candidate.model) is Judgement.NO:
+            return False
+        taken = candidate.taken_amounts
+        return not taken or amounts_of(ask.amounts, candidate.model, taken) is not None
+
+    # The search itself
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise TooManyStepsError
+
+    def _choose(
+        self, claim: int, request: int, ask: CompiledAsk | None, index: int, start: int
+    ) -> bool:
+        """Chooses all devices from here on; `ask` is None where a request begins."""
+        self._step()
+        if claim == len(self._claims):
+            return True
+        requests = self._claims[claim].requests
+        if request == len(requests):
+            return self._choose(claim + 1, 0, None, 0, 0)
+        if ask is None:
+            return any(self._choose(claim, request, each, 0, 0) for each in requests[request].asks)
+        wanted = len(self._all[ask]) if ask.wants_all else ask.count
+        if ask.wants_all and not wanted:
+            return False
+        if index >= wanted:
+            return self._choose(claim, request + 1, None, 0, 0)
+        if self._results[claim] + wanted - index > MOST_RESULTS:
+            return False
+        if ask.wants_all:
+            return self._choose_next_of_all(claim, request, ask, index)
+        return self._choose_one(claim, request, ask, index, start)
+
+    def _choose_next_of_all(self, claim: int, request: int, ask: CompiledAsk, index: int) -> bool:
+        candidate = self._all[ask][index]
+        if not self._is_free(ask, claim, candidate):
+            return False
+        if not self._take(claim, ask, candidate, must=True):
+            return False
+        if self._choose(claim, request, ask, index + 1, 0):
+            return True
+        self._give_back(claim, ask, candidate)
+        return False
+
+    def _choose_one(
+        self, claim: int, request: int, ask: CompiledAsk, index: int, start: int
+    ) -> bool:
+        here = claim, request, id(ask), index, start, self._state()
+        if here in self._failed:
+            return False
+        alike: set[Hashable] = set()
+        for at in range(start, len(self._candidates)):
+            candidate = self._candidates[at]
+            kind = self._kind(candidate)
+            if kind in alike or not self._is_wanted(claim, ask, candidate):
+                continue
+            if self._choose(claim, request, ask, index + 1, at + 1):
+                return True
+            self._give_back(claim, ask, candidate)
+            if kind is not None:
+                alike.add(kind)
+        self._failed.add(here)
+        return False
+
+    def _is_wanted(self, claim: int, ask: CompiledAsk, candidate: Candidate) -> bool:
+        """Takes a device if it is free and will do."""
+        if not self._is_free(ask, claim, candidate):
+            return False
+        self._step()
+        return self._suits(claim, ask, candidate) and self._take(claim, ask, candidate, must=False)
+
+    def _suits(self, claim: int, ask: CompiledAsk, candidate: Candidate) -> bool:
+        try:
+            return ask.judge(candidate.model) is Judgement.YES
+        except SearchError as error:
+            raise _about(claim, error) from None
+
+    def _kind(self, candidate: Candidate) -> Hashable | None:
+        """What devices have in common of which one is as good as another."""
+        if not self._skips_alike or candidate.model.is_shared:
+            return None
+        chosen = tuple(bool(each & candidate.bit) for each in self._chosen)
+        return candidate.pool, candidate.model, candidate.is_taken, chosen
+
+    def _state(self) -> Hashable:
+        shared = tuple(
+            (bit, tuple(tuple(sorted(each.items())) for each in amounts))
+            for bit, amounts in sorted(self._shared.items())
+        )
+        limits = tuple(each.state for group in self._constraints for each in group)
+        return tuple(self._chosen), tuple(map(tuple, self._left)), shared, limits
+
+    def _is_free(self, ask: CompiledAsk, claim: int, candidate: Candidate) -> bool:
+        if ask.is_admin:
+            return not self._chosen[claim] & candidate.bit
+        return not candidate.is_taken and not any(each & candidate.bit for each in self._chosen)
+
+    # Taking devices
+
+    def _take(self, claim: int, ask: CompiledAsk, candidate: Candidate, must: bool) -> bool:
+        """Takes a device, unless capacity, counters, taints or constraints forbid it."""
+        model = candidate.model
+        amounts: dict[str, int] | None = None
+        if model.is_shared:
+            amounts = amounts_of(ask.amounts, model, self._taken(candidate))
+            if amounts is None:
+                return False
+        # Whoever shares a device uses the counters that its first user took.
+        counts = model.counters if not self._has_share(candidate) else ()
+        if counts and not self._draw(candidate, -1):
+            return False
+        if ask.judge(model) is Judgement.TAINTED or not self._constrain(
+            claim, ask, candidate, must
+        ):
+            if counts:
+                self._draw(candidate, 1)
+            return False
+        if amounts is None:
+            self._chosen[claim] |= candidate.bit
+        else:
+            self._shared.setdefault(candidate.bit, []).append(amounts)
+        self._results[claim] += 1
+        self._picks.append(Pick(claim, ask, candidate.pool, candidate.place, amounts))
+        return True
+
+    def _give_back(self, claim: int, ask: CompiledAsk, candidate: Candidate) -> None:
+        self._picks.pop()
+        self._results[claim] -= 1
+        if candidate.model.is_shared:
+            shares = self._shared[candidate.bit]
+            shares.pop()
+            if not shares:
+                del self._shared[candidate.bit]
+        else:
+            self._chosen[claim] &= ~candidate.bit
+        for each in self._constraints[claim]:
+            each.remove(ask)
+        if candidate.model.counters and not self._has_share(candidate):
+            self._draw(candidate, 1)
+
+    def _taken(self, candidate: Candidate) -> dict[str, int]:
+        total = dict(candidate.taken_amounts or {})
+        for amounts in self._shared.get(candidate.bit, ()):
+            for name, amount in amounts.items():
+                total[name] = total.get(name, 0) + amount
+        return total
+
+    def _has_share(self, candidate: Candidate) -> bool:
+        if not candidate.model.is_shared:
+            return False
+        return candidate.taken_amounts is not None or candidate.bit in self._shared
+
+    def _draw(self, candidate: Candidate, sign: int) -> bool:
+        """Takes from the counters of a pool (-1), all or nothing, or gives back (1)."""
+        left = self._left[candidate.pool]
+        places = self._pools[candidate.pool][0].shape.counter_places
+        for counter, value in candidate.model.counters:
+            left[places[counter]] += sign * value
+        if sign > 0 or min(left) >= 0:
+            return True
+        self._draw(candidate, 1)
+        return False
+
+    def _constrain(self, claim: int, ask: CompiledAsk, candidate: Candidate, must: bool) -> bool:
+        constraints = self._constraints[claim]
+        for at, each in enumerate(constraints):
+            if each.add(ask, candidate.model):
+                continue
+            for earlier in constraints[:at]:
+                earlier.remove(ask)
+            if must:
+                view, _ = self._pools[candidate.pool]
+                device = "/".join((*view.key, view.names[candidate.place]))
+                text = (
+                    f"claim {CLAIM}, request {ask.own_name}: cannot add device {device} "
+                    "because a claim constraint would not be satisfied"
+                )
+                raise _about(claim, SearchError(text))
+            return False
+        return True
+
+
+def _about(claim: int, error: SearchError) -> SearchError:
+    """The error, with the number of its claim in place of its name."""
+    return SearchError(error.text.replace(CLAIM, claim_number(claim)))
+
+
+def claim_number(claim: int) -> str:
+    """What stands for the claim of that number in an error."""
+    return f"\0{claim}\0"

@@ -1,0 +1,104 @@
+"""What is to be written about a pod's claims before it is bound, and how far that has come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mooring.cluster.devices.claims import Decision, ResourceClaims, extended_uid
+from mooring.framework.device_writes import (
+    ClaimCreation,
+    ClaimGrant,
+    ClaimRef,
+    DeviceWrites,
+)
+from mooring.framework.status import Code, Rejected
+from mooring.objects.pod import Pod
+from mooring.objects.resource_claim import Allocation, ResourceClaim
+
+from .binding import Readiness, find_problem, readiness
+from .extended import SpecialClaim
+from .references import UnresolvedClaim, find_claims
+
+
+def refer_to(claim: ResourceClaim) -> ClaimRef:
+    return ClaimRef(claim.namespace, claim.name, claim.uid, claim.resource_version)
+
+
+def plan_writes(
+    pod: Pod, claims: ResourceClaims, decision: Decision, special: SpecialClaim | None
+) -> DeviceWrites | None:
+    """All that has to be written for a pod; None if it can be bound as things are."""
+    decided = {each.uid: each.allocation for each in decision.claims}
+    grants, every = [], []
+    slow = False
+    for claim in find_claims(pod, claims):
+        every.append(refer_to(claim))
+        allocation = decided.get(claim.uid)
+        slow = slow or _is_slow(allocation or claim.allocation)
+        if allocation is not None or not claim.is_for(pod.uid):
+            grants.append(_grant(claim, allocation))
+    creation = None
+    made = decided.get(extended_uid(pod.uid))
+    if special is not None and made is not None:
+        slow = slow or _is_slow(made)
+        creation = ClaimCreation(
+            msgspec.to_builtins(special.spec.devices),
+            made.written(),
+            tuple(msgspec.to_builtins(each) for each in special.mappings),
+        )
+    if not grants and creation is None and not slow:
+        return None
+    return DeviceWrites(tuple(grants), creation, tuple(every), slow)
+
+
+def _is_slow(allocation: Allocation | None) -> bool:
+    return allocation is not None and any(each.binding_conditions for each in allocation.results)
+
+
+def _grant(claim: ResourceClaim, allocation: Allocation | None) -> ClaimGrant:
+    users: tuple[dict[str, Any], ...] = tuple(map(msgspec.to_builtins, claim.reserved_for))
+    written = None if allocation is None else allocation.written()
+    return ClaimGrant(refer_to(claim), written, claim.finalizers, users)
+
+
+def is_ready(
+    pod: Pod, claims: ResourceClaims, today: float | None, timeout: float
+) -> bool | Rejected:
+    """Whether all claims of a pod have been seen with their devices ready and the pod in them."""
+    try:
+        every = [*find_claims(pod, claims)]
+    except UnresolvedClaim as error:
+        return _failed(str(error))
+    special = claims.extended_of(pod.uid)
+    decision = claims.decision(pod.uid)
+    if special is not None:
+        every.append(special)
+    elif decision and any(each.uid == extended_uid(pod.uid) for each in decision.claims):
+        return False
+    for claim in every:
+        if claim.allocation is None or not claim.is_for(pod.uid):
+            return False
+    for claim in every:
+        answer = _check(claim, today, timeout)
+        if answer is not True:
+            return answer
+    return True
+
+
+def _check(claim: ResourceClaim, today: float | None, timeout: float) -> bool | Rejected:
+    problem = find_problem(claim)
+    if problem is not None:
+        return _failed(
+            f"device binding failed: claim={claim.name}, reason={problem.reason}, "
+            f'message="{problem.message}"'
+        )
+    found = readiness(claim, today, timeout)
+    if found is Readiness.LATE:
+        return _failed(f"device binding timeout: claim={claim.name}")
+    return found is Readiness.READY
+
+
+def _failed(why: str) -> Rejected:
+    return Rejected(Code.ERROR, (f'running PreBind plugin "DynamicResources": {why}',))

@@ -1,0 +1,221 @@
+"""Claims as they are written: the order of the writes, conflicts and lost answers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+
+from mooring.app import claim_writes
+from mooring.app.claim_writes import ClaimWriteError, ClaimWriter
+from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Api
+from mooring.client.api_errors import OutcomeUnknown
+from mooring.engine.actions import PodRef, ReleaseClaim, RevokeClaims, WriteClaims
+from mooring.framework.device_writes import (
+    ClaimCreation,
+    ClaimGrant,
+    ClaimRef,
+    ClaimRelease,
+    DeviceWrites,
+)
+from mooring.objects.resource_claim import FINALIZER
+
+from .fake_api import FakeApi, refusal
+
+POD = PodRef("team", "web", "u1")
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims"
+PATH, STATUS = f"{CLAIMS}/c", f"{CLAIMS}/c/status"
+REF = ClaimRef("team", "c", "uc", "7")
+DEVICE = {"request": "r", "driver": "d", "pool": "p", "device": "gpu-0"}
+ALLOCATION = {"devices": {"results": [DEVICE]}}
+USER = {"resource": "pods", "name": "web", "uid": "u1"}
+TIMED = {**ALLOCATION, "allocationTimestamp": "2026-11-15T12:00:00Z"}
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim_writes, "_PAUSE", 0.0)
+
+
+def writer(api: FakeApi) -> ClaimWriter:
+    return ClaimWriter(cast(Api, api), lambda: datetime(2026, 11, 15, 12, tzinfo=UTC))
+
+
+def granting(grant: ClaimGrant) -> WriteClaims:
+    return WriteClaims(POD, "n1", DeviceWrites((grant,), None, (grant.claim,)))
+
+
+def as_read(version: str, uid: str = "uc", **status: Any) -> dict[str, Any]:
+    meta = {"name": "c", "uid": uid, "resourceVersion": version, "finalizers": [FINALIZER]}
+    return {"metadata": meta, "status": status}
+
+
+NEW = granting(ClaimGrant(REF, ALLOCATION))
+
+
+def told(api: FakeApi) -> list[tuple[str, str, Any]]:
+    return [(each.verb, each.path, each.body) for each in api.requests]
+
+
+async def test_a_new_allocation_is_two_writes() -> None:
+    api = FakeApi()
+    api.script("patch", PATH, as_read("8"))
+
+    await writer(api).write(NEW)
+
+    meta = {"uid": "uc", "resourceVersion": "7"}
+    assert told(api) == [
+        ("patch", PATH, {"metadata": {**meta, "finalizers": [FINALIZER]}}),
+        (
+            "patch",
+            STATUS,
+            {
+                "metadata": {"uid": "uc", "resourceVersion": "8"},
+                "status": {"allocation": TIMED, "reservedFor": [USER]},
+            },
+        ),
+    ]
+    assert {each.content_type for each in api.requests} == {MERGE_PATCH}
+
+
+async def test_a_reservation_leaves_the_allocation_alone() -> None:
+    """A timestamp that an older scheduler did not write is not added: API servers refuse it."""
+    api = FakeApi()
+    other = {"resource": "pods", "name": "other", "uid": "u0"}
+
+    await writer(api).write(granting(ClaimGrant(REF, None, (), (other,))))
+
+    (sent,) = api.requests
+    assert sent.body["status"] == {"reservedFor": [other, USER]}
+
+
+async def test_after_a_conflict_the_claim_is_read_again() -> None:
+    api = FakeApi()
+    api.script("patch", STATUS, refusal(409, "Conflict"))
+    api.script("get", PATH, as_read("9"))
+
+    await writer(api).write(NEW)
+
+    assert [each.verb for each in api.requests] == ["patch", "patch", "get", "patch"]
+    assert api.requests[-1].body["metadata"]["resourceVersion"] == "9"
+
+
+@pytest.mark.parametrize(
+    ("grant", "read", "text"),
+    [
+        pytest.param(
+            ClaimGrant(REF, ALLOCATION),
+            as_read("9", allocation={}, reservedFor=[]),
+            "claim team/c got allocated elsewhere in the meantime",
+            id="allocated",
+        ),
+        pytest.param(
+            ClaimGrant(REF),
+            as_read("9"),
+            "claim team/c got deallocated elsewhere in the meantime",
+            id="deallocated",
+        ),
+        pytest.param(
+            ClaimGrant(REF, ALLOCATION),
+            as_read("9", uid="other"),
+            "claim team/c got deleted in the meantime",
+            id="another of that name",
+        ),
+        pytest.param(
+            ClaimGrant(REF, ALLOCATION),
+            refusal(404, "NotFound"),
+            "claim team/c got deleted in the meantime",
+            id="deleted",
+        ),
+    ],
+)
+async def test_what_others_did_meanwhile_ends_it(grant: ClaimGrant, read: Any, text: str) -> None:
+    api = FakeApi()
+    api.script("patch", STATUS, refusal(409, "Conflict"))
+    api.script("get", PATH, read)
+
+    with pytest.raises(ClaimWriteError, match=text):
+        await writer(api).write(granting(grant))
+
+
+async def test_a_write_whose_answer_was_lost_is_found_done() -> None:
+    api = FakeApi()
+    api.script("patch", STATUS, OutcomeUnknown("reset"))
+    api.script("get", PATH, as_read("9", allocation=TIMED, reservedFor=[USER]))
+
+    await writer(api).write(NEW)
+
+    assert [each.verb for each in api.requests] == ["patch", "patch", "get"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "text"),
+    [
+        ([refusal(409, "Conflict")] * 5, "add allocation and reservation to claim team/c: no"),
+        ([refusal(422, "Invalid")], "add allocation and reservation to claim team/c: no"),
+    ],
+)
+async def test_it_is_given_up_in_the_end(answers: list[Exception], text: str) -> None:
+    api = FakeApi()
+    api.script("patch", STATUS, *answers)
+    api.script("get", PATH, *[as_read("9")] * 4)
+
+    with pytest.raises(ClaimWriteError, match=text):
+        await writer(api).write(NEW)
+
+
+async def test_a_claim_for_extended_resources_is_made_filled_and_told() -> None:
+    api = FakeApi()
+    made = {"name": "web-extended-resources-x", "uid": "um", "resourceVersion": "1"}
+    path = f"{CLAIMS}/web-extended-resources-x"
+    api.script("post", CLAIMS, {"metadata": made})
+    api.script("get", path, {"metadata": made})
+    mapping = {"containerName": "main", "resourceName": "r/x", "requestName": "container-0"}
+    creation = ClaimCreation({"requests": []}, ALLOCATION, (mapping,))
+    written = writer(api)
+
+    await written.write(WriteClaims(POD, "n1", DeviceWrites((), creation)))
+
+    assert [(each.verb, each.path) for each in api.requests] == [
+        ("post", CLAIMS),
+        ("get", path),
+        ("patch", path),
+        ("patch", f"{path}/status"),
+        ("patch", "/api/v1/namespaces/team/pods/web/status"),
+    ]
+    meta = api.requests[0].body["metadata"]
+    assert meta["generateName"] == "web-extended-resources-"
+    assert meta["ownerReferences"][0]["uid"] == "u1"
+    assert api.requests[-1].body["status"]["extendedResourceClaimStatus"] == {
+        "resourceClaimName": "web-extended-resources-x",
+        "requestMappings": [mapping],
+    }
+    await written.revoke(RevokeClaims(POD, (), deletes_special=True))
+    assert [(each.verb, each.path) for each in api.requests[-2:]] == [
+        ("patch", path),
+        ("delete", path),
+    ]
+
+
+async def test_a_pod_is_taken_out_of_its_claims() -> None:
+    api = FakeApi()
+
+    await writer(api).revoke(RevokeClaims(POD, (REF,)))
+
+    (sent,) = api.requests
+    assert (sent.path, sent.content_type) == (STATUS, STRATEGIC_MERGE_PATCH)
+    user = {"$patch": "delete", "uid": "u1"}
+    assert sent.body == {"metadata": {"uid": "uc"}, "status": {"reservedFor": [user]}}
+
+
+async def test_a_claim_gives_its_devices_back_unless_it_has_changed() -> None:
+    api = FakeApi()
+
+    await writer(api).release(ReleaseClaim(POD, ClaimRelease(REF)))
+
+    (sent,) = api.requests
+    assert sent.body == {
+        "metadata": {"uid": "uc", "resourceVersion": "7"},
+        "status": {"allocation": None, "reservedFor": None, "devices": None},
+    }
