@@ -28,6 +28,12 @@ from tests.exactness.streams import Shape, World
 
 NodeLog = Sequence[tuple[str, Node | None]]
 
+#: The two that users meet: all reuse, and none.
+ON_AND_OFF: Mapping[str, tuple[bool, bool]] = {
+    "no reuse": (False, False),
+    "classes and batches": (True, True),
+}
+
 #: Without any reuse first: that is the one the others are compared with.
 WAYS: Mapping[str, tuple[bool, bool]] = {
     "no reuse": (False, False),
@@ -58,8 +64,9 @@ class FourWays:
 
     configuration: Configuration
     registry: Registry = field(default_factory=lambda: REGISTRY)
-    most_classes: int = 512
+    most_classes: int | None = None
     recounts: bool = True
+    ways_to_decide: Mapping[str, tuple[bool, bool]] = field(default_factory=lambda: WAYS)
     #: Nodes as they came, moved to another zone and went: what the visit order depends on.
     node_log: list[tuple[str, Node | None]] = field(default_factory=list)
 
@@ -70,7 +77,7 @@ class FourWays:
                 self.registry,
                 ClassSettings(classes, batches, self.most_classes),
             )
-            for name, (classes, batches) in WAYS.items()
+            for name, (classes, batches) in self.ways_to_decide.items()
         }
         if self.recounts:
             first = self.engines["no reuse"]
@@ -214,26 +221,28 @@ def run(
     shape: Shape | None = None,
     *,
     registry: Registry = REGISTRY,
-    most_classes: int = 512,
+    most_classes: int | None = None,
     recounts: bool = True,
+    ways: Mapping[str, tuple[bool, bool]] = WAYS,
 ) -> Counter[DecisionPath]:
     """Runs a stream; raises Differs, with the turn at which it is first seen."""
     world = World(seed, shape or Shape())
-    ways = FourWays(using, registry, most_classes, recounts)
+    made = FourWays(using, registry, most_classes, recounts, ways)
     turns = 0
     try:
-        ways.handle(world.opening(), world.now)
+        made.handle(world.opening(), world.now)
         while turns < world.shape.turns:
             turns += 1
-            ways.handle(world.turn(), world.now)
-            actions = ways.step(world.now, world.random.choice([1, 1, 3, 10]))
-            ways.handle(world.perform(actions), world.now)
-        ways.check()
-        ways.check_room(world)
+            made.handle(world.turn(), world.now)
+            budget = world.random.choice([1, 1, 3, 10]) * world.shape.burst
+            actions = made.step(world.now, budget)
+            made.handle(world.perform(actions), world.now)
+        made.check()
+        made.check_room(world)
     except Exception as error:
         error.add_note(f"in turn {turns} of the stream with seed {seed}")
         raise
-    return ways.ways
+    return made.ways
 
 
 def profile(**given: Any) -> Manifest:

@@ -22,8 +22,10 @@ from mooring.engine.events import (
     EvictionFailed,
     Removed,
 )
+from mooring.objects.csi import MIGRATED_PLUGINS
 from mooring.objects.custom import CustomKind
 from mooring.objects.decode import from_builtins
+from mooring.objects.in_tree import GCE_PD
 from mooring.objects.node import ZONE
 from mooring.objects.storage import BIND_COMPLETED
 from mooring.plugins.disk_io.disk_io_resource import KIND as DISKS
@@ -38,6 +40,7 @@ from tests.exactness.templates import (
     some_labels,
     some_policy,
     some_taints,
+    stateful,
     template,
     variation,
 )
@@ -63,6 +66,12 @@ class Shape:
     disks: bool = False
     #: Whether nodes claim, and pods ask for, more than 64 bits hold.
     extreme: bool = False
+    #: Whether things change that only plugins of others read: see `honest_plugins`.
+    outsiders: bool = False
+    #: Whether pods are those of stateful sets, with volumes of their own, and attachments are few.
+    stateful: bool = False
+    #: How many times as many pods come, and are decided, at once.
+    burst: int = 1
 
 
 PLAIN = {"cpu": 16, "memory": "32Gi"}
@@ -98,6 +107,10 @@ class World:
         self._churn = self.random.sample(churn, kinds)
         if shape.disks:
             self._churn += [World.change_disk, World.change_disk, World.annotate_pod]
+        if shape.outsiders:
+            self._churn += self.random.sample(_FOR_OUTSIDERS, self._pick([1, 2, 4]))
+        if shape.stateful:
+            self._churn += self.random.sample(_FOR_STATEFUL, self._pick([1, 2, 3]))
         self._aspects = self.random.sample(_ASPECTS, self._pick([1, 1, 2, len(_ASPECTS)]))
         if shape.coexisting:
             # Nodes fill up soon where each takes one pod only.
@@ -150,6 +163,8 @@ class World:
 
     def _template(self, name: str, schedulers: tuple[str, ...]) -> Template:
         made = self._plain_template(name, schedulers)
+        if self.shape.stateful and self.random.random() < 0.6:
+            made = stateful(self.random, made)
         if self.shape.disks:
             return replace(made, annotations={**made.annotations, **some_disk_use(self.random)})
         return made
@@ -361,7 +376,7 @@ class World:
     def create_pods(self) -> Events:
         """Pods of one controller, or of several in turn."""
         of = self.random.sample(self._templates, min(len(self._templates), self._pick([1, 1, 2])))
-        for _ in range(self._pick([1, 2, 4, 9])):
+        for _ in range(self._pick([1, 2, 4, 9]) * self.shape.burst):
             for each in of:
                 yield from self._create(each)
 
@@ -384,13 +399,17 @@ class World:
             for each in spec["containers"]:
                 asked = {"cpu": self._pick(EXTREME_CPU), "memory": self._pick(EXTREME)}
                 each["resources"] = {"requests": asked}
+        annotations = dict(of.annotations)
+        if self.shape.outsiders:
+            annotations["team"] = self._pick("ab")
+            labels["team"] = self._pick([*["plain"] * 12, "odd", "list"])
         return pod_manifest(
             f"{of.name}-{self._number}",
             namespace=of.namespace,
             labels=labels,
             node=node,
             spec={**spec, "priority": self._pick(of.priorities)},
-            metadata={**owners, "annotations": dict(of.annotations)},
+            metadata={**owners, "annotations": annotations},
         )
 
     def run_pod(self) -> Events:
@@ -493,6 +512,45 @@ class World:
                 manifest["status"]["nominatedNodeName"] = self._pick(names)
             yield from self.apply("Pod", manifest)
 
+    # What only plugins of others read
+
+    def tell_of_pod(self) -> Events:
+        """Something is said of a running pod that changes nothing of what it takes."""
+        placed = self._pods(placed=True)
+        if placed:
+            manifest = self._change("Pod", self._pick(placed))
+            match self.random.randrange(3):
+                case 0:
+                    noisy = {"noisy": self._pick(["yes", "no", "no"])}
+                    manifest["metadata"].setdefault("annotations", {}).update(noisy)
+                case 1:
+                    manifest["status"]["phase"] = self._pick(["Pending", "Running", "Running"])
+                case 2:
+                    owner = {"kind": "Job", "name": self._pick(["batch", "set", "set"])}
+                    manifest["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+            yield from self.apply("Pod", manifest)
+
+    def change_conditions(self) -> Events:
+        yield from self._change_node(World._press)
+
+    def mark_node(self) -> Events:
+        yield from self._change_node(World._mark)
+
+    def replace_node(self) -> Events:
+        yield from self._change_node(World._swap)
+
+    def _press(self, node: Manifest) -> None:
+        pressed = self._pick(["True", "False", "False"])
+        node["status"]["conditions"] = [{"type": "DiskPressure", "status": pressed}]
+
+    def _mark(self, node: Manifest) -> None:
+        key = self._pick(["maintenance", "freeze", "old"])
+        if node["metadata"]["labels"].pop(key, None) is None:
+            node["metadata"]["labels"][key] = "yes"
+
+    def _swap(self, node: Manifest) -> None:
+        node["metadata"]["uid"] = self._pick(["", "", "impostor"])
+
     # Disks
 
     def _disk(self, name: str) -> Manifest:
@@ -545,6 +603,39 @@ class World:
         else:
             manifest = {**_meta(name, namespace), "spec": spec, "status": status or {}}
             yield from self.apply(kind, manifest)
+
+    def change_stateful_set(self) -> Events:
+        """A stateful set, or a replication controller of the same pods, comes, changes or goes."""
+        labels = self._pick([{"app": "web"}, {"tier": "x"}, {"index": "2"}])
+        if self.random.random() < 0.7:
+            spec = {"selector": {"matchLabels": labels}}
+            yield from self._flip("StatefulSet", self._pick(["set", "other"]), spec)
+        else:
+            yield from self._flip("ReplicationController", "set", {"selector": labels})
+
+    def migrate_driver(self) -> Events:
+        """The volumes of a disk that is part of Kubernetes are attached by a driver, or not."""
+        if self.all("Node"):
+            name = self._pick(self.all("Node"))
+            limit = {"count": self._pick([1, 2])}
+            driver = {"name": "pd.csi.storage.gke.io", "nodeID": name, "allocatable": limit}
+            plugins = self._pick([GCE_PD, ""])
+            meta = _meta(name)
+            meta["metadata"]["annotations"] = {MIGRATED_PLUGINS: plugins}
+            drivers = self._pick([[driver], [driver, {**driver, "name": DRIVER}], []])
+            yield from self.apply("CSINode", {**meta, "spec": {"drivers": drivers}})
+
+    def attach_volume(self) -> Events:
+        """A volume is attached to a node, or was, whether a pod there uses it or not."""
+        known = list(self.all("VolumeAttachment"))
+        if known and self.random.random() < 0.4:
+            yield from self.remove("VolumeAttachment", self._pick(known))
+        elif self.all("PersistentVolume") and self.all("Node"):
+            volume = self._pick(self.all("PersistentVolume"))
+            name = f"attachment-{self.random.randrange(6)}"
+            source = {"persistentVolumeName": volume}
+            spec = {"attacher": DRIVER, "nodeName": self._pick(self.all("Node")), "source": source}
+            yield from self.apply("VolumeAttachment", {**_meta(name), "spec": spec})
 
     def relabel_namespace(self) -> Events:
         labels = {"team": self._pick("ab")}
@@ -668,6 +759,25 @@ _WILD: tuple[Callable[[World], Events], ...] = (
     World.relabel_namespace,
     World.change_storage,
     World.limit_volumes,
+)
+
+
+_FOR_OUTSIDERS: tuple[Callable[[World], Events], ...] = (
+    World.tell_of_pod,
+    World.tell_of_pod,
+    World.tell_of_pod,
+    World.change_conditions,
+    World.mark_node,
+    World.mark_node,
+    World.replace_node,
+)
+_FOR_STATEFUL: tuple[Callable[[World], Events], ...] = (
+    World.change_stateful_set,
+    World.change_stateful_set,
+    World.migrate_driver,
+    World.attach_volume,
+    World.limit_volumes,
+    World.change_storage,
 )
 
 

@@ -131,6 +131,17 @@ def coexisting(random: Random, of: Template) -> Template:
     return made
 
 
+def stateful(random: Random, of: Template) -> Template:
+    """The template of a stateful set, whose pods have a volume each."""
+    spec = deepcopy(of.spec)
+    if random.random() < 0.3:
+        disk = {"gcePersistentDisk": {"pdName": random.choice(["one", "two", "three"])}}
+        spec["volumes"] = [{"name": "v", **disk}]
+    claim = random.choice(["own", "own", "own late", "shared", ""])
+    owner = random.choice(["set", "other"])
+    return replace(of, spec=spec, claim=claim, owner=owner, owner_kind="StatefulSet")
+
+
 def some_policy(random: Random) -> dict[str, str]:
     """Annotations that say how a pod coexists with others, or not."""
     said = random.choice([{}, {}, {}, {ANNOTATION: EXCLUSIVE}, {ANNOTATION: "Any"}])

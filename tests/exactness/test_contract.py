@@ -5,41 +5,17 @@ Each plugin reads something that the built-in ones do not read, declares it, and
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import ClassVar, cast
+import gc
 
 import msgspec
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from mooring.cluster import Change, Nodes, NodeView, Rows, Scope
-from mooring.cluster.labels import ABSENT
 from mooring.config import Configuration
 from mooring.engine.actions import RecordEvent, Report
 from mooring.engine.classes.classes import ClassSettings
 from mooring.engine.engine import Engine
 from mooring.engine.events import Applied
 from mooring.framework.attempt import Failed
-from mooring.framework.plugin import (
-    Filter,
-    NodeFilter,
-    NoRemedy,
-    Plugin,
-    PostFilter,
-    PreFilter,
-    PreScore,
-    Reduction,
-    Registry,
-    Remedy,
-    Score,
-    Scores,
-    Sign,
-    normalize_scores,
-)
-from mooring.framework.profile import Profile
-from mooring.framework.status import Code, Reason
-from mooring.framework.verdict import Verdict
 from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
@@ -47,214 +23,20 @@ from mooring.objects.workload import ReplicaSet, Service, StatefulSet
 from mooring.plugins import REGISTRY
 from tests.builders import node, pod
 from tests.exactness.four_ways import FourWays, configuration, profile
+from tests.exactness.honest_plugins import WITH_HONEST
 from tests.exactness.test_traps import Told, anti
-
-
-class Registrar(PostFilter):
-    """Tells the team of a pod that fits nowhere, which nobody else reads."""
-
-    name: ClassVar[str] = "Registrar"
-
-    def post_filter(
-        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
-    ) -> Remedy | NoRemedy:
-        return NoRemedy(Code.UNSCHEDULABLE, (f"ask team {pod.annotations.get('team')}",))
-
-
-class Maintenance(PreScore[Pod], Score[Pod], Sign):
-    """Prefers nodes that stay, and skips itself while no node is to be maintained."""
-
-    name: ClassVar[str] = "Maintenance"
-    reads = Change.LABELS
-    scope = Scope.ROW
-    reduces = Reduction.LARGEST
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return None
-
-    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Pod | None:
-        return pod if nodes.label("maintenance").filled else None
-
-    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
-        return (nodes.label("maintenance").codes[rows] != ABSENT).astype(np.int64)
-
-    def normalize(self, prepared: Pod, scores: Scores) -> Scores:
-        return normalize_scores(scores, reverse=True)
-
-
-class PlainMaintenance(Maintenance):
-    """The same with scores that need no normalising; they are not 0 where it would be skipped."""
-
-    name: ClassVar[str] = "PlainMaintenance"
-    reduces = Reduction.NOTHING
-
-    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
-        leaving = nodes.label("maintenance").codes[rows] != ABSENT
-        odd = np.array(nodes.numbers(rows), np.int64) % 2
-        return np.where(leaving, 0, 90 + odd)
-
-    def normalize(self, prepared: Pod, scores: Scores) -> Scores:
-        return scores
-
-
-class Freeze(PreFilter[Pod], Filter[Pod], Sign):
-    """Rejects old nodes while any node says that old ones are frozen."""
-
-    name: ClassVar[str] = "Freeze"
-    reads = Change.LABELS
-    scope = Scope.ROW
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return None
-
-    def pre_filter(self, pod: Pod, nodes: Nodes) -> Pod | None:
-        return pod if nodes.label("freeze").filled else None
-
-    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
-        return Verdict.rejecting(nodes.label("old").codes[rows] != ABSENT, Reason("frozen"))
-
-
-class Gossip(NodeFilter, Sign):
-    """Keeps pods off nodes where a pod's annotation says so."""
-
-    name: ClassVar[str] = "Gossip"
-    scope = Scope.ROW
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return None
-
-    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
-        noisy = any(other.annotations.get("noisy") == "yes" for other in node.pods)
-        return "a pod there is noisy" if noisy else None
-
-
-class Starting(NodeFilter, Sign):
-    """Keeps pods off nodes where a pod has not begun to run."""
-
-    name: ClassVar[str] = "Starting"
-    scope = Scope.ROW
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return None
-
-    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
-        late = any(other.status.phase == "Pending" for other in node.pods)
-        return "a pod there is starting" if late else None
-
-
-class Owners(NodeFilter, Sign):
-    """Keeps pods off nodes where a pod belongs to a batch."""
-
-    name: ClassVar[str] = "Owners"
-    scope = Scope.ROW
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return None
-
-    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
-        batch = any(other.owner is not None and other.owner.name == "batch" for other in node.pods)
-        return "a batch runs there" if batch else None
-
-
-class Pressure(NodeFilter, Sign):
-    """Keeps pods off nodes whose disk is full, as a condition tells."""
-
-    name: ClassVar[str] = "Pressure"
-    scope = Scope.ROW
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return None
-
-    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
-        full = any(
-            each.type == "DiskPressure" and each.status == "True" for each in node.node.conditions
-        )
-        return "the disk is full" if full else None
-
-
-class Identity(NodeFilter, Sign):
-    """Keeps pods off a node that is another one by the same name."""
-
-    name: ClassVar[str] = "Identity"
-    scope = Scope.ROW
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return None
-
-    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
-        return "an impostor" if node.node.uid == "impostor" else None
-
-
-class Ordinals(NodeFilter, Sign):
-    """Spreads the pods of a stateful set by their ordinals, which it signs."""
-
-    name: ClassVar[str] = "Ordinals"
-    reads = Change.NONE
-    scope = Scope.ROW
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return pod.name.rpartition("-")[2]
-
-    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
-        other = pod.name.rpartition("-")[2] != node.name[-1]
-        return "the node is for another ordinal" if other else None
-
-
-class Statuses(NodeFilter, Sign):
-    """Reads, and signs, what is reported about the pod itself."""
-
-    name: ClassVar[str] = "Statuses"
-    reads = Change.NONE
-    scope = Scope.ROW
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return pod.status.phase
-
-    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
-        return "for pods that failed before" if pod.status.phase == "Unknown" else None
-
-
-class Tired(NodeFilter, Sign):
-    """Cannot sign pods of one team."""
-
-    name: ClassVar[str] = "Tired"
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        if pod.labels.get("team") == "odd":
-            raise ValueError("no idea")
-        return cast(Hashable, [1]) if pod.labels.get("team") == "list" else None
-
-    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
-        return None
-
-
-OUTSIDERS: tuple[type[Plugin], ...] = (
-    Registrar,
-    Maintenance,
-    PlainMaintenance,
-    Freeze,
-    Gossip,
-    Starting,
-    Owners,
-    Pressure,
-    Identity,
-    Ordinals,
-    Statuses,
-    Tired,
-)
-KNOWN: Registry = {**REGISTRY, **{plugin.name: plugin for plugin in OUTSIDERS}}
 
 
 def using(plugin: str, **more: object) -> Configuration:
     enabled = profile(plugins={"multiPoint": {"enabled": [{"name": plugin, "weight": 50}]}}, **more)
-    return configuration(enabled, KNOWN)
+    return configuration(enabled, WITH_HONEST)
 
 
 class Contract(Told):
     """Four engines with one plugin of others."""
 
     def __init__(self, plugin: str, *objects: Object) -> None:
-        self.ways = FourWays(using(plugin), KNOWN)
+        self.ways = FourWays(using(plugin), WITH_HONEST)
         self.now = 0.0
         self.apply(*objects)
 
@@ -350,19 +132,20 @@ def test_a_plugin_that_signs_names_is_asked() -> None:
     told = Contract("Ordinals", *(node(f"n{at}") for at in range(3)))
 
     found = told.places(*(pod(f"web-{at}") for at in range(3)))
-    assert found == {"web-0": "n0", "web-1": "n1", "web-2": "n2"}
+    assert all(found[f"web-{at}"] not in (None, f"n{at}") for at in range(3))
 
 
 def test_a_plugin_that_signs_statuses_is_asked() -> None:
-    told = Contract("Statuses", node("a"))
+    told = Contract("Statuses", node("n1"))
+    failed = {"conditions": [{"type": "PodScheduled", "status": "False"}]}
 
-    assert told.places(pod("p0"), pod("p1")) == {"p0": "a", "p1": "a"}
-    assert told.places(pod("p2", status={"phase": "Unknown"})) == {"p2": None}
+    assert told.places(pod("p0"), pod("p1")) == {"p0": "n1", "p1": "n1"}
+    assert told.places(pod("p2", status=failed)) == {"p2": None}
 
 
 @pytest.mark.parametrize("team", ["odd", "list"])
 def test_a_plugin_that_cannot_sign_is_named_and_only_its_pods_are_slow(team: str) -> None:
-    engine = Engine(using("Tired"), KNOWN)
+    engine = Engine(using("Tired"), WITH_HONEST)
     for name in "ab":
         engine.handle(Applied(node(name)), 0.0)
     reports: list[str] = []
@@ -399,6 +182,8 @@ def test_what_selects_nobody_ends_no_class(kind: type[Service], namespace: str) 
 
 
 def test_failures_of_pods_that_are_tried_again_do_not_pile_up() -> None:
+    gc.collect()
+    before = sum(isinstance(each, Failed) for each in gc.get_objects())
     engine = Engine(configuration({"percentageOfNodesToScore": 50}), REGISTRY)
     for at in range(120):
         engine.handle(Applied(node(f"n{at}")), 0.0)
@@ -408,7 +193,8 @@ def test_failures_of_pods_that_are_tried_again_do_not_pile_up() -> None:
         engine.handle(Applied(Service(namespace="x", name=f"s{at}", selector=other)), at * 400.0)
         engine.step(at * 400.0)
 
-    assert len(engine.answers) <= 1
+    gc.collect()
+    assert sum(isinstance(each, Failed) for each in gc.get_objects()) <= before + 1
 
 
 @pytest.mark.parametrize("spec", [anti("app", "web"), {}], ids=["anti-affinity", "ports"])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .statistics import Flush, Statistics
 
@@ -12,8 +11,7 @@ from .statistics import Flush, Statistics
 MOST_BYTES = 128 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """Whose answers they are: of a profile, a signature and, for failures, a priority."""
 
     profile: str
@@ -21,8 +19,7 @@ class Key:
     priority: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     value: Any
     size: int
     statistics: Statistics

@@ -75,7 +75,7 @@ class Classes:
         self._ranked = profile.observer.batch_durations(profile.name)
         self._signer = Signer(profile)
         self.statistics = Statistics()
-        self._cache = cache or AnswerCache(settings.most_bytes)
+        self._cache = AnswerCache(settings.most_bytes) if cache is None else cache
         self._failures = Failures(profile, cluster, self._cache, self.statistics)
         #: The plugins that broke where answers are reused.
         self._broke: set[str] = set()

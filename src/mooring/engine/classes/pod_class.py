@@ -70,6 +70,11 @@ _DEAD = np.int64(1) << np.int64(62)
 
 # What a class takes besides its columns: what plugins prepared, and what they said of figures.
 _BYTES = 65_536
+# Per row: bits, plain and total scores, and a ranking; the numbers of a score; the verdict of a
+# filter that depends on other rows, and what it prepared.
+_ROW_BYTES = 24 + RANKED_BYTES
+_COLUMN_BYTES = 8
+_WIDE_BYTES = 9
 
 
 class PodClass:
@@ -109,16 +114,6 @@ class PodClass:
         self._by_kinds: dict[int, Asked] = {}
         #: Rows that take no such pod, and what changed there since they were scored.
         self._unscored: dict[int, int] = {}
-
-    @property
-    def size(self) -> int:
-        """How many bytes it takes, at most, as long as plugins prepare no more than a few columns.
-
-        Per row: bits, plain and total scores, the raw ones of each plugin, and a ranking.
-        """
-        active = sum(each.prepared is not None for each in self.wide_filters)
-        per_row = 24 + 8 * len(self.columns) + 9 * active + RANKED_BYTES
-        return _BYTES + per_row * len(self.bits)
 
     # Asking about all rows
 
@@ -266,6 +261,10 @@ class PodClass:
         self._wide_watch = united(
             (*(each.watch for each in self.wide_filters), *(each.watch for each in self.relative))
         )
+        wide = sum(each.prepared is not None for each in self.wide_filters)
+        per_row = _ROW_BYTES + _COLUMN_BYTES * len(self.columns) + _WIDE_BYTES * wide
+        #: How many bytes it takes, at most, if plugins prepare no more than some columns.
+        self.size = _BYTES + per_row * len(self.bits)
         #: Whether the best row can be taken from a ranking: nothing depends on other rows.
         self.is_ranked = not any(each.is_active for each in self.relative) and all(
             each.prepared is None for each in self.wide_filters

@@ -1,0 +1,77 @@
+"""Decides random streams with and without reuse until so many decisions agree, or one differs.
+
+    python -m tools.streams --decisions 1000000
+
+All built-in plugins, GPUAware, DiskIO, CoexistPolicy and plugins of others take part at once: see
+`tests/exactness/everything.py`. A seed makes a stream; `--seed` and `--streams 1` repeat one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from dataclasses import replace
+from time import process_time
+
+from mooring.engine.classes.statistics import DecisionPath
+from tests.exactness.everything import ALL_AT_ONCE, CROWDED, EVERYTHING, WIDE, everything
+from tests.exactness.four_ways import ON_AND_OFF, Differs, configuration, run
+from tests.exactness.streams import COEXISTING, Shape
+
+#: What streams take turns with: plugins, shape, and how many classes are kept.
+TURNS = (
+    (everything(), ALL_AT_ONCE, None),
+    (everything(), CROWDED, None),
+    (everything(), WIDE, None),
+    (everything(), CROWDED, 2),
+    (configuration(), Shape(stateful=True), None),
+    (configuration(), COEXISTING, None),
+)
+REPORT_EVERY = 30
+#: So many pods come at once: otherwise, most of the time would go into what happens around them.
+BURST = 5
+
+
+def main() -> int:
+    """Runs streams; the exit code is 1 if a decision differed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--decisions", type=int, default=1_000_000)
+    parser.add_argument("--streams", type=int, default=None, help="at most this many")
+    parser.add_argument("--seed", type=int, default=0, help="of the first stream")
+    asked = parser.parse_args()
+    paths: Counter[DecisionPath] = Counter()
+    seed = asked.seed
+    while paths.total() < asked.decisions and seed - asked.seed != asked.streams:
+        using, shape, most_classes = TURNS[seed % len(TURNS)]
+        try:
+            paths += run(
+                seed,
+                using,
+                replace(shape, burst=BURST),
+                registry=EVERYTHING,
+                most_classes=most_classes,
+                recounts=False,
+                ways=ON_AND_OFF,
+            )
+        except Differs as error:
+            print(f"stream {seed} differs: {error}")
+            return 1
+        seed += 1
+        if seed % REPORT_EVERY == 0:
+            print(_describe(paths, seed - asked.seed), flush=True)
+    print(_describe(paths, seed - asked.seed))
+    return 0
+
+
+def _describe(paths: Counter[DecisionPath], streams: int) -> str:
+    reused = sum(count for path, count in paths.items() if path.is_reuse)
+    shares = ", ".join(f"{count} {path.name.lower()}" for path, count in paths.most_common())
+    return (
+        f"{paths.total()} decisions in {streams} streams, {reused} reused, 0 differences, "
+        f"{process_time():.0f} s of processor time ({shares})"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
