@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.embedded.api.request_options import WriteOptions
-from mooring.embedded.hollow.pod_life import COEXIST_GATE, EXIT_CODE, RUN_SECONDS
+from mooring.embedded.hollow.pod_life import COEXIST_GATE, EXIT_CODE, MISSING_IMAGES, RUN_SECONDS
 from tests.embedded.hollow.cluster import HollowCluster, conditions
 
 _EXCLUSIVE = "DaemonsetAndStaticPods"
@@ -325,5 +325,58 @@ def test_a_container_may_sleep_before_it_stops(sleep: int, grace: int, takes: fl
     cluster.wait(takes - 0.1)
     assert cluster.phase("a") == "Running"
     cluster.wait(0.2)
+
+    assert cluster.phase("a") == ""
+
+
+@pytest.mark.parametrize("said_by", ["pod", "node"])
+def test_an_image_that_does_not_exist_holds_a_pod_until_it_does(said_by: str) -> None:
+    cluster = HollowCluster()
+    note = {MISSING_IMAGES: "other:1, app:404"}
+    cluster.node(annotations=note if said_by == "node" else None)
+    containers = [{"name": "main", "image": "app:404"}, {"name": "beside", "image": "app:1"}]
+    cluster.pod(
+        "a",
+        containers=containers,
+        metadata={"annotations": note} if said_by == "pod" else None,
+    )
+    cluster.wait(60)
+
+    status = cluster.show("a")["status"]
+    assert status["phase"] == "Pending"
+    main, beside = status["containerStatuses"]
+    assert main["state"]["waiting"]["reason"] == "ImagePullBackOff"
+    assert "running" in beside["state"]
+    assert conditions(cluster.show("a"))["Ready"] == "False"
+    assert [each["reason"] for each in cluster.listed("events")] == ["Failed"]
+
+    if said_by == "pod":
+        item = cluster.show("a")
+        item["spec"]["containers"][0]["image"] = "app:1"
+        cluster.api.update(cluster.api.kinds["pods"], "default", "a", item)
+    else:
+        (node,) = cluster.listed("nodes")
+        del node["metadata"]["annotations"]
+        cluster.api.update(cluster.api.kinds["nodes"], "", "n", node)
+    cluster.settle()
+    assert cluster.phase("a") == "Running"
+
+
+def test_all_images_may_be_missing_and_such_a_pod_can_go() -> None:
+    cluster = HollowCluster()
+    cluster.node()
+    cluster.pod(
+        "a",
+        metadata={"annotations": {MISSING_IMAGES: "*"}},
+        initContainers=[{"name": "first", "image": "i"}],
+    )
+    status = cluster.show("a")["status"]
+    reasons = [
+        each["state"]["waiting"]["reason"]
+        for each in (*status["initContainerStatuses"], *status["containerStatuses"])
+    ]
+    assert reasons == ["ImagePullBackOff", "PodInitializing"]
+    cluster.delete("a")
+    cluster.wait(2)
 
     assert cluster.phase("a") == ""

@@ -17,7 +17,7 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.resources import is_extended
 
-from .pod_life import COEXIST_GATE, KUBELET, HollowSettings
+from .pod_life import COEXIST_GATE, KUBELET, HollowSettings, images_in
 
 LEASES = "kube-node-lease"
 
@@ -150,6 +150,8 @@ class Host:
     #: Whether its kubelet is stopped.
     stopped: bool
     capacity: Mapping[str, str]
+    #: Images that cannot be pulled there.
+    missing_images: frozenset[str] = frozenset()
     pods: dict[str, Pod] = field(default_factory=dict)
 
 
@@ -237,7 +239,8 @@ class Hosts:
         internal = (each["address"] for each in addresses if each["type"] == "InternalIP")
         stopped = node.annotations.get(KUBELET) == "stopped"
         capacity = (item.get("status") or {}).get("capacity") or {}
-        return Host(node, next(internal, "127.0.0.1"), coexists, stopped, capacity)
+        address, missing = next(internal, "127.0.0.1"), images_in(node.annotations)
+        return Host(node, address, coexists, stopped, capacity, missing)
 
     def _write(self, name: str, item: Json, *, read_again: bool) -> None:
         version = self._api.edit(self._nodes, "", name, lambda _: item).version

@@ -20,7 +20,17 @@ from .claim_rights import ClaimRights
 from .hosts import Host, HostChange, Hosts
 from .pod_admission import admit
 from .pod_life import HollowSettings, PodLife, Timers, is_ready, read_life
-from .pod_statuses import PodWriter, crash, end, exceed_deadline, report_ready, restart, run
+from .pod_statuses import (
+    PodWriter,
+    crash,
+    end,
+    exceed_deadline,
+    images_of,
+    report_ready,
+    restart,
+    run,
+    wait_for_images,
+)
 
 # The first time containers are started again at once.
 _FIRST_PAUSE_SECONDS = 10.0
@@ -51,6 +61,8 @@ class KeptPod:
     begun: float | None = None
     #: When its containers were started last.
     runs_since: float = 0.0
+    #: The containers that wait for their images.
+    without_image: frozenset[str] = frozenset()
     #: How often they have exited and were to be started again.
     exits: int = 0
     #: When they will be; None while they run.
@@ -136,6 +148,8 @@ class Kubelets:
             host = self.hosts.find(entry.name)
             for key in list(host.pods) if host is not None else ():
                 self._report_running(key, self._kept[key])
+        else:
+            self._try_images(entry.name)
 
     def take_pod(self, entry: StoredObject, *, gone: bool) -> None:
         """Takes in a pod that came, changed or went."""
@@ -223,6 +237,8 @@ class Kubelets:
                 self._pods.let_go(entry.key, life.uid)
         elif life.grace is not None or moved:
             self._look_ahead(entry.key, kept)
+        elif kept.without_image:
+            self._start(entry.key, kept)
 
     def _look_ahead(self, key: str, kept: KeptPod) -> None:
         """Sets the time of what comes next for a pod that runs."""
@@ -254,12 +270,40 @@ class Kubelets:
         if kept.life.has_claims and self._is_refused(key, kept):
             self._after(key, _CLAIM_PAUSE_SECONDS, Turn.START)
             return
+        if self._lacks_images(key, kept):
+            return
         now = self._pods.now
         entry = self._pods.write(key, kept.uid, lambda pod: run(pod, kept.host.address, now))
         if entry is not None:
             kept.version = entry.version
             kept.begun = kept.runs_since = self._now
             self._look_ahead(key, kept)
+
+    def _try_images(self, node: str) -> None:
+        """Starts the pods of a node whose images can be pulled now."""
+        host = self.hosts.find(node)
+        for key in list(host.pods) if host is not None else ():
+            kept = self._kept[key]
+            if kept.without_image:
+                self._start(key, kept)
+
+    def _lacks_images(self, key: str, kept: KeptPod) -> bool:
+        """Whether images of a pod cannot be pulled; writes so when that changes."""
+        host = self.hosts.find(kept.host.node.name) or kept.host
+        without = kept.life.without_image(host.missing_images)
+        if without and without != kept.without_image:
+            address, now = kept.host.address, self._pods.now
+            entry = self._pods.write(
+                key, kept.uid, lambda pod: wait_for_images(pod, address, without, now)
+            )
+            if entry is not None:
+                kept.version = entry.version
+                for image in images_of(entry.object["spec"], without):
+                    message = f'Failed to pull image "{image}": not found'
+                    text = EventText("Failed", message, "Warning")
+                    self._pods.warn(entry, kept.uid, kept.host.node.name, text)
+        kept.without_image = without
+        return bool(without)
 
     def _is_refused(self, key: str, kept: KeptPod) -> bool:
         """Whether a pod may not use its claims of devices; says so once in an event."""

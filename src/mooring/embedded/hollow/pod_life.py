@@ -17,6 +17,9 @@ from mooring.objects.meta import Wire
 RUN_SECONDS = "hollow.mooring.dev/run-seconds"
 EXIT_CODE = "hollow.mooring.dev/exit-code"
 
+#: On a pod or a node: images that cannot be pulled, separated by commas; * stands for all.
+MISSING_IMAGES = "hollow.mooring.dev/missing-images"
+
 #: On a node: the gate of the coexist policy of its kubelet, "true" or "false".
 COEXIST_GATE = "hollow.mooring.dev/coexist-policy"
 
@@ -65,6 +68,8 @@ class _Lifecycle(Wire, frozen=True):
 
 
 class _Container(Wire, frozen=True):
+    name: str = ""
+    image: str = ""
     lifecycle: _Lifecycle | None = None
 
     @property
@@ -127,10 +132,22 @@ class PodLife(Wire, frozen=True):
         """How many seconds it may run."""
         return self.spec.active_deadline_seconds
 
+    def without_image(self, missing: frozenset[str]) -> frozenset[str]:
+        """Returns the containers whose images cannot be pulled on a node that misses some."""
+        missing |= images_in(self.metadata.annotations)
+        return frozenset(
+            each.name
+            for each in self._containers
+            if missing and (each.image in missing or _ALL_IMAGES in missing)
+        )
+
+    @property
+    def _containers(self) -> tuple[_Container, ...]:
+        return (*(self.spec.containers or ()), *(self.spec.init_containers or ()))
+
     def stop_seconds(self, settings: HollowSettings) -> float:
         """How long it takes to stop, if its grace period allows as much."""
-        containers = (*(self.spec.containers or ()), *(self.spec.init_containers or ()))
-        sleep = max((each.sleep_seconds for each in containers), default=0)
+        sleep = max((each.sleep_seconds for each in self._containers), default=0)
         return max(sleep, 0) + settings.stop_seconds
 
     @property
@@ -175,6 +192,15 @@ def is_ready(body: bytes) -> bool:
     """Whether the Ready condition of a pod is true."""
     conditions = _read_conditions(body).status.conditions
     return any((each.type, each.status) == ("Ready", "True") for each in conditions)
+
+
+_ALL_IMAGES = "*"
+
+
+def images_in(annotations: Mapping[str, str] | None) -> frozenset[str]:
+    """Returns the images that an annotation says to be missing."""
+    names = (annotations or {}).get(MISSING_IMAGES, "").split(",")
+    return frozenset(each.strip() for each in names) - {""}
 
 
 def _number(annotations: Mapping[str, str] | None, key: str) -> float | None:

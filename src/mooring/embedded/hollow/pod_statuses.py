@@ -44,6 +44,33 @@ def run(pod: Json, host_ip: str, now: str) -> None:
     report_ready(pod, now)
 
 
+def wait_for_images(pod: Json, host_ip: str, without: frozenset[str], now: str) -> None:
+    """Sets the status of a pod some of whose images cannot be pulled; the others run."""
+    status, spec = pod["status"], pod["spec"]
+    status.setdefault("startTime", now)
+    status |= {"phase": "Pending", "hostIP": host_ip, "hostIPs": [{"ip": host_ip}]}
+    starting = spec.get("initContainers") or ()
+    held = any(each["name"] in without for each in starting)
+    if starting:
+        status["initContainerStatuses"] = [_without_image(each, without, now) for each in starting]
+    status["containerStatuses"] = [
+        _waiting_status(each, "PodInitializing", "") if held else _without_image(each, without, now)
+        for each in spec["containers"]
+    ]
+    set_condition(status, now, type="PodReadyToStartContainers", status="True")
+    set_condition(status, now, type="Initialized", status="False" if held else "True")
+    text = f"containers with unready status: [{' '.join(sorted(without))}]"
+    why = {"status": "False", "reason": "ContainersNotReady", "message": text}
+    for kind in ("Ready", "ContainersReady"):
+        set_condition(status, now, type=kind, **why)
+
+
+def images_of(spec: Json, names: frozenset[str]) -> list[str]:
+    """Returns the images of some containers of a pod."""
+    containers = (*spec["containers"], *(spec.get("initContainers") or ()))
+    return [each.get("image", "") for each in containers if each["name"] in names]
+
+
 def report_ready(pod: Json, now: str) -> None:
     """Sets the conditions of a pod that is ready."""
     for kind in ("Ready", "ContainersReady"):
@@ -133,6 +160,19 @@ def _after_start(container: Json, now: str) -> Json:
         "started": False,
         "state": {"terminated": done},
     }
+
+
+def _without_image(container: Json, without: frozenset[str], now: str) -> Json:
+    if container["name"] not in without:
+        return _running_status(container, now)
+    text = f'Back-off pulling image "{container.get("image", "")}"'
+    return _waiting_status(container, "ImagePullBackOff", text)
+
+
+def _waiting_status(container: Json, reason: str, message: str) -> Json:
+    waiting = {"reason": reason, "message": message} if message else {"reason": reason}
+    status = {**_identity(container), "imageID": "", "ready": False, "started": False}
+    return {**status, "state": {"waiting": waiting}}
 
 
 def _terminate(status: Json, exit_code: int, now: str) -> Json:
