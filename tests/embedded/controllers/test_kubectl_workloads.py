@@ -64,6 +64,18 @@ async def test_rollouts(kubectl: Kubectl) -> None:
     assert (await kubectl.run("get pods -o name")).count("pod/web-") == 3
 
 
+async def test_going_back_to_the_present_revision_does_nothing(kubectl: Kubectl) -> None:
+    zero = DEPLOYMENT.replace(
+        "name: main,", "name: main, tty: false, ports: [{containerPort: 80}],"
+    )
+    await kubectl.run("create -f -", zero)
+    await kubectl.run("rollout status deploy/web --timeout=30s")
+
+    told = await kubectl.run("rollout undo deploy/web --to-revision=1")
+
+    assert "skipped rollback (current template already matches revision 1)" in told
+
+
 @pytest.mark.parametrize("cascade", ["background", "foreground", "orphan"])
 async def test_delete(kubectl: Kubectl, cascade: str) -> None:
     await kubectl.run("apply -f -", DEPLOYMENT)

@@ -220,3 +220,30 @@ async def test_an_update_of_a_daemon_takes_one_node_at_a_time(cluster: Play) -> 
     assert seen == ["112", "122", "222", "222"]
     status = cluster.get("daemonsets.apps", "agent")["status"]
     assert status["updatedNumberScheduled"] == status["numberAvailable"] == 3
+
+
+@pytest.mark.parametrize("resource", ["daemonsets.apps", "statefulsets.apps"])
+@played
+async def test_a_version_is_written_as_clients_in_go_write_it(cluster: Play, resource: str) -> None:
+    """kubectl and e2e suites compare it byte by byte with the template that they read."""
+    spec = workload()
+    container = {"name": "main", "image": "i:1", "args": ["a && b > c"], "tty": False}
+    spec["template"]["spec"] = {"containers": [container]}
+    cluster.create(resource, "web", spec)
+    await cluster.settle()
+
+    (entry,) = cluster.api.store.table("controllerrevisions.apps").in_order()
+    labels = ",".join(
+        f'"{key}":"{value}"'
+        for key, value in sorted(spec["template"]["metadata"]["labels"].items())
+    )
+    body = entry.body.decode()
+    assert body[body.index('"data":') :].startswith(
+        '"data":{"spec":{"template":{"$patch":"replace","metadata":{"labels":{'
+        + labels
+        + '}},"spec":{"containers":[{"args":["a \\u0026\\u0026 b \\u003e c"],"image":"i:1",'
+        '"imagePullPolicy":"IfNotPresent","name":"main","resources":{},'
+        '"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}],'
+        '"dnsPolicy":"ClusterFirst","restartPolicy":"Always","schedulerName":"default-scheduler",'
+        '"securityContext":{},"terminationGracePeriodSeconds":30}}}}'
+    )

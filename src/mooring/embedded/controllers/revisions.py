@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -115,7 +116,15 @@ def _owned_items(cluster: ControllerApi, owner: Json) -> list[Item]:
 
 
 def _data(owner: Json) -> Json:
-    return {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}
+    template = {**owner["spec"]["template"], "$patch": "replace"}
+    return {"spec": {"template": _in_order(template)}}
+
+
+def _in_order(value: Any) -> Any:
+    """Returns a value with sorted keys: kubectl compares versions byte by byte."""
+    if isinstance(value, dict):
+        return {key: _in_order(value[key]) for key in sorted(value)}
+    return [_in_order(each) for each in value] if isinstance(value, list) else value
 
 
 def _create(cluster: ControllerApi, owner: Json, label: str, number: int) -> Json:

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.kinds import usage_kinds
 from mooring.embedded.refusals import (
     RequestRefused,
     bad_request,
@@ -26,6 +27,7 @@ from .answers import JSON, json_answer, json_bytes, metadata_only, refuse
 from .listener import MAX_BODY_BYTES
 from .media import read_accept, read_object
 from .parameters import Address, check_type, locate
+from .usage import answer_usage
 from .verbs import ObjectVerbs, PartVerbs
 
 _USER = {
@@ -205,4 +207,6 @@ class Router:
             return await self._parts.answer(request, at)
         if at.kind.group in ("authentication.k8s.io", "authorization.k8s.io"):
             return await review(request, at)
+        if at.kind.group == usage_kinds.GROUP:
+            return answer_usage(self._api, request, at)
         return await self._verbs.answer(request, at)

@@ -19,6 +19,7 @@ from .runtime_classes import runtime_class_kinds
 from .services import service_kinds
 from .storage_kinds import storage_kinds
 from .stored_kinds import data_kinds, review_kinds, stored_kinds
+from .usage_kinds import usage_kinds
 from .workload_kinds import workload_kinds
 
 #: Kinds of Kubernetes that this server does not serve although people may look for them, and why.
@@ -45,3 +46,4 @@ def catalogue(*, coexist: bool = True) -> Iterator[ServedKind]:
     yield from stored_kinds()
     yield from definition_kinds()
     yield from review_kinds()
+    yield from usage_kinds()

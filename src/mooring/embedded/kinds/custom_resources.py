@@ -25,6 +25,7 @@ BUILT_IN_GROUPS = frozenset(
         "coordination.k8s.io",
         "discovery.k8s.io",
         "events.k8s.io",
+        "metrics.k8s.io",
         "networking.k8s.io",
         "node.k8s.io",
         "rbac.authorization.k8s.io",

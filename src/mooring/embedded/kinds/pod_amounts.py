@@ -23,28 +23,29 @@ def pod_total(spec: Json, field: str) -> Nanos:
 
     Init containers run one after the other, beside the sidecars that came before them.
     """
-    total = _sum(_amounts(each, field) for each in spec.get("containers") or ())
+    total = add_amounts(_amounts(each, field) for each in spec.get("containers") or ())
     beside: Nanos = {}
     peak: Nanos = {}
     for each in spec.get("initContainers") or ():
-        now = _sum((beside, _amounts(each, field)))
+        now = add_amounts((beside, _amounts(each, field)))
         peak = _larger(peak, now)
         if each.get("restartPolicy") == "Always":
             beside = now
-    total = _larger(_sum((total, beside)), peak)
+    total = _larger(add_amounts((total, beside)), peak)
     total |= _amounts(spec, field)
     overhead = read_amounts(part(spec, "overhead"))
     if field == "limits":
         # Without a limit there is nothing to add to.
         overhead = {name: each for name, each in overhead.items() if total.get(name)}
-    return _sum((total, overhead))
+    return add_amounts((total, overhead))
 
 
 def _amounts(holder: Json, field: str) -> Nanos:
     return read_amounts(part(part(holder, "resources"), field))
 
 
-def _sum(amounts: Iterable[Mapping[str, int]]) -> Nanos:
+def add_amounts(amounts: Iterable[Mapping[str, int]]) -> Nanos:
+    """Adds up amounts by name."""
     total: Counter[str] = Counter()
     for each in amounts:
         for name, amount in each.items():

@@ -24,8 +24,14 @@ HISTORY_LIMIT = 100_000
 
 NO_LABELS: Mapping[str, str] = {}
 
-encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
 decode: Callable[[bytes], Any] = msgspec.json.Decoder().decode
+
+
+def encode(value: Any) -> bytes:
+    """Encodes JSON as Kubernetes does: clients compare parts of objects byte by byte."""
+    body = _encode(value)
+    return body.replace(b"<", b"\\u003c").replace(b">", b"\\u003e").replace(b"&", b"\\u0026")
 
 
 @dataclass(frozen=True, slots=True)
