@@ -153,6 +153,7 @@ def test_the_dashboard_has_one_panel_per_place() -> None:
         "default-scheduler",
         "disk-io",
         "metrics-reader",
+        "shadow",
         "webhook",
         "webhook/network-policy",
     ],
@@ -166,3 +167,22 @@ def test_kustomize_builds_it(folder: str) -> None:
     )
 
     assert [each["kind"] for each in yaml.safe_load_all(built.stdout)]
+
+
+def test_the_shadow_can_read_what_the_scheduler_reads_and_write_nothing() -> None:
+    base, shadow = (
+        next(yaml.safe_load_all((DEPLOY / folder / "rbac.yaml").read_text()))
+        for folder in ("base", "shadow")
+    )
+
+    def grants(role: dict[str, Any]) -> set[tuple[str, str, str]]:
+        return {
+            (group, resource, verb)
+            for rule in role["rules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+        }
+
+    reads = {each for each in grants(base) if each[2] in ("list", "watch")}
+    assert grants(shadow) == reads

@@ -132,7 +132,7 @@ class Worker:
         async with self._connect(self.may_write) as api, self._extenders:
             self._api = api
             keep_raw = self._recorder is not None or bool(self._extenders)
-            reflectors = _reflectors(api, self._engine, self._feed, keep_raw=keep_raw)
+            reflectors = make_reflectors(api, self._engine, self._feed, keep_raw=keep_raw)
             self._reflectors = reflectors
             tasks = [
                 asyncio.create_task(each)
@@ -185,7 +185,9 @@ class Worker:
         await self._performer.stop()
 
 
-def _reflectors(api: Requests, engine: Engine, feed: Feed, *, keep_raw: bool) -> list[Reflector]:
+def make_reflectors(
+    api: Requests, engine: Engine, feed: Feed, *, keep_raw: bool
+) -> list[Reflector]:
     """One for each kind that scheduling reads, and for each that a plugin asked for."""
     gates = engine.configuration.gates
     kinds: list[ObjectKind] = [

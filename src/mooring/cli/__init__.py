@@ -15,7 +15,7 @@ import typer
 
 from mooring import __version__
 
-from . import bench, conform, explain, fit, replay, run, simulate, up, webhook
+from . import bench, conform, explain, fit, replay, run, shadow, simulate, up, webhook
 from .errors import report
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ app.command("explain")(explain.explain)
 app.command("fit")(fit.fit)
 app.command("run")(run.run)
 app.command("up")(up.up)
+app.command("shadow")(shadow.shadow)
 app.command("webhook")(webhook.webhook)
 app.command("conform")(conform.conform)
 app.command("replay")(replay.replay)
