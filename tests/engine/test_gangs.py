@@ -103,7 +103,8 @@ def test_a_group_that_is_deleted_leaves_its_pods_waiting_for_it() -> None:
 def test_a_refused_gang_backs_off_the_longer_the_more_members_it_has() -> None:
     driver = drive_gangs(*NODES, gang("g", 9), *members("g", 9, cpu=1))
     waits = []
-    for _ in range(7):
+    for turn in range(7):
+        driver.apply(node("n0", cpu=2, labels={"turn": str(turn)}))
         assert driver.step()
         began = driver.now
         driver.now = driver.engine.next_step(driver.now) or began
@@ -111,6 +112,22 @@ def test_a_refused_gang_backs_off_the_longer_the_more_members_it_has() -> None:
 
     # Doubling up to the maximum of 10 s times the root of the number of members.
     assert [round(each) for each in waits] == [2, 3, 5, 9, 17, 31, 31]
+
+
+def test_a_refused_gang_is_not_tried_again_before_something_may_help() -> None:
+    driver = drive_gangs(*NODES, gang("g", 5), *members("g", 5, cpu=1))
+    assert driver.step()
+    driver.apply(pod("other", cpu=1))
+    driver.settle()
+    for _ in range(20):
+        driver.now += 10
+        assert driver.step() == []
+
+    driver.remove(driver.pods["default/other"])
+    driver.apply(node("n2", cpu=2))
+    driver.now += 60
+
+    assert len(bindings(driver.step())) == 5
 
 
 def test_pods_of_a_group_without_a_priority_must_have_none() -> None:

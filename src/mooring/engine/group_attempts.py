@@ -147,7 +147,9 @@ class GroupAttempts:
         is_error = decision.status.code is GroupCode.ERROR
         is_placed = decision.status.code is GroupCode.SUCCESS and not refused
         how = GroupReturn.FAILED if is_error else GroupReturn.REFUSED
-        self._queue.return_group(entry, GroupReturn.LEFT_OVER if is_placed else how, now)
+        needs_room = not refused and decision.needs_room()
+        how = GroupReturn.LEFT_OVER if is_placed else how
+        self._queue.return_group(entry, how, now, needs_room=needs_room)
 
     def _keep(
         self, members: Mapping[str, QueuedPod], decision: GroupDecision, now: float

@@ -6,27 +6,34 @@ until the group returns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
+from math import floor
 from typing import Any
 
 from mooring.cluster.pod_groups import KnownGroups
+from mooring.framework.wakeups import ClusterEvent
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import GroupKey, PodGroup
 
 from .object_events import (
+    ASSIGNED_POD_ADD,
+    BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
     pod_events,
 )
-from .queue import Queue
+from .queue import MAX_IN_UNSCHEDULABLE, Queue
 from .queue_events import WakeAnswer
 from .queued_group import QueuedGroup, head_of, widen
 from .queued_pod import NEVER_FAILED, FailedAttempt, Place, QueuedPod
 
 _GROUP_CHANGE = "PodGroupUpdate"
+
+# Of many groups that wait, so many come back in the same second; but none comes later than this.
+_GROUPS_PER_SECOND, _MOST_SPREAD_SECONDS = 64, 8
 
 _Aside = dict[GroupKey, dict[str, QueuedPod]]
 
@@ -45,7 +52,7 @@ class GroupReturn(Enum):
 class GroupedQueue(Queue):
     """A queue of pods and groups of pods."""
 
-    __slots__ = ("_entries", "_group_of", "_groups", "_incomplete")
+    __slots__ = ("_entries", "_group_of", "_groups", "_helpful", "_incomplete")
 
     def __init__(self, groups: KnownGroups, **settings: Any) -> None:
         super().__init__(**settings)
@@ -56,6 +63,8 @@ class GroupedQueue(Queue):
         self._incomplete: _Aside = {}
         #: The group of each pod that waits, by uid.
         self._group_of: dict[str, GroupKey] = {}
+        #: Counts what happened that might help a refused group: all but that a pod got a node.
+        self._helpful = 0
 
     # What waits
 
@@ -297,8 +306,13 @@ class GroupedQueue(Queue):
         if key is not None:
             self._entries[key].leave(uid)
 
-    def return_group(self, entry: QueuedGroup, how: GroupReturn, now: float) -> None:
-        """Returns a popped group with the members that have no node; without any, it is done."""
+    def return_group(
+        self, entry: QueuedGroup, how: GroupReturn, now: float, *, needs_room: bool = False
+    ) -> None:
+        """Returns a popped group with the members that have no node; without any, it is done.
+
+        One that only needs room is not tried again before something may have made some.
+        """
         self.done(entry.pod.uid)
         for member in entry.late.values():
             entry.join(member)
@@ -311,6 +325,11 @@ class GroupedQueue(Queue):
             self._set_aside(entry.key, entry.members.values())
             return
         self._count_return(entry, how, now)
+        if needs_room:
+            entry.refused_at = self._helpful
+            entry.expiry += self._spread(entry)
+        else:
+            entry.refused_at = None
         if entry.backs_off(now):
             if self._is_admitted(entry, SCHEDULE_ATTEMPT_FAILURE):
                 # Not where it may be popped early: it would be tried over and over.
@@ -333,6 +352,34 @@ class GroupedQueue(Queue):
             entry.consecutive_errors = 0
         backoff = widen(self.backoff, len(entry.members))
         entry.expiry = backoff.expiry(now, entry.failures)
+
+    def wake(
+        self,
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        now: float,
+        concerns: Callable[[Pod], bool] | None = None,
+    ) -> None:
+        if event is not ASSIGNED_POD_ADD:
+            self._helpful += 1
+        super().wake(event, old, new, now, concerns)
+
+    def _make_active(self, queued: QueuedPod, label: str, now: float) -> None:
+        if isinstance(queued, QueuedGroup) and label == BACKOFF_COMPLETE:
+            waits = now - queued.timestamp < MAX_IN_UNSCHEDULABLE
+            if queued.refused_at == self._helpful and waits:
+                # It would be refused again. To leave it alone costs others nothing.
+                backoff = widen(self.backoff, len(queued.members))
+                queued.expiry = floor(now + backoff.seconds(queued.failures)) + self._spread(queued)
+                self._places.move(queued, Place.ERROR_BACKOFF)
+                return
+        super()._make_active(queued, label, now)
+
+    def _spread(self, entry: QueuedGroup) -> int:
+        """By how many seconds a group comes back later, so that not all do so at once."""
+        seconds = min(_MOST_SPREAD_SECONDS, 1 + len(self._entries) // _GROUPS_PER_SECOND)
+        return entry.arrival % seconds
 
     def check(self) -> None:
         super().check()

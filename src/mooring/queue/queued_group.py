@@ -20,6 +20,8 @@ class QueuedGroup(QueuedPod, eq=False, gc=True):
     key: GroupKey = ("", "")
     #: The pods that are tried together, by uid.
     members: dict[str, QueuedPod] = msgspec.field(default_factory=dict)
+    #: How much had happened that might help a group when it was refused; None if anything may help.
+    refused_at: int | None = None
     #: Those that came while the group was in flight.
     late: dict[str, QueuedPod] = msgspec.field(default_factory=dict)
 
@@ -30,6 +32,7 @@ class QueuedGroup(QueuedPod, eq=False, gc=True):
 
     def join(self, member: QueuedPod) -> None:
         self.members[member.pod.uid] = member
+        self.refused_at = None
         member.place = self.place
 
     def leave(self, uid: str) -> None:

@@ -9,10 +9,12 @@ from mooring.cluster import Cluster
 from mooring.engine.diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from mooring.framework.observe import Observer
 from mooring.framework.profile import Profile
+from mooring.framework.status import PluginError
 from mooring.objects.meta import Condition
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 
+from .domain_counts import sees_counts
 from .group_checks import find_fault
 from .group_cycle import Decide, GroupCycle
 from .group_preemption import GroupPreemption, GroupRemedy
@@ -60,6 +62,17 @@ class GroupDecision:
     def is_waiting(self) -> bool:
         """Whether victims are to make way for the group."""
         return self.remedy is not None and self.remedy.is_found
+
+    def needs_room(self) -> bool:
+        """Whether nothing but room on nodes could help a group that was refused."""
+        if self.status.code is not GroupCode.UNSCHEDULABLE or self.is_waiting:
+            return False
+        nodes, profile = self.trial.cluster.nodes, self.trial.profile
+        kinds = {id(pod.spec): pod for pod in self.members}.values()
+        try:
+            return all(sees_counts(pod, profile, nodes) for pod in kinds)
+        except PluginError:
+            return False
 
     def condition(self) -> Condition | None:
         """What is to be written to the group; None if nothing changes."""
