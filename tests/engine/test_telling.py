@@ -16,6 +16,7 @@ from mooring.engine.actions import (
     encode,
     truncated,
 )
+from mooring.objects.coexist import ANNOTATION
 from tests.builders import node, pod
 from tests.engine.driver import conditions, driver, notes, only
 
@@ -62,6 +63,13 @@ def test_a_pod_that_fits_nowhere() -> None:
             {"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}},
             '0/2 nodes are available: persistentvolumeclaim "c" not found. not found',
             id="rejected as a whole",
+        ),
+        pytest.param(
+            [node("a")],
+            {"metadata": {"annotations": {ANNOTATION: "Alone"}}},
+            f"0/1 nodes are available: pod failed CoexistPolicy: annotation {ANNOTATION} must be "
+            'Any or DaemonsetAndStaticPods, got "Alone".',
+            id="rejected as a whole by a plugin of ours",
         ),
     ],
 )

@@ -9,6 +9,7 @@ import numpy as np
 from mooring.cluster import Change, Nodes, Rows, Scope
 from mooring.cluster.devices.claims import extended_uid
 from mooring.config import Duration
+from mooring.config.plugin_sets import IN_TREE
 from mooring.framework.attempt import Failed
 from mooring.framework.plugin import (
     UNSIGNABLE,
@@ -133,10 +134,12 @@ class DynamicResources(
 
     def post_filter(self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile) -> NoRemedy:
         # kube-scheduler's words, also where it misses its own state because a plugin before it
-        # ended the pre-filters; then no further remedy is sought.
+        # ended the pre-filters; then no further remedy is sought. Behind the reason of a plugin
+        # that kube-scheduler does not have, they would be a riddle.
         before = failed.pre_filtered
         if not before.ran(self.name) and before.rejected_by != self.name:
-            return NoRemedy(Code.ERROR, ("not found",))
+            is_known = not before.rejected_by or before.rejected_by in IN_TREE
+            return NoRemedy(Code.ERROR, ("not found",) if is_known else ())
         prepared = before.prepared.get(self.name)
         if not isinstance(prepared, PreparedClaims):
             return NoRemedy(Code.UNSCHEDULABLE, ("no new claims to deallocate",))
