@@ -11,7 +11,7 @@ from mooring.client.api import Api
 from mooring.client.connection import Connection
 from mooring.engine import Engine
 from mooring.engine.events import Event
-from mooring.world.shadow import Shadow
+from mooring.world.shadow_judge import Shadow
 
 from . import logs
 from .scheduler import Feed

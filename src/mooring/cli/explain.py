@@ -27,7 +27,7 @@ from .rendering import note, print_json, render
 
 if TYPE_CHECKING:
     from .explain_answers import Answer
-    from .explain_targets import Target
+    from .explain_targets import ExplainTarget
     from .inputs import RemoteScheduler
 
 # Exit code when the pod fits no node.
@@ -107,7 +107,7 @@ def explain(  # noqa: PLR0913 - one for each flag
         raise typer.Exit(_PENDING)
 
 
-def _ask(scheduler: RemoteScheduler, wanted: Target, node: str) -> Answer:
+def _ask(scheduler: RemoteScheduler, wanted: ExplainTarget, node: str) -> Answer:
     """Asks a running scheduler about a pod; raises InputError if it is about something else."""
     from mooring.documents.errors import InputError
 

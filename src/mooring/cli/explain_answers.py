@@ -21,7 +21,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.resources import format_amount
 from mooring.simulate.simulation import simulate
 
-from .explain_targets import Target, find_node, find_pod, find_pods_of, owner_text
+from .explain_targets import ExplainTarget, find_node, find_pod, find_pods_of, owner_text
 from .explain_text import NodeNames, explanation_parts
 from .rendering import indent, line, shorten, table
 
@@ -49,7 +49,7 @@ class Answer(Protocol):
     def parts(self) -> Iterator[RenderableType]: ...
 
 
-def answer(engine: Engine, objects: Sequence[Object], target: Target, node: str) -> Answer:
+def answer(engine: Engine, objects: Sequence[Object], target: ExplainTarget, node: str) -> Answer:
     """Answers from the objects of a cluster; raises InputError if the target is not there."""
     pods = [item for item in objects if isinstance(item, Pod)]
     if target.kind == "Pod" and target.name:
@@ -193,7 +193,7 @@ def _first_sentence(message: str) -> str:
 class WorkloadAnswer:
     """The pods of a workload: where they run, and why others wait."""
 
-    target: Target
+    target: ExplainTarget
     members: Sequence[Pod]
     groups: tuple[PodGroupOfOwner, ...]
     notes: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from mooring.documents.errors import InputError
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.simulate.workloads import owner_names
+from mooring.simulate.workload_pods import owner_names
 
 # What people call the kinds; the kind of a pod's owner says the same.
 _KINDS = {
@@ -27,7 +27,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ExplainTarget:
     """What is asked about. An empty name stands for all pods that wait."""
 
     kind: str
@@ -43,17 +43,17 @@ class Target:
         return f"{self.kind.lower()} {self.key}"
 
 
-def parse_target(text: str, namespace: str) -> Target:
+def parse_target(text: str, namespace: str) -> ExplainTarget:
     """Reads NAME, NAMESPACE/NAME, KIND/NAME or KIND/NAMESPACE/NAME."""
     first, _, rest = text.partition("/")
     kind = _KINDS.get(first.lower()) if rest else None
     if kind is not None:
         text = rest
     space, _, name = text.rpartition("/")
-    return Target(kind or "Pod", space or namespace, name)
+    return ExplainTarget(kind or "Pod", space or namespace, name)
 
 
-def find_pod(pods: Sequence[Pod], target: Target) -> Pod:
+def find_pod(pods: Sequence[Pod], target: ExplainTarget) -> Pod:
     """The pod of that name; raises InputError that names the likeliest one that was meant."""
     for pod in pods:
         if pod.key == target.key:
@@ -61,7 +61,7 @@ def find_pod(pods: Sequence[Pod], target: Target) -> Pod:
     raise _not_found(target, [pod.key for pod in pods], "pods")
 
 
-def find_node(nodes: Sequence[Node], target: Target) -> Node:
+def find_node(nodes: Sequence[Node], target: ExplainTarget) -> Node:
     """The node of that name; raises InputError that names the likeliest one that was meant."""
     for node in nodes:
         if node.name == target.name:
@@ -69,7 +69,7 @@ def find_node(nodes: Sequence[Node], target: Target) -> Node:
     raise _not_found(target, [node.name for node in nodes], "nodes")
 
 
-def find_pods_of(pods: Sequence[Pod], target: Target) -> list[Pod]:
+def find_pods_of(pods: Sequence[Pod], target: ExplainTarget) -> list[Pod]:
     """The pods of a workload; raises InputError if it has none."""
     by_owner: dict[str, list[Pod]] = {}
     for pod in pods:
@@ -90,7 +90,7 @@ def owner_text(pod: Pod) -> str:
     return f"pod {pod.key}"
 
 
-def _not_found(target: Target, known: Iterable[str], what: str) -> InputError:
+def _not_found(target: ExplainTarget, known: Iterable[str], what: str) -> InputError:
     keys = list(known)
     text = f"not found among {len(keys)} {what}"
     likely = [key for key in keys if key.rpartition("/")[2] == target.name][:1]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mooring.engine.explain import Explanation
     from mooring.simulate.fit import Comparison, Fit, Move
-    from mooring.simulate.reschedule import Packing, ResourceUse
+    from mooring.simulate.reschedule import NodeResourceUse, Packing
 
 # The nodes that take most pods come first; `-o json` prints the others too.
 _MOST_ROWS = 10
@@ -122,11 +122,11 @@ def packing_parts(packings: Sequence[Packing]) -> Iterator[RenderableType]:
     yield table(("", *(each.name for each in packings)), rows)
 
 
-def _share(use: ResourceUse) -> str:
+def _share(use: NodeResourceUse) -> str:
     return f"{100 * use.used // max(use.allocatable, 1)}%"
 
 
-def _histogram(use: ResourceUse) -> str:
+def _histogram(use: NodeResourceUse) -> str:
     most = max(*use.histogram, 1)
     return "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] for count in use.histogram).replace(
         " ", "·"

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 import typer
 
 from mooring.simulate.loading import Additions, Input, load_additions
-from mooring.simulate.rollouts import WorkloadFit, WorkloadsFit, fit_workloads, left_over
+from mooring.simulate.workload_fit import WorkloadFit, WorkloadsFit, fit_workloads, left_over
 
 from .explain_text import NodeNames
 from .rendering import indent, line, note, plain, print_json, render, shorten, table

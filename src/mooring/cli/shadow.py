@@ -23,7 +23,7 @@ from .rendering import plain, print_json
 if TYPE_CHECKING:
     from mooring.client import Connection
     from mooring.engine import Engine
-    from mooring.world.shadow import ShadowReport
+    from mooring.world.shadow_judge import ShadowReport
 
 ForOption = Annotated[
     float | None,
@@ -102,7 +102,7 @@ async def _watch(
 
 
 def _print(report: ShadowReport) -> None:
-    from mooring.world.shadow import describe
+    from mooring.world.shadow_judge import describe
 
     print("\n".join(map(plain, describe(report))), flush=True)
 
@@ -121,7 +121,7 @@ def make_page(report: ShadowReport) -> str:
     """The report as a page that needs nothing else."""
     from html import escape
 
-    from mooring.world.shadow import describe
+    from mooring.world.shadow_judge import describe
 
     rows = "".join(
         f"<tr><td>{escape(each.pod)}<td>{escape(each.agreement)}<td>{escape(each.theirs)}"

@@ -24,7 +24,7 @@ from mooring.world.defaults import (
 
 from .checks import find_faults
 from .manifests import PRIORITY_CLASS, STORAGE_CLASS, Manifest, read
-from .workloads import Template, Workload, owner_names, read_template, wants_node
+from .workload_pods import WantedWorkload, WorkloadTemplate, owner_names, read_template, wants_node
 
 T = TypeVar("T", bound=Object | PriorityClass)
 
@@ -45,7 +45,7 @@ def load(paths: Sequence[str], wanted: Iterable[CustomKind] = ()) -> Input:
     Raises InputError with the first thing that is wrong.
     """
     manifests: list[Manifest] = []
-    templates: list[Template] = []
+    templates: list[WorkloadTemplate] = []
     unread: Counter[tuple[str, str]] = Counter()
     for manifest in read(paths, wanted):
         makes_pods = manifest.is_workload and manifest.has_template
@@ -71,7 +71,7 @@ def load(paths: Sequence[str], wanted: Iterable[CustomKind] = ()) -> Input:
 class Additions:
     """What is to come to a cluster: workloads, each pod that is written alone being one."""
 
-    workloads: tuple[Workload, ...]
+    workloads: tuple[WantedWorkload, ...]
     #: Claims, services and the like.
     objects: tuple[Object, ...] = ()
     notes: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ def load_additions(paths: Sequence[str], cluster: Input) -> Additions:
     workloads = [
         *(_make_pods(each, nodes, defaults) for each in templates),
         *(
-            Workload("Pod", pod.namespace, pod.name, (pod,))
+            WantedWorkload("Pod", pod.namespace, pod.name, (pod,))
             for pod in objects
             if isinstance(pod, Pod)
         ),
@@ -106,8 +106,8 @@ def _has_owner(manifest: Manifest) -> bool:
 
 
 def _make_missing_pods(
-    templates: Sequence[Template], objects: Sequence[Object], defaults: Defaults
-) -> Iterator[Workload]:
+    templates: Sequence[WorkloadTemplate], objects: Sequence[Object], defaults: Defaults
+) -> Iterator[WantedWorkload]:
     """The workloads of which there are no pods, with pods: they come from git, not from a dump."""
     present = {
         (kind, pod.namespace, name)
@@ -122,7 +122,9 @@ def _make_missing_pods(
             yield _make_pods(each, nodes, defaults)
 
 
-def _make_pods(template: Template, nodes: Sequence[Node], defaults: Defaults) -> Workload:
+def _make_pods(
+    template: WorkloadTemplate, nodes: Sequence[Node], defaults: Defaults
+) -> WantedWorkload:
     names: tuple[str, ...] = ()
     if template.workload.kind == "DaemonSet":
         anywhere = replace(template.manifest, kind="Pod", raw=template.pod_anywhere())

@@ -22,7 +22,7 @@ replace = msgspec.structs.replace
 _DECILES = 10
 
 
-class ResourceUse(ExplanationPart, frozen=True):
+class NodeResourceUse(ExplanationPart, frozen=True):
     """How much of a resource is used, and on how many nodes to which share."""
 
     resource: str
@@ -45,7 +45,7 @@ class Packing(ExplanationPart, frozen=True):
     left: int
     nodes: int
     nodes_in_use: int
-    resources: tuple[ResourceUse, ...]
+    resources: tuple[NodeResourceUse, ...]
     #: Pods that are on another node than they are now.
     moves: int = 0
     budgets: tuple[TouchedBudget, ...] = ()
@@ -104,7 +104,7 @@ def _measure(name: str, engine: Engine, pods: Sequence[Pod], left: int) -> Packi
     )
 
 
-def _measure_resource(resource: str, engine: Engine, pods: Sequence[Pod]) -> ResourceUse:
+def _measure_resource(resource: str, engine: Engine, pods: Sequence[Pod]) -> NodeResourceUse:
     nodes = engine.cluster.nodes
     whole = np.array(
         [_amount(nodes.node(row).allocatable, resource) for row in nodes.rows.tolist()], np.int64
@@ -121,7 +121,7 @@ def _measure_resource(resource: str, engine: Engine, pods: Sequence[Pod]) -> Res
     histogram = np.bincount((shares * _DECILES).astype(np.intp), minlength=_DECILES)
     median = int(np.median([_amount(pod.requests, resource) for pod in pods])) if pods else 0
     stranded = int(free[free < median].sum())
-    return ResourceUse(
+    return NodeResourceUse(
         resource,
         int(whole.sum()),
         int(used.sum()),

@@ -10,7 +10,7 @@ import pytest
 from mooring.cli.shadow import make_page
 from mooring.engine.events import Applied, Removed
 from mooring.objects.pod import Pod
-from mooring.world.shadow import Agreement, Shadow, describe
+from mooring.world.shadow_judge import Agreement, Shadow, describe
 from tests.builders import node, pod
 from tests.explain.building import engine
 

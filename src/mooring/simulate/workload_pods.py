@@ -36,7 +36,7 @@ _DAEMON_TAINTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class WantedWorkload:
     """A workload and the pods that it wants."""
 
     kind: str
@@ -53,11 +53,11 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class WorkloadTemplate:
     """A workload as it is written, before its pods are made."""
 
     manifest: Manifest
-    workload: Workload
+    workload: WantedWorkload
     count: int
     raw: Raw
 
@@ -95,7 +95,7 @@ class Template:
         }
 
 
-def read_template(manifest: Manifest) -> Template:
+def read_template(manifest: Manifest) -> WorkloadTemplate:
     """Reads a workload; raises InputError naming the field that is wrong."""
     raw = manifest.raw
     metadata, spec = _mapping(raw.get("metadata")), _mapping(raw.get("spec"))
@@ -108,14 +108,16 @@ def read_template(manifest: Manifest) -> Template:
         raise manifest.error("spec.template", "is required")
     count = _count(manifest, spec)
     rollout = _mapping(_mapping(spec.get("strategy")).get("rollingUpdate"))
-    workload = Workload(manifest.kind, metadata.get("namespace") or "default", metadata["name"])
+    workload = WantedWorkload(
+        manifest.kind, metadata.get("namespace") or "default", metadata["name"]
+    )
     if manifest.kind == "Deployment" and _mapping(spec.get("strategy")).get("type") != "Recreate":
         surge = _share(manifest, "maxSurge", rollout, count, lambda part: -int(-part // 1))
         unavailable = _share(manifest, "maxUnavailable", rollout, count, int)
         workload = replace(workload, surge=surge, unavailable=unavailable)
     elif manifest.kind != "DaemonSet":
         workload = replace(workload, unavailable=count)
-    return Template(manifest, workload, count, template)
+    return WorkloadTemplate(manifest, workload, count, template)
 
 
 def _count(manifest: Manifest, spec: Raw) -> int:

@@ -13,7 +13,7 @@ from mooring.objects.pod import Pod
 from mooring.world import Scene, World
 
 from .fit import NodeShare, PodPlacer
-from .workloads import Workload, owner_names
+from .workload_pods import WantedWorkload, owner_names
 
 
 class WorkloadFit(ExplanationPart, frozen=True):
@@ -47,7 +47,7 @@ class WorkloadsFit(ExplanationPart, frozen=True):
 
 
 def fit_workloads(
-    engine: Engine, scene: Scene, workloads: Sequence[Workload], around: Iterable[Object] = ()
+    engine: Engine, scene: Scene, workloads: Sequence[WantedWorkload], around: Iterable[Object] = ()
 ) -> WorkloadsFit:
     """Places workloads in an engine that is new and used for nothing else, without evictions."""
     world = World(engine)
@@ -68,11 +68,11 @@ def fit_workloads(
     return WorkloadsFit(len(engine.cluster.nodes), ordered, len(waiting), still)
 
 
-def _importance(workload: Workload) -> int:
+def _importance(workload: WantedWorkload) -> int:
     return -max((pod.priority for pod in workload.pods), default=0)
 
 
-def _pods_of(workload: Workload, scene: Scene) -> list[Pod]:
+def _pods_of(workload: WantedWorkload, scene: Scene) -> list[Pod]:
     """The present pods of a workload of that name."""
     return [
         pod
@@ -86,7 +86,7 @@ def _pods_of(workload: Workload, scene: Scene) -> list[Pod]:
 
 
 def _roll_out(
-    world: World, placer: PodPlacer, workload: Workload, older: Sequence[Pod]
+    world: World, placer: PodPlacer, workload: WantedWorkload, older: Sequence[Pod]
 ) -> WorkloadFit:
     """Replaces old pods by new ones, with no more pods at a time than the rollout allows."""
     left, old = deque(workload.pods), deque(pod for pod in older if pod.node_name)
