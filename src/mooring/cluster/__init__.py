@@ -4,7 +4,7 @@
 arrays, so there is no snapshot to copy. Decisions, plugins and I/O do not live here.
 """
 
-from .changes import Change, ChangeLog, Scope
+from .changes import EVERYWHERE, Change, ChangeLog, Scope
 from .check import check
 from .cluster import Cluster, UnknownNode
 from .columns import Figures, RowFacts
@@ -22,6 +22,7 @@ from .tally import PodMatch, Tally
 from .what_if import BareNodes, WhatIf
 
 __all__ = [
+    "EVERYWHERE",
     "Admission",
     "BareNodes",
     "Change",

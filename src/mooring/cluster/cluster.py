@@ -93,7 +93,7 @@ class Cluster:
         self._stranded: dict[str, dict[str, Pod]] = {}
         self.changes = ChangeLog()
         self._storage = self._storage_writer()
-        self.nodes = Nodes(self._state)
+        self.nodes = Nodes(self._state, self.changes)
 
     # Nodes
 

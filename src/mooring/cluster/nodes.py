@@ -17,6 +17,7 @@ from mooring.objects.pod import HostPort, Pod
 from mooring.objects.selector import Labels
 
 from .arrays import facet, freeze
+from .changes import ChangeLog
 from .columns import Columns, RowFacts
 from .derived import NodeDerived
 from .devices.devices import DeviceDecisions, Devices, KnownDevices
@@ -86,7 +87,9 @@ class State:
 class Nodes:
     """The rows, read-only. An array is indexed by row; `rows` in a call says which ones."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, changes: ChangeLog | None = None) -> None:
+        #: What changed when. Rows that only would be have no log.
+        self.changes = changes
         self.show(state)
 
     def show(self, state: State) -> None:
@@ -240,10 +243,15 @@ class Nodes:
 
     def lesser_pods(self, priority: int, rows: NDArray[np.intp]) -> LesserPods:
         """The pods of a lower priority on some rows."""
+        return self.pod_table().below(priority, rows, self._state.columns.capacity)
+
+    def pod_table(self) -> PodTable:
+        """The placed pods as columns."""
         state = self._state
         if state.pod_table is None:
             state.pod_table = PodTable(state.columns, state.placed)
-        return state.pod_table.below(priority, rows, state.columns.capacity)
+        state.pod_table.is_asked = True
+        return state.pod_table
 
     def nominated_weight(self, pod: Pod) -> Usage | None:
         """What other pods of at least its priority will take where they are nominated, per row.

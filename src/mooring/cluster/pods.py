@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,9 @@ from mooring.objects.pod import Pod
 from .arrays import grow_to
 from .columns import Columns
 from .usage import Usage
+
+# Pods start once, so that few of them do between two looks.
+_MOST_RESTARTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,9 @@ class PodTable:
         self._free: list[int] = []
         #: Whether anybody asked since the last sweep.
         self.is_asked = True
+        #: How many pods were told to have started at another time, and where the last of them are.
+        self.restarts = 0
+        self._restarted: deque[int] = deque(maxlen=_MOST_RESTARTS)
         kinds = _Kinds(columns)
         rows: list[int] = []
         for row, pod in placed:
@@ -91,7 +99,18 @@ class PodTable:
 
     def replace(self, pod: Pod) -> None:
         """A newer form of a pod that counts for the same."""
-        self._describe(pod, self._slots[pod.uid])
+        slot = self._slots[pod.uid]
+        if start_of(pod) != self._starts[slot]:
+            self.restarts += 1
+            self._restarted.append(int(self._rows[slot]))
+        self._describe(pod, slot)
+
+    def restarted_since(self, count: int) -> list[int] | None:
+        """The rows of pods that got another start after so many; None if they are too many."""
+        missed = self.restarts - count
+        if missed > len(self._restarted):
+            return None
+        return list(islice(self._restarted, len(self._restarted) - missed, None))
 
     def below(self, priority: int, rows: NDArray[np.intp], capacity: int) -> LesserPods:
         """The pods of a lower priority on some rows, in the order of the rows."""
@@ -99,14 +118,15 @@ class PodTable:
         self.is_asked = True
         place = np.full(capacity + 1, -1, np.intp)
         place[rows] = np.arange(len(rows))
-        used = len(self._pods)
         # A slot without a pod has row -1 and so finds the last place, which is no row's.
-        places = place[self._rows[:used]]
-        slots = np.flatnonzero((places >= 0) & (self._priorities[:used] < priority))
-        keys = self._order[slots], self._starts[slots], -self._priorities[slots], places[slots]
-        slots = slots[np.lexsort(keys)]
+        slots = np.flatnonzero(place[self._rows[: len(self._pods)]] >= 0)
+        slots = slots[self._priorities[slots] < priority]
+        places = place[self._rows[slots]]
+        keys = self._order[slots], self._starts[slots], -self._priorities[slots], places
+        in_order = np.lexsort(keys)
+        slots = slots[in_order]
         # The places are in order already: a row begins wherever the next one differs.
-        sorted_places = places[slots]
+        sorted_places = places[in_order]
         begins = np.flatnonzero(np.diff(sorted_places, prepend=-1))
         return LesserPods(
             rows[sorted_places[begins]],

@@ -127,13 +127,23 @@ class Filtered:
 
     def without(self, rows: NDArray[np.intp]) -> Filtered:
         """This outcome, with nothing said about some rows and those not feasible."""
-        ours = ~np.isin(self.rows, rows)
+        ours = ~_among(self.rows, rows)
         return Filtered(
             self.rows,
             self.feasible & ours,
             tuple(replace(layer, decided=layer.decided & ours) for layer in self.layers),
             tuple(each.without(rows) for each in self.amended),
         )
+
+
+def _among(rows: NDArray[np.intp], some: NDArray[np.intp]) -> Mask:
+    """Which of the rows are among some others: row numbers are small, so that a mask tells."""
+    if not len(rows) or not len(some):
+        return np.zeros(len(rows), np.bool_)
+    marked = np.zeros(max(int(rows.max()), int(some.max())) + 1, np.bool_)
+    marked[some] = True
+    found: Mask = marked[rows]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

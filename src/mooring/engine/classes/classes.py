@@ -348,7 +348,11 @@ class Classes:
         crowded = find_refused_by_nominated(
             self._profile, pod, kept.newest_prepared(), self._cluster.nodes, feasible
         )
-        return feasible[~np.isin(feasible, crowded)] if len(crowded) else feasible
+        if not len(crowded):
+            return feasible
+        refused = np.zeros(len(self._cluster.nodes.alive), np.bool_)
+        refused[crowded] = True
+        return feasible[~refused[feasible]]
 
     # Trust
 

@@ -26,6 +26,7 @@ from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
 
+from .known_victims import KnownVictims
 from .preemption_advice import advise_on_priority
 from .preemption_candidates import Candidates
 from .preemption_dry_run import NOT_LOOKED_AT, DryRun
@@ -66,6 +67,7 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
 
     def __init__(self, args: DefaultPreemptionArgs) -> None:
         self._args = args
+        self._known = KnownVictims()
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.priority, pod.spec.preemption_policy
@@ -131,8 +133,16 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         rows = self._rows_in_order(pod, failed, nodes)
         if failed.node_count > len(rows):
             reasons[_NOT_HELPFUL] += failed.node_count - len(rows)
+        skipped = dict(reasons)
         run = DryRun(profile, pod, failed.pre_filtered, nodes, reasons)
-        return run.candidates(rows, self._wanted(len(rows)))
+        wanted = self._wanted(len(rows))
+        known = self._known.candidates(run, rows, wanted)
+        if known is not None and len(known):
+            return known
+        # Why evicting does not help is counted by a look at every row.
+        reasons.clear()
+        reasons.update(skipped)
+        return run.candidates(rows, wanted)
 
     def _wanted(self, potential: int) -> int:
         share = potential * self._args.min_candidate_nodes_percentage // 100

@@ -88,7 +88,8 @@ class DryRun:
         return BudgetIndex(self.nodes.workloads.budgets)
 
     @cached_property
-    def _in_columns(self) -> bool:
+    def in_columns(self) -> bool:
+        """Whether the filters see other pods only by what is counted of them."""
         return sees_only_counts(self.profile, self.pod, self.pre_filtered, self.nodes)
 
     @cached_property
@@ -126,15 +127,15 @@ class DryRun:
         """The rows in portions that are looked at together."""
         # Mostly nearly every row is a candidate. In columns a second look costs as much as many
         # rows, so each is larger than all before it; one by one every row costs the same.
-        size = max(wanted + wanted // 4, _AT_ONCE) if self._in_columns else max(wanted, 1)
+        size = max(wanted + wanted // 4, _AT_ONCE) if self.in_columns else max(wanted, 1)
         at = 0
         while at < len(rows):
             yield rows[at : at + size]
             at += size
-            size = at + _AT_ONCE if self._in_columns else _FEW
+            size = at + _AT_ONCE if self.in_columns else _FEW
 
     def _look_at(self, lesser: LesserPods) -> Candidates:
-        if self._in_columns:
+        if self.in_columns:
             return CountsDryRun(self, lesser).candidates()
         rows = lesser.rows.tolist()
         return self._one_by_one(rows, lambda at: self._on_row(rows[at], lesser.pods(at)))
@@ -379,16 +380,18 @@ class CountsDryRun:
             self._per_row(np.where(gone, lesser.priorities + PRIORITY_SHIFT, 0))[fitting],
             counts[fitting],
             np.minimum.reduceat(starts, lesser.begins)[fitting],
-            lambda at: self._victims(int(fitting[at]), gone),
+            lambda at: _victims(lesser, int(fitting[at]), gone),
         )
 
     def _per_row(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.add.reduceat(values, self._lesser.begins)
 
-    def _victims(self, at: int, gone: Mask) -> tuple[Pod, ...]:
-        begin = int(self._lesser.begins[at])
-        pods = slice(begin, begin + int(self._lesser.counts[at]))
-        return self._lesser.named(self._lesser.slots[pods][gone[pods]])
+
+def _victims(lesser: LesserPods, at: int, gone: Mask) -> tuple[Pod, ...]:
+    """The pods of the row at a place that must go."""
+    begin = int(lesser.begins[at])
+    pods = slice(begin, begin + int(lesser.counts[at]))
+    return lesser.named(lesser.slots[pods][gone[pods]])
 
 
 def _harmful_first(broken: Sequence[bool]) -> list[int]:

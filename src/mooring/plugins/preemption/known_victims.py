@@ -1,0 +1,161 @@
+"""Who would have to go on each node for pods of one template: found once, kept until it changes.
+
+Many like pods may need victims at once. What evicting does on a node depends on that node alone, as
+long as the filters see other pods only by what is counted of them. So each of the pods looks anew
+only at nodes that changed, and chooses among all as if it had looked at them itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import EVERYWHERE, Change, Nodes
+from mooring.cluster.pods import PodTable
+from mooring.framework.points import active_filters
+from mooring.objects.pod import Pod, PodSpec
+
+from .preemption_candidates import Candidates
+from .preemption_dry_run import CountsDryRun, DryRun
+
+# What matters besides what filters read: who is there, who comes, and what budgets allow.
+_ALWAYS = Change.PODS | Change.REQUESTED | Change.NOMINATED | Change.MEMBERSHIP | Change.BUDGETS
+
+# For so many templates the victims are kept, at some fifty bytes per node.
+_MOST_TEMPLATES = 8
+
+# Rows that are looked at together, at the least.
+_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the victims on a row are written: at a place of what was found together."""
+
+    found: Candidates
+    at: int
+
+
+class VictimColumns:
+    """What evicting would do on each row for pods of one template."""
+
+    def __init__(self, spec: PodSpec, reads: Change) -> None:
+        # Its identity is part of the key, so that it has to stay alive.
+        self._spec = spec
+        self._reads = int(reads | _ALWAYS)
+        self._generation = -1
+        self._table: PodTable | None = None
+        self._restarts = 0
+        self._forget_all(0)
+
+    def candidates(self, run: DryRun, rows: NDArray[np.intp], wanted: int) -> Candidates:
+        """The same as `DryRun.candidates`, but for the reasons, which are not counted."""
+        self._catch_up(run.nodes)
+        looked_at = max(wanted + wanted // 4, _AT_ONCE)
+        while True:
+            some = rows[:looked_at]
+            unknown = some[~self._known[some]]
+            if len(unknown):
+                self._learn(run, unknown)
+            found = self._gather(some[self._helps[some]])
+            enough = found.enough(wanted)
+            if enough is not None:
+                return found.first(enough)
+            if len(some) == len(rows):
+                return found
+            looked_at += looked_at + _AT_ONCE
+
+    def _gather(self, rows: NDArray[np.intp]) -> Candidates:
+        violations, highest, sums, counts = self._figures[:, rows]
+        return Candidates(
+            rows,
+            violations,
+            highest,
+            sums,
+            counts,
+            self._starts[rows],
+            lambda at: self._name(rows[at]),
+        )
+
+    def _name(self, row: int) -> tuple[Pod, ...]:
+        place = self._places[int(row)]
+        return place.found.victims(place.at)
+
+    def _learn(self, run: DryRun, rows: NDArray[np.intp]) -> None:
+        self._known[rows] = True
+        self._helps[rows] = False
+        lesser = run.nodes.lesser_pods(run.pod.priority, rows)
+        if not len(lesser.rows):
+            return
+        found = CountsDryRun(run, lesser).candidates()
+        self._helps[found.rows] = True
+        self._figures[0, found.rows] = found.violations
+        self._figures[1, found.rows] = found.highest_priority
+        self._figures[2, found.rows] = found.priority_sum
+        self._figures[3, found.rows] = found.victim_count
+        self._starts[found.rows] = found.earliest_start
+        for at, row in enumerate(found.rows.tolist()):
+            self._places[row] = Place(found, at)
+
+    def _catch_up(self, nodes: Nodes) -> None:
+        """Forgets what changed since the last time."""
+        changes, table = nodes.changes, nodes.pod_table()
+        assert changes is not None, "what-if rows have no log"
+        changed = changes.since(self._generation) if self._generation >= 0 else None
+        restarted = table.restarted_since(self._restarts) if table is self._table else None
+        everywhere = 0 if changed is None else changed.get(EVERYWHERE, 0)
+        size = len(nodes.alive)
+        if changed is None or restarted is None or everywhere & self._reads or size != self._size:
+            self._forget_all(size)
+        else:
+            rows = [row for row in (*changed, *restarted) if row != EVERYWHERE]
+            self._known[rows] = False
+        self._generation, self._table = changes.generation, table
+        self._restarts = table.restarts
+
+    def _forget_all(self, size: int) -> None:
+        self._size = size
+        self._known = np.zeros(size, np.bool_)
+        self._helps = np.zeros(size, np.bool_)
+        #: Per row: budgets broken, the highest priority, the sum of priorities, the number.
+        self._figures = np.zeros((4, size), np.int64)
+        self._starts = np.zeros(size, np.float64)
+        self._places: dict[int, Place] = {}
+
+
+class KnownVictims:
+    """The columns of the templates that needed victims lately."""
+
+    def __init__(self) -> None:
+        self._columns: dict[Hashable, VictimColumns] = {}
+
+    def candidates(self, run: DryRun, rows: NDArray[np.intp], wanted: int) -> Candidates | None:
+        """The candidates that `DryRun` would find; None if only it can tell."""
+        nodes, pod = run.nodes, run.pod
+        # Rows that only would be have no log, and who is nominated sees its own node differently.
+        if nodes.changes is None or nodes.nominations.node_of(pod) or not run.in_columns:
+            return None
+        if nodes.groups.are_placed:
+            return None
+        filters = active_filters(run.profile, run.pre_filtered)
+        key = (
+            id(pod.spec),
+            pod.namespace,
+            pod.owner,
+            tuple(pod.labels.items()),
+            tuple(pod.annotations.items()),
+            tuple(plugin.name for plugin in filters),
+        )
+        columns = self._columns.pop(key, None)
+        if columns is None:
+            reads = Change.NONE
+            for plugin in filters:
+                reads |= plugin.reads
+            columns = VictimColumns(pod.spec, reads)
+        self._columns[key] = columns
+        if len(self._columns) > _MOST_TEMPLATES:
+            del self._columns[next(iter(self._columns))]
+        return columns.candidates(run, rows, wanted)

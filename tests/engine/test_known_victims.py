@@ -1,0 +1,155 @@
+"""Victims that are kept for like pods are those that a look at every node finds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis import given, settings
+from msgspec import structs
+
+from mooring.engine import Engine
+from mooring.engine.cycle import decide
+from mooring.framework.attempt import Failed
+from mooring.objects.pod import Pod
+from mooring.objects.selector import equality
+from mooring.objects.workload import PodDisruptionBudget
+from mooring.plugins.preemption.default_preemption import (
+    DefaultPreemption,
+    DefaultPreemptionArgs,
+)
+from mooring.plugins.preemption.known_victims import VictimColumns
+from tests.builders import node, pod
+from tests.engine.driver import engine
+
+NODES = ("n0", "n1", "n2", "n3", "n4")
+ASKS = pod("asks", cpu=2, spec={"priority": 9})
+
+
+class Changes:
+    """Changes a cluster, as drawn, in whatever may make other pods victims."""
+
+    def __init__(self, data: st.DataObject, of: Engine) -> None:
+        self._data = data
+        self._engine = of
+        self._made = 0
+        for name in NODES:
+            of.cluster.put_node(node(name, cpu=4))
+            self._add(name)
+
+    def go_on(self) -> None:
+        doings = (
+            self._place,
+            self._remove,
+            self._start,
+            self._nominate,
+            self._resize,
+            self._budget,
+        )
+        self._data.draw(st.sampled_from(doings))()
+
+    def _draw(self, *choices: Any) -> Any:
+        return self._data.draw(st.sampled_from(choices))
+
+    def _add(self, on: str) -> None:
+        self._made += 1
+        spec = {"priority": self._draw(0, 1, 2, 9)}
+        labels = {"app": self._draw("web", "db")}
+        cluster = self._engine.cluster
+        name = f"p{self._made}"
+        cluster.put_pod(pod(name, node=on, cpu=self._draw(1, 2), spec=spec, labels=labels))
+
+    def _place(self) -> None:
+        self._add(self._draw(*NODES))
+
+    def _some(self) -> Pod | None:
+        pods = self._engine.cluster.pods
+        return pods[self._draw(*sorted(pods))] if pods else None
+
+    def _remove(self) -> None:
+        some = self._some()
+        if some is not None:
+            self._engine.cluster.remove_pod(some.uid)
+
+    def _start(self) -> None:
+        some = self._some()
+        if some is not None:
+            began = pod("x", status={"startTime": f"2024-01-01T00:00:0{self._draw(1, 2, 3)}Z"})
+            self._engine.cluster.put_pod(structs.replace(some, status=began.status))
+
+    def _nominate(self) -> None:
+        other = pod(self._draw("a", "b"), cpu=1, spec={"priority": self._draw(5, 9)})
+        self._engine.cluster.nominate(other, self._draw("", *NODES))
+
+    def _resize(self) -> None:
+        form = {"labels": {"zone": self._draw("a", "b")}, "cpu": self._draw(1, 4, 6)}
+        self._engine.cluster.put_node(node(self._draw(*NODES), **form))
+
+    def _budget(self) -> None:
+        self._engine.cluster.put_workload(
+            PodDisruptionBudget(
+                namespace="default",
+                name="web",
+                selector=equality({"app": "web"}),
+                disruptions_allowed=self._draw(0, 1, 2),
+            )
+        )
+
+
+def found(plugin: DefaultPreemption, of: Engine, asks: Pod) -> list[Any] | None:
+    """The candidates that a plugin weighs; None if the pod has a place."""
+    profile = of.profiles["default-scheduler"]
+    outcome = decide(profile, asks, of.cluster.nodes)
+    if not isinstance(outcome, Failed):
+        return None
+    reasons: Counter[str] = Counter()
+    weighed = plugin.candidates(asks, outcome, of.cluster.nodes, profile, reasons)
+    columns = (
+        weighed.rows,
+        weighed.violations,
+        weighed.highest_priority,
+        weighed.priority_sum,
+        weighed.victim_count,
+        weighed.earliest_start,
+    )
+    victims = [[each.uid for each in weighed.victims(at)] for at in range(len(weighed))]
+    return [*(np.asarray(each).tolist() for each in columns), victims, len(weighed) or reasons]
+
+
+@settings(max_examples=80)
+@given(data=st.data(), wanted=st.integers(1, 5))
+def test_what_is_kept_is_what_a_look_finds(data: st.DataObject, wanted: int) -> None:
+    of = engine()
+    changes = Changes(data, of)
+    args = DefaultPreemptionArgs(0, wanted)
+    keeping = DefaultPreemption(args)
+    for at in range(data.draw(st.integers(3, 12))):
+        asks = structs.replace(ASKS, name=f"asks-{at}", uid=f"asks-{at}")
+        assert found(keeping, of, asks) == found(DefaultPreemption(args), of, asks)
+        changes.go_on()
+
+
+def test_rows_that_did_not_change_are_not_looked_at_again(monkeypatch: Any) -> None:
+    learned: list[int] = []
+    learn = VictimColumns._learn
+
+    def note(self: VictimColumns, run: Any, rows: Any) -> None:
+        learned.extend(rows.tolist())
+        learn(self, run, rows)
+
+    monkeypatch.setattr(VictimColumns, "_learn", note)
+    of = engine()
+    for name in NODES:
+        of.cluster.put_node(node(name, cpu=2))
+        of.cluster.put_pod(pod(f"on-{name}", node=name, cpu=2))
+    plugin = DefaultPreemption(DefaultPreemptionArgs())
+    assert found(plugin, of, ASKS)
+    assert sorted(learned) == [0, 1, 2, 3, 4]
+
+    learned.clear()
+    of.cluster.remove_pod("default/on-n3")
+    of.cluster.put_pod(pod("new", node="n3", cpu=2))
+    assert found(plugin, of, ASKS)
+    assert learned == [of.cluster.nodes.row("n3")]
