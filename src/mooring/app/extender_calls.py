@@ -13,8 +13,18 @@ from mooring.config import Extender
 from mooring.engine.actions import AskExtender, BindPod
 from mooring.engine.events import Event, ExtenderAnswered
 from mooring.engine.extender_answers import ExtenderAnswer
-from mooring.engine.extenders.questions import BIND, encode_binding, encode_question
-from mooring.engine.extenders.replies import ReplyError, read_binding_error, read_reply
+from mooring.engine.extenders.questions import (
+    BIND,
+    encode_binding,
+    encode_names,
+    encode_question,
+)
+from mooring.engine.extenders.replies import (
+    AskedNames,
+    ReplyError,
+    read_binding_error,
+    read_reply,
+)
 from mooring.framework.series import Counts, Histogram, Series
 
 from . import logs
@@ -42,6 +52,7 @@ class ExtenderCalls:
         self._clients = [ExtenderClient(each, connections) for each in extenders]
         self.manifests = KeptManifests(extenders)
         self._stack = AsyncExitStack()
+        self._asked = AskedNames((), b"")
         self._tasks: set[asyncio.Task[None]] = set()
         self._bindings = asyncio.Semaphore(_BINDINGS)
         self._counts = Counts(table.EXTENDER_CALLS)
@@ -94,13 +105,21 @@ class ExtenderCalls:
 
     async def _find_answer(self, action: AskExtender) -> ExtenderAnswer:
         names_only = self._extenders[action.extender].node_cache_capable
+        asked = self._encode_names(action.nodes) if names_only and action.nodes else None
+        names = None if asked is None else asked.encoded
         try:
-            body = encode_question(action, self.manifests, names_only=names_only)
+            body = encode_question(action, self.manifests, names_only=names_only, names=names)
         except KeyError:
             raise CallFailed("the pod, or one of its victims, is gone") from None
         return await self._call(
-            action.extender, action.verb, body, lambda text: read_reply(action.verb, text)
+            action.extender, action.verb, body, lambda text: read_reply(action.verb, text, asked)
         )
+
+    def _encode_names(self, names: tuple[str, ...]) -> AskedNames:
+        """How names are written; mostly one pod after the other is asked about the same nodes."""
+        if self._asked.names is not names:
+            self._asked = AskedNames(names, encode_names(names))
+        return self._asked
 
     async def bind(self, action: BindPod) -> str:
         """Has the extender bind a pod; returns why it did not. Raises CallFailed or ReplyError."""

@@ -55,6 +55,7 @@ class ExtenderClient:
         self._extender = extender
         self._connections = connections
         self._ssl = make_context(extender)
+        self._proxy = find_proxy(extender.url_prefix)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -85,7 +86,7 @@ class ExtenderClient:
                 url,
                 # What is long goes out in parts, so that nothing else waits for it.
                 data=body if len(body) < _LONG else BytesIO(body),
-                proxy=find_proxy(url),
+                proxy=self._proxy,
                 server_hostname=self._extender.tls_config.server_name or None,
                 max_redirects=_MOST_REDIRECTS,
             ) as response:
@@ -107,15 +108,17 @@ class ExtenderClient:
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     """The body, up to so many bytes, however it is compressed."""
-    parts, size = [], 0
+    parts, size, paused_at = [], 0, 0
     async for part in response.content.iter_any():
         size += len(part)
         if size > most:
             response.close()
             raise CallFailed(f"the answer is longer than {most} bytes")
         parts.append(part)
-        # A long answer that is there already must not keep decisions waiting.
-        await asyncio.sleep(0)
+        if size - paused_at > _LONG:
+            # A long answer that is there already must not keep decisions waiting.
+            paused_at = size
+            await asyncio.sleep(0)
     return b"".join(parts)
 
 

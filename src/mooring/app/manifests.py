@@ -26,6 +26,11 @@ class KeptManifests:
     def __len__(self) -> int:
         return len(self._pods) + len(self._nodes)
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of which something is kept."""
+        return ("Pod", "Node") if self._wants_nodes else ("Pod",)
+
     def keep(self, item: Object, raw: bytes | msgspec.Raw) -> None:
         """Takes in the text of an object as it is now."""
         if isinstance(item, Pod):

@@ -32,7 +32,7 @@ async def shadow_cluster(
 
     # The client refuses to write, whatever asks it to.
     async with Api(connection, may_write=lambda: False) as api:
-        reflectors = make_reflectors(api, engine, Feed(take_in), keep_raw=False)
+        reflectors = make_reflectors(api, engine, Feed(take_in), keep_raw=lambda kind: False)
         tasks = [asyncio.create_task(each.run()) for each in reflectors]
         try:
             for reflector in reflectors:

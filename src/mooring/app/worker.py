@@ -131,8 +131,13 @@ class Worker:
         """Runs until stopped; raises what breaks it."""
         async with self._connect(self.may_write) as api, self._extenders:
             self._api = api
-            keep_raw = self._recorder is not None or bool(self._extenders)
-            reflectors = make_reflectors(api, self._engine, self._feed, keep_raw=keep_raw)
+            wanted = self._extenders.manifests.kinds if self._extenders else ()
+            reflectors = make_reflectors(
+                api,
+                self._engine,
+                self._feed,
+                keep_raw=lambda kind: self._recorder is not None or kind in wanted,
+            )
             self._reflectors = reflectors
             tasks = [
                 asyncio.create_task(each)
@@ -186,7 +191,7 @@ class Worker:
 
 
 def make_reflectors(
-    api: Requests, engine: Engine, feed: Feed, *, keep_raw: bool
+    api: Requests, engine: Engine, feed: Feed, *, keep_raw: Callable[[str], bool]
 ) -> list[Reflector]:
     """One for each kind that scheduling reads, and for each that a plugin asked for."""
     gates = engine.configuration.gates
@@ -201,7 +206,7 @@ def make_reflectors(
             api,
             kind,
             feed,
-            keep_raw=keep_raw,
+            keep_raw=keep_raw(kind.kind),
             essential=isinstance(kind, KnownKind) and kind.essential,
         )
         for kind in (*kinds, *engine.handles.kinds)

@@ -10,7 +10,7 @@ from mooring.engine.extender_answers import (
     PreemptAnswer,
     PrioritizeAnswer,
 )
-from mooring.engine.extenders.replies import ReplyError, read_binding_error, read_reply
+from mooring.engine.extenders.replies import AskedNames, ReplyError, read_binding_error, read_reply
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,27 @@ def test_bind() -> None:
     assert read_binding_error(b'{"error":"no"}') == "no"
     assert read_binding_error(b'{"Error":""}') == ""
     assert read_binding_error(b"null") == ""
+
+
+NAMES = AskedNames(("a", "b"), b'["a","b"]')
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"NodeNames":["a","b"]}',
+        b'{"Nodes":null,"NodeNames":["a","b"],"FailedNodes":{},"Error":""}',
+        b'{"NodeNames":["a","b"],"FailedNodes":{"b":"x"}}',
+        b'{"nodeNames":["a","b"]}',
+        b'{"NodeNames":["a"],"Other":["a","b"]}',
+        b'{"NodeNames":["b"],"NodeNames":["a","b"]}',
+        b'{"FailedNodes":{"x":"[\\"a\\",\\"b\\"]"},"NodeNames":["a","b"]}',
+        b'{"NodeNames":["a","b"]} {"NodeNames":["b"]}',
+        b'{"NodeNames":["a","b"],"Error":"no"}',
+    ],
+)
+def test_knowing_the_question_changes_no_answer(body: bytes) -> None:
+    assert read_reply("filter", body, NAMES) == read_reply("filter", body)
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,18 @@ class Manifests(Protocol):
     def node(self, name: str) -> bytes: ...
 
 
-def encode_question(ask: AskExtender, manifests: Manifests, *, names_only: bool) -> bytes:
-    """The body of a request. Raises KeyError if the pod, or one of its victims, is gone."""
+def encode_names(names: tuple[str, ...]) -> bytes:
+    """Names of nodes as a question has them."""
+    return _encode(names)
+
+
+def encode_question(
+    ask: AskExtender, manifests: Manifests, *, names_only: bool, names: bytes | None = None
+) -> bytes:
+    """The body of a request. Raises KeyError if the pod, or one of its victims, is gone.
+
+    `names` are the names of the nodes as they are written, if that is known.
+    """
     pod = manifests.pod(ask.pod.uid)
     if ask.verb == PREEMPT:
         whole, meta = b"null", b"null"
@@ -37,7 +47,7 @@ def encode_question(ask: AskExtender, manifests: Manifests, *, names_only: bool)
             whole = _encode_victims(ask.victims, manifests.pod)
         return b'{"Pod":%b,"NodeNameToVictims":%b,"NodeNameToMetaVictims":%b}' % (pod, whole, meta)
     if names_only:
-        return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, _encode(ask.nodes))
+        return b'{"Pod":%b,"Nodes":null,"NodeNames":%b}' % (pod, names or _encode(ask.nodes))
     items = b",".join(_find_nodes(ask.nodes, manifests))
     return b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null}' % (pod, items)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import msgspec
 
@@ -25,6 +25,15 @@ from .go_json import describe_syntax, kind_of
 from .questions import FILTER, PREEMPT, PRIORITIZE
 
 _NO_PRIORITY = "json: cannot unmarshal the answer into Go value of type v1.HostPriority"
+
+
+class AskedNames(NamedTuple):
+    """The names that an extender was asked about, and how they were written."""
+
+    names: tuple[str, ...]
+    encoded: bytes
+
+
 _DEEP = "the answer is nested too deeply"
 
 
@@ -37,8 +46,15 @@ def describe_status(verb: str, url: str, status: int) -> str:
     return f"failed {verb} with extender at URL {url}, code {status}"
 
 
-def read_reply(verb: str, body: bytes) -> ExtenderAnswer:
-    """What an extender answers to filter, prioritize or preempt. Raises ReplyError."""
+def read_reply(verb: str, body: bytes, asked: AskedNames | None = None) -> ExtenderAnswer:
+    """What an extender answers to filter, prioritize or preempt. Raises ReplyError.
+
+    Whoever knows how the names in question were written spares reading all of them again.
+    """
+    if verb == FILTER and asked is not None and asked.encoded in body:
+        answer = _read_all_kept(body, asked)
+        if answer is not None:
+            return answer
     document = _cut_document(body)
     try:
         return _READERS[verb](document)
@@ -51,6 +67,17 @@ def read_binding_error(body: bytes) -> str:
     fields = _Fields(_cut_document(body), "ExtenderBindingResult")
     error: str = fields.read("error", str, "Error of type string") or ""
     return error
+
+
+def _read_all_kept(body: bytes, asked: AskedNames) -> FilterAnswer | None:
+    """The answer of an extender that has nothing against any node; None if it says more."""
+    try:
+        kept = _ALL_KEPT.decode(body.replace(asked.encoded, b"null", 1))
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if kept.nodes is not None or kept.failed or kept.unresolvable or kept.error:
+        return None
+    return FilterAnswer(asked.names)
 
 
 def _read_filter(document: bytes) -> FilterAnswer:
@@ -136,6 +163,18 @@ class _NodeList(msgspec.Struct, frozen=True):
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
+class _AllKept(msgspec.Struct, forbid_unknown_fields=True):
+    """An answer from which the names were taken out."""
+
+    names: None = msgspec.field(name="NodeNames")
+    nodes: None = msgspec.field(name="Nodes", default=None)
+    failed: dict[str, str] | None = msgspec.field(name="FailedNodes", default=None)
+    unresolvable: dict[str, str] | None = msgspec.field(
+        name="FailedAndUnresolvableNodes", default=None
+    )
+    error: str = msgspec.field(name="Error", default="")
+
+
 class _HostPriority(msgspec.Struct, gc=False):
     """The two spellings that are in use."""
 
@@ -148,6 +187,7 @@ class _HostPriority(msgspec.Struct, gc=False):
 #: The other spelling of a score.
 _OTHER = {"score": "lower_score", "lower_score": "score"}
 
+_ALL_KEPT = msgspec.json.Decoder(_AllKept)
 _PRIORITIES = msgspec.json.Decoder(list[_HostPriority] | None)
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 

@@ -111,8 +111,7 @@ class PodSurvey:
     def names(self, rows: Rows) -> tuple[str, ...]:
         """The names of many rows."""
         nodes = self.nodes
-        names = nodes.derived.get(_NAMES, lambda: _list_names(nodes))
-        return tuple(names[rows].tolist())
+        return nodes.derived.get(_NAMES, lambda: RowNames(nodes)).of(rows)
 
     # After an answer
 
@@ -192,9 +191,17 @@ class PodSurvey:
         )
 
 
-def _list_names(nodes: Nodes) -> NDArray[np.object_]:
-    """Per row the name of its node, if there is one."""
-    names = np.full(len(nodes.alive), "", np.object_)
-    for row in nodes.rows.tolist():
-        names[row] = nodes.name(row)
-    return names
+class RowNames:
+    """The names of nodes by row, for as long as no node comes or goes."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._names = np.full(len(nodes.alive), "", np.object_)
+        for row in nodes.rows.tolist():
+            self._names[row] = nodes.name(row)
+        #: What was asked for last: mostly one pod after the other fits the same rows.
+        self._last: tuple[Rows, tuple[str, ...]] = NO_ROWS, ()
+
+    def of(self, rows: Rows) -> tuple[str, ...]:
+        if not np.array_equal(self._last[0], rows):
+            self._last = rows, tuple(self._names[rows].tolist())
+        return self._last[1]
