@@ -15,6 +15,7 @@ from mooring.engine.events import Event, ExtenderAnswered
 from mooring.engine.extender_answers import ExtenderAnswer
 from mooring.engine.extenders.questions import (
     BIND,
+    Manifests,
     encode_binding,
     encode_names,
     encode_question,
@@ -51,6 +52,8 @@ class ExtenderCalls:
         connections = concurrency + _BINDINGS
         self._clients = [ExtenderClient(each, connections) for each in extenders]
         self.manifests = KeptManifests(extenders)
+        #: Where the texts that are sent come from.
+        self.source: Manifests = self.manifests
         self._stack = AsyncExitStack()
         self._asked = AskedNames((), b"")
         self._tasks: set[asyncio.Task[None]] = set()
@@ -95,20 +98,24 @@ class ExtenderCalls:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ask(self, action: AskExtender, tell: Callable[[Event], None]) -> None:
+        tell(await self.answer(action))
+
+    async def answer(self, action: AskExtender) -> ExtenderAnswered:
+        """What an extender answers, or why it does not."""
         told = action.pod.uid, action.attempt, action.number
         try:
-            tell(ExtenderAnswered(*told, await self._find_answer(action)))
+            return ExtenderAnswered(*told, await self._find_answer(action))
         except (CallFailed, ReplyError) as error:
-            tell(ExtenderAnswered(*told, failure=str(error)))
+            return ExtenderAnswered(*told, failure=str(error))
         except Exception as error:  # noqa: BLE001 - whatever breaks, the pod must not be lost
-            tell(ExtenderAnswered(*told, failure=f"{type(error).__name__}: {error}"))
+            return ExtenderAnswered(*told, failure=f"{type(error).__name__}: {error}")
 
     async def _find_answer(self, action: AskExtender) -> ExtenderAnswer:
         names_only = self._extenders[action.extender].node_cache_capable
         asked = self._encode_names(action.nodes) if names_only and action.nodes else None
         names = None if asked is None else asked.encoded
         try:
-            body = encode_question(action, self.manifests, names_only=names_only, names=names)
+            body = encode_question(action, self.source, names_only=names_only, names=names)
         except KeyError:
             raise CallFailed("the pod, or one of its victims, is gone") from None
         return await self._call(

@@ -36,6 +36,13 @@ class SimulateFormat(StrEnum):
     YAML = "yaml"
 
 
+class ExtenderUse(StrEnum):
+    """Whether extenders are asked."""
+
+    ASK = "ask"
+    SKIP = "skip"
+
+
 def simulate(  # noqa: PLR0913 - one for each flag
     paths: Annotated[
         list[str],
@@ -64,6 +71,10 @@ def simulate(  # noqa: PLR0913 - one for each flag
             metavar="COUNT", min=1, help="Keep at most this many classes of like pods per profile."
         ),
     ] = None,
+    extenders: Annotated[
+        ExtenderUse,
+        typer.Option(help="Ask the extenders of the configuration, or decide as without them."),
+    ] = ExtenderUse.SKIP,
 ) -> None:
     """Schedule the pending pods of a cluster that is given as manifests.
 
@@ -76,11 +87,14 @@ def simulate(  # noqa: PLR0913 - one for each flag
     from mooring.simulate.loading import load
     from mooring.simulate.simulation import pending, simulate
 
+    from .extender_answers import answering
     from .inputs import EngineOptions
 
     options = EngineOptions(config, feature_gates, plugins)
     engine = options.engine(
-        verify_share=verify_sample, most_classes=most_classes, asks_extenders=False
+        verify_share=verify_sample,
+        most_classes=most_classes,
+        asks_extenders=extenders is ExtenderUse.ASK,
     )
     with ProgressBar() as bar:
         # All that is read stays until the end: searching it for garbage doubles the time.
@@ -90,7 +104,8 @@ def simulate(  # noqa: PLR0913 - one for each flag
         finally:
             gc.enable()
         bar.stage("scheduling", pending(manifests.objects))
-        transcript = simulate(engine, manifests.objects, bar.update)
+        with answering(engine) as answer:
+            transcript = simulate(engine, manifests.objects, bar.update, answer)
     reports = (action.message for _, action in transcript.story if isinstance(action, Report))
     for text in (*manifests.notes, *reports):
         note(text)

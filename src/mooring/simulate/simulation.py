@@ -11,6 +11,7 @@ from mooring.cluster import Nodes
 from mooring.engine import Engine
 from mooring.engine.actions import (
     Action,
+    AskExtender,
     BindPod,
     EvictPod,
     PatchPodStatus,
@@ -18,6 +19,7 @@ from mooring.engine.actions import (
     WriteVolumes,
 )
 from mooring.engine.diagnosis import UNSCHEDULABLE
+from mooring.engine.events import ExtenderAnswered
 from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from mooring.queue.queued_pod import Place, QueuedPod
@@ -28,21 +30,30 @@ from .transcript import Pending, Placed, Preempted, Transcript, Use
 GATED, TERMINATING, OTHER_SCHEDULER = "SchedulingGated", "Terminating", "OtherScheduler"
 PREEMPTED = "Preempted"
 
+#: Answers a question about a pod of a world.
+AnswerOf = Callable[[AskExtender, World], ExtenderAnswered]
+
 #: Told after each decision how many pods are placed.
 Watch = Callable[[int], None]
 
 
 def simulate(
-    engine: Engine, objects: Iterable[Object], watch: Watch = lambda placed: None
+    engine: Engine,
+    objects: Iterable[Object],
+    watch: Watch = lambda placed: None,
+    answer: AnswerOf | None = None,
 ) -> Transcript:
-    """Schedules what is pending among the objects. All that is asked for succeeds at once."""
+    """Schedules what is pending among the objects. All that is asked for succeeds at once.
+
+    `answer` answers for the extenders of the engine, if it has any.
+    """
     scene, world = Scene.of(objects), World(engine)
     for item in (*scene.around, *scene.nodes, *scene.running):
         world.apply(item, 0.0)
     before = _sum_requests(engine.cluster.nodes)
     for pod in scene.waiting:
         world.apply(_forget_attempts(pod), 0.0)
-    run = _Run(engine, world)
+    run = _Run(engine, world, answer)
     while run.goes_on():
         run.advance()
         watch(len(run.placed))
@@ -74,6 +85,7 @@ class _Run:
 
     engine: Engine
     world: World
+    answer: AnswerOf | None = None
     now: float = 0.0
     placed: dict[str, Placed] = field(default_factory=dict)
     preempted: list[Preempted] = field(default_factory=list)
@@ -101,9 +113,19 @@ class _Run:
         """Makes one decision and performs it, so that the next one is made in its light."""
         actions = self.engine.step(self.now, budget=1)
         self._perform(actions)
-        if any(isinstance(action, WriteVolumes) for action in actions):
-            # The volumes are bound by now, so their pod goes on before others are looked at.
-            self._perform(self.engine.step(self.now, budget=0))
+        self._ask_extenders(actions)
+        while any(isinstance(action, WriteVolumes | AskExtender) for action in actions):
+            # The volumes are bound by now, and extenders have answered, so that the pod goes on
+            # before others are looked at.
+            actions = self.engine.step(self.now, budget=0)
+            self._perform(actions)
+            self._ask_extenders(actions)
+
+    def _ask_extenders(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            if isinstance(action, AskExtender):
+                assert self.answer is not None, "an engine with extenders has somebody to ask"
+                self.engine.handle(self.answer(action, self.world), self.now)
 
     def why(self, pod: Pod) -> Pending:
         """Why a pod has no node."""
