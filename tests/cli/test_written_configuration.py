@@ -1,0 +1,56 @@
+"""A configuration that kube-scheduler itself has written is read as it is."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mooring.config import FeatureGates, default, load
+from mooring.engine.registry import registry
+from mooring.framework.profile import known_plugins
+from tests.cli.invoking import Mooring
+from tests.live.control_plane import binaries
+
+WRITTEN = Path(__file__).with_name("written-by-kube-scheduler.yaml")
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: u, user: {}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+"""
+_SECONDS = 60
+
+
+def test_it_says_what_is_the_default() -> None:
+    known = known_plugins(registry())
+
+    written = load(WRITTEN.read_bytes(), known=known, gates=FeatureGates())
+
+    assert written.profiles == default(known).profiles
+
+
+def test_decisions_are_those_of_the_default(mooring: Mooring) -> None:
+    assert (
+        mooring("simulate", "examples/demo", "--config", str(WRITTEN)).out
+        == mooring("simulate", "examples/demo").out
+    )
+
+
+def test_kube_scheduler_writes_the_same_today(tmp_path: Path) -> None:
+    folder = binaries()
+    program = folder / "kube-scheduler" if folder else None
+    if program is None or not program.exists():
+        pytest.skip("no kube-scheduler in $KUBEBUILDER_ASSETS")
+    kubeconfig, written = tmp_path / "kubeconfig", tmp_path / "written.yaml"
+    kubeconfig.write_text(KUBECONFIG)
+    command = [str(program), "--kubeconfig", str(kubeconfig), "--write-config-to", str(written)]
+
+    subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)
+
+    assert written.read_text().replace(f"kubeconfig: {kubeconfig}", 'kubeconfig: ""') == (
+        WRITTEN.read_text()
+    )
