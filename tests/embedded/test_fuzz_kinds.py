@@ -16,7 +16,7 @@ from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.server import Server
 from tests.embedded.serving import TOKEN, Json
 
-KINDS = [kind for kind in catalogue() if "list" in kind.verbs]
+KINDS = [kind for kind in catalogue() if "watch" in kind.verbs]
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 JSON = "application/json"
 

@@ -138,7 +138,16 @@ async def test_what_is_not_here_is_refused_politely(kubectl: Kubectl) -> None:
 
     assert "runs no containers" in await kubectl.fails("logs web")
     assert "runs no containers" in await kubectl.fails("exec web -- ls")
-    assert "Metrics API not available" in await kubectl.fails("top nodes")
+
+
+async def test_top(kubectl: Kubectl, secure: Client) -> None:
+    await secure.create(NODES, node("n"))
+    await kubectl.run("apply -f -", POD)
+    await secure.create(f"{PODS}/web/binding", binding("web", "n"))
+    await secure.patch(f"{PODS}/web/status", {"status": {"phase": "Running"}})
+
+    assert (await kubectl.run("top pods --no-headers")).split() == ["web", "1000m", "0Mi"]
+    assert (await kubectl.run("top nodes --no-headers")).split()[:3] == ["n", "1000m", "25%"]
 
 
 async def test_discovery(kubectl: Kubectl) -> None:
