@@ -32,6 +32,16 @@ def real_plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="session")
+def gang_plane() -> Iterator[ControlPlane]:
+    """A real API server that has groups of pods, as Kubernetes 1.36 has them."""
+    gates = "--feature-gates=GenericWorkload=true,GangScheduling=true"
+    served = "--runtime-config=scheduling.k8s.io/v1alpha2=true"
+    with control_plane("RBAC", gates, served) as running:
+        asyncio.run(_grant(running))
+        yield running
+
+
+@pytest.fixture(scope="session")
 def stand_in() -> Iterator[ControlPlane]:
     """The embedded API server, which grants everything."""
     with embedded_plane() as running:
