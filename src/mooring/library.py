@@ -1,0 +1,184 @@
+"""Mooring as a library: a cluster as a value, and questions about it.
+
+    import mooring
+
+    cluster = mooring.read_cluster("dump.yaml")
+    print(cluster.explain("shop/web-1").message)
+
+These names are stable: `read_cluster`, `ClusterSnapshot` and what their methods take and return.
+Everything else may change with any version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mooring.config import Configuration, FeatureGates, default, load, load_mapping
+from mooring.config.configuration import API_VERSION, KIND
+from mooring.documents.errors import InputError
+from mooring.engine import Engine
+from mooring.engine.events import Applied
+from mooring.engine.explain import Explanation
+from mooring.engine.explain import explain as explain_pod
+from mooring.engine.registry import registry
+from mooring.framework.plugin import Plugin
+from mooring.framework.profile import known_plugins
+from mooring.objects.decode import from_builtins
+from mooring.objects.kinds import Object
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.simulate.fit import Fit, Question
+from mooring.simulate.fit import fit as place_copies
+from mooring.simulate.loading import load as load_manifests
+from mooring.simulate.reschedule import Packing
+from mooring.simulate.reschedule import reschedule as place_anew
+from mooring.simulate.simulation import simulate as run_simulation
+from mooring.simulate.transcript import Transcript
+from mooring.world import Scene
+
+#: A KubeSchedulerConfiguration: a file, its content as a mapping, or None for the default one.
+Config = str | Path | Mapping[str, Any] | None
+
+
+def read_cluster(*paths: str | Path) -> ClusterSnapshot:
+    """Reads manifests or a dump, such as `kubectl get nodes,pods -A -o yaml` prints.
+
+    Raises InputError, which names file, object and field.
+    """
+    found = load_manifests([str(path) for path in paths])
+    return ClusterSnapshot(found.objects, notes=found.notes)
+
+
+@dataclass(frozen=True)
+class ClusterSnapshot:
+    """The objects of a cluster, and by which rules questions about them are answered.
+
+    It never changes: each answer comes from an engine of its own.
+    """
+
+    objects: tuple[Object, ...]
+    config: Config = None
+    plugins: tuple[type[Plugin], ...] = ()
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    #: What was left out when it was read, and why.
+    notes: tuple[str, ...] = ()
+
+    def configure(
+        self,
+        config: Config = None,
+        plugins: Sequence[type[Plugin]] = (),
+        feature_gates: Mapping[str, bool] | None = None,
+    ) -> ClusterSnapshot:
+        """The same cluster, scheduled otherwise. Without a config, all plugins are enabled."""
+        return replace(
+            self, config=config, plugins=tuple(plugins), feature_gates=feature_gates or {}
+        )
+
+    def add(self, *manifests: Mapping[str, Any]) -> ClusterSnapshot:
+        """The same cluster with more objects, given as manifests."""
+        more = tuple(from_builtins(each["kind"], dict(each)) for each in manifests)
+        return replace(self, objects=(*self.objects, *more))
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return tuple(item for item in self.objects if isinstance(item, Node))
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        return tuple(item for item in self.objects if isinstance(item, Pod))
+
+    # Questions
+
+    def simulate(self) -> Transcript:
+        """Schedules what is pending; all that is decided succeeds at once."""
+        return run_simulation(self.make_engine(), self.objects)
+
+    def explain(self, pod: str | Pod, node: str = "") -> Explanation:
+        """Says why a pod (NAMESPACE/NAME) waits, why it goes where it goes, what would help."""
+        asked = self._find(pod) if isinstance(pod, str) else pod
+        engine = self.make_engine()
+        for item in self.objects:
+            if not (isinstance(item, Pod) and item.uid == asked.uid and asked.node_name):
+                engine.handle(Applied(item), 0.0)
+        found = explain_pod(engine, msgspec.structs.replace(asked, node_name=""), node)
+        return msgspec.structs.replace(found, running_on=asked.node_name)
+
+    def fit(self, pod: Mapping[str, Any] | Pod, count: int = 1) -> Fit:
+        """Places copies of a pod, one after the other, without evicting any."""
+        template = pod if isinstance(pod, Pod) else from_builtins("Pod", dict(pod))
+        assert isinstance(template, Pod)
+        return place_copies(self.make_engine(), Scene.of(self.objects), Question(template, count))
+
+    def reschedule(self, name: str = "anew") -> Packing:
+        """Places everything that runs anew, and says how full nodes would be."""
+        return place_anew(name, self.make_engine(), Scene.of(self.objects))
+
+    def make_engine(self) -> Engine:
+        """A new engine for this cluster, without its objects: for experiments of your own."""
+        plugins = registry(self.plugins)
+        return Engine(self._configuration(plugins), plugins)
+
+    def node_table(self) -> list[dict[str, Any]]:
+        """A row per node, for pandas.DataFrame or pyarrow.Table.from_pylist."""
+        engine = self.make_engine()
+        for item in self.objects:
+            engine.handle(Applied(item), 0.0)
+        nodes = engine.cluster.nodes
+        return [_node_row(nodes.node(row), nodes.pods(row).values()) for row in nodes.rows.tolist()]
+
+    def pod_table(self) -> list[dict[str, Any]]:
+        """A row per pod, likewise."""
+        return [
+            {
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "node": pod.node_name,
+                "scheduler": pod.spec.scheduler_name,
+                "priority": pod.priority,
+                "owner": pod.owner.name if pod.owner is not None else "",
+                **dict(pod.requests),
+            }
+            for pod in self.pods
+        ]
+
+    def _find(self, key: str) -> Pod:
+        for pod in self.pods:
+            if pod.key == key:
+                return pod
+        raise InputError(f"pod {key}", f"not found among {len(self.pods)} pods")
+
+    def _configuration(self, plugins: Mapping[str, type[Plugin]]) -> Configuration:
+        known, gates = known_plugins(plugins), FeatureGates.parse(self.feature_gates)
+        if isinstance(self.config, str | Path):
+            path = Path(self.config)
+            return load(path.read_bytes(), known=known, source=str(path), gates=gates)
+        if self.config is not None:
+            return load_mapping(self.config, known=known, gates=gates)
+        if not self.plugins:
+            return default(known, gates)
+        enabled = [{"name": plugin.name} for plugin in self.plugins]
+        profiles = [{"plugins": {"multiPoint": {"enabled": enabled}}}]
+        raw = {"apiVersion": API_VERSION, "kind": KIND, "profiles": profiles}
+        return load_mapping(raw, known=known, gates=gates)
+
+
+def _node_row(node: Node, pods: Any) -> dict[str, Any]:
+    used: dict[str, int] = {}
+    count = 0
+    for pod in pods:
+        count += 1
+        for name, amount in pod.requests:
+            used[name] = used.get(name, 0) + amount
+    allocatable = dict(node.allocatable)
+    return {
+        "name": node.name,
+        "unschedulable": node.unschedulable,
+        "pods": count,
+        **{f"allocatable.{name}": amount for name, amount in allocatable.items()},
+        **{f"requested.{name}": used.get(name, 0) for name in allocatable if name != "pods"},
+    }
