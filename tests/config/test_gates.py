@@ -154,7 +154,7 @@ def test_all_problems_are_told_at_once() -> None:
         pytest.param("MutableCSINodeAllocatableCount", id="of the API server and the kubelet"),
         pytest.param("ComponentFlagz", id="an endpoint"),
         pytest.param("WatchList", id="a way to list objects"),
-        pytest.param("DRAExtendedResource", id="without resource claims there is nothing to do"),
+        pytest.param("DRASchedulerFilterTimeout", id="searches end after a number of steps"),
     ],
 )
 def test_what_can_be_switched_off(gate: str) -> None:
@@ -171,6 +171,12 @@ def test_a_gate_is_switched_off_honestly_or_not_at_all() -> None:
     refused = {name for name, is_on in FeatureGates().items() if is_on and _problem(name)}
 
     assert fixed == {
+        "DRAConsumableCapacity",
+        "DRADeviceBindingConditions",
+        "DRADeviceTaints",
+        "DRAExtendedResource",
+        "DRAPartitionableDevices",
+        "DRAPrioritizedList",
         "InPlacePodLevelResourcesVerticalScaling",
         "MatchLabelKeysInPodTopologySpread",
         "NominatedNodeNameForExpectation",

@@ -24,8 +24,7 @@ class _Stage(Enum):
 
 
 # Every gate that kube-scheduler 1.36 reads, and those of pod groups in 1.37. Those that only the
-# API server obeys, or an endpoint or a cache of the client, change no decision. Neither do those of
-# DRA: pods with resource claims are refused, and no extended resource is served by devices.
+# API server obeys, or an endpoint or a cache of the client, change no decision.
 _KUBERNETES = {
     "ClearingNominatedNodeNameAfterBinding": _Stage.ON,
     "ComponentFlagz": _Stage.ON,
@@ -33,15 +32,15 @@ _KUBERNETES = {
     "CompositePodGroup": _Stage.NOT_YET,
     "CoordinatedLeaderElection": _Stage.NOT_YET,
     "DRAAdminAccess": _Stage.LOCKED,
-    "DRAConsumableCapacity": _Stage.ON,
-    "DRADeviceBindingConditions": _Stage.ON,
+    "DRAConsumableCapacity": _Stage.FIXED,
+    "DRADeviceBindingConditions": _Stage.FIXED,
     "DRADeviceTaintRules": _Stage.NOT_YET,
-    "DRADeviceTaints": _Stage.ON,
-    "DRAExtendedResource": _Stage.ON,
+    "DRADeviceTaints": _Stage.FIXED,
+    "DRAExtendedResource": _Stage.FIXED,
     "DRAListTypeAttributes": _Stage.NOT_YET,
     "DRANodeAllocatableResources": _Stage.NOT_YET,
-    "DRAPartitionableDevices": _Stage.ON,
-    "DRAPrioritizedList": _Stage.ON,
+    "DRAPartitionableDevices": _Stage.FIXED,
+    "DRAPrioritizedList": _Stage.FIXED,
     "DRAResourceClaimDeviceStatus": _Stage.ON,
     "DRAResourceClaimGranularStatusAuthorization": _Stage.ON,
     "DRASchedulerFilterTimeout": _Stage.ON,

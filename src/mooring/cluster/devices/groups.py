@@ -62,6 +62,8 @@ class RowGroups:
         self._models = Models()
         self._pools_on: dict[str, dict[PoolKey, None]] = {}
         self._nodes_of: dict[PoolKey, tuple[str, ...]] = {}
+        #: What nodes see of the pools that are theirs alone, until one of these changes.
+        self._views_on: dict[str, tuple[PoolView, ...]] = {}
         #: The wide pools in order.
         self._wide: list[PoolKey] = []
         self._nothing = LocalGroup((), 0, ())
@@ -140,8 +142,10 @@ class RowGroups:
     def views(self, node_name: str, row: int) -> tuple[PoolView, ...]:
         """The same for one row, with its own names."""
         wide = self._patterns[self.patterns[row]].views
-        views = (*self._local_views(node_name), *wide)
-        return tuple(sorted(views, key=lambda view: _search_order((view, None))))
+        local = self._local_views(node_name)
+        if not wide and len(local) < 2:
+            return local
+        return tuple(sorted((*local, *wide), key=lambda view: _search_order((view, None))))
 
     # Looking again
 
@@ -161,6 +165,7 @@ class RowGroups:
         for key in self._stale_pools:
             for name in self._nodes_of.pop(key, ()):
                 del self._pools_on[name][key]
+                self._views_on.pop(name, None)
                 self._stale_nodes[name] = None
             was_wide = key in wide
             wide.pop(key, None)
@@ -171,6 +176,7 @@ class RowGroups:
                 self._nodes_of[key] = pool.nodes
                 for name in pool.nodes:
                     self._pools_on.setdefault(name, {})[key] = None
+                    self._views_on.pop(name, None)
                     self._stale_nodes[name] = None
             self._stale_patterns |= was_wide or key in wide
         self._stale_pools.clear()
@@ -179,10 +185,14 @@ class RowGroups:
             # Local pools now come elsewhere among the wide ones.
             self._stale_nodes.update(dict.fromkeys(self._pools_on))
 
-    def _local_views(self, name: str) -> list[PoolView]:
-        keys = sorted(self._pools_on.get(name, ()))
-        found = (self._pools[key].view(lambda choice: choice == name, self._models) for key in keys)
-        return [view for view in found if view is not None and view.matters]
+    def _local_views(self, name: str) -> tuple[PoolView, ...]:
+        known = self._views_on.get(name)
+        if known is None:
+            keys = sorted(self._pools_on.get(name, ()))
+            views = (self._pools[key].view(name.__eq__, self._models) for key in keys)
+            known = tuple(view for view in views if view is not None and view.matters)
+            self._views_on[name] = known
+        return known
 
     def _refresh_node(self, name: str) -> None:
         row = self._rows.get(name)

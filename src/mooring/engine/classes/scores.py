@@ -149,6 +149,7 @@ class ClassScores:
         """The same, by asking each plugin."""
         row, gain = facts.number, 0
         numbers = []
+        moves = False
         for column in asked.columns:
             before = column.raw.item(row)
             try:
@@ -165,9 +166,11 @@ class ClassScores:
                 raise Unserved
             numbers.append(after)
             gain += (after - before) * column.weight
+            # What others are normalised by stays as it is while the number does.
+            moves = moves or (not column.is_plain and after != before)
         if asked.are_columns_alike:
             asked.keep_numbers(facts.figures, tuple(numbers))
-        return gain if all(column.is_plain for column in asked.columns) else None
+        return None if moves else gain
 
     def _total(self, row: int) -> int:
         """The total of a feasible row, from its numbers."""

@@ -106,7 +106,7 @@ class Signer:
         """What the plugins sign that say of what they make their signatures."""
         spec = pod.spec
         # Claims change while pods wait, and granted resources are told by no template.
-        if spec.volumes or spec.resource_claims or pod.status.sizes:
+        if spec.volumes or pod.status.sizes:
             return self._sign_anew(pod, nodes)
         key = id(spec), pod.namespace, pod.node_name, pod.owner, self._texts(pod, nodes)
         known = self._known.find(key)
@@ -160,6 +160,9 @@ class Signer:
             if part is UNSIGNABLE:
                 return Unsigned(plugin.name, Unsignable.UNSIGNABLE)
             parts.append(part)
+        if first is not None and not any(part is not None for part in parts[1:]):
+            # Nobody adds anything.
+            return first
         key = tuple(parts)
         number = self._numbers.get(key)
         if number is None:

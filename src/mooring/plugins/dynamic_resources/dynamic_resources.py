@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.devices.claims import extended_uid
 from mooring.config import Duration
 from mooring.config.plugin_sets import IN_TREE
@@ -20,12 +21,15 @@ from mooring.framework.plugin import (
     PreEnqueue,
     PreFilter,
     Preparation,
+    PreScore,
     Reduction,
+    Rescore,
     Reserve,
     Score,
     Scores,
     Sign,
     normalize_scores,
+    rescore_row,
 )
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected, unresolvable
@@ -35,10 +39,11 @@ from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claim import ResourceClaim
 
+from .allocation import Found
 from .asks import SearchError
 from .extended import find_extended
 from .preparation import ClaimPlans, PreparedClaims, prepare_claims
-from .references import UnresolvedClaim, find_claims
+from .references import UnresolvedClaim, find_claims, is_fresh
 from .release import find_release
 from .rows import ClaimRows, RowDecision, granted_claims
 from .scores import has_alternatives
@@ -64,7 +69,8 @@ class DynamicResources(
     PreFilter[PreparedClaims],
     Filter[PreparedClaims],
     PostFilter,
-    Score[Pod],
+    PreScore[PreparedClaims],
+    Score[PreparedClaims],
     Reserve,
     PreBind,
     Sign,
@@ -87,9 +93,16 @@ class DynamicResources(
         self._nodes = nodes
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        if pod.spec.resource_claims or find_extended(pod, nodes) is not None:
+        if not pod.spec.resource_claims:
+            return UNSIGNABLE if find_extended(pod, nodes) is not None else None
+        # Only claims that were made for a pod and have no devices yet are as good as others.
+        claims = self._resolve(pod, nodes)
+        if claims is None or find_extended(pod, nodes) is not None:
             return UNSIGNABLE
-        return None
+        known = nodes.devices.claims
+        if any(not is_fresh(claim, pod, known) for claim in claims):
+            return UNSIGNABLE
+        return tuple(claim.spec for claim in claims)
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         return self.reads if self._may_claim(pod, nodes) else Change.CLASSES
@@ -128,6 +141,18 @@ class DynamicResources(
     def filter(self, prepared: PreparedClaims, nodes: Nodes, rows: Rows) -> Verdict:
         return ClaimRows(prepared, nodes, rows).filter()
 
+    def recheck(self, prepared: PreparedClaims, nodes: Nodes, row: RowFacts) -> Rescore:
+        plan = prepared.plan
+        if plan is None or prepared.allocated or prepared.extended is not None:
+            return Rescore.UNKNOWN
+        groups = nodes.device_groups
+        outcome = plan.outcome(
+            groups, int(groups.local[row.number]), int(groups.patterns[row.number])
+        )
+        if outcome.found is Found.ERROR:
+            return Rescore.UNKNOWN
+        return Rescore.UPDATED if outcome.found is Found.DEVICES else Rescore.INFEASIBLE
+
     def sees(self, prepared: PreparedClaims, nodes: Nodes) -> Change:
         # Devices belong to claims: no pod that comes or goes changes anything by itself.
         return Change.NONE
@@ -147,16 +172,25 @@ class DynamicResources(
 
     # Scoring
 
-    def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
-        nothing: Scores = np.zeros(nodes.count(rows), np.int64)
-        if not prepared.spec.resource_claims:
-            return nothing
-        found = self.prepare_claims(prepared, nodes)
-        if not isinstance(found, PreparedClaims) or not has_alternatives(found.claims):
-            return nothing
-        return ClaimRows(found, nodes, rows).scores()
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> PreparedClaims:
+        # By value: the pod's own claims may have got devices since, when like pods are scored.
+        found = self.prepare_claims(pod, nodes) if pod.spec.resource_claims else None
+        return found if isinstance(found, PreparedClaims) else PreparedClaims(pod)
 
-    def normalize(self, prepared: Pod, scores: Scores) -> Scores:
+    def score(self, prepared: PreparedClaims, nodes: Nodes, rows: Rows) -> Scores:
+        if not has_alternatives(prepared.claims):
+            nothing: Scores = np.zeros(nodes.count(rows), np.int64)
+            return nothing
+        return ClaimRows(prepared, nodes, rows).scores()
+
+    def rescore(
+        self, prepared: PreparedClaims, nodes: Nodes, row: RowFacts, scores: Scores
+    ) -> Rescore:
+        if not has_alternatives(prepared.claims):
+            return Rescore.UPDATED
+        return rescore_row(self, prepared, nodes, row, scores)
+
+    def normalize(self, prepared: PreparedClaims, scores: Scores) -> Scores:
         return normalize_scores(scores)
 
     # Binding
@@ -164,8 +198,9 @@ class DynamicResources(
     def decide(self, pod: Pod, nodes: Nodes, row: int) -> RowDecision | None:
         """What a pod's claims get on a row; None if it has none, or they get nothing there."""
         prepared = self.prepare_claims(pod, nodes)
-        if not isinstance(prepared, PreparedClaims):
-            return None
+        return self._decide(prepared, nodes, row) if isinstance(prepared, PreparedClaims) else None
+
+    def _decide(self, prepared: PreparedClaims, nodes: Nodes, row: int) -> RowDecision | None:
         try:
             return ClaimRows(prepared, nodes, np.array([row], np.intp)).decide(row)
         except SearchError as error:
@@ -176,9 +211,10 @@ class DynamicResources(
         return tuple(granted_claims(pod, nodes.devices.claims, decided))
 
     def reserve(self, pod: Pod, nodes: Nodes, row: int) -> Rejected | None:
-        if not self._may_claim(pod, nodes) or self.prepare_claims(pod, nodes) is None:
-            return None
-        decided = self.decide(pod, nodes, row)
+        prepared = self.prepare_claims(pod, nodes)
+        if prepared is None or isinstance(prepared, Rejected):
+            return prepared
+        decided = self._decide(prepared, nodes, row)
         if decided is None:
             return Rejected(Code.ERROR, ("claim allocation not found for node",))
         nodes.device_decisions.decide(pod.uid, decided.decision)
@@ -228,7 +264,7 @@ class DynamicResources(
         )
 
     def _after_claim_change(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> bool:
-        claims = self._resolve(pod)
+        claims = () if self._nodes is None else self._resolve(pod, self._nodes)
         if claims is None:
             return False
         if old is not None and old.allocation is not None and new.allocation is None:
@@ -238,13 +274,15 @@ class DynamicResources(
         return old is None or old.state != new.state
 
     def _after_claims_are_made(self, pod: Pod, old: Pod, new: Pod) -> bool:
-        return new.uid == pod.uid and self._resolve(new) is not None
+        return (
+            new.uid == pod.uid
+            and self._nodes is not None
+            and self._resolve(new, self._nodes) is not None
+        )
 
-    def _resolve(self, pod: Pod) -> tuple[ResourceClaim, ...] | None:
+    def _resolve(self, pod: Pod, nodes: Nodes) -> tuple[ResourceClaim, ...] | None:
         """The claims of a pod, None if one is missing."""
-        if self._nodes is None:
-            return ()
         try:
-            return find_claims(pod, self._nodes.devices.claims)
+            return find_claims(pod, nodes.devices.claims)
         except UnresolvedClaim:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,7 @@ class PreparedClaims:
     unallocated: tuple[ResourceClaim, ...] = ()
     plan: ClaimsPlan | None = None
     extended: ExtendedAsk | None = None
-    plans: ClaimPlans = field(default_factory=ClaimPlans)
+    plans: ClaimPlans | None = None
 
 
 def prepare_claims(

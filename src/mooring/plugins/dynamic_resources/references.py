@@ -47,3 +47,13 @@ def _find(pod: Pod, name: str, is_made: bool, claims: ResourceClaims) -> Resourc
             f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)"
         )
     return claim
+
+
+def is_fresh(claim: ResourceClaim, pod: Pod, claims: ResourceClaims) -> bool:
+    """Whether a claim was made for a pod alone and nothing was decided about it yet."""
+    return (
+        claim.allocation is None
+        and claim.is_made_for(pod.uid)
+        and not claim.reserved_for
+        and not claims.is_in_flight(claim.uid)
+    )

@@ -65,7 +65,7 @@ class ClaimRows:
     def parts(self) -> Iterator[RowPart]:
         """Rows by what has to be allocated there."""
         prepared, extended = self._prepared, self._prepared.extended
-        if extended is None:
+        if extended is None or prepared.plans is None:
             yield RowPart(np.ones(self._count, np.bool_), prepared.plan, None)
             return
         classes = self._nodes.devices.classes

@@ -1,0 +1,96 @@
+"""Pods with claims made from templates get the same nodes and devices in batches as alone."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from mooring.config import default
+from mooring.engine import Engine
+from mooring.engine.classes.classes import ClassSettings
+from mooring.engine.classes.statistics import DecisionPath
+from mooring.framework.profile import known_plugins
+from mooring.plugins import REGISTRY
+from mooring.world import World
+from tests.builders import node, pod
+from tests.device_builders import claim, device, device_class, request, resource_slice
+
+MODELS = ("A100", "L4")
+NUMA = "gpu.example.com/numa"
+OF_MODEL = 'device.attributes["gpu.example.com"].model == "{}"'
+
+
+def devices(random: Random, count: int) -> list[dict[str, Any]]:
+    made = []
+    for at in range(count):
+        fields: dict[str, Any] = {
+            "attributes": {"model": {"string": random.choice(MODELS)}, "numa": {"int": at % 2}}
+        }
+        if random.random() < 0.1:
+            fields["taints"] = [{"key": "bad", "effect": "NoSchedule"}]
+        made.append(device(f"gpu-{at}", **fields))
+    return made
+
+
+def objects(seed: int) -> list[Any]:
+    random = Random(seed)
+    made: list[Any] = [device_class(), device_class("l4", OF_MODEL.format("L4"))]
+    for number in range(8):
+        name = f"n{number}"
+        made.append(node(name, cpu=random.choice([4, 8]), labels={"zone": random.choice("ab")}))
+        made.append(resource_slice(name, devices(random, random.randint(0, 4))))
+    made.append(resource_slice("net", devices(random, 3), allNodes=True))
+    alternatives = [
+        {"name": name, "deviceClassName": wanted, "allocationMode": "ExactCount", "count": 1}
+        for name, wanted in (("best", "l4"), ("good", "gpu"))
+    ]
+    templates = [
+        ([request()], {}),
+        ([request(class_name="l4", count=2)], {}),
+        (
+            [request("a"), request("b")],
+            {"constraints": [{"matchAttribute": "gpu.example.com/numa"}]},
+        ),
+        ([{"name": "r", "firstAvailable": alternatives}], {}),
+    ]
+    for number in range(30):
+        name = f"p{number}"
+        owner = [{"kind": "Pod", "name": name, "uid": f"default/{name}", "controller": True}]
+        requests, more = templates[random.choice([0, 0, 1, 2, 3])]
+        made.append(claim(name, *requests, metadata={"ownerReferences": owner}, **more))
+        spec = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}
+        status = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": name}]}
+        made.append(pod(name, cpu=1, spec=spec, status=status))
+    return made
+
+
+def place(items: list[Any], classes: bool) -> tuple[dict[str, Any], int]:
+    """Where pods went and what they got, and how many were decided by what is known of others."""
+    settings = ClassSettings(classes=classes, batches=classes)
+    world = World(Engine(default(known_plugins(REGISTRY)), REGISTRY, settings))
+    for each in items:
+        world.apply(each, 0.0)
+    for _ in range(80):
+        world.perform(world.engine.step(0.0, 1), 0.0)
+    known = world.engine.cluster.nodes.devices.claims
+    found: dict[str, Any] = {}
+    for each in world.pods.values():
+        made = known.get(each.key)
+        allocation = None if made is None else made.allocation
+        found[each.name] = each.node_name, allocation and allocation.written()
+    (kept,) = world.engine.classes.values()
+    paths = kept.statistics.paths
+    return found, paths[DecisionPath.BATCH] + paths[DecisionPath.COLUMNS]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_like_pods_get_what_they_would_get_alone(seed: int) -> None:
+    items = objects(seed)
+    together, reused = place(items, classes=True)
+    alone, _ = place(items, classes=False)
+
+    assert together == alone
+    assert any(name for name, _ in alone.values())
+    assert reused > 0
