@@ -8,7 +8,7 @@ SHELL := /bin/bash
 PIP_INSTALL := $(BIN)/pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt
 NAME_PACKAGES := sed -un 's/^Collecting \([^ ]*\).*/   \1/p'
 
-.PHONY: help demo simulate test coverage soak lint format docs house screenshots bench hostile lock clean
+.PHONY: help demo simulate test coverage soak exactness mutations lint format docs house screenshots bench hostile lock clean
 .SILENT:
 
 help:
@@ -22,6 +22,8 @@ help:
 	echo "make house     print how large files and functions are, and which names occur twice"
 	echo "make screenshots  take the pictures in the docs, with Chromium"
 	echo "make soak      an hour of hostile objects, killed API servers and killed schedulers"
+	echo "make exactness decide random streams with and without reuse, a million decisions"
+	echo "make mutations make mistakes in the machinery of reuse, and see that tests notice"
 	echo "make bench     measure throughput, and write benchmarks/results and the README's table"
 	echo "make hostile   measure what the costliest pods cost, against limits"
 	echo "make lock      refresh constraints.txt"
@@ -68,6 +70,14 @@ house: .venv/installed
 
 screenshots: .venv/installed-test
 	MOORING_SCREENSHOTS=1 $(BIN)/pytest --quiet tests/web/test_browser.py -k picture
+
+exactness: .venv/installed-test
+	$(BIN)/python -m tools.streams --decisions 1000000
+	$(BIN)/python -m tools.reuse_load churn
+	$(BIN)/python -m tools.reuse_load classes
+
+mutations: .venv/installed-test
+	$(BIN)/python -m tools.mutations
 
 hostile: .venv/installed
 	$(BIN)/python -m mooring.bench.hostile

@@ -16,7 +16,7 @@ from time import process_time
 
 from mooring.engine.classes.statistics import DecisionPath
 from tests.exactness.everything import ALL_AT_ONCE, CROWDED, EVERYTHING, WIDE, everything
-from tests.exactness.four_ways import ON_AND_OFF, Differs, configuration, run
+from tests.exactness.four_ways import ON_AND_OFF, WAYS, Differs, configuration, run
 from tests.exactness.streams import COEXISTING, Shape
 
 #: What streams take turns with: plugins, shape, and how many classes are kept.
@@ -27,6 +27,10 @@ TURNS = (
     (everything(), CROWDED, 2),
     (configuration(), Shape(stateful=True), None),
     (configuration(), COEXISTING, None),
+    (configuration(), Shape(), None),
+    (configuration(), Shape(nodes=(40, 60), turns=12), None),
+    (configuration(), Shape(), 1),
+    (configuration({"percentageOfNodesToScore": 50}), Shape(nodes=(105, 125), turns=4), None),
 )
 REPORT_EVERY = 30
 #: So many pods come at once: otherwise, most of the time would go into what happens around them.
@@ -39,6 +43,7 @@ def main() -> int:
     parser.add_argument("--decisions", type=int, default=1_000_000)
     parser.add_argument("--streams", type=int, default=None, help="at most this many")
     parser.add_argument("--seed", type=int, default=0, help="of the first stream")
+    parser.add_argument("--small", action="store_true", help="few pods at once, in all four ways")
     asked = parser.parse_args()
     paths: Counter[DecisionPath] = Counter()
     seed = asked.seed
@@ -48,11 +53,11 @@ def main() -> int:
             paths += run(
                 seed,
                 using,
-                replace(shape, burst=BURST),
+                shape if asked.small else replace(shape, burst=BURST),
                 registry=EVERYTHING,
                 most_classes=most_classes,
                 recounts=False,
-                ways=ON_AND_OFF,
+                ways=WAYS if asked.small else ON_AND_OFF,
             )
         except Differs as error:
             print(f"stream {seed} differs: {error}")

@@ -1,0 +1,695 @@
+"""Mistakes that can be made in the machinery of reuse. `python -m tools.mutations` makes each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CLASSES = "src/mooring/engine/classes/classes.py"
+POD_CLASS = "src/mooring/engine/classes/pod_class.py"
+SCORES = "src/mooring/engine/classes/scores.py"
+BATCH = "src/mooring/engine/classes/batch.py"
+SIGNATURE = "src/mooring/engine/classes/signature.py"
+STANCES = "src/mooring/engine/classes/stances.py"
+PARTS = "src/mooring/engine/classes/parts.py"
+FAILURES = "src/mooring/engine/classes/failures.py"
+CACHE = "src/mooring/engine/classes/answer_cache.py"
+STATISTICS = "src/mooring/engine/classes/statistics.py"
+ENGINE = "src/mooring/engine/engine.py"
+REMEDIES = "src/mooring/engine/remedies.py"
+ATTEMPTS = "src/mooring/engine/attempts.py"
+CHANGES = "src/mooring/cluster/changes.py"
+CLUSTER = "src/mooring/cluster/cluster.py"
+USAGE = "src/mooring/cluster/usage.py"
+WORKLOADS = "src/mooring/cluster/workloads.py"
+LABELS = "src/mooring/cluster/label_index.py"
+NODES = "src/mooring/cluster/nodes.py"
+STORAGE = "src/mooring/cluster/storage/writer.py"
+SPREAD = "src/mooring/plugins/topology_spread/pod_topology_spread.py"
+AFFINITY = "src/mooring/plugins/inter_pod_affinity/inter_pod_affinity.py"
+GPU = "src/mooring/plugins/gpu_aware.py"
+LIMITS = "src/mooring/plugins/volumes/node_volume_limits.py"
+COEXIST = "src/mooring/plugins/coexist_policy.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """A piece of a file that occurs once, and what stands there instead."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+    #: Why nobody can notice, where that is so.
+    equivalent: str = ""
+
+
+MUTATIONS: tuple[Mutation, ...] = (
+    # Who is served
+    Mutation(
+        "the gates are swapped",
+        ENGINE,
+        'classes=gates["EquivalenceCache"], batches=gates["OpportunisticBatching"]',
+        'classes=gates["OpportunisticBatching"], batches=gates["EquivalenceCache"]',
+    ),
+    Mutation(
+        "one gate is enough",
+        CLASSES,
+        "settings.classes or settings.batches",
+        "settings.classes and settings.batches",
+    ),
+    Mutation(
+        "a silent plugin is not reported",
+        CLASSES,
+        "if self.is_on and self._signer.silent:",
+        "if False:",
+    ),
+    Mutation(
+        "a verified difference is ignored",
+        CLASSES,
+        "        return plain\n",
+        "        return outcome\n",
+    ),
+    Mutation(
+        "a verified difference leaves reuse on",
+        CLASSES,
+        "        self.is_on = False\n",
+        "        pass\n",
+    ),
+    Mutation("nothing is verified", CLASSES, ">= self._settings.verify_share * 2**32", ">= 0"),
+    Mutation(
+        "a break is told each time",
+        CLASSES,
+        "            self._broke.add(plugin)\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "percentages use classes",
+        CLASSES,
+        "if (window.percentage and window.percentage < 100) or not self._profile.score:",
+        "if not self._profile.score:",
+    ),
+    Mutation(
+        "profiles without scores use classes",
+        CLASSES,
+        "(window.percentage and window.percentage < 100) or not self._profile.score",
+        "(window.percentage and window.percentage < 100)",
+    ),
+    Mutation(
+        "nominated pods use classes",
+        CLASSES,
+        "nominations and (pod.spec.volumes or nominations.node_of(pod))",
+        "nominations and pod.spec.volumes",
+    ),
+    Mutation(
+        "volumes beside nominated pods use classes",
+        CLASSES,
+        "nominations and (pod.spec.volumes or nominations.node_of(pod))",
+        "nominations and nominations.node_of(pod)",
+    ),
+    Mutation(
+        "named pods ignore nominations",
+        CLASSES,
+        "if nodes.nominations or names is None or len(names) != 1:",
+        "if names is None or len(names) != 1:",
+    ),
+    Mutation(
+        "named pods ignore what others narrow",
+        CLASSES,
+        "prepared.rejected is not None or prepared.node_names != names",
+        "prepared.rejected is not None",
+    ),
+    Mutation(
+        "named pods ignore rejections",
+        CLASSES,
+        "prepared.rejected is not None or prepared.node_names != names",
+        "prepared.node_names != names",
+    ),
+    Mutation(
+        "a ranking beside nominated pods",
+        CLASSES,
+        "if not nodes.nominations and kept.is_ranked and self._settings.batches and rows is None:",
+        "if kept.is_ranked and self._settings.batches and rows is None:",
+    ),
+    Mutation(
+        "a ranking while others have a say",
+        CLASSES,
+        "if not nodes.nominations and kept.is_ranked and self._settings.batches and rows is None:",
+        "if not nodes.nominations and self._settings.batches and rows is None:",
+    ),
+    Mutation(
+        "classes ignore nominated pods",
+        CLASSES,
+        "            feasible = self._without_crowded(kept, pod, feasible)\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "what was prepared at first is used for nominated pods",
+        CLASSES,
+        "kept.newest_prepared()",
+        "kept.pre_filtered",
+    ),
+    Mutation(
+        "ties go to the last", CLASSES, "best[turns[best].argmin()]", "best[turns[best].argmax()]"
+    ),
+    Mutation(
+        "turns outlive the visit order",
+        CLASSES,
+        "known is None or known[0] is not order or known[1].start != start",
+        "known is None or known[1].start != start",
+    ),
+    Mutation(
+        "turns ignore where they start",
+        CLASSES,
+        "known is None or known[0] is not order or known[1].start != start",
+        "known is None or known[0] is not order",
+    ),
+    Mutation(
+        "everything is explained",
+        CLASSES,
+        "changed is not None and changed.keys() <= {kept.last_row}",
+        "True",
+    ),
+    Mutation(
+        "nobody counts the place before",
+        CLASSES,
+        "        if last is not None:\n",
+        "        if False:\n",
+    ),
+    Mutation(
+        "the place before is counted by rows alone",
+        CLASSES,
+        "not kept.bits.item(last) if feasible is None else last in feasible",
+        "not kept.bits.item(last)",
+    ),
+    Mutation("failures of nominated pods are kept", CLASSES, "    DecisionPath.NOMINATED,\n", ""),
+    Mutation(
+        "failures are kept while a percentage is looked at",
+        CLASSES,
+        "    DecisionPath.SAMPLING,\n",
+        "",
+    ),
+    Mutation(
+        "classes outlive a recount",
+        CLASSES,
+        "        self._signer.forget()\n",
+        "",
+        "a version never comes back: `Cluster.adopt` sees to it",
+    ),
+    # Signatures
+    Mutation(
+        "pods that sign anything are signed once",
+        SIGNATURE,
+        "if self._asked and isinstance(signature, int):",
+        "if False:",
+    ),
+    Mutation(
+        "an unsignable part is a part",
+        SIGNATURE,
+        "            if part is UNSIGNABLE:\n",
+        "            if False:\n",
+    ),
+    Mutation(
+        "namespaces are not told apart",
+        SIGNATURE,
+        "key = id(spec), pod.namespace, ",
+        "key = id(spec), ",
+    ),
+    Mutation(
+        "owners are not told apart",
+        SIGNATURE,
+        "pod.node_name, pod.owner, self._texts",
+        "pod.node_name, self._texts",
+    ),
+    Mutation(
+        "annotations are not told apart",
+        SIGNATURE,
+        "tuple(held.get(key) for key in self._annotations) if held else None",
+        "None",
+    ),
+    Mutation(
+        "labels that are read are not told apart",
+        SIGNATURE,
+        "tuple(labels.items()) if any_label else nodes.labels_that_matter(pod)",
+        "tuple(labels.items()) if any_label else ()",
+    ),
+    Mutation(
+        "labels that only plugins read are not told apart",
+        SIGNATURE,
+        "tuple(labels.items()) if any_label else nodes.labels_that_matter(pod)",
+        "nodes.labels_that_matter(pod)",
+    ),
+    Mutation(
+        "pods with claims are signed once",
+        SIGNATURE,
+        "if spec.volumes or pod.status.sizes:",
+        "if pod.status.sizes:",
+    ),
+    Mutation(
+        "granted resources are not told apart",
+        SIGNATURE,
+        "if spec.volumes or pod.status.sizes:",
+        "if spec.volumes:",
+    ),
+    Mutation(
+        "services that change no signature",
+        SIGNATURE,
+        "        if nodes.workloads.siblings(pod) != known.siblings:\n            return False\n",
+        "",
+    ),
+    Mutation(
+        "pods with many rules are signed",
+        SIGNATURE,
+        "        if not is_ordinary(pod):\n",
+        "        if False:\n",
+    ),
+    Mutation(
+        "long annotations are remembered",
+        SIGNATURE,
+        "signature is not TOO_MANY_RULES and not self._is_long(pod)",
+        "signature is not TOO_MANY_RULES",
+    ),
+    Mutation(
+        "a broken signature is not told",
+        SIGNATURE,
+        "Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)",
+        "Unsigned(broken.plugin, Unsignable.BROKEN)",
+    ),
+    Mutation(
+        "post-filters need not sign",
+        REMEDIES,
+        "        if not isinstance(plugin, Sign):\n            return None\n",
+        "        if not isinstance(plugin, Sign):\n            continue\n",
+    ),
+    Mutation(
+        "what a post-filter cannot sign is shared",
+        REMEDIES,
+        "        if part is UNSIGNABLE:\n            return None\n",
+        "",
+    ),
+    Mutation(
+        "remedies are shared whatever is signed",
+        ATTEMPTS,
+        "remedied is None and signed is not None and not found.partial",
+        "remedied is None and not found.partial",
+    ),
+    # Failures
+    Mutation(
+        "failures outlive what they depend on",
+        FAILURES,
+        "changed is None or united(changed.values()) & known.watch",
+        "changed is None",
+    ),
+    Mutation(
+        "failures outlive the log",
+        FAILURES,
+        "changed is None or united(changed.values()) & known.watch",
+        "united((changed or {}).values()) & known.watch",
+    ),
+    Mutation(
+        "failures ignore how many nodes there are",
+        FAILURES,
+        "int(Change.MEMBERSHIP | Change.NOMINATED)",
+        "int(Change.NOMINATED)",
+    ),
+    Mutation(
+        "failures ignore nominated pods",
+        FAILURES,
+        "int(Change.MEMBERSHIP | Change.NOMINATED)",
+        "int(Change.MEMBERSHIP)",
+    ),
+    Mutation(
+        "failures ignore post-filters",
+        FAILURES,
+        "(*profile.pre_filter, *profile.filter, *profile.post_filter)",
+        "(*profile.pre_filter, *profile.filter)",
+    ),
+    Mutation(
+        "failures ignore filters",
+        FAILURES,
+        "(*profile.pre_filter, *profile.filter, *profile.post_filter)",
+        "(*profile.post_filter,)",
+    ),
+    Mutation(
+        "failures ignore the priority",
+        FAILURES,
+        "key = Key(self._profile.name, signature, priority)",
+        "key = Key(self._profile.name, signature, 0)",
+    ),
+    Mutation(
+        "failures take no room",
+        FAILURES,
+        "own = filtered.rows.nbytes + ",
+        "own = 0 * filtered.rows.nbytes + 0 * ",
+    ),
+    # What is kept
+    Mutation(
+        "nothing is evicted",
+        CACHE,
+        "while self.bytes > self.most_bytes and len(self._entries) > 1:",
+        "while False:",
+    ),
+    Mutation(
+        "the newest is evicted",
+        CACHE,
+        "self._drop(next(iter(self._entries)), Flush.FULL)",
+        "self._drop(next(reversed(self._entries)), Flush.FULL)",
+    ),
+    Mutation(
+        "bytes are never given back",
+        CACHE,
+        "        self.bytes -= entry.size\n        return entry.value\n",
+        "        return entry.value\n",
+    ),
+    Mutation(
+        "what is unused stays",
+        CACHE,
+        "            if key.signature not in signatures:\n",
+        "            if False:\n",
+    ),
+    Mutation(
+        "classes are counted by all profiles",
+        CACHE,
+        "return [key for key in self._entries if key.profile == profile]",
+        "return list(self._entries)",
+    ),
+    Mutation(
+        "each profile has room of its own",
+        CLASSES,
+        "AnswerCache(settings.most_bytes) if cache is None else cache",
+        "AnswerCache(settings.most_bytes)",
+    ),
+    # Catching up
+    Mutation(
+        "a class that lags behind goes on",
+        POD_CLASS,
+        "        if changed is None or everywhere & _MEMBERSHIP:\n",
+        "        changed = changed or {}\n        if everywhere & _MEMBERSHIP:\n",
+    ),
+    Mutation(
+        "nodes that come and go are not seen",
+        POD_CLASS,
+        "if changed is None or everywhere & _MEMBERSHIP:",
+        "if changed is None:",
+    ),
+    Mutation(
+        "what skipped stays so",
+        POD_CLASS,
+        "self._stances.watch & union and self._stances.have_turned(pod, union)",
+        "False",
+    ),
+    Mutation(
+        "labels that begin to be read are not seen",
+        POD_CLASS,
+        "if self._labels_version != self._nodes.labels_version:",
+        "if False:",
+    ),
+    Mutation(
+        "wide filters are not asked again",
+        POD_CLASS,
+        "        if self._wide_watch & union:\n            self._refresh_wide(union)\n",
+        "",
+    ),
+    Mutation(
+        "wide filters' watches are not renewed",
+        POD_CLASS,
+        "                wide.watch = ask_watch(wide.plugin, self.pod, self._nodes)\n",
+        "",
+    ),
+    Mutation(
+        "a score that skips once is inactive for good",
+        POD_CLASS,
+        "score.is_active = score.is_active or self._pre_score(score.plugin) is not None",
+        "pass",
+    ),
+    Mutation(
+        "changes everywhere are not seen by row plugins",
+        POD_CLASS,
+        "if self._far_watch & union or self._near_watch & everywhere:",
+        "if self._far_watch & union:",
+    ),
+    Mutation(
+        "scores that reach far are kept",
+        POD_CLASS,
+        "if self._far_watch & union or self._near_watch & everywhere:",
+        "if self._near_watch & everywhere:",
+    ),
+    Mutation(
+        "rows stay unscored while many change at once",
+        POD_CLASS,
+        "            changed[row] = changed.get(row, 0) | kinds\n        self._unscored.clear()\n",
+        "            pass\n        self._unscored.clear()\n",
+    ),
+    Mutation(
+        "a row that comes back has its old scores",
+        POD_CLASS,
+        "self._asked(kinds | self._unscored.pop(row, 0))",
+        "self._asked(kinds)",
+    ),
+    Mutation(
+        "a row that leaves stays ranked",
+        POD_CLASS,
+        "                self.scores.leave(row)\n",
+        "                pass\n",
+    ),
+    Mutation(
+        "a changed row is not scored",
+        POD_CLASS,
+        "        elif asked.columns:\n            self.scores.move(facts, asked)\n",
+        "",
+    ),
+    Mutation(
+        "filters keep their old bits",
+        POD_CLASS,
+        "bits = before & ~asked.bits | self._rejections(asked, facts)",
+        "bits = before | self._rejections(asked, facts)",
+    ),
+    Mutation(
+        "many rows keep their old bits",
+        POD_CLASS,
+        "bits = (bits & ~np.int64(each.bit)) | (rejected * np.int64(each.bit))",
+        "bits = bits | (rejected * np.int64(each.bit))",
+    ),
+    Mutation(
+        "rows without a node are feasible",
+        POD_CLASS,
+        "np.where(nodes.alive[rows], 0, _DEAD)",
+        "np.where(nodes.alive[rows], 0, 0)",
+    ),
+    Mutation(
+        "wide filters reject nobody",
+        POD_CLASS,
+        "                fits &= ~wide.rejected\n",
+        "                pass\n",
+    ),
+    Mutation(
+        "raw scores are the plugin's own array",
+        POD_CLASS,
+        "raw.copy(),",
+        "raw,",
+        "no built-in score keeps the array that it returns",
+    ),
+    Mutation(
+        "scores that see feasible rows are kept",
+        PARTS,
+        "is_own and (ignores_feasible_rows(plugin) or not isinstance(plugin, PreScore))",
+        "is_own",
+    ),
+    Mutation(
+        "figures tell filters alike that are not",
+        PARTS,
+        "all(each.plugin.reads_figures_only for each in self.filters)",
+        "True",
+    ),
+    Mutation(
+        "figures tell scores alike that are not",
+        PARTS,
+        "each.is_plain and each.plugin.reads_figures_only for each in self.columns",
+        "True for each in self.columns",
+    ),
+    Mutation(
+        "steady plugins are asked again",
+        STANCES,
+        "        if not plugin.is_steady:\n",
+        "        if True:\n",
+        "it only costs time",
+    ),
+    Mutation(
+        "a watch that grows is not seen",
+        STANCES,
+        "        if ask_watch(plugin, pod, nodes) != stance.watch:\n            return True\n",
+        "",
+    ),
+    Mutation(
+        "a door that closes is not seen",
+        STANCES,
+        "        if isinstance(answer, Rejected | Narrowed):\n            return True\n",
+        "",
+    ),
+    # Scores and rankings
+    Mutation(
+        "who leaves does not matter to normalised scores",
+        SCORES,
+        "        if self._moves_largest(row):\n",
+        "        if False:\n",
+    ),
+    Mutation(
+        "who comes does not matter to normalised scores",
+        SCORES,
+        "if gain is None or self._raises_largest(row):",
+        "if gain is None:",
+    ),
+    Mutation(
+        "many who come and go do not matter to normalised scores",
+        SCORES,
+        "bool(self._normalized) and bool(((before == 0) != (bits == 0)).any())",
+        "False",
+    ),
+    Mutation(
+        "the largest is counted wrongly as rows leave",
+        SCORES,
+        "                if count <= 1:\n                    return True\n",
+        "",
+    ),
+    Mutation(
+        "a ranking is not told who is rejected",
+        SCORES,
+        "                self.ranking.drop(row)\n            else:",
+        "                pass\n            else:",
+    ),
+    Mutation(
+        "totals stay behind their ranking",
+        SCORES,
+        "        if self._is_behind:\n            self._normalize()\n        totals",
+        "        totals",
+    ),
+    Mutation(
+        "weights do not count in gains",
+        SCORES,
+        "gain += (after - before) * column.weight",
+        "gain += after - before",
+    ),
+    Mutation(
+        "numbers out of range are kept",
+        SCORES,
+        "if column.is_plain and not 0 <= after <= MAX_SCORE:",
+        "if False:",
+    ),
+    Mutation(
+        "a ranking takes entries that are out of date",
+        BATCH,
+        "                if now[row] == total:\n",
+        "                if now[row] >= total:\n",
+    ),
+    Mutation(
+        "rows that were dropped are still the best",
+        BATCH,
+        "        self._now[row] = _NONE\n",
+        "        pass\n",
+    ),
+    # The log of changes, and what is noted in it
+    Mutation(
+        "the log forgets kinds",
+        CHANGES,
+        "rows[row] = rows.get(row, 0) | kinds",
+        "rows[row] = kinds",
+    ),
+    Mutation(
+        "the log is trimmed and nobody is told",
+        CHANGES,
+        "        self._dropped += excess\n",
+        "        self._dropped += 0\n",
+    ),
+    Mutation("what somebody reads is not noted", CHANGES, "_ON_DEMAND & ~int(kinds)", "_ON_DEMAND"),
+    Mutation(
+        "the status of running pods is not noted",
+        USAGE,
+        "        kinds |= _POD_STATUS\n",
+        "        pass\n",
+    ),
+    Mutation(
+        "the annotations of running pods are not noted",
+        USAGE,
+        "        kinds |= _POD_ANNOTATIONS\n",
+        "        pass\n",
+    ),
+    Mutation(
+        "owners of running pods are not noted", USAGE, "        and known.owner == seen.owner\n", ""
+    ),
+    Mutation(
+        "conditions are not noted",
+        CLUSTER,
+        "        kinds |= Change.CONDITIONS\n",
+        "        pass\n",
+    ),
+    Mutation(
+        "another node of the same name is not noted",
+        CLUSTER,
+        "    if node.uid != before.uid:\n",
+        "    if False:\n",
+    ),
+    Mutation(
+        "a controller that goes is not noted",
+        CLUSTER,
+        "        self._state.workloads.drop(item)\n"
+        "        self._note(EVERYWHERE, _workload_change(item))\n",
+        "        self._state.workloads.drop(item)\n",
+        "whoever reads services signs what they say of the pod, except plugins of others",
+    ),
+    Mutation(
+        "services that change no version",
+        WORKLOADS,
+        "    def _drop_service(self, item: Service) -> None:\n        self.version += 1\n",
+        "    def _drop_service(self, item: Service) -> None:\n",
+    ),
+    Mutation(
+        "controllers that change no version",
+        WORKLOADS,
+        "            self.version += 1\n            self._label_keys.discard(None",
+        "            self._label_keys.discard(None",
+    ),
+    Mutation(
+        "labels that begin to be read change no version",
+        LABELS,
+        "            if key not in self._uses:\n                self.version += 1\n",
+        "",
+    ),
+    Mutation(
+        "terms of nominated pods read no labels",
+        CLUSTER,
+        "                label_keys.add(term.selector)\n",
+        "                pass\n",
+    ),
+    # What plugins say of themselves
+    Mutation(
+        "spreading signs no tolerations",
+        SPREAD,
+        "            spec.tolerations,\n        )\n",
+        "        )\n",
+    ),
+    Mutation("spreading signs no node terms", SPREAD, "            spec.node_terms,\n", ""),
+    Mutation("spreading signs no siblings", SPREAD, "            siblings,\n", ""),
+    Mutation(
+        "affinity signs no namespace",
+        AFFINITY,
+        "return pod.namespace, nodes.labels_that_matter(pod), pod.terms",
+        "return nodes.labels_that_matter(pod), pod.terms",
+    ),
+    Mutation(
+        "remembered GPU labels are not watched",
+        GPU,
+        "return self.reads if self._labels else Change.ALLOCATABLE",
+        "return Change.ALLOCATABLE",
+    ),
+    Mutation(
+        "volumes in use are signed like others",
+        LIMITS,
+        "frozenset(key for key in keys if use.of(key))",
+        "frozenset()",
+    ),
+    Mutation(
+        "a policy is not signed",
+        COEXIST,
+        "return is_exclusive(pod), is_ordinary(pod), unknown_policy(pod)",
+        "return is_ordinary(pod), unknown_policy(pod)",
+    ),
+)
