@@ -66,3 +66,19 @@ def test_a_score_that_breaks_is_no_error_where_scoring_is_skipped(
     (result,) = conform([recorded], REGISTRY).values()
 
     assert [each.what for each in result.differences] == differences
+
+
+def test_another_call_of_an_extender_is_a_difference() -> None:
+    path = next(each for each in RECORDED if "extenderwire" in each.name)
+    recording = next(verdicts.read_scenarios(path))
+    first, *steps = recording.golden.steps
+    call, *calls = first.calls
+    body = {**call.body, "NodeNames": ["other"]}
+    changed = msgspec.structs.replace(call, nodes=("other",), body=body)
+    first = msgspec.structs.replace(first, calls=(changed, *calls[:-1]))
+    golden = msgspec.structs.replace(recording.golden, steps=(first, *steps))
+
+    results = conform([msgspec.structs.replace(recording, golden=golden)], REGISTRY)
+
+    (result,) = results.values()
+    assert [each.what for each in result.differences] == ["call 0 nodes", "call 0 body", "call 1"]

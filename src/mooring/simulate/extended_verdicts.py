@@ -17,7 +17,14 @@ from mooring.framework.plugin import Scores
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 
-from .verdicts import PodVerdict, describe_failure, find_refusals, name_scores, sort_names
+from .verdicts import (
+    PodVerdict,
+    describe_failure,
+    find_early_verdict,
+    find_refusals,
+    name_scores,
+    sort_names,
+)
 
 #: Answers a question of a decision.
 Answer = Callable[[AskExtender], ExtenderAnswered]
@@ -45,6 +52,9 @@ def find_extended_verdict(
 
     A decision looks at no more than it needs; what is asked beyond that is asked aside.
     """
+    early = find_early_verdict(engine, pod)
+    if early is not None:
+        return early
     consultation = _begin(engine, pod, start)
     try:
         outcome = run_steps(consultation.decide(), answer)

@@ -242,15 +242,10 @@ class PodVerdict:
 
 def find_verdict(engine: Engine, pod: Pod, start: int = 0) -> PodVerdict:
     """Evaluates a pod on all nodes, without changing anything."""
-    profile = engine.profiles[pod.spec.scheduler_name]
-    for plugin in profile.pre_enqueue:
-        refused = ask_pre_enqueue(plugin, pod)
-        if refused is not None:
-            reasons = frozenset(refused.reasons)
-            return PodVerdict(pre_enqueue=NodeRefusal(plugin.name, refused.code, reasons))
-    nodes = engine.cluster.nodes
-    if not len(nodes):
-        return PodVerdict(message=diagnosis.NO_NODES)
+    early = find_early_verdict(engine, pod)
+    if early is not None:
+        return early
+    profile, nodes = engine.profiles[pod.spec.scheduler_name], engine.cluster.nodes
     try:
         outcome = decide(profile, pod, nodes, Window(start))
         if isinstance(outcome, Found):
@@ -261,6 +256,18 @@ def find_verdict(engine: Engine, pod: Pod, start: int = 0) -> PodVerdict:
     verdict = describe_failure(profile, pod, nodes, outcome, remedied)
     devices = find_failed_devices(engine.cluster, profile, pod, outcome, verdict.nominated)
     return replace(verdict, devices=devices)
+
+
+def find_early_verdict(engine: Engine, pod: Pod) -> PodVerdict | None:
+    """What can be said of a pod before any node is looked at; None if nothing."""
+    for plugin in engine.profiles[pod.spec.scheduler_name].pre_enqueue:
+        refused = ask_pre_enqueue(plugin, pod)
+        if refused is not None:
+            reasons = frozenset(refused.reasons)
+            return PodVerdict(pre_enqueue=NodeRefusal(plugin.name, refused.code, reasons))
+    if not len(engine.cluster.nodes):
+        return PodVerdict(message=diagnosis.NO_NODES)
+    return None
 
 
 def describe_member(

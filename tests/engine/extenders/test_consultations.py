@@ -116,6 +116,18 @@ def test_all_refused() -> None:
     assert run.place("a") != "unschedulable"
 
 
+def test_a_reason_of_its_own_for_each_of_many_nodes() -> None:
+    run = start(FILTER, count=2000)
+    run.apply(pod("a"))
+    (ask,) = questions(run.step())
+    refused = FilterAnswer((), failed={name: f"{name}: {'x' * 5000}" for name in ask.nodes})
+
+    message = conditions(reply(run, ask, refused))["a"].message
+
+    assert message.count("1 n") == 2000
+    assert f"1 n7: {'x' * 4092} ..." in message
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [

@@ -34,6 +34,9 @@ Steps = Generator[tuple[AskExtender, ...], tuple[ExtenderAnswered, ...], _T]
 #: The plugin that rejections of extenders are put down to. Any event may lift them.
 EXTENDER = "Extender"
 
+# What an extender says is cut after so many characters.
+_MOST_TEXT = 4096
+
 #: Extenders score from 0 to 10, plugins from 0 to 100.
 _PER_POINT = 10
 
@@ -156,7 +159,7 @@ class Consultation:
         if not isinstance(answer, FilterAnswer):
             raise ExtenderFailed(answered.failure)
         if answer.error:
-            raise ExtenderFailed(answer.error)
+            raise ExtenderFailed(_shorten(answer.error))
         kept: tuple[str, ...] = ()
         bare = False
         if extender.node_cache_capable and answer.node_names is not None:
@@ -170,7 +173,9 @@ class Consultation:
             (answer.failed, Code.UNSCHEDULABLE),
             (answer.unresolvable, Code.UNRESOLVABLE),
         ):
-            self._refusals.update((name, Reason(text, code)) for name, text in refused.items())
+            self._refusals.update(
+                (name, Reason(_shorten(text), code)) for name, text in refused.items()
+            )
         return rows, names
 
     def _fail(self) -> Failed:
@@ -189,11 +194,12 @@ class Consultation:
         nodes = self.survey.nodes
         by_row = {nodes.row(name): reason for name, reason in self._refusals.items()}
         known = {row: reason for row, reason in by_row.items() if row is not None}
-        reasons = list(dict.fromkeys(known.values()))
+        # An extender may have another reason for each node.
+        places = {reason: at for at, reason in enumerate(dict.fromkeys(known.values()))}
         rows = np.array(list(known), np.intp)
-        failed = np.array(
-            [[each == reason for each in known.values()] for reason in reasons], np.bool_
-        ).reshape(len(reasons), len(rows))
+        failed = np.zeros((len(places), len(rows)), np.bool_)
+        failed[[places[reason] for reason in known.values()], np.arange(len(rows))] = True
+        reasons = tuple(places)
         decided = np.ones(len(rows), np.bool_)
         return Filtered(rows, ~decided, (Layer(EXTENDER, Verdict(reasons, failed), decided),))
 
@@ -251,6 +257,11 @@ class Consultation:
         best = np.flatnonzero(totals == totals.max())
         first = best[np.argmax(liked[best])]
         return self._find(int(rows[first]), Scored(rows, scored.by_plugin, totals))
+
+
+def _shorten(text: str) -> str:
+    """As much of a text as a condition should have; others have to read it."""
+    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]} ..."
 
 
 def _select(
