@@ -83,6 +83,8 @@ def measure(world: World, pods: int, requests: int = 1) -> tuple[float, int]:
     for number in range(pods):
         world.apply(from_builtins("ResourceClaim", make_claim(number, requests)), 0.0)
         world.apply(from_builtins("Pod", make_pod(number)), 0.0)
+    # What rows see of devices is found out when the scheduler starts.
+    assert world.engine.cluster.nodes.device_groups
     spent = 0.0
     for _ in range(2 * pods + 10):
         began = time.process_time()

@@ -70,6 +70,9 @@ class RowGroups:
         self._by_key: dict[object, LocalGroup] = {(): self._nothing}
         self._by_number: list[LocalGroup] = [self._nothing]
         self._free: list[int] = []
+        #: Per number when it was given last: numbers of groups that no row is in are given again.
+        self.births: NDArray[np.int64] = np.zeros(1, np.int64)
+        self._given = 0
         #: Per row the number of what it alone sees.
         self.local: NDArray[np.int64] = np.zeros(0, np.int64)
         #: Per row the number of what it sees of the wide pools.
@@ -123,6 +126,11 @@ class RowGroups:
     @property
     def is_stale(self) -> bool:
         return bool(self._stale_nodes or self._stale_pools or self._stale_patterns)
+
+    @property
+    def count(self) -> int:
+        """How many numbers of what rows see locally there are."""
+        return len(self._by_number)
 
     @property
     def pattern_count(self) -> int:
@@ -208,6 +216,9 @@ class RowGroups:
             number = self._free.pop() if self._free else len(self._by_number)
             group = self._by_key[key] = LocalGroup(key, number, pools)
             self._by_number[number : number + 1] = [group]
+            self.births = grow_to(self.births, number + 1)
+            self._given += 1
+            self.births[number] = self._given
         self._set_row(row, group)
 
     def _set_row(self, row: int, group: LocalGroup) -> None:

@@ -206,9 +206,14 @@ def _declared(slices: Iterable[ResourceSlice]) -> tuple[tuple[CounterName, int],
 
 def _is_invalid(current: Sequence[ResourceSlice], others: Sequence[ResourceSlice]) -> bool:
     names = [device.name for each in current for device in each.devices]
-    sets = [each.name for item in (*current, *others) for each in item.counters]
-    if len(names) != len(set(names)) or len(sets) != len(set(sets)):
+    if len(names) != len(set(names)):
         return True
+    every = (*current, *others)
+    sets = [each.name for item in every for each in item.counters]
+    if len(sets) != len(set(sets)):
+        return True
+    if not any(device.consumes_counters for item in every for device in item.devices):
+        return False
     declared = {name for name, _ in _declared((*current, *others))}
     return any(
         taken.counter_set not in sets

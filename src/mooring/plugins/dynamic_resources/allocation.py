@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from enum import Enum, auto
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
+from mooring.cluster.arrays import grow_to
 from mooring.cluster.devices.groups import LocalGroup, RowGroups, SeenPool, WidePattern
 from mooring.cluster.devices.pools import PoolStatus
 
@@ -48,6 +51,35 @@ class ClaimsPlan:
         )
         self._outcomes: dict[tuple[LocalGroup, WidePattern], Outcome] = {}
         self._wide_version = -1
+
+        #: Per number of a group what was found, how many steps that took, and for which birth of
+        #: the number that is: for clusters without wide pools.
+        self._found = np.zeros(1, np.int8)
+        self._steps = np.zeros(1, np.int64)
+        self._births = np.full(1, -1, np.int64)
+
+    def found(self, groups: RowGroups, most_steps: int) -> NDArray[np.int8]:
+        """What was found, by the number of the group, in a cluster without wide pools."""
+        count = groups.count
+        self._found = grow_to(self._found, count)
+        self._steps = grow_to(self._steps, count)
+        self._births = grow_to(self._births, count, -1)
+        births = groups.births[:count]
+        for number in np.flatnonzero(self._births[:count] != births).tolist():
+            if number and not groups.group(number).rows:
+                self._steps[number] = 0
+                continue
+            outcome = self.outcome(groups, number, 0)
+            self._found[number], self._steps[number] = outcome.found.value, outcome.steps
+            self._births[number] = births[number]
+            if outcome.steps and self._steps[:count].sum() > 2 * most_steps:
+                break
+        found = self._found[:count]
+        if self._steps[:count].any():
+            found = np.where(np.cumsum(self._steps[:count]) > most_steps, Found.ERROR.value, found)
+            late = self._births[:count] != births
+            found = np.where(late, Found.ERROR.value, found)
+        return found.astype(np.int8)
 
     def outcome(self, groups: RowGroups, local: int, pattern: int) -> Outcome:
         """What the rows with these numbers get."""

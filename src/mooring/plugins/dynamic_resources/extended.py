@@ -99,10 +99,7 @@ class ExtendedAsk:
 
 def find_extended(pod: Pod, nodes: Nodes) -> ExtendedAsk | None:
     """What a pod asks for by extended resources; None if no class stands behind any of them."""
-    classes = nodes.devices.classes
-    if not classes.map_resources:
-        return None
-    behind = mapped_resources(pod, classes)
+    behind = mapped_resources(pod, nodes.devices.classes)
     if not behind:
         return None
     asked = (name for name, amount in pod.requests if amount and is_extended(name))
@@ -113,13 +110,20 @@ def find_extended(pod: Pod, nodes: Nodes) -> ExtendedAsk | None:
 
 def mapped_resources(pod: Pod, classes: DeviceClasses) -> dict[str, str]:
     """The resources of a pod that classes stand behind, with these classes."""
-    found = {}
+    names = pod.spec.__dict__.get("_extended_names")
+    if names is None:
+        names = pod.spec.__dict__["_extended_names"] = tuple(_extended_names(pod))
+    if not names:
+        return {}
+    behind = ((name, classes.for_resource(name)) for name in names)
+    return {name: found.name for name, found in behind if found is not None}
+
+
+def _extended_names(pod: Pod) -> Iterator[str]:
+    """The resources that a class may stand behind; found out once per template."""
     for name, amount in pod.requests:
         if amount and (is_extended(name) or name.startswith(IMPLICIT)):
-            behind = classes.for_resource(name)
-            if behind is not None:
-                found[name] = behind.name
-    return found
+            yield name
 
 
 def make_special(spec: PodSpec, classes: Mapping[str, str]) -> SpecialClaim:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,26 +154,36 @@ class RowOutcomes:
     def __init__(
         self, plan: ClaimsPlan, groups: RowGroups, local: NDArray[np.int64], wide: NDArray[np.int64]
     ) -> None:
-        patterns = groups.pattern_count
-        self._codes = local if patterns == 1 else local * patterns + wide
-        present = np.flatnonzero(np.bincount(self._codes)).tolist() if len(local) else []
-        self.outcomes: dict[int, Outcome] = {}
+        self._plan = plan
+        self._groups = groups
+        self._patterns = groups.pattern_count
+        self._codes = local if self._patterns == 1 else local * self._patterns + wide
+        if self._patterns == 1:
+            self._found = plan.found(groups, MOST_STEPS_OF_POD)
+        else:
+            self._found = np.zeros(int(self._codes.max(initial=0)) + 1, np.int8)
+            for code, outcome in self.outcomes.items():
+                self._found[code] = outcome.found.value
+
+    @cached_property
+    def outcomes(self) -> dict[int, Outcome]:
+        """The outcome for each code that a row has."""
+        found: dict[int, Outcome] = {}
         steps = 0
-        for code in present:
+        for code in np.flatnonzero(np.bincount(self._codes)).tolist() if len(self._codes) else ():
             if steps > MOST_STEPS_OF_POD:
-                self.outcomes[code] = GAVE_UP
+                found[code] = GAVE_UP
                 continue
-            outcome = plan.outcome(groups, *divmod(code, patterns))
+            outcome = self._plan.outcome(self._groups, *divmod(code, self._patterns))
             # Counted though it may be known already: what is known decides nothing.
             steps += outcome.steps
-            self.outcomes[code] = outcome
+            found[code] = outcome
+        return found
 
     def where(self, found: Found) -> NDArray[np.bool_]:
         """The rows for which this came of it."""
-        table = np.zeros(max(self.outcomes, default=0) + 1, np.bool_)
-        for code, outcome in self.outcomes.items():
-            table[code] = outcome.found is found
-        return table[self._codes]
+        mask: NDArray[np.bool_] = self._found[self._codes] == found.value
+        return mask
 
     def gather(self, values: dict[int, int]) -> NDArray[np.int64]:
         """A number per row, from a number per group."""
