@@ -17,6 +17,8 @@ from mooring.engine.extender_answers import (
     PreemptAnswer,
     PrioritizeAnswer,
 )
+from mooring.engine.extenders.consultation import Consultation
+from mooring.engine.extenders.survey import PodSurvey
 from mooring.framework.plugin import Filter
 from mooring.framework.verdict import Verdict
 from mooring.objects.pod import Pod
@@ -26,6 +28,7 @@ from tests.engine.driver import (
     bindings,
     conditions,
     driver,
+    engines,
     evictions,
     nominations,
     only,
@@ -387,3 +390,29 @@ def test_only_what_changed_is_asked_about_again() -> None:
     reply(run, ask, keep(*ask.nodes))
 
     assert Local.asked == [50, 1]
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_what_breaks_in_a_decision_fails_its_pod_alone(
+    monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    run = start(FILTER)
+    run.apply(pod("a"), pod("b"))
+    (ask,) = questions(run.step(8))
+
+    def break_down(*args: object) -> None:
+        raise RuntimeError("broken")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(PodSurvey, "keep_fitting", break_down)
+        broken.setattr(Consultation, "_take_filter", break_down)
+        if is_late:
+            run.now += 60
+            actions = run.step(8)
+        else:
+            actions = reply(run, ask, keep("n0"))
+
+    assert "RuntimeError: broken" in conditions(actions)["a"].message
+    assert [each.pod.name for each in questions(actions)] == ["b"]
+    assert run.engine.caught == {"attempt": 1}
+    engines.clear()

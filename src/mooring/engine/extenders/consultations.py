@@ -150,16 +150,19 @@ class Consultations:
             self._attempts.conclude(queued, profile, error, now)
         except Overtaken:
             self._queue.put_back(queued, pod=self._pending[queued.pod.uid], now=now)
+        except Exception as error:  # noqa: BLE001 - one pod must not stop the others
+            self._give_up(queued, error, now)
         else:
-            decision.answers = {}
-            longest = max(
-                self._extenders[each.extender].timeout_seconds for each in decision.questions
-            )
-            decision.deadline = now + longest + _GRACE
-            self._waiting[queued.pod.uid] = decision
-            for each in decision.questions:
-                self._emit(each)
+            self._wait(decision, now)
         self._make_room()
+
+    def _wait(self, decision: WaitingDecision, now: float) -> None:
+        decision.answers = {}
+        asked = (self._extenders[each.extender] for each in decision.questions)
+        decision.deadline = now + max(each.timeout_seconds for each in asked) + _GRACE
+        self._waiting[decision.queued.pod.uid] = decision
+        for each in decision.questions:
+            self._emit(each)
 
     def _make_room(self) -> None:
         self._queue.hold_back(len(self._waiting) >= self._most)
