@@ -44,6 +44,7 @@ _DOCUMENTS = {
     "rbac.v1": "apis__rbac.authorization.k8s.io__v1",
     "resource.v1": "apis__resource.k8s.io__v1",
     "scheduling.v1": "apis__scheduling.k8s.io__v1",
+    "scheduling.v1alpha2": "apis__scheduling.k8s.io__v1alpha2",
     "storage.v1": "apis__storage.k8s.io__v1",
 }
 

@@ -27,7 +27,7 @@ from .answers import JSON, json_answer, json_bytes, metadata_only, refuse
 from .listener import MAX_BODY_BYTES
 from .media import read_accept, read_object
 from .parameters import Address, check_type, locate
-from .usage import answer_usage
+from .usage_answers import answer_usage
 from .verbs import ObjectVerbs, PartVerbs
 
 _USER = {

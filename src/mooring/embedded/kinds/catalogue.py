@@ -11,6 +11,7 @@ from .custom_resources import definition_kinds
 from .device_kinds import device_kinds
 from .disruption import budget_kinds
 from .event_kinds import event_kinds
+from .group_kinds import group_kinds
 from .job_kinds import job_kinds
 from .limit_ranges import limit_range_kinds
 from .pods import pod_kinds
@@ -43,6 +44,7 @@ def catalogue(*, coexist: bool = True) -> Iterator[ServedKind]:
     yield from budget_kinds()
     yield from storage_kinds()
     yield from device_kinds()
+    yield from group_kinds()
     yield from stored_kinds()
     yield from definition_kinds()
     yield from review_kinds()
