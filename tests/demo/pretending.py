@@ -108,8 +108,8 @@ class Pretence:
         yield b""
 
 
-#: What happens when a chapter acts: by the file that it applies, or `create` or `patch`, the pods
-#: that appear or change, and the names of those that go.
+#: What happens when a chapter acts: by the file that it applies, or `create`, `patch` or `delete`
+#: and a name, the pods that appear or change, and the names of those that go.
 Script = Mapping[str, Sequence[DemoPod | str]]
 
 
@@ -130,6 +130,7 @@ class Actor(DemoClient):
     async def delete(self, kind: str, name: str) -> None:
         for each in list(self.pods.of(name)):
             self.pods.removed(each)
+        self._happen(f"delete {name}")
 
     async def report_disk(self, node: str, status: Json) -> None:
         self._happen("patch")

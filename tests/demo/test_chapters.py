@@ -12,6 +12,7 @@ import yaml
 from msgspec.structs import replace
 
 from mooring.demo import MANIFESTS, BrokenPromise, Stage
+from mooring.demo.device_chapter import DEVICES
 from mooring.demo.player import CHAPTERS
 from mooring.demo.resource_chapters import DISKS, EXPLANATION, GPUS, PREEMPTION
 from mooring.demo.workload_chapters import DEPLOYMENT, EXCLUSIVE, JOB
@@ -41,6 +42,15 @@ MPI: Script = {"agent.yaml": AGENTS, "mpi.yaml": RANKS, "crowd.yaml": CROWD, "cr
 
 KEPT_OFF = "0/9 nodes are available: 9 node(s) with GPUs only take pods with a GPU limit (set one)"
 GPU_PODS = [pod("with-gpu", "gpu-0"), pod("without-gpu", refusal=KEPT_OFF)]
+
+NO_DEVICE = "0/9 nodes are available: 9 cannot allocate all claims. preemption: no"
+INFER = [pod(f"infer-{at}", f"accel-{at % 2}", app="infer") for at in range(15)]
+SHARING = [pod("model", "accel-1"), pod("monitor", "accel-1")]
+CLAIMS: Script = {
+    "devices.yaml": [*INFER, *SHARING],
+    "late.yaml": [pod("late", refusal=NO_DEVICE)],
+    "delete monitor": [pod("late", "accel-1")],
+}
 
 SLOW = "0/9 nodes are available: 9 Insufficient disk read bandwidth. preemption: no"
 INGEST = [
@@ -124,6 +134,31 @@ CASES = {
     ),
     "gpus: another pod is there": Case(
         GPUS.play, {"gpus.yaml": [*GPU_PODS, pod("web", "gpu-3")]}, "no other pod", "['web']"
+    ),
+    "devices: all is well": Case(DEVICES.play, CLAIMS),
+    "devices: a pod has none": Case(
+        DEVICES.play,
+        {**CLAIMS, "devices.yaml": [*INFER[1:], *SHARING]},
+        "fifteen pods have an accelerator",
+        "14 have one",
+    ),
+    "devices: those that share are apart": Case(
+        DEVICES.play,
+        {**CLAIMS, "devices.yaml": [*INFER, SHARING[0], pod("monitor", "accel-0")]},
+        "model and monitor share one",
+        "['accel-1', 'accel-0']",
+    ),
+    "devices: one is given away twice": Case(
+        DEVICES.play,
+        {**CLAIMS, "devices.yaml": [*INFER, pod("model", "accel-0"), pod("monitor", "accel-0")]},
+        "more than eight",
+        "{'accel-0': 9, 'accel-1': 7}",
+    ),
+    "devices: the last one does not wait": Case(
+        DEVICES.play, {**CLAIMS, "late.yaml": [pod("late", "accel-0")]}, "late waits"
+    ),
+    "devices: the shared one is not freed": Case(
+        DEVICES.play, {**CLAIMS, "delete monitor": []}, "so late gets it", "cannot allocate"
     ),
     "disks: all is well": Case(DISKS.play, {"ingest.yaml": INGEST, "patch": MEASURED}),
     "disks: two share a disk": Case(

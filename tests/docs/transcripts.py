@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 PROMPT = "$ "
 _CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
+
+ROOT = Path(__file__).parents[2]
+
+# A busy machine takes its time; what hangs is noticed.
+_PATIENCE_SECONDS = 300
+
+needs_kubectl = pytest.mark.skipif(not shutil.which("kubectl"), reason="no kubectl in the path")
 
 #: Runs a command, and gives what it printed.
 Terminal = Callable[[str], str]
@@ -43,3 +57,38 @@ def _steps(block: str) -> list[Step]:
     assert block.startswith(PROMPT), block
     typed = re.split(rf"^{re.escape(PROMPT)}", block, flags=re.MULTILINE)[1:]
     return [Step(command, shown) for command, _, shown in (each.partition("\n") for each in typed)]
+
+
+@contextmanager
+def terminal(command: str, folder: Path) -> Iterator[Terminal]:
+    """A terminal as a page has its reader prepare it, with the cluster of a command in another."""
+    kubeconfig = folder / "kubeconfig"
+    variables = {
+        **os.environ,
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+        "KUBECONFIG": str(kubeconfig),
+        "COLUMNS": "200",
+    }
+
+    def typed(line: str) -> str:
+        done = subprocess.run(
+            ["bash", "-c", line],
+            cwd=ROOT,
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_SECONDS,
+            check=False,
+        )
+        return done.stdout + done.stderr
+
+    started = command.removesuffix("kubeconfig") + str(kubeconfig)
+    with subprocess.Popen(
+        started.split(), cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True
+    ) as cluster:
+        try:
+            assert cluster.stdout is not None
+            assert cluster.stdout.readline().startswith("The cluster is ready: ")
+            yield typed
+        finally:
+            cluster.terminate()

@@ -11,6 +11,7 @@ from mooring.engine import Engine
 
 from . import resource_chapters, workload_chapters
 from .demo_client import PodView, connect_client
+from .device_chapter import DEVICES
 from .stage import Chapter, Narrator, Stage
 
 CHAPTERS = (
@@ -18,6 +19,7 @@ CHAPTERS = (
     workload_chapters.JOB,
     workload_chapters.EXCLUSIVE,
     resource_chapters.GPUS,
+    DEVICES,
     resource_chapters.DISKS,
     resource_chapters.PREEMPTION,
     resource_chapters.EXPLANATION,
