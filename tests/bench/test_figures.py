@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mooring.bench import results
 from mooring.bench.cases import WorkloadError
 from mooring.bench.comparison import compare, geometric_mean, rank_probability
-from mooring.bench.harness import Growth, Point, RunOutcome, Sweep, exponent, grow
+from mooring.bench.harness import Growth, ProgressPoint, RunOutcome, Sweep, exponent, grow
 from mooring.bench.measurement import Stopwatch, summary, throughput_samples
 from mooring.bench.plots import Axis
 from mooring.bench.result_page import page
@@ -324,7 +324,7 @@ def test_a_sweep_needs_its_parameters(tmp_path: Path) -> None:
 def test_the_page_stands_alone_and_escapes_names(tmp_path: Path) -> None:
     named = case(NODES, MEASURED, name="<script>")
     result = Runs()(job(tmp_path, named))
-    growth = Growth("grown", (Point(10, 5, 1e-3), Point(100, 5, 2e-3)), ())
+    growth = Growth("grown", (ProgressPoint(10, 5, 1e-3), ProgressPoint(100, 5, 2e-3)), ())
     text = page([result], [growth], {"command": "mooring bench <x>"})
 
     assert "<script" not in text

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.bench.cases import WorkloadError
-from mooring.bench.templates import Template
+from mooring.bench.templates import ObjectTemplate
 
 GIVEN: dict[str, Any] = {"Index": 7, "Count": 10, "name": "blue", "none": "", "sizes": [1, 2]}
 
@@ -37,7 +37,7 @@ GIVEN: dict[str, Any] = {"Index": 7, "Count": 10, "name": "blue", "none": "", "s
     ],
 )
 def test_rendering(template: str, written: str) -> None:
-    assert Template(template, "pod.yaml").render(GIVEN) == written
+    assert ObjectTemplate(template, "pod.yaml").render(GIVEN) == written
 
 
 @pytest.mark.parametrize(
@@ -64,5 +64,5 @@ def test_rendering(template: str, written: str) -> None:
 )
 def test_mistakes_name_the_file(template: str, told: str) -> None:
     with pytest.raises(WorkloadError) as refused:
-        Template(template, "pod.yaml").render(GIVEN)
+        ObjectTemplate(template, "pod.yaml").render(GIVEN)
     assert str(refused.value) == told

@@ -9,8 +9,8 @@ import pytest
 
 from mooring.bench.cases import RunFailed, WorkloadError
 from mooring.bench.harness import RunOutcome
+from mooring.bench.live.object_writer import group_by_pod
 from mooring.bench.live.processes import SchedulerProcess, fill_placeholders
-from mooring.bench.live.writer import group_by_pod
 from mooring.cli.bench import EMBEDDED, Batching
 from tests.bench.servers import patience, run_through, script
 from tests.bench.workloads import LARGE_POD, MEASURED, NODES, case, job
@@ -118,9 +118,9 @@ def test_a_scheduler_that_ends_is_told_with_its_log(tmp_path: Path) -> None:
 
 
 def test_a_cluster_in_use_is_refused(tmp_path: Path) -> None:
+    from mooring.bench.live.object_writer import ObjectWriter
     from mooring.bench.live.plane import open_plane
     from mooring.bench.live.processes import embedded_server
-    from mooring.bench.live.writer import ObjectWriter
 
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "somebody's"}}
     with embedded_server(tmp_path) as kubeconfig:
@@ -172,13 +172,13 @@ def test_a_pod_comes_after_its_volumes() -> None:
 
 def test_what_a_scheduler_did_is_checked_and_claims_are_bound(tmp_path: Path) -> None:
     from mooring.bench.live.cluster_view import bind_claim, check_nodes
+    from mooring.bench.live.object_writer import ObjectKey, ObjectWriter
     from mooring.bench.live.plane import open_plane
     from mooring.bench.live.processes import embedded_server
-    from mooring.bench.live.writer import Key, ObjectWriter
 
     room = {"cpu": "1", "memory": "1Gi", "pods": "10"}
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "600m"}}}
-    claim = Key("PersistentVolumeClaim", "default", "mine")
+    claim = ObjectKey("PersistentVolumeClaim", "default", "mine")
     objects: list[dict[str, Any]] = [
         {"kind": "Node", "metadata": {"name": "n"}, "status": {"capacity": room}},
         {
@@ -210,4 +210,4 @@ def test_what_a_scheduler_did_is_checked_and_claims_are_bound(tmp_path: Path) ->
         bound = plane.run(plane.api.get(claim.path))
         assert b'"volumeName":"disk"' in bound
         assert b'"phase":"Bound"' in bound
-        plane.run(bind_claim(plane.api, "disk", Key(claim.kind, "default", "gone")))
+        plane.run(bind_claim(plane.api, "disk", ObjectKey(claim.kind, "default", "gone")))

@@ -19,7 +19,7 @@ from mooring.config.duration import Duration
 from mooring.documents.conversion import convert
 from mooring.documents.errors import Problems
 from mooring.objects.meta import Wire
-from mooring.objects.node_selector import NodeAffinity
+from mooring.objects.node_selector import NodeAffinityRules
 from mooring.objects.placement_rules import TopologySpreadConstraint
 
 
@@ -65,7 +65,7 @@ class InterPodAffinityArgs(Wire, frozen=True):
 
 
 class NodeAffinityArgs(Wire, frozen=True):
-    added_affinity: NodeAffinity | None = None
+    added_affinity: NodeAffinityRules | None = None
 
 
 class SpreadArgs(Wire, frozen=True):

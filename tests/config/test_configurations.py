@@ -15,7 +15,7 @@ from mooring.config import (
     default,
     load,
 )
-from mooring.objects.node_selector import NodeAffinity
+from mooring.objects.node_selector import NodeAffinityRules
 from tests.config.fakes import (
     KNOWN,
     BalancedArgs,
@@ -241,7 +241,7 @@ def test_json_is_read_as_well() -> None:
                             ]
                         }
                     },
-                    NodeAffinity,
+                    NodeAffinityRules,
                 )
             ),
             id="added affinity",

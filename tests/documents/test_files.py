@@ -10,13 +10,13 @@ import pytest
 
 from mooring.documents import files
 from mooring.documents.errors import InputError
-from mooring.documents.files import Lines
+from mooring.documents.files import LineReader
 from mooring.simulate import verdicts
 
 
 def read(path: Path, content: bytes, *, keep_last: bool = False) -> tuple[list[bytes], bool]:
     path.write_bytes(content)
-    lines = Lines(path, keep_last=keep_last)
+    lines = LineReader(path, keep_last=keep_last)
     return list(lines), lines.is_cut
 
 

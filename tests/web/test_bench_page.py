@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from mooring.bench.harness import Growth, Point
+from mooring.bench.harness import Growth, ProgressPoint
 from mooring.bench.result_page import page as written
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 
@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Path:
     results = [replace(Runs()(workload), by=by) for by in ("one", "other")]
     missing = {"opcode": "createPodGroups", "namespace": "n", "templatePath": "x"}
     results.append(Runs()(job(tmp_path, case(missing, MEASURED))))
-    growth = Growth("grown", (Point(1000, 5, 1e-3), Point(100_000, 5, 2e-3)), ())
+    growth = Growth("grown", (ProgressPoint(1000, 5, 1e-3), ProgressPoint(100_000, 5, 2e-3)), ())
     path = tmp_path / "results.html"
     path.write_text(written(results, [growth], RUN))
     return path

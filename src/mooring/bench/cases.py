@@ -53,7 +53,7 @@ class MetricSelector(_Document, frozen=True, kw_only=True):
     expect_lower: bool = False
 
 
-class Workload(_Document, frozen=True, kw_only=True):
+class BenchWorkload(_Document, frozen=True, kw_only=True):
     """One size of a test case."""
 
     name: str
@@ -73,7 +73,7 @@ class Workload(_Document, frozen=True, kw_only=True):
 class CaseDocument(_Document, frozen=True, kw_only=True):
     name: str
     workload_template: tuple[Mapping[str, Any], ...]
-    workloads: tuple[Workload, ...]
+    workloads: tuple[BenchWorkload, ...]
     feature_gates: Mapping[str, bool] = {}
     # Figures are taken by the target, whatever is asked for here.
     metrics_collector_config: Mapping[str, Any] = {}
@@ -105,7 +105,7 @@ class Job:
     """A workload of a test case: what is run and measured."""
 
     case: TestCase
-    workload: Workload
+    workload: BenchWorkload
 
     @property
     def name(self) -> str:

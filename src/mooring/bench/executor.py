@@ -26,7 +26,7 @@ from .operations import (
     StopCollectingMetrics,
     UpdateAny,
 )
-from .target import Stalled, Target
+from .target import BenchTarget, Stalled
 from .templates import Manifest
 
 #: Does something each time it is asked for the next value.
@@ -57,7 +57,9 @@ class Background:
                 heappush(self._due, (due + (missed + 1) * interval, number, interval, task))
 
 
-def churn_task(operation: Churn, namespace: str, blueprints: Blueprints, target: Target) -> Task:
+def churn_task(
+    operation: Churn, namespace: str, blueprints: Blueprints, target: BenchTarget
+) -> Task:
     """Makes one object of each template at a time; in mode recreate, deletes them in turn."""
     slots: list[list[Manifest]] = [[] for _ in range(operation.number)]
     numbers = count() if operation.mode == "recreate" or not slots else iter(range(len(slots)))
@@ -86,7 +88,7 @@ _MOST_NAMES = 3
 class Executor:
     """One run of a workload on a target."""
 
-    def __init__(self, job: Job, target: Target, blueprints: Blueprints) -> None:
+    def __init__(self, job: Job, target: BenchTarget, blueprints: Blueprints) -> None:
         self._job = job
         self._target = target
         self._blueprints = blueprints

@@ -19,11 +19,11 @@ from .custom_kinds import check_support, custom_kinds
 from .executor import Executor
 from .measurement import Measurement
 from .results import DataItem, check_selector, data_items, describe_miss
-from .target import Target
+from .target import BenchTarget
 from .templates import Templates
 
 #: Makes a fresh target for a workload; raises ConfigError if its settings are refused.
-MakeTarget = Callable[[Job], Target]
+MakeTarget = Callable[[Job], BenchTarget]
 
 
 class RunOutcome(StrEnum):
@@ -92,7 +92,7 @@ def run(job: Job, make_target: MakeTarget, by: str = "") -> Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ProgressPoint:
     """One size, and the time that a pod took there."""
 
     nodes: int
@@ -105,7 +105,7 @@ class Growth:
     """The sweep of one test case."""
 
     name: str
-    points: tuple[Point, ...]
+    points: tuple[ProgressPoint, ...]
     results: tuple[Result, ...]
 
     @property
@@ -164,7 +164,7 @@ def grow(job: Job, sweep: Sweep, make_target: MakeTarget, begin: Callable[[Job],
         results.append(result)
         if result.outcome is RunOutcome.MEASURED and result.measured[-1].placed:
             rate = result.measured[-1].pods_per_second
-            points.append(Point(nodes, pods, 1 / rate))
+            points.append(ProgressPoint(nodes, pods, 1 / rate))
     return Growth(job.case.name, tuple(points), tuple(results))
 
 

@@ -13,7 +13,7 @@ class Stalled(RuntimeError):
     """Nothing will ever happen any more unless somebody makes or changes an object."""
 
 
-class Target(Protocol):
+class BenchTarget(Protocol):
     """A scheduler and the cluster that it serves.
 
     A target notes in the ledger which pods are tried, placed and gone, and tells the collector of

@@ -21,7 +21,7 @@ _LONGEST_RANGE = 100_000
 _Part = Callable[[TemplateScope], Iterator[str]]
 
 
-class Template:
+class ObjectTemplate:
     """A text with actions in double braces."""
 
     def __init__(self, content: str, source: str) -> None:
@@ -180,7 +180,7 @@ class Templates:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._templates: dict[str, Template] = {}
+        self._templates: dict[str, ObjectTemplate] = {}
         self._manifests: dict[tuple[str, str], Manifest] = {}
 
     def manifest(self, path: str, given: Mapping[str, Any] | None = None) -> Manifest:
@@ -201,16 +201,16 @@ class Templates:
             raise WorkloadError(self._folder / path, "kind", "is required")
         return match[1]
 
-    def _template(self, path: str) -> Template:
+    def _template(self, path: str) -> ObjectTemplate:
         template = self._templates.get(path)
         if template is None:
             template = self._templates[path] = self._read(path)
         return template
 
-    def _read(self, path: str) -> Template:
+    def _read(self, path: str) -> ObjectTemplate:
         file = self._folder / path
         try:
-            return Template(file.read_text(), str(file))
+            return ObjectTemplate(file.read_text(), str(file))
         except (OSError, UnicodeDecodeError) as error:
             text = error.strerror if isinstance(error, OSError) else "is not text"
             raise WorkloadError(file, (text or str(error)).lower()) from None

@@ -114,7 +114,7 @@ def _refuse(error: OSError | ValueError, path: Path | None = None) -> None:
     raise InputError(path, error) from error
 
 
-class Lines:
+class LineReader:
     """The lines of a file, gzip or plain, without their ends. Reading needs little memory.
 
     Iterating raises InputError if the file is broken or has a line that is too long. A last line

@@ -41,7 +41,7 @@ from .cycle import Found
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from .events import BindingFailed, ClaimsWritten
 from .nomination_ends import tell_of_room
-from .placement import Placement, State
+from .placement import Placement, PlacementState
 from .remedies import Evictions, Remedied, seek_remedy, sign_for_remedy
 
 # What metrics call an attempt that failed for a reason.
@@ -257,7 +257,7 @@ class Attempts:
         """Binds a pod that was taken over, or lets it wait for its permits."""
         if placed.permits:
             placed.waits_since = now
-            self._wait(placed, State.PERMIT)
+            self._wait(placed, PlacementState.PERMIT)
         else:
             self._prepare(placed, now)
 
@@ -296,7 +296,7 @@ class Attempts:
 
     def look_after(self, waiting: Placement, now: float) -> None:
         """Binds a pod whose wait is over, and gives up one whose time is."""
-        if waiting.state is State.PERMIT:
+        if waiting.state is PlacementState.PERMIT:
             for plugin, (until, seconds) in waiting.permits.items():
                 if until <= now:
                     text = f"rejected due to timeout after waiting {seconds:g}s at plugin {plugin}"
@@ -324,7 +324,7 @@ class Attempts:
             if each.devices is not None:
                 self._emit(WriteClaims(ref, placed.node_name, each.devices))
         if placed.preparing:
-            self._wait(placed, State.PREPARING)
+            self._wait(placed, PlacementState.PREPARING)
         else:
             self._bind(placed)
 
@@ -341,7 +341,7 @@ class Attempts:
                 name = placed.profile.name
                 self._emit(actions.waiting_for_devices(placed.pod, placed.node_name, name))
 
-    def _wait(self, placed: Placement, state: State) -> None:
+    def _wait(self, placed: Placement, state: PlacementState) -> None:
         """A pod must wait: others are told which node it is going to."""
         placed.state = state
         self._waiting[placed.pod.uid] = placed
@@ -349,7 +349,7 @@ class Attempts:
         self._emit(PatchPodStatus(ref, nominated_node_name=placed.node_name))
 
     def _bind(self, placed: Placement) -> None:
-        placed.state = State.BINDING
+        placed.state = PlacementState.BINDING
         ref = PodRef.to(placed.pod)
         bind = BindPod(ref, placed.node_name, placed.profile.name)
         if PLACED in placed.pod.annotations:

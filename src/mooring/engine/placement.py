@@ -42,7 +42,7 @@ _LONGEST_PERMIT_WAIT = 15 * 60.0
 _STATUSES = {UNSCHEDULABLE: Code.UNSCHEDULABLE.value, SCHEDULER_ERROR: ERROR}
 
 
-class State(Enum):
+class PlacementState(Enum):
     """How far a placement has come. From each state, it may also be taken back."""
 
     #: Assumed on its node; reserve and permit plugins are asked.
@@ -62,7 +62,7 @@ class Placement(msgspec.Struct, eq=False, gc=False):
     pod: Pod
     node_name: str
     profile: Profile
-    state: State = State.ASSUMED
+    state: PlacementState = PlacementState.ASSUMED
     #: Until when which permit is waited for, and how long that is.
     permits: dict[str, tuple[float, float]] = {}
     #: Since when a permit is waited for.

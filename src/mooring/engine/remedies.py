@@ -112,7 +112,7 @@ class RemedySearch:
         )
 
 
-class Preemption(msgspec.Struct, frozen=True):
+class PodEvictions(msgspec.Struct, frozen=True):
     """The victims of one pod that are still to be evicted."""
 
     #: The plugin that found them.
@@ -130,7 +130,7 @@ class Evictions:
     def __init__(self, queue: Queue, emit: Callable[[Action], None]) -> None:
         self._queue = queue
         self._emit = emit
-        self._preemptions: dict[str, Preemption] = {}
+        self._preemptions: dict[str, PodEvictions] = {}
 
     def hold_back(self, uid: str) -> tuple[str, Rejected] | None:
         """Why a pod must not be tried yet: its victims are still being evicted."""
@@ -141,7 +141,7 @@ class Evictions:
         """Asks for the eviction of a victim."""
         message = f"{profile.name}: preempting to accommodate a higher priority pod"
         self._emit(EvictPod(PodRef.to(victim), PodRef.to(pod), message))
-        known = self._preemptions.setdefault(pod.uid, Preemption(remedied.plugin, {}))
+        known = self._preemptions.setdefault(pod.uid, PodEvictions(remedied.plugin, {}))
         node_name = remedied.nominate or ""
         known.events[victim.uid] = actions.preempted(victim, pod, node_name, profile.name)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from mooring.objects.node_selector import (
-    NodeAffinity,
+    NodeAffinityRules,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
@@ -216,7 +216,7 @@ class DropNodeName(Edit, frozen=True):
 def _with_node_rule(pod: Pod, rule: NodeSelector | None) -> Pod:
     affinity = pod.spec.affinity or Affinity()
     chosen = replace(
-        affinity.node_affinity or NodeAffinity(),
+        affinity.node_affinity or NodeAffinityRules(),
         required_during_scheduling_ignored_during_execution=rule,
     )
     return with_spec(pod, affinity=replace(affinity, node_affinity=chosen))

@@ -1,4 +1,4 @@
-"""PointTimer the extension points of a profile for one pod, over rows."""
+"""Runs the extension points of a profile for one pod, over rows."""
 
 from __future__ import annotations
 

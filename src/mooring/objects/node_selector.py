@@ -46,7 +46,7 @@ class PreferredSchedulingTerm(Wire, frozen=True):
     preference: NodeSelectorTerm
 
 
-class NodeAffinity(Wire, frozen=True):
+class NodeAffinityRules(Wire, frozen=True):
     """The rules by which a pod chooses nodes, as written."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None

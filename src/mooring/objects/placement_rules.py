@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from .meta import Wire
-from .node_selector import NodeAffinity
+from .node_selector import NodeAffinityRules
 from .selector import Labels, LabelSelector, Selector, SelectorError, compile_selector
 
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
@@ -141,7 +141,7 @@ class PodAffinity(Wire, frozen=True):
 class Affinity(Wire, frozen=True):
     """All affinity rules of a pod, as written."""
 
-    node_affinity: NodeAffinity | None = None
+    node_affinity: NodeAffinityRules | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 

@@ -13,7 +13,7 @@ import msgspec
 from .meta import Condition, ObjectMeta, OwnerReference, Wire, seconds
 from .node_selector import (
     Malformed,
-    NodeAffinity,
+    NodeAffinityRules,
     NodeTerm,
     Preferences,
     compile_preferences,
@@ -208,8 +208,8 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
         return tuple(disk for volume in self.volumes or () for disk in volume.disks)
 
     @property
-    def node_affinity(self) -> NodeAffinity:
-        return (self.affinity and self.affinity.node_affinity) or NodeAffinity()
+    def node_affinity(self) -> NodeAffinityRules:
+        return (self.affinity and self.affinity.node_affinity) or NodeAffinityRules()
 
     @cached_property
     def own_label_keys(self) -> frozenset[str]:

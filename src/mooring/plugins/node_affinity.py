@@ -32,13 +32,13 @@ from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.node_selector import (
     Malformed,
+    NodeAffinityRules,
     NodeSelectorTerm,
     NodeTerm,
     Preferences,
     compile_preferences,
     compile_term,
 )
-from mooring.objects.node_selector import NodeAffinity as WrittenAffinity
 from mooring.objects.pod import Pod, PodSpec
 from mooring.objects.selector import LabelMark, equality, marks_of
 
@@ -51,7 +51,7 @@ Terms = tuple[NodeTerm | Malformed | None, ...]
 class NodeAffinityArgs(Wire, frozen=True):
     """Node affinity that every pod of the profile gets on top of its own."""
 
-    added_affinity: WrittenAffinity | None = None
+    added_affinity: NodeAffinityRules | None = None
 
     @property
     def required(self) -> Terms | None:

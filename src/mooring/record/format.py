@@ -99,7 +99,7 @@ class Header(Wire, frozen=True):
     setup: Setup = Setup()
 
 
-class Line(Wire, frozen=True, forbid_unknown_fields=True):
+class RecordLine(Wire, frozen=True, forbid_unknown_fields=True):
     """Any other line. Exactly one of `apply`, `remove`, `told`, `step` and `end` is there."""
 
     #: The engine's time; what is known at the head of a segment has none of its own.

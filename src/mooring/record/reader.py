@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 
 from mooring.documents.errors import InputError
-from mooring.documents.files import Lines
+from mooring.documents.files import LineReader
 
-from .format import FORMAT, Header, Line
+from .format import FORMAT, Header, RecordLine
 from .segments import find_segments
 
 _HEADER = msgspec.json.Decoder(Header)
-_LINE = msgspec.json.Decoder(Line)
+_LINE = msgspec.json.Decoder(RecordLine)
 _CALLS = ("apply", "remove", "told", "step", "end")
 
 
@@ -24,7 +24,7 @@ class Segment:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lines = Lines(path)
+        self._lines = LineReader(path)
         self.header = self._read_header()
 
     @property
@@ -36,7 +36,7 @@ class Segment:
         """A line, for messages."""
         return f"{self.path}: line {number}"
 
-    def lines(self) -> Iterator[tuple[int, Line]]:
+    def lines(self) -> Iterator[tuple[int, RecordLine]]:
         """All lines but the first with their numbers; those of a file that was cut off too."""
         texts = iter(self._lines)
         next(texts, None)
@@ -54,7 +54,7 @@ class Segment:
             raise InputError(self.path, f"line 1: mooringRecording: {problem}")
         return header
 
-    def _read_line(self, number: int, text: bytes) -> Line:
+    def _read_line(self, number: int, text: bytes) -> RecordLine:
         try:
             line = _LINE.decode(text)
         except (msgspec.MsgspecError, RecursionError) as error:

@@ -16,7 +16,7 @@ from mooring.engine.registry import registry
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
 
-from .format import STOPPED, Line, Setup
+from .format import STOPPED, RecordLine, Setup
 from .pod_story import PodStory, StoryEntry, WaitingPod
 from .reader import Segment, open_recording
 from .replayer import ReplayCounts, Replayer
@@ -133,7 +133,7 @@ def _read_config(
         raise InputError(config, (error.strerror or str(error)).lower()) from error
 
 
-def _read_lines(segments: list[Segment]) -> Iterator[tuple[Segment, int, Line, bool]]:
+def _read_lines(segments: list[Segment]) -> Iterator[tuple[Segment, int, RecordLine, bool]]:
     """All lines, and whether they tell what was known when the first segment began."""
     for at, segment in enumerate(segments):
         head = segment.header.objects

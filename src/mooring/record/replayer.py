@@ -32,7 +32,7 @@ from mooring.objects.decode import from_json
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.pod import Pod
 
-from .format import OUTCOMES, Line
+from .format import OUTCOMES, RecordLine
 from .reader import Segment
 
 # Of so many differences the details are kept; all are counted.
@@ -98,7 +98,7 @@ class Replayer:
         self._listener = listener
         self._known: dict[tuple[str, str], Object] = {}
 
-    def begin(self, segment: Segment, number: int, line: Line) -> None:
+    def begin(self, segment: Segment, number: int, line: RecordLine) -> None:
         """Takes in an object that was known when the segment began."""
         where, header = segment.where(number), segment.header
         if line.apply is None:
@@ -112,7 +112,7 @@ class Replayer:
         self.counts.events["known"] += 1
         self._handle(where, header.at, Applied(item))
 
-    def take(self, segment: Segment, number: int, line: Line) -> None:
+    def take(self, segment: Segment, number: int, line: RecordLine) -> None:
         """Takes in any other line. Raises InputError if it cannot be understood."""
         where = segment.where(number)
         if line.at is None:
@@ -141,7 +141,7 @@ class Replayer:
 
     # Events
 
-    def _read_event(self, where: str, line: Line) -> Event:
+    def _read_event(self, where: str, line: RecordLine) -> Event:
         if line.apply is not None:
             self.counts.events["applied"] += 1
             return Applied(self._read_object(where, line.apply, line))
@@ -151,7 +151,7 @@ class Replayer:
         self.counts.events["outcomes"] += 1
         return _read_outcome(where, line)
 
-    def _read_object(self, where: str, kind: str, line: Line) -> Object:
+    def _read_object(self, where: str, kind: str, line: RecordLine) -> Object:
         known = _find_kind(where, kind, line)
         if not line.object:
             raise InputError(where, "object: is required")
@@ -177,7 +177,7 @@ class Replayer:
 
     # Steps
 
-    def _step(self, where: str, at: float, line: Line) -> None:
+    def _step(self, where: str, at: float, line: RecordLine) -> None:
         recorded = tuple(
             _read_action(where, number, raw) for number, raw in enumerate(line.actions)
         )
@@ -265,7 +265,7 @@ def _read_action(where: str, number: int, raw: msgspec.Raw) -> Action:
         raise InputError(where, f"actions[{number}]: {error}") from None
 
 
-def _read_outcome(where: str, line: Line) -> Event:
+def _read_outcome(where: str, line: RecordLine) -> Event:
     kind = OUTCOMES.get(line.told or "")
     if kind is None:
         raise InputError(where, f"told: {line.told!r} is not known")
@@ -276,7 +276,7 @@ def _read_outcome(where: str, line: Line) -> Event:
     return event
 
 
-def _find_kind(where: str, kind: str, line: Line) -> str | CustomKind:
+def _find_kind(where: str, kind: str, line: RecordLine) -> str | CustomKind:
     """How to read an object. Of custom ones the engine takes those that its plugins ask for."""
     if line.api_version is not None:
         group, _, version = line.api_version.rpartition("/")

@@ -15,7 +15,7 @@ import msgspec
 
 from mooring.cluster import Nodes
 from mooring.documents.errors import InputError
-from mooring.documents.files import Lines
+from mooring.documents.files import LineReader
 from mooring.engine import Engine, diagnosis
 from mooring.engine.cycle import EVERY_NODE, Found, Window, decide, find_feasible
 from mooring.engine.remedies import Remedied, seek_remedy
@@ -370,7 +370,7 @@ _DECODER = msgspec.json.Decoder(RecordedScenario)
 
 def read_scenarios(path: Path) -> Iterator[RecordedScenario]:
     """The recordings of a file, which may be compressed."""
-    lines = Lines(path, keep_last=True)
+    lines = LineReader(path, keep_last=True)
     for number, line in enumerate(lines, 1):
         if line.strip():
             yield _decode_scenario(path, number, line)

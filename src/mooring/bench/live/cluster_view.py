@@ -16,7 +16,7 @@ from mooring.objects.kinds import KINDS
 from mooring.objects.meta import Condition, ObjectMeta, Wire, failure_to_place
 from mooring.objects.quantity import Quantity
 
-from .writer import Key
+from .object_writer import ObjectKey
 
 
 class _PodMetadata(ObjectMeta, frozen=True):
@@ -134,13 +134,13 @@ _CLAIM = msgspec.json.Decoder(_Claim)
 class VolumeNotes:
     """Tells which volumes were given to a claim."""
 
-    def __init__(self, given: Callable[[str, Key], None]) -> None:
+    def __init__(self, given: Callable[[str, ObjectKey], None]) -> None:
         self._given = given
 
     def applied(self, item: VolumeReport, raw: Any) -> None:
         claim = item.spec.claim_ref
         if claim is not None:
-            key = Key("PersistentVolumeClaim", claim.namespace, claim.name)
+            key = ObjectKey("PersistentVolumeClaim", claim.namespace, claim.name)
             self._given(item.metadata.name, key)
 
     def removed(self, item: VolumeReport) -> None:
@@ -150,7 +150,7 @@ class VolumeNotes:
         raise AssertionError(f"{kind} {key}: cannot be read: {problem}")
 
 
-async def bind_claim(api: Api, volume: str, claim: Key) -> None:
+async def bind_claim(api: Api, volume: str, claim: ObjectKey) -> None:
     """Binds a claim to a volume unless it is bound already, or gone."""
     try:
         if _CLAIM.decode(await api.get(claim.path)).spec.volume_name:

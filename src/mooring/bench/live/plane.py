@@ -18,7 +18,7 @@ from mooring.objects.custom import CustomKind
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import ObjectKind, Wire
 
-from .writer import has_any
+from .object_writer import has_any
 
 # An API server serves a kind some time after it was defined.
 _LOOKS = 400

@@ -21,9 +21,9 @@ from .cluster_view import (
     bind_claim,
     check_nodes,
 )
+from .object_writer import ObjectKey, ObjectWriter, clean
 from .plane import Plane
 from .processes import SchedulerProcess
-from .writer import Key, ObjectWriter, clean
 
 # Between two looks at whether somebody is still waited for. Placements are timed when they are
 # reported, not when they are looked at.
@@ -137,14 +137,16 @@ class ServerTarget:
             return
         if not entry.has_finalizers:
             self.ledger.remove(uid)
-        self._write(self._writer.delete(Key("Pod", entry.namespace, entry.name)))
+        self._write(self._writer.delete(ObjectKey("Pod", entry.namespace, entry.name)))
 
     # What controllers and kubelets do
 
     def _finish_deletion(self, pod: PodReport) -> None:
-        self._write(self._writer.delete(Key("Pod", pod.metadata.namespace, pod.metadata.name)))
+        self._write(
+            self._writer.delete(ObjectKey("Pod", pod.metadata.namespace, pod.metadata.name))
+        )
 
-    def _bind_claim(self, volume: str, claim: Key) -> None:
+    def _bind_claim(self, volume: str, claim: ObjectKey) -> None:
         self._write(bind_claim(self._plane.api, volume, claim))
 
     # Time

@@ -14,7 +14,7 @@ from mooring.embedded.store.table import Json
 from mooring.objects.meta import Wire
 from mooring.objects.node_selector import (
     NAME_FIELD,
-    NodeAffinity,
+    NodeAffinityRules,
     NodeTerm,
     compile_term,
     named_nodes,
@@ -37,7 +37,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class _Affinity(Wire, frozen=True):
-    node_affinity: NodeAffinity | None = None
+    node_affinity: NodeAffinityRules | None = None
 
 
 class _Spec(Wire, frozen=True):
@@ -64,7 +64,7 @@ class Daemon:
     @classmethod
     def of(cls, spec: Json) -> Daemon:
         affinity = msgspec.convert(
-            (spec.get("affinity") or {}).get("nodeAffinity") or {}, NodeAffinity
+            (spec.get("affinity") or {}).get("nodeAffinity") or {}, NodeAffinityRules
         )
         terms = None
         if affinity.required is not None:

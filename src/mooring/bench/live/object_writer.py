@@ -36,7 +36,7 @@ _SHARED = frozenset(("Namespace", DEFINITION.kind))
 _BEFORE_PODS = frozenset(("PersistentVolume", "PersistentVolumeClaim"))
 
 
-class Key(NamedTuple):
+class ObjectKey(NamedTuple):
     """Which object it is."""
 
     kind: str
@@ -78,11 +78,13 @@ class ObjectWriter:
         self._api = api
         self._custom = custom
         #: What was made and not deleted since, in that order.
-        self.made: dict[Key, None] = {}
+        self.made: dict[ObjectKey, None] = {}
 
-    def key(self, manifest: Manifest) -> Key:
+    def key(self, manifest: Manifest) -> ObjectKey:
         kind, metadata = manifest["kind"], manifest["metadata"]
-        return Key(kind, metadata.get("namespace", ""), metadata["name"], self._custom.get(kind))
+        return ObjectKey(
+            kind, metadata.get("namespace", ""), metadata["name"], self._custom.get(kind)
+        )
 
     async def create_all(self, manifests: Iterable[Manifest]) -> None:
         """Makes objects, many at a time; a pod comes after its volume and claim."""
@@ -140,7 +142,7 @@ class ObjectWriter:
                 raise api_failure(key, error) from error
         raise RunFailed(f"{key}: somebody else changed it {_MOST_TRIES} times in a row")
 
-    async def delete(self, key: Key, *, for_good: bool = False) -> None:
+    async def delete(self, key: ObjectKey, *, for_good: bool = False) -> None:
         """Deletes an object if it is there; for good means whatever its finalizers say."""
         try:
             left = _SERVER_OBJECT.decode(await self._api.delete(key.path, _AT_ONCE))
@@ -208,17 +210,17 @@ async def clean(api: Api, writer: ObjectWriter) -> None:
         await writer.each(list(keys), lambda key: _delete(api, writer, key))
 
 
-def _rank(key: Key) -> int:
+def _rank(key: ObjectKey) -> int:
     return {"Pod": 0, "Node": 2, "Namespace": 3}.get(key.kind, 1)
 
 
-async def _delete(api: Api, writer: ObjectWriter, key: Key) -> None:
+async def _delete(api: Api, writer: ObjectWriter, key: ObjectKey) -> None:
     await writer.delete(key, for_good=True)
     if key.kind == "Namespace":
         await _finalize(api, key)
 
 
-async def _finalize(api: Api, namespace: Key) -> None:
+async def _finalize(api: Api, namespace: ObjectKey) -> None:
     """Says that a namespace that is being deleted is empty."""
     body = {
         "apiVersion": "v1",
