@@ -43,6 +43,10 @@ class MooringProcess:
         return self._process.pid
 
     @property
+    def has_ended(self) -> bool:
+        return self._process.returncode is not None
+
+    @property
     def log(self) -> str:
         return self._log.read_text()
 
