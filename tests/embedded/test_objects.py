@@ -267,3 +267,22 @@ async def test_names_of_roles(client: Client, name: str, code: int) -> None:
     roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 
     assert (await client.ask("POST", roles, {"metadata": {"name": name}}))[0] == code
+
+
+@pytest.mark.parametrize(
+    ("path", "warned"),
+    [
+        ("/apis/batch/v1/namespaces/default/cronjobs", "nothing makes Jobs of them"),
+        ("/apis/networking.k8s.io/v1/namespaces/default/ingresses", "no traffic flows"),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "the token may do everything"),
+        (MAPS, ""),
+    ],
+)
+async def test_who_creates_what_nothing_acts_on_is_warned(
+    client: Client, path: str, warned: str
+) -> None:
+    url, item = client.running.url + path, {"metadata": {"name": "a"}}
+    async with client.session.post(url, json=item) as response:
+        assert response.status == 201
+        assert warned in response.headers.get("Warning", "")
+        assert bool(warned) is ("Warning" in response.headers)

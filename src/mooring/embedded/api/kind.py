@@ -172,6 +172,8 @@ class ServedKind:
     #: Where objects are stored, if under the name of another kind.
     stored_as: str = ""
     view: KindView | None = None
+    #: What a client is warned of that creates an object of a kind that nothing acts on.
+    warning: str = ""
     #: What a table shows of it.
     columns: Sequence[Column] = (NAME, age_column())
 

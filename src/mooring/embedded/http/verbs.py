@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from aiohttp import web
 
 from mooring.embedded.api.decoding import part
+from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions, WriteOptions, refuse_options
 from mooring.embedded.api.server_side_apply import apply_object
@@ -129,7 +130,7 @@ class ObjectVerbs:
         entry = self._api.create(
             at.kind, at.namespace, raw, parameters.read_write_options(request.query)
         )
-        return await self._show(request, at, entry, 201, warnings)
+        return await self._show(request, at, entry, 201, [*warnings, *_warning(at.kind)])
 
     async def _update(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
         raw, warnings = await self._read(request, at)
@@ -161,6 +162,8 @@ class ObjectVerbs:
         check_type(at.kind, raw)
         warnings = check_fields(request.query, at.kind, raw)
         entry, made = apply_object(self._api, at.kind, (at.namespace, at.name), raw, options)
+        if made:
+            warnings += _warning(at.kind)
         return await self._show(request, at, entry, 201 if made else 200, warnings)
 
     async def _delete(self, request: web.BaseRequest, at: Address) -> web.StreamResponse:
@@ -187,6 +190,10 @@ class ObjectVerbs:
         raw = read_object(content_type, body, at.kind.schema)
         check_type(at.kind, raw)
         return raw, check_fields(request.query, at.kind, raw)
+
+
+def _warning(kind: ServedKind) -> list[str]:
+    return [kind.warning] if kind.warning else []
 
 
 def _write(request: web.BaseRequest, at: Address) -> WriteOptions:

@@ -151,12 +151,15 @@ def stored_kinds() -> Iterator[ServedKind]:
         parts=(STATUS,),
         short_names=("cj",),
         categories=("all",),
+        warning="CronJobs are stored here, but nothing makes Jobs of them; create Jobs instead",
     )
-    network = partial(built_in, "networking.k8s.io", "networking.v1")
+    unused = "Ingresses and NetworkPolicies are stored here, but no traffic flows"
+    network = partial(built_in, "networking.k8s.io", "networking.v1", warning=unused)
     yield network("Ingress", "ingresses", StatusRules(), parts=(STATUS,), short_names=("ing",))
     yield network("IngressClass", "ingressclasses", namespaced=False)
     yield network("NetworkPolicy", "networkpolicies", short_names=("netpol",))
-    access = partial(built_in, "rbac.authorization.k8s.io", "rbac.v1")
+    unchecked = "roles and their bindings are stored here, but the token may do everything"
+    access = partial(built_in, "rbac.authorization.k8s.io", "rbac.v1", warning=unchecked)
     yield access("Role", "roles", AccessRules())
     yield access("RoleBinding", "rolebindings", AccessRules())
     yield access("ClusterRole", "clusterroles", AccessRules(), namespaced=False)
