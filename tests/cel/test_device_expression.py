@@ -163,6 +163,15 @@ def test_a_bound_cannot_be_hidden_by_an_operator() -> None:
     )
 
 
+def test_attributes_that_are_read() -> None:
+    expression = compile_device_expression(
+        'device.attributes["a.example"].x == 1 && device.attributes["b.example"]["y"] == 2 && '
+        'device.attributes["a.example"].?z.orValue(1) == 1 && has(device.attributes["a.example"].x)'
+    )
+
+    assert expression.attributes == ("a.example/x", "b.example/y", "a.example/z")
+
+
 def test_selectors_are_compiled_once() -> None:
     assert compile_device_expression("true") is compile_device_expression("true")
 

@@ -16,7 +16,7 @@ from mooring.cel.tree import Call, Constant, Name, Node, Select, walk
 from mooring.cel.values import CelError, DefaultMap, Device, TooManyStepsError, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 #: What the API server allows for one expression.
 LONGEST_EXPRESSION = 10 * 1024
@@ -70,9 +70,13 @@ class DeviceExpression:
     def __init__(self, expression: str) -> None:
         self.expression = expression
         self.problem = ""
+        #: The attributes that it reads by name, as `domain/id`.
+        self.attributes: tuple[str, ...] = ()
         self._program: Program | None = None
         try:
-            self._program = _compile(expression)
+            tree = _check(expression)
+            self._program = build_program(tree)
+            self.attributes = tuple(dict.fromkeys(_attributes(tree)))
         except CelError as error:
             self.problem = str(error)
 
@@ -108,7 +112,8 @@ _compile_short = lru_cache(maxsize=1024)(DeviceExpression)
 _compile_long = lru_cache(maxsize=32)(DeviceExpression)
 
 
-def _compile(expression: str) -> Program:
+def _check(expression: str) -> Node:
+    """The tree of an expression that Kubernetes would take; raises CelError for others."""
     if not expression.isprintable() and re.search("[\ud800-\udfff]", expression):
         raise CelError("the expression is not valid Unicode")
     if len(expression.encode()) > LONGEST_EXPRESSION:
@@ -125,7 +130,23 @@ def _compile(expression: str) -> Program:
         raise CelError(f"must evaluate to bool or the unknown type, not {kind}")
     tree = read_tree(serialized)
     _check_patterns(tree)
-    return build_program(tree)
+    return tree
+
+
+def _attributes(tree: Node) -> Iterator[str]:
+    """The names in `device.attributes["domain"].id` and `device.attributes["domain"]["id"]`."""
+    for node in walk(tree):
+        match node:
+            case Select(Call("_[_]", (Name("device.attributes"), Constant(str(domain)))), name):
+                yield f"{domain}/{name}"
+            case Call(
+                "_[_]" | "_[?_]" | "_?._",
+                (
+                    Call("_[_]", (Name("device.attributes"), Constant(str(domain)))),
+                    Constant(str(name)),
+                ),
+            ):
+                yield f"{domain}/{name}"
 
 
 def _refuse_tests_of_device(tree: Node) -> None:

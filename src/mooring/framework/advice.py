@@ -42,6 +42,7 @@ Kind = Literal[
     "pod-anti-affinity",
     "spread",
     "volumes",
+    "devices",
     "coexist",
     "gpu",
     "disk",

@@ -11,6 +11,7 @@ from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.devices.claims import extended_uid
 from mooring.config import Duration
 from mooring.config.plugin_sets import IN_TREE
+from mooring.framework.advice import Advice, Advise
 from mooring.framework.attempt import Failed
 from mooring.framework.plugin import (
     UNSIGNABLE,
@@ -41,6 +42,7 @@ from mooring.objects.resource_claim import ResourceClaim
 
 from .allocation import Found
 from .asks import SearchError
+from .device_advice import advise_on_claims
 from .extended import find_extended
 from .preparation import ClaimPlans, PreparedClaims, prepare_claims
 from .references import UnresolvedClaim, find_claims, is_fresh
@@ -74,6 +76,7 @@ class DynamicResources(
     Reserve,
     PreBind,
     Sign,
+    Advise[PreparedClaims],
 ):
     """Resolves claims, allocates devices to them and has that written before the pod is bound."""
 
@@ -169,6 +172,12 @@ class DynamicResources(
         if not isinstance(prepared, PreparedClaims):
             return NoRemedy(Code.UNSCHEDULABLE, ("no new claims to deallocate",))
         return find_release(prepared, failed, nodes, self.name)
+
+    def advise(
+        self, pod: Pod, prepared: PreparedClaims | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        if prepared is not None:
+            yield from advise_on_claims(prepared, nodes, rows)
 
     # Scoring
 
