@@ -279,7 +279,7 @@ def test_measurements_may_not_overlap(bench: Bench) -> None:
     ("operation", "needs"),
     [
         ({"opcode": "createResourceDriver", "driverName": "d"}, "dynamic resources"),
-        ({"opcode": "createPodGroups", "namespace": "n", "templatePath": "x"}, "pod groups"),
+        ({"opcode": "allocResourceClaims", "namespace": "n"}, "dynamic resources"),
     ],
 )
 def test_what_is_missing_is_named(bench: Bench, operation: dict[str, Any], needs: str) -> None:

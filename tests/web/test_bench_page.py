@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
     """A page with everything that there is on one."""
     workload = job(tmp_path, case(NODES, MEASURED, name="A" * 80))
     results = [replace(Runs()(workload), by=by) for by in ("one", "other")]
-    missing = {"opcode": "createPodGroups", "namespace": "n", "templatePath": "x"}
+    missing = {"opcode": "allocResourceClaims", "namespace": "n"}
     results.append(Runs()(job(tmp_path, case(missing, MEASURED))))
     growth = Growth("grown", (ProgressPoint(1000, 5, 1e-3), ProgressPoint(100_000, 5, 2e-3)), ())
     path = tmp_path / "results.html"

@@ -93,11 +93,10 @@ _NEEDED_BY_KIND = {
     "ResourceClaim": DYNAMIC_RESOURCES,
     "ResourceClaimTemplate": DYNAMIC_RESOURCES,
     "ResourceSlice": DYNAMIC_RESOURCES,
-    "PodGroup": POD_GROUPS,
     "Workload": POD_GROUPS,
 }
 
-_NEEDED_BY_POD = {"resourceClaims": DYNAMIC_RESOURCES, "schedulingGroup": POD_GROUPS}
+_NEEDED_BY_POD = {"resourceClaims": DYNAMIC_RESOURCES}
 
 
 def check_support(

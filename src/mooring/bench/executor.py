@@ -18,6 +18,7 @@ from .operations import (
     CreateAny,
     CreateNamespaces,
     CreateNodes,
+    CreatePodGroups,
     CreatePods,
     DeletePods,
     Operation,
@@ -25,6 +26,7 @@ from .operations import (
     StartCollectingMetrics,
     StopCollectingMetrics,
     UpdateAny,
+    WaitForPodGroups,
 )
 from .target import BenchTarget, Stalled
 from .templates import Manifest
@@ -103,6 +105,8 @@ class Executor:
             CreatePods: self._create_pods,
             DeletePods: self._delete_pods,
             CreateAny: self._create_any,
+            CreatePodGroups: self._create_groups,
+            WaitForPodGroups: lambda operation, index: None,
             UpdateAny: self._update_any,
             Churn: self._churn,
             Barrier: self._barrier,
@@ -134,6 +138,16 @@ class Executor:
         self._check_scope(operation)
         self._ensure(operation.namespace)
         self._target.create(self._any(operation, number) for number in range(operation.count))
+
+    def _create_groups(self, operation: CreatePodGroups, index: int) -> None:
+        """Adds groups of pods, which are known at once: nobody has to wait for them."""
+        self._ensure(operation.namespace)
+        self._target.create(
+            self._blueprints.object_from(
+                operation.template_path, operation.namespace, operation.template_values(number)
+            )
+            for number in range(operation.count)
+        )
 
     def _update_any(self, operation: UpdateAny, index: int) -> None:
         self._check_scope(operation)

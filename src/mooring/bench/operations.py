@@ -95,8 +95,6 @@ NEEDS: Mapping[type[BaseOperation], str] = {
     CreateResourceDriver: DYNAMIC_RESOURCES,
     CreateResourceClaims: DYNAMIC_RESOURCES,
     AllocResourceClaims: DYNAMIC_RESOURCES,
-    CreatePodGroups: POD_GROUPS,
-    WaitForPodGroups: POD_GROUPS,
 }
 
 

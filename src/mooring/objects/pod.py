@@ -136,7 +136,6 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
     volumes: tuple[Volume, ...] | None = None
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
     resource_claims: tuple[PodResourceClaim, ...] | None = None
-    scheduling_group: SchedulingGroup | None = None
     host_network: bool = False
     host_users: bool | None = None
     #: Read by `coexist` alone, which also says what other values mean.
@@ -301,6 +300,7 @@ NO_STATUS = PodStatus()
 
 class _WireSpec(PodSpec, frozen=True):
     node_name: str = ""
+    scheduling_group: SchedulingGroup | None = None
 
 
 class _WirePod(Wire, frozen=True):
@@ -334,6 +334,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     annotations: Mapping[str, str] = {}
     owner: OwnerReference | None = None
     node_name: str = ""
+    #: The group of pods that it is placed with, in its namespace; empty if there is none.
+    group_name: str = ""
     status: PodStatus = NO_STATUS
     created: float | None = None
     terminating: bool = False
@@ -353,6 +355,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             annotations=meta.annotations or {},
             owner=meta.controller,
             node_name=wire.spec.node_name,
+            group_name=wire.spec.scheduling_group.pod_group_name
+            if wire.spec.scheduling_group is not None
+            else "",
             status=wire.status,
             created=seconds(meta.creation_timestamp),
             terminating=meta.deletion_timestamp is not None,
@@ -423,7 +428,10 @@ _SPEC_FIELDS = PodSpec.__struct_fields__
 def _share(wire: _WireSpec) -> PodSpec:
     """One value per distinct template, so that what is derived from it is derived once."""
     volumes = tuple(volume for volume in wire.volumes or () if volume.decides)
-    key = _ENCODE(msgspec.structs.replace(wire, node_name="", volumes=volumes or None))
+    # Pods of different groups are alike in all else.
+    key = _ENCODE(
+        msgspec.structs.replace(wire, node_name="", scheduling_group=None, volumes=volumes or None)
+    )
     spec = _SPECS.get(key)
     if spec is None:
         fields = {name: getattr(wire, name) for name in _SPEC_FIELDS}

@@ -173,9 +173,8 @@ class GroupLinks(msgspec.Struct, frozen=True):
 
     def key(self, pod: Pod) -> GroupKey | None:
         """The group that a pod belongs to."""
-        link = pod.spec.scheduling_group
-        if link is not None and self.native and link.pod_group_name:
-            return _NATIVE, f"{pod.namespace}/{link.pod_group_name}"
+        if self.native and pod.group_name:
+            return _NATIVE, f"{pod.namespace}/{pod.group_name}"
         if self.coscheduling:
             name = pod.labels.get(GROUP_LABEL)
             if name:
