@@ -25,7 +25,7 @@ from tests.builders import node, pod
 from tests.engine.driver import engine
 
 NODES = ("n0", "n1", "n2", "n3", "n4")
-ASKS = pod("asks", cpu=2, spec={"priority": 9})
+ASKS = pod("asks", cpu=3, spec={"priority": 9})
 
 
 class Changes:
@@ -37,7 +37,8 @@ class Changes:
         self._made = 0
         for name in NODES:
             of.cluster.put_node(node(name, cpu=4))
-            self._add(name)
+            for _ in range(3):
+                self._add(name)
 
     def go_on(self) -> None:
         doings = (
@@ -84,7 +85,7 @@ class Changes:
         self._engine.cluster.nominate(other, self._draw("", *NODES))
 
     def _resize(self) -> None:
-        form = {"labels": {"zone": self._draw("a", "b")}, "cpu": self._draw(1, 4, 6)}
+        form = {"labels": {"zone": self._draw("a", "b")}, "cpu": self._draw(1, 4, 5)}
         self._engine.cluster.put_node(node(self._draw(*NODES), **form))
 
     def _budget(self) -> None:
@@ -118,7 +119,7 @@ def found(plugin: DefaultPreemption, of: Engine, asks: Pod) -> list[Any] | None:
     return [*(np.asarray(each).tolist() for each in columns), victims, len(weighed) or reasons]
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(data=st.data(), wanted=st.integers(1, 5))
 def test_what_is_kept_is_what_a_look_finds(data: st.DataObject, wanted: int) -> None:
     of = engine()
@@ -142,7 +143,7 @@ def test_rows_that_did_not_change_are_not_looked_at_again(monkeypatch: Any) -> N
     monkeypatch.setattr(VictimColumns, "_learn", note)
     of = engine()
     for name in NODES:
-        of.cluster.put_node(node(name, cpu=2))
+        of.cluster.put_node(node(name, cpu=3))
         of.cluster.put_pod(pod(f"on-{name}", node=name, cpu=2))
     plugin = DefaultPreemption(DefaultPreemptionArgs())
     assert found(plugin, of, ASKS)
