@@ -188,3 +188,15 @@ def test_topics_that_break_concern_everybody() -> None:
         queue.wake(BOTH, None, None, LATER)
 
         assert active(queue) == ["a"]
+
+
+def test_who_is_no_longer_alike_is_tried_although_the_first_failed() -> None:
+    queue = make_queue()
+    queue.lines.is_like = lambda of, like: of.name != "b"
+    for name, cpu in (("a", 1), ("b", 2), ("c", 3)):
+        queue.add(pod(name, cpu=cpu), 0.0)
+        give_back(queue, popped(queue, 0.0), now=0.0)
+    queue.wake(BOTH, None, None, LATER)
+    give_back(queue, popped(queue, LATER), now=LATER)
+
+    assert places(queue) == {"a": "unschedulable", "b": "active", "c": "unschedulable"}

@@ -7,7 +7,7 @@ fails as all others would, they go on waiting, and nothing was done for them.
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable
+from collections.abc import Callable, Container, Hashable
 from dataclasses import dataclass
 
 from mooring.objects.pod import Pod
@@ -50,9 +50,11 @@ class Line:
 class Lines:
     """All lines in which a pod leads."""
 
-    __slots__ = ("_by_leader", "_by_like")
+    __slots__ = ("_by_leader", "_by_like", "is_like")
 
     def __init__(self) -> None:
+        #: Whether a pod is told by this still: claims and controllers change while pods wait.
+        self.is_like: Callable[[Pod, Hashable], bool] = lambda pod, like: True
         self._by_like: dict[Hashable, Line] = {}
         self._by_leader: dict[str, Line] = {}
 
@@ -92,7 +94,10 @@ class Lines:
         """A pod failed as all pods like it would: those that were woken go on waiting."""
         line = self._by_like.get(like)
         if line is not None:
-            line.woken.clear()
+            for pods in list(line.woken):
+                first = pods.first
+                if first is None or self.is_like(first.pod, like):
+                    del line.woken[pods]
 
     def check(self, places: Container[str]) -> None:
         """Raises AssertionError unless whoever leads is on its way."""

@@ -55,11 +55,11 @@ class Queue:
         "_flushed",
         "_in_flight",
         "_latest",
-        "_lines",
         "_listeners",
         "_places",
         "backoff",
         "incoming",
+        "lines",
     )
 
     def __init__(
@@ -78,7 +78,7 @@ class Queue:
         self._admit = admit
         self._listeners = Listeners(wakeups, observer)
         self._places = Places(sort_key, max_in_unschedulable, self._listeners)
-        self._lines = Lines()
+        self.lines = Lines()
         self._in_flight = InFlight()
         self._arrivals = count()
         self._flushed: float | None = None
@@ -189,7 +189,7 @@ class Queue:
         """Returns a popped pod, as it is now, whose attempt came to nothing."""
         missed = self._in_flight.events_missed_by(pod.uid)
         if attempt.like is not None and not missed:
-            self._lines.dissolve(attempt.like)
+            self.lines.dissolve(attempt.like)
         self.done(pod.uid)
         if self._places.find_by_key(pod.key) is not None:
             return
@@ -282,7 +282,7 @@ class Queue:
             assert uid not in self._places, f"{uid} is in flight and waits"
         on_its_way = {each.pod.uid for each in self._in_flight}
         on_its_way |= {each.pod.uid for each in self if each.place not in UNSCHEDULABLE_PLACES}
-        self._lines.check(on_its_way)
+        self.lines.check(on_its_way)
 
     def _enter(self, pod: Pod, label: str, now: float) -> None:
         older = self._places.find_by_key(pod.key)
@@ -329,7 +329,7 @@ class Queue:
         if like_pods.like is None:
             self._wake_all(_meant(like_pods, concerns), waking)
         elif concerns is None or concerns(first.pod):
-            line = self._lines.join(like_pods, waking, self._latest)
+            line = self.lines.join(like_pods, waking, self._latest)
             if line is not None:
                 self._lead(line)
 
@@ -344,13 +344,13 @@ class Queue:
             queued, waking = following
             self._move_by(queued, waking.answer, waking.label, self._latest)
             if queued.place is not Place.GATED:
-                self._lines.lead(line, queued)
+                self.lines.lead(line, queued)
                 return
-        self._lines.lead(line, None)
+        self.lines.lead(line, None)
 
     def _follow(self, uid: str) -> None:
         """A pod is out of the way: if it led a line, the next one does."""
-        line = self._lines.step_down(uid)
+        line = self.lines.step_down(uid)
         if line is not None:
             self._lead(line)
 
