@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import partial
 from typing import Any
 from zlib import crc32
 
@@ -54,7 +55,7 @@ from .events import (
     Removed,
     Unbound,
 )
-from .extenders.consultation import EXTENDER, find_interested
+from .extenders.consultation import EXTENDER
 from .extenders.consultations import Consultations
 from .extenders.survey import PodSurvey
 from .fence import Fence, describe
@@ -116,7 +117,6 @@ class Engine:
             GroupSettings(
                 configuration.gates["TopologyAwareWorkloadScheduling"],
                 self.profiles.keys(),
-                self._refuse_member,
             ),
             observer,
         )
@@ -306,7 +306,7 @@ class Engine:
 
     def _attempt(self, queued: QueuedPod, now: float) -> None:
         if self._groups is not None and isinstance(queued, QueuedGroup):
-            self._groups.attempt(queued, self.profiles, self._decide_member, now)
+            self._attempt_group(self._groups, queued, now)
             return
         pod = queued.pod
         profile = self.profiles[pod.spec.scheduler_name]
@@ -334,17 +334,52 @@ class Engine:
 
     def _consult(self, queued: QueuedPod, profile: Profile, now: float) -> None:
         """Begins a decision in which extenders have a say."""
-        window, classes = self._make_window(profile), self.classes[profile.name]
-        survey = PodSurvey(profile, queued.pod, self.cluster, classes, window)
+        survey = self._survey(profile, queued.pod)
         self._consultations.begin(queued, survey, now)
         self._start += survey.looked_at
         self._take_turn()
 
-    def _refuse_member(self, pod: Pod) -> str | None:
-        """Why a pod cannot be decided together with others."""
-        if find_interested(self.configuration.extenders, pod):
-            return "extenders are not asked about pods of groups by Mooring yet"
-        return None
+    def _survey(self, profile: Profile, pod: Pod) -> PodSurvey:
+        window, classes = self._make_window(profile), self.classes[profile.name]
+        return PodSurvey(profile, pod, self.cluster, classes, window)
+
+    def _attempt_group(self, groups: GroupAttempts, entry: QueuedGroup, now: float) -> None:
+        """Decides a group; extenders are asked about its members beforehand."""
+        filters, pending = self._consultations.filters, self._intake.pending
+        asked = [each.pod for each in entry.in_order if filters(each.pod)]
+        if not asked or not len(self.cluster.nodes):
+            groups.attempt(entry, self.profiles, self._decide_member, now)
+            return
+        surveys = [
+            self._survey(self.profiles[pod.spec.scheduler_name], pending.get(pod.uid, pod))
+            for pod in asked
+        ]
+        conclude = partial(self._conclude_group, groups, entry)
+        self._consultations.begin_group(entry, surveys, conclude, now)
+
+    def _conclude_group(
+        self,
+        groups: GroupAttempts,
+        entry: QueuedGroup,
+        result: Mapping[str, tuple[str, ...]] | PluginError,
+        now: float,
+    ) -> None:
+        if isinstance(result, PluginError):
+            groups.give_up(entry, self.profiles, str(result), now)
+            return
+        find_rows = self.cluster.nodes.find_rows
+        allowed = {uid: find_rows(names) for uid, names in result.items()}
+
+        def decide(pod: Pod, domain: Domain) -> Found | Failed | None:
+            rows = allowed.get(pod.uid)
+            if rows is None:
+                return self._decide_member(pod, domain)
+            rows = np.sort(rows[rows >= 0])
+            if domain.rows is not None:
+                rows = np.intersect1d(rows, domain.rows)
+            return self.decide(self.profiles[pod.spec.scheduler_name], pod, rows)
+
+        groups.attempt(entry, self.profiles, decide, now)
 
     def _decide_member(self, pod: Pod, domain: Domain) -> Found | Failed | None:
         return self.decide(self.profiles[pod.spec.scheduler_name], pod, domain.rows)

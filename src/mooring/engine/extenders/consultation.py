@@ -64,17 +64,24 @@ class Consultation:
         attempt: int,
         *,
         keep_pods: bool = False,
+        rechecks: bool = True,
     ) -> None:
-        """Extenders come with their place in the configuration, in the order of being asked."""
+        """Extenders come with their place in the configuration, in the order of being asked.
+
+        With `rechecks`, rows that no longer take the pod when an answer comes are left out.
+        """
         self.survey = survey
         self.extenders = extenders
         self.attempt = attempt
         self._keep_pods = keep_pods
+        self._rechecks = rechecks
         self._asked = 0
         #: Whether the rows that are left came back from an extender as objects.
         self.bare = False
         #: The nodes that the first of them was asked about.
         self._offered: tuple[str, ...] = ()
+        #: Those that the last of them left.
+        self.left: tuple[str, ...] = ()
         #: What extenders have against nodes, by name.
         self._refusals: dict[str, Reason] = {}
         #: What extenders have scored, weighed: per URL prefix the rows and the numbers.
@@ -145,12 +152,18 @@ class Consultation:
                     raise
             if not len(rows):
                 break
-            rows = self.survey.keep_fitting(rows, names)
-            if not len(rows):
-                raise Overtaken
-            if len(rows) != len(names):
-                names = self.survey.names(rows)
+            rows, names = self._recheck(rows, names)
+        self.left = names
         return rows
+
+    def _recheck(self, rows: Rows, names: tuple[str, ...]) -> tuple[Rows, tuple[str, ...]]:
+        """Leaves out what no longer takes the pod; raises Overtaken if nothing is left then."""
+        if not self._rechecks:
+            return rows, names
+        rows = self.survey.keep_fitting(rows, names)
+        if not len(rows):
+            raise Overtaken
+        return rows, names if len(rows) == len(names) else self.survey.names(rows)
 
     def _take_filter(
         self, extender: Extender, answered: ExtenderAnswered, rows: Rows, names: tuple[str, ...]

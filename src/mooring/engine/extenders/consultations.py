@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 from mooring.config import Configuration, Extender
 from mooring.engine.actions import Action, AskExtender
@@ -17,7 +19,7 @@ from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 from mooring.queue import Queue, QueuedPod
 
-from .consultation import Consultation, Overtaken, Steps, find_interested
+from .consultation import Consultation, ExtenderFailed, Overtaken, Steps, find_interested
 from .review import Review
 from .survey import PodSurvey
 
@@ -27,19 +29,29 @@ _GRACE = 1.0
 
 _Outcome = tuple[Found | Failed, Remedied | None]
 
+#: Takes a result, or an error, and the time.
+Conclude = Callable[[Any, float], None]
+
 
 @dataclass(slots=True)
 class WaitingDecision:
     """A decision that waits for answers."""
 
+    #: The pod, or the group of pods, that is decided.
     queued: QueuedPod
-    profile: Profile
-    survey: PodSurvey
-    steps: Steps[_Outcome]
+    steps: Steps[Any]
+    #: What is done with the result, or with the error that ended it.
+    conclude: Conclude
+    is_about_group: bool = False
     questions: tuple[AskExtender, ...] = ()
     #: What has been answered, by the number of the question.
     answers: dict[int, ExtenderAnswered] = field(default_factory=dict)
     deadline: float = 0.0
+
+    @property
+    def uid(self) -> str:
+        """The pod that extenders are asked about."""
+        return self.questions[0].pod.uid
 
     @property
     def is_answered(self) -> bool:
@@ -86,15 +98,58 @@ class Consultations:
         interested = find_interested(self._extenders, pod)
         consultation = Consultation(survey, interested, queued.attempts, keep_pods=self._keep_pods)
         steps = _decide(consultation, any(each.preempt_verb for _, each in interested))
-        decision = WaitingDecision(queued, survey.profile, survey, steps)
-        self._advance(decision, now)
+        conclude = partial(self._conclude, queued, survey.profile)
+        self._advance(WaitingDecision(queued, steps, conclude), now)
+
+    def _conclude(
+        self, queued: QueuedPod, profile: Profile, result: _Outcome | PluginError, now: float
+    ) -> None:
+        if isinstance(result, PluginError):
+            self._attempts.conclude(queued, profile, result, now)
+        else:
+            outcome, remedied = result
+            self._attempts.conclude(queued, profile, outcome, now, remedied)
+
+    def filters(self, pod: Pod) -> bool:
+        """Whether some extender filters nodes for a pod."""
+        return any(each.filter_verb and each.concerns(pod.spec) for each in self._extenders)
+
+    def begin_group(
+        self, group: QueuedPod, surveys: Sequence[PodSurvey], conclude: Conclude, now: float
+    ) -> None:
+        """Asks about members of a group before it is decided, one after the other.
+
+        The result is the names of the nodes that each may go to, by uid.
+        """
+        steps = self._ask_about_members(surveys, group.attempts)
+        self._advance(WaitingDecision(group, steps, conclude, is_about_group=True), now)
+
+    def _ask_about_members(
+        self, surveys: Sequence[PodSurvey], attempt: int
+    ) -> Steps[dict[str, tuple[str, ...]]]:
+        allowed = {}
+        for survey in surveys:
+            pod = survey.pod
+            interested = find_interested(self._extenders, pod)
+            consultation = Consultation(survey, interested, attempt, rechecks=False)
+            rows = survey.look()
+            try:
+                # Where others of the group must be first, any node may do once they are there.
+                yield from consultation.filter(rows if len(rows) else survey.nodes.order)
+            except ExtenderFailed:
+                if pod.uid in self._pending:
+                    raise
+            else:
+                allowed[pod.uid] = consultation.left
+        return allowed
 
     def answer(self, event: ExtenderAnswered, now: float) -> None:
         """An extender has answered. What is not waited for any more is ignored."""
         decision = self._waiting.get(event.uid)
-        if decision is None or event.attempt != decision.queued.attempts:
+        if decision is None:
             return
-        if any(event.number == each.number for each in decision.questions):
+        asked = event.attempt, event.number
+        if any(asked == (each.attempt, each.number) for each in decision.questions):
             decision.answers[event.number] = event
             if decision.is_answered:
                 self._resume(decision, now)
@@ -121,12 +176,13 @@ class Consultations:
             self._make_room()
 
     def _resume(self, decision: WaitingDecision, now: float) -> None:
-        queued = decision.queued
-        uid = queued.pod.uid
+        queued, uid = decision.queued, decision.uid
         del self._waiting[uid]
         try:
             pod = self._pending.get(uid)
-            if pod is None:
+            if decision.is_about_group:
+                self._advance(decision, now)
+            elif pod is None:
                 decision.steps.close()
                 self._queue.done(uid)
             elif pod.terminating or not _is_same(pod, queued.pod):
@@ -140,14 +196,13 @@ class Consultations:
     def _advance(self, decision: WaitingDecision, now: float) -> None:
         """Goes on with a decision until it has questions, or an end."""
         answers = tuple(decision.answers[each.number] for each in decision.questions)
-        queued, profile = decision.queued, decision.profile
+        queued = decision.queued
         try:
             decision.questions = decision.steps.send(answers if answers else None)  # type: ignore[arg-type]
         except StopIteration as end:
-            outcome, remedied = end.value
-            self._attempts.conclude(queued, profile, outcome, now, remedied)
+            decision.conclude(end.value, now)
         except PluginError as error:
-            self._attempts.conclude(queued, profile, error, now)
+            decision.conclude(error, now)
         except Overtaken:
             self._queue.put_back(queued, pod=self._pending[queued.pod.uid], now=now)
         except Exception as error:  # noqa: BLE001 - one pod must not stop the others
@@ -160,7 +215,7 @@ class Consultations:
         decision.answers = {}
         asked = (self._extenders[each.extender] for each in decision.questions)
         decision.deadline = now + max(each.timeout_seconds for each in asked) + _GRACE
-        self._waiting[decision.queued.pod.uid] = decision
+        self._waiting[decision.uid] = decision
         for each in decision.questions:
             self._emit(each)
 

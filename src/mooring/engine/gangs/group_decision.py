@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from mooring.cluster import Cluster
@@ -38,8 +38,6 @@ class GroupSettings:
     topology: bool = False
     #: The scheduler names that are served.
     profiles: Container[str] = ()
-    #: Says why a pod cannot be decided as a member of a group; None if it can.
-    refuse: Callable[[Pod], str | None] = lambda pod: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +136,14 @@ class GroupDecider:
     settings: GroupSettings
     observer: Observer
 
-    def _find_unsupported(self, group: PodGroup, members: Sequence[Pod]) -> str | None:
+    def _find_unsupported(self, group: PodGroup) -> str | None:
         """What a group asks for that is not there, or switched off."""
         if group.parent:
             return f'composite pod group "{group.parent}": not supported by Mooring yet'
         if group.topology_key and not self.settings.topology:
             gate = "TopologyAwareWorkloadScheduling"
             return f"spec.schedulingConstraints.topology needs the feature gate {gate}"
-        return next(filter(None, map(self.settings.refuse, members)), None)
+        return None
 
     def decide(
         self,
@@ -162,7 +160,7 @@ class GroupDecider:
         """
         trial = Trial(self.cluster, profile, self.observer)
         placed = self.cluster.groups.placed(group.group_key).values()
-        fault = self._find_unsupported(group, members) or find_fault(
+        fault = self._find_unsupported(group) or find_fault(
             group, members, placed, self.settings.profiles
         )
         if fault is not None:
