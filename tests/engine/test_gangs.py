@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from mooring.engine.actions import BindPod, EvictPod, PatchPodGroupStatus
+from mooring.engine.actions import BindPod, EvictPod, PatchPodGroupStatus, RecordEvent
 from mooring.engine.events import BindingFailed
 from mooring.objects.pod_group import COSCHEDULING, GROUP_LABEL, V1ALPHA2
 from mooring.testing.builders import node, pod
@@ -147,6 +147,22 @@ def test_no_topology_domain_takes_part_of_a_gang() -> None:
     bound = bindings(driver.step())
 
     assert set(bound.values()) == {"n2", "n3"}
+
+
+def test_a_refused_gang_is_told_what_it_lacks() -> None:
+    racks = [node(f"n{number}", cpu=2, labels={"rack": f"r{number // 2}"}) for number in range(4)]
+    group = gang("g", 5, topology_key="rack")
+    driver = drive_gangs(*racks, pod("x", cpu=1, node="n0"), group, *members("g", 5, cpu=1))
+
+    told = [each for each in only(driver.step(), RecordEvent) if each.pod.kind == "PodGroup"]
+
+    assert [(each.reason, each.note) for each in told] == [
+        (
+            "GangDiagnosis",
+            "5 pods wait and 0 have a node; minCount is 5. Each asks for 1 cpu. "
+            "In one rack: best is r1 with room for 4, 1 short. Anywhere: room for 5.",
+        )
+    ]
 
 
 def test_a_failed_binding_is_made_good_in_the_domain_of_the_gang() -> None:

@@ -24,6 +24,7 @@ from . import actions, budget
 from .actions import Action, EvictPod, PatchPodGroupStatus, PodGroupCondition, PodRef, RecordEvent
 from .attempts import Attempts
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
+from .gangs.gang_diagnosis import diagnose
 from .gangs.group_cycle import Decide
 from .gangs.group_decision import GroupDecider, GroupDecision
 from .gangs.group_result import GroupCode
@@ -142,6 +143,7 @@ class GroupAttempts:
         for member, failure in refused:
             self._attempts.fail_member(member, profile, failure)
         self._write_condition(decision)
+        self._tell_group(decision, profile)
         if decision.remedy is not None:
             self._evict(decision, profile, now)
         is_error = decision.status.code is GroupCode.ERROR
@@ -197,6 +199,16 @@ class GroupAttempts:
                 told.type, told.status, told.reason or "", told.message or "", group.generation
             )
             self._emit(PatchPodGroupStatus(PodRef.to_group(group), condition))
+
+    def _tell_group(self, decision: GroupDecision, profile: Profile) -> None:
+        """Tells on the group itself what it lacks, or that another way was found."""
+        found_by = decision.result.found_by
+        note = f"Placed in a way that was {found_by}" if found_by else diagnose(decision)
+        if note is not None and not decision.is_waiting:
+            kind, reason = ("Normal", "GangPlaced") if found_by else ("Warning", "GangDiagnosis")
+            about = PodRef.to_group(decision.group)
+            text = actions.truncated(note)
+            self._emit(RecordEvent(about, kind, reason, "Scheduling", text, profile.name))
 
     # Making room
 
