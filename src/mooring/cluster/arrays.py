@@ -73,6 +73,15 @@ class Sums:
 
     def add(self, kind: int, place: int, amount: int) -> int:
         """Adds an amount, which may be negative; returns the number that the column then holds."""
+        if not self.beyond:
+            # Every pod that comes or goes is here several times, and no honest sum is too large.
+            total: int = self.array.item(kind, place) + amount
+            if -self.bound <= total <= self.bound:
+                self.array[kind, place] = total
+                return total
+        return self._add_exactly(kind, place, amount)
+
+    def _add_exactly(self, kind: int, place: int, amount: int) -> int:
         at = kind, place
         exact = self.beyond.pop(at, None)
         total = amount + (int(self.array[at]) if exact is None else exact)
