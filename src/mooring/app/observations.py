@@ -57,6 +57,7 @@ class Observations(Observer):
         self._store_durations = Histogram(table.STORE_RESULTS_DURATION)
         self._permit_waits = Histogram(table.PERMIT_WAIT_DURATION)
         self._victims = Histogram(table.PREEMPTION_VICTIMS)
+        self._group_durations = Histogram(table.PODGROUP_ATTEMPT_DURATION)
         self._wake_durations = Histogram(table.QUEUEING_HINT_DURATION)
         self._event_durations = Histogram(table.EVENT_HANDLING_DURATION)
 
@@ -97,6 +98,9 @@ class Observations(Observer):
         kept.extend((began, self.clock(), attempts, nan if waited is None else waited))
         if len(kept) > _MANY:
             self._work_out()
+
+    def group_tried(self, profile: str, result: str, began: float) -> None:
+        self._group_durations.observe((result, profile), self.clock() - began)
 
     def flush_helped(self) -> None:
         self._after_flush.add()
@@ -148,6 +152,7 @@ class Observations(Observer):
         return (
             self._attempt_durations,
             self._algorithm_durations,
+            self._group_durations,
             self._victims,
             self._attempts,
             self._sli_durations,
@@ -173,7 +178,11 @@ class Observations(Observer):
                 for plugin, count in counted.items()
             ),
         )
-        return attempts, evaluations, self._remedies_sought, self._after_flush
+        groups = Counts(
+            table.PODGROUP_ATTEMPTS,
+            ((labels, buckets.count) for labels, buckets in self._group_durations),
+        )
+        return attempts, groups, evaluations, self._remedies_sought, self._after_flush
 
     def _work_out(self) -> None:
         for profile, durations in self._ranked.items():

@@ -33,6 +33,13 @@ from .placement import Placement
 _IN_PROGRESS = "waiting for the preemption for this pod group to be finished"
 _PLUGIN = DefaultPreemption.name
 
+# What metrics call an attempt that ended so.
+_RESULTS = {
+    GroupCode.SUCCESS: "scheduled",
+    GroupCode.UNSCHEDULABLE: "unschedulable",
+    GroupCode.ERROR: "error",
+}
+
 
 @dataclass(slots=True)
 class GroupEvictions:
@@ -144,6 +151,8 @@ class GroupAttempts:
             self._attempts.fail_member(member, profile, failure)
         self._write_condition(decision)
         self._tell_group(decision, profile)
+        result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[decision.status.code]
+        self._observer.group_tried(profile.name, result, members[0].began)
         if decision.remedy is not None:
             self._evict(decision, profile, now)
         is_error = decision.status.code is GroupCode.ERROR

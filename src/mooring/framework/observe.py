@@ -92,6 +92,9 @@ class Observer:
     ) -> None:
         """Called when a pod is bound. `waited` is by the clock of events, since it was queued."""
 
+    def group_tried(self, profile: str, result: str, began: float) -> None:
+        """Called when an attempt to place a group of pods ends."""
+
     def flush_helped(self) -> None:
         """Called if the pod just scheduled was tried only because it had waited for too long."""
 
