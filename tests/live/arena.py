@@ -13,10 +13,12 @@ from typing import Any
 import aiohttp
 
 from mooring.documents.json_text import decode_at_any_depth
+from mooring.objects.kinds import KINDS
 
 Manifest = dict[str, Any]
 
 _PODS = "/api/v1/namespaces/default/pods"
+_DEVICES = "/apis/resource.k8s.io/v1"
 
 
 def node(name: str, *, cpu: int = 8, pods: int = 110, **labels: str) -> Manifest:
@@ -74,13 +76,12 @@ class Arena:
             return told
 
     async def create(self, items: Iterable[Manifest], width: int = 16) -> None:
-        """Creates nodes and pods, several at a time, in order."""
+        """Creates objects, several at a time, in order."""
         left = iter(items)
 
         async def worker() -> None:
             for item in left:
-                path = "/api/v1/nodes" if item["kind"] == "Node" else _PODS
-                await self.request("POST", path, item)
+                await self.request("POST", KINDS[item["kind"]].path("default"), item)
 
         await asyncio.gather(*(worker() for _ in range(width)))
 
@@ -96,7 +97,15 @@ class Arena:
             "/api/v1/nodes",
             "/apis/events.k8s.io/v1/namespaces/default/events",
             "/apis/coordination.k8s.io/v1/namespaces/mooring-system/leases",
+            f"{_DEVICES}/namespaces/default/resourceclaimtemplates",
+            f"{_DEVICES}/resourceslices",
+            f"{_DEVICES}/deviceclasses",
         ):
+            await self.delete(path)
+        for each in await self.claims():
+            path = f"{_DEVICES}/namespaces/default/resourceclaims/{each['metadata']['name']}"
+            each["metadata"].pop("finalizers", None)
+            await self.request("PUT", path, each)
             await self.delete(path)
 
     async def created(self, folder: str, name: str) -> None:
@@ -115,6 +124,11 @@ class Arena:
 
     async def pods(self) -> list[Manifest]:
         told: Manifest = await self.request("GET", _PODS)
+        return list(told["items"])
+
+    async def claims(self) -> list[Manifest]:
+        path = f"{_DEVICES}/namespaces/default/resourceclaims"
+        told: Manifest = await self.request("GET", path)
         return list(told["items"])
 
     async def verdict(self) -> Verdict:

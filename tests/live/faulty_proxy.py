@@ -28,6 +28,10 @@ class Faults:
     failed_bindings: float = 0.0
     #: The share of bindings that are made, but whose answer is lost.
     lost_bindings: float = 0.0
+    #: Whether the first write to every claim, and to its status, is refused as a conflict.
+    conflicting_claims: bool = False
+    #: The share of writes to claims that are made, but whose answer is lost.
+    lost_claims: float = 0.0
     #: Bindings are held back for so long.
     binding_seconds: float = 0.0
     #: Called before a binding is passed on.
@@ -60,6 +64,8 @@ class FaultyProxy:
         self._quiet = asyncio.Condition()
         #: The paths of watches that had something to tell while nobody heard.
         self._missed: set[str] = set()
+        #: The paths of claims that were refused once.
+        self._conflicted: set[str] = set()
         #: Every binding that was passed on: the pod's path and the answer's status.
         self.bindings: list[tuple[str, int]] = []
         #: The method and path of every other write that came.
@@ -105,10 +111,27 @@ class FaultyProxy:
             await self._hearing()
         else:
             self.writes.append((request.method, request.path))
+        if "/resourceclaims/" in request.path and writes:
+            return await self._write_claim(request)
         status, headers, body = await self._pass_on(request)
         if writes and self._faults.before_answer is not None:
             await self._faults.before_answer()
         return web.Response(status=status, headers=headers, body=self._faults.rewrite(body))
+
+    async def _write_claim(self, request: web.Request) -> web.StreamResponse:
+        if self._is_conflict(request.path):
+            return _refusal(409, "Conflict")
+        status, headers, body = await self._pass_on(request)
+        if self._strikes("lost claim", self._faults.lost_claims):
+            _cut(request)
+        return web.Response(status=status, headers=headers, body=body)
+
+    def _is_conflict(self, path: str) -> bool:
+        if not self._faults.conflicting_claims or path in self._conflicted:
+            return False
+        self._conflicted.add(path)
+        self._faults.note("conflict")
+        return True
 
     async def _hearing(self) -> None:
         """Waits until there is something to be told again."""

@@ -265,6 +265,8 @@ class DynamicResources(
             on(Resource.DEVICE_CLASS, add_or_update),
             on(Resource.RESOURCE_SLICE, add_or_update),
             on(Resource.RESOURCE_CLAIM, add_or_update, self._after_claim_change),
+            # kube-scheduler 1.36 misses devices that are free because their claim is gone.
+            on(Resource.RESOURCE_CLAIM, Action.DELETE, self._after_claim_is_gone),
             on(
                 Resource.UNSCHEDULED_POD,
                 Action.UPDATE_POD_GENERATED_CLAIM,
@@ -281,6 +283,9 @@ class DynamicResources(
         if all(claim.uid != new.uid for claim in claims):
             return False
         return old is None or old.state != new.state
+
+    def _after_claim_is_gone(self, pod: Pod, old: ResourceClaim, new: None) -> bool:
+        return old.allocation is not None
 
     def _after_claims_are_made(self, pod: Pod, old: Pod, new: Pod) -> bool:
         return (
