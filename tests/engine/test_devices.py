@@ -158,6 +158,21 @@ def test_a_write_that_may_have_come_through_keeps_its_device_from_others() -> No
     assert device_of(write) != device_of(other)
 
 
+def test_who_waits_hears_that_a_doubtful_device_is_free() -> None:
+    held = [holding(f"h{n}-{g}", result(f"n{n}", f"gpu-{g}")) for n, g in ((1, 1), (2, 0), (2, 1))]
+    scene = Scene(*held, claim("c"), claim("d"), claiming("p", "c"))
+    (write,) = of_kind(scene.step(), WriteClaims)
+    scene.engine.handle(BindingFailed(write.pod.uid, "lost"), 0.0)
+    scene.world.apply(claiming("q", "d"), 0.0)
+    assert not of_kind(scene.step(), WriteClaims)
+
+    gone = next(each for each in scene.world.pods.values() if each.name == "p")
+    scene.world.remove(gone, 0.0)
+    scene.run(3, seconds=2.0)
+
+    assert scene.devices("d") == ["n1/gpu-0"]
+
+
 def test_a_claim_that_a_pod_cannot_use_anywhere_gives_its_devices_back() -> None:
     selector = {"nodeSelectorTerms": [{"matchFields": [_named("gone")]}]}
     allocation = {"devices": {"results": [result("gone", "gpu-0")]}, "nodeSelector": selector}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import NO_LINKS, GroupLinks, PodGroup
-from mooring.objects.resource_claim import DeviceObject
+from mooring.objects.resource_claim import Allocation, DeviceObject
 from mooring.objects.resources import Amounts
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, PodDisruptionBudget, SelectingObject
@@ -359,9 +359,9 @@ class Cluster:
     def remove_device(self, item: DeviceObject) -> None:
         self._state.devices.remove(item)
 
-    def end_doubt(self, uid: str) -> None:
-        """A pod is tried again, or gone: devices that may have been written for it are free."""
-        self._state.devices.end_doubt(uid)
+    def end_doubt(self, uid: str) -> list[Allocation]:
+        """A pod is tried again, or gone: what may have been written for it is free; returns it."""
+        return self._state.devices.end_doubt(uid)
 
     def tell_time(self, today: float) -> None:
         """What time of day it is, in seconds since the epoch."""

@@ -318,7 +318,7 @@ class Engine:
         if self.cluster.pod(pod.uid) is not None:
             self.queue.done(pod.uid)
             return
-        self.cluster.end_doubt(pod.uid)
+        self._intake.end_doubt(pod.uid, now)
         queued.began = self._observer.attempt_began()
         if not is_ordinary(pod) and self._attempts.refuse_costly(queued, profile, now):
             return

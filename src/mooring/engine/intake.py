@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
+from msgspec.structs import replace
+
 from mooring.cluster import Cluster
 from mooring.framework.wakeups import Action, ClusterEvent
 from mooring.objects.coexist import as_counted, is_exclusive, is_placed, is_trusted
@@ -12,7 +14,7 @@ from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
-from mooring.objects.resource_claim import DeviceObject
+from mooring.objects.resource_claim import ClaimSpec, DeviceObject, ResourceClaim
 from mooring.objects.storage import StorageObject
 from mooring.objects.workload import Namespace, SelectingObject
 from mooring.queue import GroupedQueue, Queue
@@ -242,8 +244,17 @@ class Intake:
 
     def _remove_pod(self, pod: Pod, now: float) -> Events:
         events = self._forget_pod(pod, now)
-        self._cluster.end_doubt(pod.uid)
+        self.end_doubt(pod.uid, now)
         return events
+
+    def end_doubt(self, uid: str, now: float) -> None:
+        """What may have been written for a pod is waited for no longer: others hear of it."""
+        for allocation in self._cluster.end_doubt(uid):
+            held = ResourceClaim(
+                namespace="", name="", uid="", spec=ClaimSpec(), allocation=allocation
+            )
+            event = object_event(held, Action.UPDATE)
+            self._queue.wake(event, held, replace(held, allocation=None), now)
 
     def _forget_pod(self, pod: Pod, now: float) -> Events:
         self._around.pop(pod.uid, None)

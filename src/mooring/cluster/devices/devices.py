@@ -121,10 +121,12 @@ class Devices(DeviceDecisions):
         """The pod is on its node; what its claims were given stays theirs."""
         self._claims.settle(pod_uid)
 
-    def end_doubt(self, pod_uid: str) -> None:
+    def end_doubt(self, pod_uid: str) -> list[Allocation]:
         """A pod is tried again, or gone: what was asked for it before comes true no more."""
-        for allocation in self._claims.end_doubt(pod_uid):
+        freed = self._claims.end_doubt(pod_uid)
+        for allocation in freed:
             self._count(allocation, -1)
+        return freed
 
     def join(self, name: str) -> None:
         """A row was given to a node."""
