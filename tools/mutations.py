@@ -33,31 +33,36 @@ STAGES: tuple[tuple[str, ...], ...] = (
         "tests/exactness/test_reuse_limits.py",
         "tests/engine/test_answer_cache.py",
         "tests/cluster/test_changes.py",
-        "tests/exactness/test_signatures.py",
     ),
     ("-m", "tools.streams", "--streams", "90", "--small"),
-    (*_PYTEST, "tests/cli/test_simulate.py", "tests/exactness/test_gpu_aware.py", "tests/laws"),
+    (
+        *_PYTEST,
+        "tests/exactness/test_signatures.py",
+        "tests/cli/test_simulate.py",
+        "tests/exactness/test_gpu_aware.py",
+        "tests/laws",
+    ),
 )
 #: A stage that takes longer hangs, which is noticed as well.
 _SECONDS = 1_200
 _MOST_SURVIVORS = 0.05
 
 
-def try_mutation(mutation: Mutation) -> int:
+def try_mutation(mutation: Mutation, stages: tuple[tuple[str, ...], ...]) -> int:
     """The number of the stage that notices, from 1 on; 0 if none does."""
     with TemporaryDirectory(prefix="mutation-") as folder:
         copy = Path(folder)
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
-                ignored = shutil.ignore_patterns("__pycache__", "golden")
+                ignored = shutil.ignore_patterns("golden")
                 shutil.copytree(source, copy / name, ignore=ignored)
             else:
                 shutil.copy(source, copy / name)
         (copy / "tests" / "golden").symlink_to(ROOT / "tests" / "golden")
         path = copy / mutation.path
         path.write_text(path.read_text().replace(mutation.old, mutation.new))
-        return next((at for at, stage in enumerate(STAGES, 1) if _notices(stage, copy)), 0)
+        return next((at for at, stage in enumerate(stages, 1) if _notices(stage, copy)), 0)
 
 
 def _notices(stage: tuple[str, ...], copy: Path) -> bool:
@@ -77,14 +82,18 @@ def _notices(stage: tuple[str, ...], copy: Path) -> bool:
 
 
 def main() -> int:
-    """Tries the mutations, two at a time."""
+    """Tries the mutations, some at a time."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("-k", dest="word", default="", help="only those whose name has it")
+    parser.add_argument("--stages", type=int, default=len(STAGES), help="the first so many alone")
+    parser.add_argument("--at-once", type=int, default=2)
     asked = parser.parse_args()
+    stages = STAGES[: asked.stages]
     chosen = [each for each in MUTATIONS if asked.word in each.name and not each.equivalent]
     survivors = []
-    with ThreadPoolExecutor(2) as pool:
-        for mutation, stage in zip(chosen, pool.map(try_mutation, chosen), strict=True):
+    with ThreadPoolExecutor(asked.at_once) as pool:
+        found = pool.map(lambda each: try_mutation(each, stages), chosen)
+        for mutation, stage in zip(chosen, found, strict=True):
             print(f"{'stage ' + str(stage) if stage else 'SURVIVES'}: {mutation.name}", flush=True)
             if not stage:
                 survivors.append(mutation.name)
