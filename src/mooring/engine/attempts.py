@@ -11,7 +11,7 @@ From each state before `bound`, a placement may be taken back: it failed, or its
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -161,8 +161,7 @@ class Attempts:
                 remedied is None and signed is not None and not found.partial and not found.releases
             ):
                 # Where nobody can make way for one, nobody can for another like it.
-                like = _shared(profile, pod, failed, signed)
-                failure = failed.known[signed] = replace(failure, like=like)
+                failed.known[signed] = failure
         if profile.post_filter:
             self._observer.remedy_sought()
         return failure
@@ -203,7 +202,6 @@ class Attempts:
             failure.pending,
             failure.message,
             failure.delay or budget.delay_after(pod, self._cluster),
-            failure.like,
         )
         self._queue.give_back(queued, pod=pod, attempt=attempt, now=now)
         if before and before != self._cluster.nodes.nominations.node_of(pod):
@@ -414,10 +412,3 @@ class Attempts:
         """Other pods may try for what an assumed pod has given back."""
         uid = placed.pod.uid
         self._queue.wake(ASSIGNED_POD_DELETE, placed.pod, None, now, lambda other: other.uid != uid)
-
-
-def _shared(profile: Profile, pod: Pod, failed: Failed, signed: Hashable) -> Hashable:
-    """What all pods share that fail as this one did; None if it may be alone."""
-    if failed.like is None or not profile.queue_sort.sorts_by_age:
-        return None
-    return profile.name, failed.like, pod.priority, signed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import dataclass
 
 from mooring.framework.attempt import Failed, Filtered, PreFiltered
@@ -29,8 +28,6 @@ class Failure:
     nominate: str | None = ""
     #: How long the pod is left alone at least, in seconds.
     delay: float = 0.0
-    #: What all pods share that would have failed as well; None if this one may be alone.
-    like: Hashable = None
 
 
 def rejectors(failed: Failed) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -111,7 +111,6 @@ class Engine:
         }
         first = next(iter(self.profiles.values()))
         self.queue = self._make_queue(first)
-        self.queue.lines.is_like = self._is_like
         self.gangs = GroupDecider(
             self.cluster,
             GroupSettings(
@@ -426,11 +425,6 @@ class Engine:
             self._attempts.fail(queued, profile, failure, now)
         except Exception as again:  # noqa: BLE001 - it cannot even be queued
             self._fence.leave_out(queued.pod, again)
-
-    def _is_like(self, pod: Pod, like: Hashable) -> bool:
-        """Whether a pod would have failed as one that decisions told by `like`."""
-        assert isinstance(like, tuple), "made by an attempt: profile, signature and more"
-        return self.classes[like[0]].is_like(pod, like[1])
 
     def _vanish(self, pod: Pod, now: float) -> None:
         """A pod was deleted before it was bound."""

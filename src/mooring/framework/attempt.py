@@ -175,5 +175,3 @@ class Failed:
     attempt: int = 0
     #: What came of it, by what post-filters sign, for like pods while nothing changes.
     known: dict[Hashable, Any] = field(default_factory=dict, compare=False)
-    #: What the decision told the pod by: like pods would have failed as well. None if it is alone.
-    like: Hashable = field(default=None, compare=False)

@@ -94,9 +94,6 @@ class Plugin(ABC):
 class QueueSort(Plugin):
     """Decides which waiting pod comes first."""
 
-    #: Whether like pods differ in nothing but their age, so that one can be tried for all of them.
-    sorts_by_age: ClassVar[bool] = False
-
     @abstractmethod
     def key(self, pod: Pod, timestamp: float) -> Any:
         """A sort key: the smallest is scheduled next."""

@@ -13,7 +13,6 @@ class PrioritySort(QueueSort):
     name = "PrioritySort"
     reads = Change.NONE
     scope = Scope.ROW
-    sorts_by_age = True
 
     def key(self, pod: Pod, timestamp: float) -> tuple[int, float]:
         return -pod.priority, timestamp

@@ -13,7 +13,6 @@ from mooring.framework.status import Rejected
 from mooring.framework.wakeups import ClusterEvent
 from mooring.objects.pod import Pod
 
-from .lines import Line, Lines, Waking, decided_alike
 from .object_events import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
@@ -59,7 +58,6 @@ class Queue:
         "_places",
         "backoff",
         "incoming",
-        "lines",
     )
 
     def __init__(
@@ -78,7 +76,6 @@ class Queue:
         self._admit = admit
         self._listeners = Listeners(wakeups, observer)
         self._places = Places(sort_key, max_in_unschedulable, self._listeners)
-        self.lines = Lines()
         self._in_flight = InFlight()
         self._arrivals = count()
         self._flushed: float | None = None
@@ -147,8 +144,6 @@ class Queue:
         elif (queued := self._places.get(new.uid)) is None:
             self._enter(new, UNSCHEDULED_POD_UPDATE.label, now)
         else:
-            if not decided_alike(old, new):
-                queued.like = None
             self._places.replace(queued, new)
             if queued.place in UNSCHEDULABLE_PLACES:
                 self._reconsider(queued, old, now)
@@ -158,7 +153,6 @@ class Queue:
         queued = self._places.get(pod.uid)
         if queued is not None:
             self._places.take(queued)
-            self._follow(pod.uid)
 
     def pop(self, now: float) -> QueuedPod | None:
         """The pod to try next, which is in flight until `done` or `give_back`."""
@@ -183,13 +177,10 @@ class Queue:
         if queued is not None:
             queued.place = Place.NOWHERE
             self._in_flight.end(uid)
-            self._follow(uid)
 
     def give_back(self, queued: QueuedPod, *, pod: Pod, attempt: FailedAttempt, now: float) -> None:
         """Returns a popped pod, as it is now, whose attempt came to nothing."""
         missed = self._in_flight.events_missed_by(pod.uid)
-        if attempt.like is not None and not missed:
-            self.lines.dissolve(attempt.like)
         self.done(pod.uid)
         if self._places.find_by_key(pod.key) is not None:
             return
@@ -280,15 +271,11 @@ class Queue:
             uid = queued.pod.uid
             assert queued.place is Place.IN_FLIGHT, f"{uid} is in flight, not {queued.place}"
             assert uid not in self._places, f"{uid} is in flight and waits"
-        on_its_way = {each.pod.uid for each in self._in_flight}
-        on_its_way |= {each.pod.uid for each in self if each.place not in UNSCHEDULABLE_PLACES}
-        self.lines.check(on_its_way)
 
     def _enter(self, pod: Pod, label: str, now: float) -> None:
         older = self._places.find_by_key(pod.key)
         if older is not None:
             self._places.take(older)
-            self._follow(older.pod.uid)
         self._make_active(QueuedPod(pod, now, next(self._arrivals)), label, now)
 
     def _reconsider(self, queued: QueuedPod, old: Pod, now: float) -> None:
@@ -315,44 +302,20 @@ class Queue:
     ) -> None:
         """Wakes like pods if the event may help them: one is asked for all."""
         label = queue_event.event.label
+        ask = self._listeners.answer
         if queue_event.is_about(like_pods):
             for queued in _meant(like_pods, concerns):
-                waking = Waking(self._listeners.answer(queued, queue_event), label)
-                self._wake_all((queued,), waking)
+                self._wake_by(queued, ask(queued, queue_event), label)
             return
         first = like_pods.first
-        if first is None:
-            return
-        waking = Waking(self._listeners.answer(first, queue_event), label)
-        if waking.answer is WakeAnswer.STAY:
-            return
-        if like_pods.like is None:
-            self._wake_all(_meant(like_pods, concerns), waking)
-        elif concerns is None or concerns(first.pod):
-            line = self.lines.join(like_pods, waking, self._latest)
-            if line is not None:
-                self._lead(line)
+        answer = WakeAnswer.STAY if first is None else ask(first, queue_event)
+        if answer is not WakeAnswer.STAY:
+            for queued in _meant(like_pods, concerns):
+                self._wake_by(queued, answer, label)
 
-    def _wake_all(self, pods: Iterable[QueuedPod], waking: Waking) -> None:
-        if waking.answer is not WakeAnswer.STAY:
-            for queued in pods:
-                self._move_by(queued, waking.answer, waking.label, self._latest)
-
-    def _lead(self, line: Line) -> None:
-        """Sends the next pod of a line on its way, if there is one that may go."""
-        while (following := line.next()) is not None:
-            queued, waking = following
-            self._move_by(queued, waking.answer, waking.label, self._latest)
-            if queued.place is not Place.GATED:
-                self.lines.lead(line, queued)
-                return
-        self.lines.lead(line, None)
-
-    def _follow(self, uid: str) -> None:
-        """A pod is out of the way: if it led a line, the next one does."""
-        line = self.lines.step_down(uid)
-        if line is not None:
-            self._lead(line)
+    def _wake_by(self, queued: QueuedPod, answer: WakeAnswer, label: str) -> None:
+        if answer is not WakeAnswer.STAY:
+            self._move_by(queued, answer, label, self._latest)
 
     def _move_by(self, queued: QueuedPod, answer: WakeAnswer, label: str, now: float) -> None:
         if answer is WakeAnswer.STAY:
@@ -382,7 +345,6 @@ class Queue:
         queued.rejectors |= {queued.gated_by}
         queued.was_flushed = False
         self._move(queued, Place.GATED, label)
-        self._follow(queued.pod.uid)
         return False
 
     def _move(self, queued: QueuedPod, place: Place, label: str) -> None:

@@ -86,7 +86,7 @@ class Listeners:
         return QueueEvent(event, old, new, heard)
 
     def read(self, queued: QueuedPod) -> Hashable:
-        """What must be the same for pods that hints tell the same, beside template and class."""
+        """What must be the same for pods that hints tell the same, beside their template."""
         if queued.is_costly:
             return queued.pod.uid
         key = queued.pod.spec.scheduler_name, queued.blamed
@@ -94,7 +94,7 @@ class Listeners:
         if known is None:
             known = self._readers[key] = self._find_readers(*key)
         readers, are_alike = known
-        if queued.like is None and not are_alike:
+        if not are_alike:
             return queued.pod.uid
         try:
             return tuple([reads(queued.pod) for reads in readers])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -56,8 +55,6 @@ class FailedAttempt(msgspec.Struct, frozen=True):
     message: str = ""
     #: How long the pod is left alone at least, because trying it is costly, in seconds.
     delay: float = 0.0
-    #: What decisions tell the pod by, if all pods that have the same would have failed as well.
-    like: Hashable = None
 
 
 class QueuedPod(msgspec.Struct, eq=False, gc=False):
@@ -89,8 +86,6 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
     was_flushed: bool = False
     #: Whether trying it is so costly that it is tried rarely, and no plugin asked whether to.
     is_costly: bool = False
-    #: What its last attempt was decided by, if like pods would have failed as well.
-    like: Hashable = None
     #: When its attempt began, by the observer's clock.
     began: float = 0.0
 
@@ -112,7 +107,6 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
         """Takes note of an attempt that came to nothing."""
         self.rejectors, self.pending = attempt.rejectors, attempt.pending
         self.message = attempt.message
-        self.like = attempt.like
         self.is_costly = attempt.delay > 0
         self.was_flushed = False
         if self.blamed:

@@ -16,7 +16,7 @@ from .queued_pod import Place, QueuedPod
 #: How often pods are looked for that have waited too long, in seconds.
 SWEEP_SECONDS = 30
 
-#: What like pods share: template, namespace, labels, class, who keeps them waiting, and whatever
+#: What like pods share: template, namespace, labels, who keeps them waiting, and whatever
 #: else the hints of these read.
 _Kind = tuple[Hashable, ...]
 
@@ -24,12 +24,10 @@ _Kind = tuple[Hashable, ...]
 class LikePods:
     """Waiting pods that every hint tells the same. Never empty while they are filed."""
 
-    __slots__ = ("filed", "kind", "like", "pods")
+    __slots__ = ("filed", "kind", "pods")
 
-    def __init__(self, kind: _Kind, like: Hashable) -> None:
+    def __init__(self, kind: _Kind) -> None:
         self.kind = kind
-        #: What decisions tell them by; None if they may differ.
-        self.like = like
         #: The one whose backoff ends first is at the head.
         self.pods = PodHeap()
         #: Each topic they are filed under, and where.
@@ -122,7 +120,7 @@ class UnschedulablePods:
         kind = self._kinds[uid] = self._kind(queued)
         pods = self._like.get(kind)
         if pods is None:
-            pods = self._like[kind] = LikePods(kind, queued.like)
+            pods = self._like[kind] = LikePods(kind)
             profile = queued.pod.spec.scheduler_name
             for plugin in _plugins(queued):
                 file = self._files.setdefault((profile, plugin), _PluginFile())
@@ -207,7 +205,6 @@ class UnschedulablePods:
             queued.rejectors,
             queued.pending,
             gated_by,
-            queued.like,
             self._listeners.read(queued),
         )
 

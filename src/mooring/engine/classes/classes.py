@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
@@ -222,10 +222,6 @@ class Classes:
             self.statistics.unsigned[signature.plugin, signature.why] += 1
         return None
 
-    def is_like(self, pod: Pod, signature: object) -> bool:
-        """Whether a pod has this signature as things are now."""
-        return self.is_on and self._signer.sign(pod, self._cluster.nodes) == signature
-
     def _decide_alone(self, pod: Pod, window: Window) -> Found | Failed:
         """The plain decision. What broke reuse is told unless that breaks as well."""
         error, self._break = self._break, None
@@ -248,7 +244,6 @@ class Classes:
         if isinstance(outcome, Found):
             self.statistics.placed(signature, outcome.row)
         elif self.is_on and path not in _NOT_FOR_OTHERS:
-            outcome = replace(outcome, like=signature)
             self._failures.put(signature, pod, outcome)
         return outcome
 
