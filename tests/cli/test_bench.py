@@ -29,7 +29,7 @@ CASE: dict[str, Any] = {
 NEEDY = {
     **CASE,
     "name": "Needy",
-    "featureGates": {"GangScheduling": True},
+    "featureGates": {"DRADeviceTaintRules": True},
 }
 
 
@@ -50,7 +50,7 @@ def test_workloads_are_run_and_told(mooring: Mooring, suite: Path) -> None:
         f"{topic}/{case}/{name}" for case in ("Case", "Needy") for name in ("one", "two")
     ]
     assert lines[3].endswith("not supported")
-    told = f"{topic}/Needy/one: not supported: GangScheduling: not supported by Mooring yet"
+    told = f"{topic}/Needy/one: not supported: DRADeviceTaintRules: not supported by Mooring yet"
     assert told in result.err.splitlines()
 
 

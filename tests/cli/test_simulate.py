@@ -280,7 +280,10 @@ def test_a_missing_configuration(mooring: Mooring, tmp_path: Path) -> None:
     ("gates", "told"),
     [
         ("NoSuchGate=true", "--feature-gates: NoSuchGate: unknown feature gate\n"),
-        ("GangScheduling=true", "--feature-gates: GangScheduling: not supported by Mooring yet\n"),
+        (
+            "DRADeviceTaintRules=true",
+            "--feature-gates: DRADeviceTaintRules: not supported by Mooring yet\n",
+        ),
         (
             "PodLevelResources=false",
             "--feature-gates: PodLevelResources: cannot be switched off in Mooring\n",

@@ -195,9 +195,12 @@ def recount(cluster: Cluster, node_log: NodeLog) -> Cluster:
         anew.put_workload(workload)
     for item in nodes.storage:
         anew.put_storage(item)
+    for device in cluster._state.devices:
+        anew.put_device(device)
     for pod in cluster.pods.values():
         anew.put_pod(pod)
     anew._state.storage.assume_as(cluster._state.storage)
+    anew._state.devices.decide_as(cluster._state.devices)
     for name, nominated in nodes.nominations:
         for pod in nominated.values():
             anew.nominate(pod, name)

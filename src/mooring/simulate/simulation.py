@@ -101,13 +101,21 @@ class _Run:
         """Whether a further step may place a pod; moves on to the time of that step."""
         sizes = self.engine.queue.sizes()
         trying = len(self.engine.queue) - sizes["gated"]
-        if not self._preparing and len(self._failed) >= trying and self._all_failed():
+        if (
+            not any(map(self._is_preparing, self._preparing))
+            and len(self._failed) >= trying
+            and self._all_failed()
+        ):
             return False
         moment = self.engine.next_step(self.now)
         if moment is None:
             return False
         self.now = moment
         return True
+
+    def _is_preparing(self, uid: str) -> bool:
+        placed = self.engine.placement(uid)
+        return placed is not None and bool(placed.preparing)
 
     def advance(self) -> None:
         """Makes one decision and performs it, so that the next one is made in its light."""
@@ -152,12 +160,20 @@ class _Run:
                 case WriteVolumes():
                     self._preparing.add(action.pod.uid)
                     self.volumes += self.world.write_volumes(action, self.now)
-                case PatchPodStatus(pod, condition) if condition is not None:
-                    self._messages[pod.uid] = condition.reason, condition.message
+                case PatchPodStatus():
+                    self._take_status(action)
                 case RecordEvent(pod, reason="FailedScheduling", note=note):
                     self._fail(pod.uid, note)
         if any(isinstance(action, BindPod | EvictPod) for action in actions):
             self._failed.clear()
+
+    def _take_status(self, action: PatchPodStatus) -> None:
+        uid, condition = action.pod.uid, action.condition
+        if condition is not None:
+            self._messages[uid] = condition.reason, condition.message
+        else:
+            # Told of its node before it is bound, which may have to wait for something.
+            self._preparing.add(uid)
 
     def _bind(self, action: BindPod) -> None:
         uid = action.pod.uid
