@@ -15,8 +15,8 @@ from mooring.engine.actions import PodRef, ReleaseClaim, RevokeClaims, WriteClai
 from mooring.framework.device_writes import (
     ClaimCreation,
     ClaimGrant,
-    ClaimRef,
     ClaimRelease,
+    DeviceClaimRef,
     DeviceWrites,
 )
 from mooring.objects.resource_claim import FINALIZER
@@ -26,7 +26,7 @@ from .fake_api import FakeApi, refusal
 POD = PodRef("team", "web", "u1")
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims"
 PATH, STATUS = f"{CLAIMS}/c", f"{CLAIMS}/c/status"
-REF = ClaimRef("team", "c", "uc", "7")
+REF = DeviceClaimRef("team", "c", "uc", "7")
 DEVICE = {"request": "r", "driver": "d", "pool": "p", "device": "gpu-0"}
 ALLOCATION = {"devices": {"results": [DEVICE]}}
 USER = {"resource": "pods", "name": "web", "uid": "u1"}

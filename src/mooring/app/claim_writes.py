@@ -13,7 +13,7 @@ from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Requests
 from mooring.client.api_errors import ApiError, OutcomeUnknown, Unreachable
 from mooring.documents.json_text import decode_at_any_depth
 from mooring.engine.actions import PodRef, ReleaseClaim, RevokeClaims, WriteClaims
-from mooring.framework.device_writes import ClaimCreation, ClaimGrant, ClaimRef
+from mooring.framework.device_writes import ClaimCreation, ClaimGrant, DeviceClaimRef
 from mooring.objects.kinds import KINDS
 from mooring.objects.resource_claim import EXTENDED_CLAIM, FINALIZER
 
@@ -71,7 +71,7 @@ class ClaimWriter:
         self._api = api
         self._today = today
         #: The claims that were made for extended resources, by the uid of the pod.
-        self._made: dict[str, ClaimRef] = {}
+        self._made: dict[str, DeviceClaimRef] = {}
 
     async def write(self, action: WriteClaims) -> None:
         """Grants all claims of a pod. Raises ClaimWriteError."""
@@ -122,7 +122,7 @@ class ClaimWriter:
             return False
         return True
 
-    async def _get(self, claim: ClaimRef, last: bool) -> _Claim | None:
+    async def _get(self, claim: DeviceClaimRef, last: bool) -> _Claim | None:
         path = _CLAIM.path(claim.namespace, claim.name)
         try:
             return decode_at_any_depth(_read_claim, await self._api.get(path))
@@ -188,7 +188,7 @@ class ClaimWriter:
             what = f"update pod {name} ExtendedResourceClaimStatus"
             raise ClaimWriteError(f"{what}: {text}") from error
 
-    async def _post(self, creation: ClaimCreation, pod: PodRef) -> ClaimRef:
+    async def _post(self, creation: ClaimCreation, pod: PodRef) -> DeviceClaimRef:
         owner = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -209,7 +209,7 @@ class ClaimWriter:
         }
         answer = await self._api.post(_CLAIM.path(pod.namespace), _encode(body))
         made = decode_at_any_depth(_read_claim, answer).metadata
-        return ClaimRef(pod.namespace, made.name, made.uid)
+        return DeviceClaimRef(pod.namespace, made.name, made.uid)
 
     def forget(self, pod_uid: str) -> None:
         """The pod is bound: what was made for it stays."""
@@ -242,7 +242,7 @@ class ClaimWriter:
         path = _CLAIM.path(claim.namespace, claim.name, "status")
         await self._leave_missing(self._api.patch(path, _encode(body), MERGE_PATCH))
 
-    async def _delete(self, claim: ClaimRef) -> None:
+    async def _delete(self, claim: DeviceClaimRef) -> None:
         path = _CLAIM.path(claim.namespace, claim.name)
         body = {"metadata": {"uid": claim.uid, "finalizers": None}}
         await self._leave_missing(self._api.patch(path, _encode(body), MERGE_PATCH))

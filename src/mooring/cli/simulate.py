@@ -87,7 +87,7 @@ def simulate(  # noqa: PLR0913 - one for each flag
     from mooring.simulate.loading import load
     from mooring.simulate.simulation import pending, simulate
 
-    from .extender_answers import answering
+    from .asked_extenders import answering
     from .inputs import EngineOptions
 
     options = EngineOptions(config, feature_gates, plugins)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mooring.framework.device_writes import ClaimRef, ClaimRelease, DeviceWrites
+from mooring.framework.device_writes import ClaimRelease, DeviceClaimRef, DeviceWrites
 from mooring.framework.plugin import ClaimWrite, VolumeWrite
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
@@ -151,7 +151,7 @@ class RevokeClaims(_Action, frozen=True, tag="revokeClaims"):
     """
 
     pod: PodRef
-    claims: tuple[ClaimRef, ...] = ()
+    claims: tuple[DeviceClaimRef, ...] = ()
     deletes_special: bool = False
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 
-class ClaimRef(msgspec.Struct, frozen=True, omit_defaults=True):
+class DeviceClaimRef(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which claim is meant, and the form in which it was last seen."""
 
     namespace: str
@@ -23,7 +23,7 @@ class ClaimRef(msgspec.Struct, frozen=True, omit_defaults=True):
 class ClaimGrant(msgspec.Struct, frozen=True, omit_defaults=True):
     """A pod is to use a claim, which may get its devices for that."""
 
-    claim: ClaimRef
+    claim: DeviceClaimRef
     #: As the API writes it; None if the claim has its devices already.
     allocation: dict[str, Any] | None = None
     #: What the claim has of these now.
@@ -45,7 +45,7 @@ class DeviceWrites(msgspec.Struct, frozen=True, omit_defaults=True):
     grants: tuple[ClaimGrant, ...] = ()
     creation: ClaimCreation | None = None
     #: All claims that are or will be reserved for the pod.
-    claims: tuple[ClaimRef, ...] = ()
+    claims: tuple[DeviceClaimRef, ...] = ()
     #: Whether drivers have to make devices ready after that.
     are_slow: bool = False
 
@@ -53,5 +53,5 @@ class DeviceWrites(msgspec.Struct, frozen=True, omit_defaults=True):
 class ClaimRelease(msgspec.Struct, frozen=True, omit_defaults=True):
     """A claim that gives its devices back, or is deleted with its finalizer gone."""
 
-    claim: ClaimRef
+    claim: DeviceClaimRef
     deletes: bool = False

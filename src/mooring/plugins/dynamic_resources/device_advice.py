@@ -23,10 +23,10 @@ from mooring.framework.advice import Advice
 from mooring.objects.device import DeviceSelector
 from mooring.objects.resource_claim import ClaimSpec, DeviceAsk, DeviceRequest, DeviceToleration
 
-from .allocation import ClaimsPlan, Found
 from .asks import CompiledAsk, Judgement, SearchError
+from .claim_rows import ClaimRows
+from .device_allocation import AllocationFound, ClaimsPlan
 from .preparation import ClaimPlans, PreparedClaims, RowOutcomes
-from .rows import ClaimRows
 from .selectors import view_of
 
 # So many requests are worth a sentence, and so many groups of nodes a look.
@@ -82,7 +82,7 @@ class _PlanAdvice:
         self._keys = keys
         self._nodes = nodes
         self._groups = nodes.device_groups
-        failed = self._outcomes(plan, rows).where(Found.NOTHING)
+        failed = self._outcomes(plan, rows).where(AllocationFound.NOTHING)
         self._rows = rows[failed]
 
     def advice(self) -> Iterator[Advice]:
@@ -162,7 +162,7 @@ class _PlanAdvice:
         specs = [claim.spec for claim in self._plan.claims]
         specs[at] = other
         plan = ClaimPlans().plan(tuple(specs), self._nodes.devices.classes)
-        return int(self._outcomes(plan, self._rows).where(Found.DEVICES).sum())
+        return int(self._outcomes(plan, self._rows).where(AllocationFound.DEVICES).sum())
 
 
 @dataclass(frozen=True)

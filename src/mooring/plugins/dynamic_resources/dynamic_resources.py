@@ -40,16 +40,16 @@ from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claim import ResourceClaim
 
-from .allocation import Found
 from .asks import SearchError
+from .claim_rows import ClaimRows, RowDecision, granted_claims
+from .claim_scores import has_alternatives
+from .claims_to_write import is_ready, plan_writes
 from .device_advice import advise_on_claims
+from .device_allocation import AllocationFound
 from .extended import find_extended
 from .preparation import ClaimPlans, PreparedClaims, prepare_claims
 from .references import UnresolvedClaim, find_claims, is_fresh
 from .release import find_release
-from .rows import ClaimRows, RowDecision, granted_claims
-from .scores import has_alternatives
-from .writes import is_ready, plan_writes
 
 
 class DynamicResourcesArgs(Wire, frozen=True):
@@ -152,9 +152,9 @@ class DynamicResources(
         outcome = plan.outcome(
             groups, int(groups.local[row.number]), int(groups.patterns[row.number])
         )
-        if outcome.found is Found.ERROR:
+        if outcome.found is AllocationFound.ERROR:
             return Rescore.UNKNOWN
-        return Rescore.UPDATED if outcome.found is Found.DEVICES else Rescore.INFEASIBLE
+        return Rescore.UPDATED if outcome.found is AllocationFound.DEVICES else Rescore.INFEASIBLE
 
     def sees(self, prepared: PreparedClaims, nodes: Nodes) -> Change:
         # Devices belong to claims: no pod that comes or goes changes anything by itself.

@@ -18,9 +18,9 @@ from mooring.objects.node_selector import Malformed, NodeTerm, compile_term
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claim import ClaimSpec, DeviceRequest, ResourceClaim
 
-from .allocation import ClaimsPlan, Found, Outcome
 from .asks import CompiledClaim
-from .binding import Readiness, readiness
+from .device_allocation import AllocationFound, AllocationOutcome, ClaimsPlan
+from .device_binding import Readiness, readiness
 from .extended import ExtendedAsk
 from .selectors import SelectorAnswers
 
@@ -166,9 +166,9 @@ class RowOutcomes:
                 self._found[code] = outcome.found.value
 
     @cached_property
-    def outcomes(self) -> dict[int, Outcome]:
+    def outcomes(self) -> dict[int, AllocationOutcome]:
         """The outcome for each code that a row has."""
-        found: dict[int, Outcome] = {}
+        found: dict[int, AllocationOutcome] = {}
         steps = 0
         for code in np.flatnonzero(np.bincount(self._codes)).tolist() if len(self._codes) else ():
             if steps > MOST_STEPS_OF_POD:
@@ -180,7 +180,7 @@ class RowOutcomes:
             found[code] = outcome
         return found
 
-    def where(self, found: Found) -> NDArray[np.bool_]:
+    def where(self, found: AllocationFound) -> NDArray[np.bool_]:
         """The rows for which this came of it."""
         mask: NDArray[np.bool_] = self._found[self._codes] == found.value
         return mask
@@ -193,8 +193,8 @@ class RowOutcomes:
         return table[self._codes]
 
 
-GAVE_UP = Outcome(
-    Found.ERROR,
+GAVE_UP = AllocationOutcome(
+    AllocationFound.ERROR,
     error=f"gave up trying to allocate devices after {MOST_STEPS_OF_POD} steps",
     names_itself=False,
 )

@@ -14,9 +14,9 @@ from mooring.framework.plugin import NoRemedy
 from mooring.framework.status import Code
 from mooring.objects.resource_claim import ResourceClaim
 
+from .claim_rows import UNAVAILABLE, ClaimRows
+from .claims_to_write import refer_to
 from .preparation import PreparedClaims
-from .rows import UNAVAILABLE, ClaimRows
-from .writes import refer_to
 
 
 def find_release(prepared: PreparedClaims, failed: Failed, nodes: Nodes, plugin: str) -> NoRemedy:

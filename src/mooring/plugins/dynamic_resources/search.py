@@ -39,7 +39,7 @@ class Pick(msgspec.Struct, frozen=True):
     amounts: dict[str, int] | None = None
 
 
-class TooManyStepsError(Exception):
+class SearchTooLongError(Exception):
     """The search takes longer than any claim is worth."""
 
 
@@ -98,7 +98,7 @@ class DeviceSearch:
         try:
             found = self._choose(0, 0, None, 0, 0)
         except RecursionError:
-            raise TooManyStepsError from None
+            raise SearchTooLongError from None
         return tuple(self._picks) if found else None
 
     # Before the search
@@ -152,7 +152,7 @@ class DeviceSearch:
     def _step(self) -> None:
         self.steps += 1
         if self.steps > MOST_STEPS:
-            raise TooManyStepsError
+            raise SearchTooLongError
 
     def _choose(
         self, claim: int, request: int, ask: CompiledAsk | None, index: int, start: int

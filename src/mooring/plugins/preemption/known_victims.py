@@ -32,7 +32,7 @@ _AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class VictimPlace:
     """Where the victims on a row are written: at a place of what was found together."""
 
     found: Candidates
@@ -98,7 +98,7 @@ class VictimColumns:
         self._figures[3, found.rows] = found.victim_count
         self._starts[found.rows] = found.earliest_start
         for at, row in enumerate(found.rows.tolist()):
-            self._places[row] = Place(found, at)
+            self._places[row] = VictimPlace(found, at)
 
     def _catch_up(self, nodes: Nodes) -> None:
         """Forgets what changed since the last time."""
@@ -123,7 +123,7 @@ class VictimColumns:
         #: Per row: budgets broken, the highest priority, the sum of priorities, the number.
         self._figures = np.zeros((4, size), np.int64)
         self._starts = np.zeros(size, np.float64)
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, VictimPlace] = {}
 
 
 class KnownVictims:

@@ -20,14 +20,14 @@ from mooring.objects.meta import OwnerReference
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claim import Allocation, ClaimUser, ResourceClaim
 
-from .allocation import ClaimsPlan, Found, Outcome, allocate
+from .allocation_results import make_allocation
 from .asks import SearchError
-from .binding import Readiness
+from .claim_scores import known_score, outcome_score
+from .device_allocation import AllocationFound, AllocationOutcome, ClaimsPlan, allocate
+from .device_binding import Readiness
 from .extended import SpecialClaim
 from .preparation import GAVE_UP, AllocatedClaim, PreparedClaims, RowOutcomes
 from .references import find_claims
-from .results import make_allocation
-from .scores import known_score, outcome_score
 from .search import claim_number
 
 NOTHING = Reason("cannot allocate all claims", Code.UNRESOLVABLE)
@@ -96,9 +96,9 @@ class ClaimRows:
                 continue
             found = self.outcomes(part.plan)
             where = part.where & ~early
-            nothing |= found.where(Found.NOTHING) & where
-            invalid |= found.where(Found.INVALID) & where
-            broken |= found.where(Found.ERROR) & where
+            nothing |= found.where(AllocationFound.NOTHING) & where
+            invalid |= found.where(AllocationFound.INVALID) & where
+            broken |= found.where(AllocationFound.ERROR) & where
         # A node on which allocation fails says nothing about the claims that have devices.
         for claim in self._prepared.allocated:
             unavailable |= ~self.available(claim)
@@ -124,7 +124,7 @@ class ClaimRows:
             values = {
                 code: known + outcome_score(part.plan.claims, outcome.picks)
                 for code, outcome in found.outcomes.items()
-                if outcome.found is Found.DEVICES
+                if outcome.found is AllocationFound.DEVICES
             }
             total += np.where(part.where, found.gather(values), 0)
         return total
@@ -134,7 +134,7 @@ class ClaimRows:
     def describe(self, row: int) -> str:
         """Why allocation breaks on a row, in its own names."""
         outcome, keys = self._search(row)
-        if outcome.found is not Found.ERROR:
+        if outcome.found is not AllocationFound.ERROR:
             # What all rows take together is too much.
             outcome = GAVE_UP
         text = outcome.error
@@ -142,7 +142,7 @@ class ClaimRows:
             text = text.replace(claim_number(at), key)
         return text if outcome.names_itself else f"node {self._nodes.name(row)}: {text}"
 
-    def _search(self, row: int) -> tuple[Outcome, list[str]]:
+    def _search(self, row: int) -> tuple[AllocationOutcome, list[str]]:
         one = ClaimRows(self._prepared, self._nodes, np.array([row], np.intp))
         part = next(part for part in one.parts() if part.where[0])
         assert part.plan is not None, "nothing is searched where nothing has to be allocated"
@@ -164,11 +164,13 @@ class ClaimRows:
         groups = self._nodes.device_groups
         numbers = int(groups.local[row]), int(groups.patterns[row])
         outcome = part.plan.outcome(groups, *numbers)
-        if outcome.found is not Found.DEVICES:
+        if outcome.found is not AllocationFound.DEVICES:
             return None
         return RowDecision(Decision(name, tuple(self._allocate(row, part, outcome))), part.special)
 
-    def _allocate(self, row: int, part: RowPart, outcome: Outcome) -> Iterator[DecidedClaim]:
+    def _allocate(
+        self, row: int, part: RowPart, outcome: AllocationOutcome
+    ) -> Iterator[DecidedClaim]:
         pod, name = self._prepared.pod, self._nodes.name(row)
         views = self._nodes.device_groups.views(name, row)
         assert part.plan is not None, "an outcome comes from a plan"

@@ -10,20 +10,20 @@ from mooring.cluster.devices.claims import Decision, ResourceClaims, extended_ui
 from mooring.framework.device_writes import (
     ClaimCreation,
     ClaimGrant,
-    ClaimRef,
+    DeviceClaimRef,
     DeviceWrites,
 )
 from mooring.framework.status import Code, Rejected
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claim import Allocation, ResourceClaim
 
-from .binding import Readiness, find_problem, readiness
+from .device_binding import Readiness, find_problem, readiness
 from .extended import SpecialClaim
 from .references import UnresolvedClaim, find_claims
 
 
-def refer_to(claim: ResourceClaim) -> ClaimRef:
-    return ClaimRef(claim.namespace, claim.name, claim.uid, claim.resource_version)
+def refer_to(claim: ResourceClaim) -> DeviceClaimRef:
+    return DeviceClaimRef(claim.namespace, claim.name, claim.uid, claim.resource_version)
 
 
 def plan_writes(

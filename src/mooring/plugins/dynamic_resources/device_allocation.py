@@ -14,13 +14,13 @@ from mooring.cluster.devices.groups import LocalGroup, RowGroups, SeenPool, Wide
 from mooring.cluster.devices.pools import PoolStatus
 
 from .asks import CompiledAsk, CompiledClaim, SearchError
-from .search import MOST_RESULTS, MOST_STEPS, DeviceSearch, Pick, TooManyStepsError
+from .search import MOST_RESULTS, MOST_STEPS, DeviceSearch, Pick, SearchTooLongError
 
 # What is known of groups that no row is in any more is dropped beyond so many.
 _MOST_GROUPS = 20_000
 
 
-class Found(Enum):
+class AllocationFound(Enum):
     """What came of a search."""
 
     DEVICES = auto()
@@ -30,10 +30,10 @@ class Found(Enum):
     ERROR = auto()
 
 
-class Outcome(msgspec.Struct, frozen=True, eq=False):
+class AllocationOutcome(msgspec.Struct, frozen=True, eq=False):
     """The devices for all rows of a group."""
 
-    found: Found
+    found: AllocationFound
     picks: tuple[Pick, ...] = ()
     steps: int = 0
     error: str = ""
@@ -49,7 +49,7 @@ class ClaimsPlan:
         self._is_plain = all(claim.is_plain for claim in claims) and all(
             sum(ask.count for ask in claim.asks()) <= MOST_RESULTS for claim in claims
         )
-        self._outcomes: dict[tuple[LocalGroup, WidePattern], Outcome] = {}
+        self._outcomes: dict[tuple[LocalGroup, WidePattern], AllocationOutcome] = {}
         self._wide_version = -1
 
         #: Per number of a group what was found, how many steps that took, and for which birth of
@@ -76,12 +76,14 @@ class ClaimsPlan:
                 break
         found = self._found[:count]
         if self._steps[:count].any():
-            found = np.where(np.cumsum(self._steps[:count]) > most_steps, Found.ERROR.value, found)
+            found = np.where(
+                np.cumsum(self._steps[:count]) > most_steps, AllocationFound.ERROR.value, found
+            )
             late = self._births[:count] != births
-            found = np.where(late, Found.ERROR.value, found)
+            found = np.where(late, AllocationFound.ERROR.value, found)
         return found.astype(np.int8)
 
-    def outcome(self, groups: RowGroups, local: int, pattern: int) -> Outcome:
+    def outcome(self, groups: RowGroups, local: int, pattern: int) -> AllocationOutcome:
         """What the rows with these numbers get."""
         if self._wide_version != groups.wide_version or len(self._outcomes) > _MOST_GROUPS:
             self._outcomes.clear()
@@ -95,30 +97,32 @@ class ClaimsPlan:
 
 def allocate(
     claims: Sequence[CompiledClaim], pools: Sequence[SeenPool], is_plain: bool = False
-) -> Outcome:
+) -> AllocationOutcome:
     """The first devices that satisfy all claims. Errors name claims by their number in braces."""
     if is_plain:
         picks = _take_first(claims, pools)
         if picks is not None:
-            return Outcome(Found.DEVICES, picks)
+            return AllocationOutcome(AllocationFound.DEVICES, picks)
         if _is_hopeless(claims, pools):
             return _fail(pools, 0)
     search = DeviceSearch(claims, pools)
     try:
         found = search.run()
     except SearchError as error:
-        return Outcome(Found.ERROR, (), search.steps, error.text)
-    except TooManyStepsError:
+        return AllocationOutcome(AllocationFound.ERROR, (), search.steps, error.text)
+    except SearchTooLongError:
         text = f"gave up trying to allocate devices after {MOST_STEPS} steps"
-        return Outcome(Found.ERROR, (), search.steps, text, names_itself=False)
+        return AllocationOutcome(AllocationFound.ERROR, (), search.steps, text, names_itself=False)
     if found is not None:
-        return Outcome(Found.DEVICES, found, search.steps)
+        return AllocationOutcome(AllocationFound.DEVICES, found, search.steps)
     return _fail(pools, search.steps)
 
 
-def _fail(pools: Sequence[SeenPool], steps: int) -> Outcome:
+def _fail(pools: Sequence[SeenPool], steps: int) -> AllocationOutcome:
     invalid = any(view.status is PoolStatus.INVALID for view, _ in pools)
-    return Outcome(Found.INVALID if invalid else Found.NOTHING, (), steps)
+    return AllocationOutcome(
+        AllocationFound.INVALID if invalid else AllocationFound.NOTHING, (), steps
+    )
 
 
 def _is_hopeless(claims: Sequence[CompiledClaim], pools: Sequence[SeenPool]) -> bool:
