@@ -201,3 +201,14 @@ def test_a_simulation_makes_the_pods_of_workloads_without_any(mooring: Mooring, 
     assert "note: made 2 Pod of deployment shop/web" in result.err
     assert "old" not in result.err
     assert "3 placed, 0 pending, 1 nodes" in result.out
+
+
+def test_a_pod_that_was_copied_from_the_cluster_is_placed_anew(
+    mooring: Mooring, files: Any
+) -> None:
+    there = pod_manifest("hello", node="a", cpu=1)
+    cluster = files("cluster.yaml", node_manifest("a", cpu=4), there)
+
+    result = mooring("fit", cluster, "-f", files("hello.yaml", there), "--count", "3")
+
+    assert (result.code, result.out.splitlines()[0]) == (0, "3 of 3 pods fit, on 1 of 1 nodes")

@@ -112,7 +112,7 @@ class PodAnswer:
         return explanation_parts(self.value)
 
 
-class PodGroupOfOwner(msgspec.Struct, frozen=True, rename="camel"):
+class WaitingPodsOfOwner(msgspec.Struct, frozen=True, rename="camel"):
     """Waiting pods of one owner and one template, and why the first of them waits."""
 
     owner: str
@@ -129,9 +129,9 @@ def _group(pods: Iterable[Pod]) -> list[list[Pod]]:
     return sorted(groups.values(), key=len, reverse=True)
 
 
-def _explain_groups(engine: Engine, groups: Sequence[list[Pod]]) -> tuple[PodGroupOfOwner, ...]:
+def _explain_groups(engine: Engine, groups: Sequence[list[Pod]]) -> tuple[WaitingPodsOfOwner, ...]:
     return tuple(
-        PodGroupOfOwner(
+        WaitingPodsOfOwner(
             owner_text(group[0]),
             tuple(pod.key for pod in group),
             explain_pod(engine, group[0]),
@@ -146,7 +146,7 @@ class WaitingAnswer:
 
     placed: int
     count: int
-    value: tuple[PodGroupOfOwner, ...]
+    value: tuple[WaitingPodsOfOwner, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -171,7 +171,7 @@ class WaitingAnswer:
             yield line(f"and {_count(left, 'pod')} of other owners")
 
 
-def _group_parts(group: PodGroupOfOwner) -> Iterator[RenderableType]:
+def _group_parts(group: WaitingPodsOfOwner) -> Iterator[RenderableType]:
     explanation = group.explanation
     of = "" if group.owner.startswith("pod ") else f" of {group.owner}"
     names = shorten(group.pods, 2)
@@ -195,7 +195,7 @@ class WorkloadAnswer:
 
     target: ExplainTarget
     members: Sequence[Pod]
-    groups: tuple[PodGroupOfOwner, ...]
+    groups: tuple[WaitingPodsOfOwner, ...]
     notes: tuple[str, ...] = ()
 
     @property

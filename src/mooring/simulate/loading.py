@@ -81,7 +81,7 @@ def load_additions(paths: Sequence[str], cluster: Input) -> Additions:
     """Reads workloads, pods and what they need; raises InputError with the first mistake."""
     manifests = list(read(paths))
     templates = [read_template(each) for each in manifests if each.is_workload]
-    read_here = [each for each in manifests if each.is_read and not each.is_workload]
+    read_here = [_unplaced(each) for each in manifests if each.is_read and not each.is_workload]
     register = _Register()
     defaults = _read_defaults(read_here, register, cluster.defaults)
     objects = tuple(_objects(read_here, register, defaults))
@@ -98,6 +98,15 @@ def load_additions(paths: Sequence[str], cluster: Input) -> Additions:
         raise InputError(", ".join(paths), "nothing to place: neither workloads nor pods")
     others = tuple(item for item in objects if not isinstance(item, Pod))
     return Additions(tuple(workloads), others)
+
+
+def _unplaced(manifest: Manifest) -> Manifest:
+    """The manifest without a node: a pod that was copied from a cluster is to be placed anew."""
+    spec = manifest.raw.get("spec")
+    if manifest.known_kind != "Pod" or not isinstance(spec, Mapping) or "nodeName" not in spec:
+        return manifest
+    free = {name: value for name, value in spec.items() if name != "nodeName"}
+    return replace(manifest, raw={**manifest.raw, "spec": free})
 
 
 def _has_owner(manifest: Manifest) -> bool:
