@@ -130,3 +130,17 @@ def test_no_pod_that_has_a_place_waits(reuse: bool, data: st.DataObject) -> None
             play.settle()
     play.settle()
     play.check()
+
+
+def test_a_pod_that_others_keep_away_is_woken_by_a_node() -> None:
+    run = driver()
+    run.apply(node("one", cpu=2))
+    run.apply(pod("web", spec={"affinity": {"podAntiAffinity": towards("db", HOSTNAME)}}))
+    run.settle(10)
+    run.apply(pod("db", labels={"app": "db"}, spec={"preemptionPolicy": "Never"}))
+    run.settle(10)
+    assert [queued.pod.name for queued in run.engine.queue] == ["db"]
+    run.apply(node("two", cpu=2))
+    run.now += BACKOFFS_END
+    run.settle(10)
+    assert not list(run.engine.queue)

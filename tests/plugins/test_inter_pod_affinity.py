@@ -462,12 +462,14 @@ A, B, BARE = node("x", labels={ZONE: "a"}), node("x", labels={ZONE: "b"}), node(
         pytest.param(NEAR_WEB, BARE, A, True, id="near: gains the key"),
         pytest.param(NEAR_WEB, A, B, True, id="near: changes its domain"),
         pytest.param(NEAR_WEB, A, A, False, id="near: nothing"),
-        pytest.param(NEAR_WEB, A, BARE, False, id="near: loses the key"),
+        pytest.param(NEAR_WEB, A, BARE, True, id="near: loses the key"),
         pytest.param(AWAY, None, BARE, True, id="away: any new node"),
         pytest.param(AWAY, A, BARE, True, id="away: loses the key"),
         pytest.param(AWAY, A, B, True, id="away: changes its domain"),
-        pytest.param(AWAY, BARE, A, False, id="away: gains the key"),
-        pytest.param(pod("waiting"), None, A, False, id="no rules"),
+        pytest.param(AWAY, BARE, A, True, id="away: gains the key"),
+        pytest.param(pod("waiting"), None, A, True, id="no rules: others may keep it away"),
+        pytest.param(pod("waiting"), A, B, True, id="no rules: changes its domain"),
+        pytest.param(pod("waiting"), A, A, False, id="no rules: nothing"),
     ],
 )
 def test_node_hints(waiting: Pod, old: Node | None, new: Node, helps: bool) -> None:

@@ -50,23 +50,19 @@ def _matches_all(terms: tuple[AffinityTerm, ...], pod: Pod) -> bool:
 
 
 def node_helps(waiting: Pod, old: Node | None, new: Node) -> bool:
-    """Whether a node that came or changed its labels may take the waiting pod."""
-    terms = waiting.terms
-    if terms.problem:
-        return True
-    was = _NO_LABELS if old is None else old.labels
-    moved = {term.topology_key for term in (*terms.affinity, *terms.anti_affinity)}
-    moved = {key for key in moved if was.get(key) != new.labels.get(key)}
-    if any(term.topology_key in moved & new.labels.keys() for term in terms.affinity):
-        return True
-    if old is None:
-        return bool(terms.anti_affinity)
-    return any(term.topology_key in moved & was.keys() for term in terms.anti_affinity)
+    """Whether a node that came or changed its labels may make room for the waiting pod.
+
+    Terms of pods that run may keep it away, by labels that its own terms do not name: so every
+    changed label counts. kube-scheduler asks for the pod's own labels, and lets such pods wait.
+    """
+    if old is None and not waiting.terms.problem:
+        return all(term.topology_key in new.labels for term in waiting.terms.affinity)
+    return old is None or old.labels != new.labels
 
 
 # What such pods wait for
 
-_OTHER, _OWN, _ADDED = "other", "own", "added"
+_OTHER, _OWN = "other", "own"
 
 
 def _pods_waited_for(waiting: Pod) -> list[Hashable] | None:
@@ -110,19 +106,4 @@ def _marks(terms: tuple[AffinityTerm, ...]) -> tuple[LabelMark, ...] | None:
     return None
 
 
-def _keys_waited_for(waiting: Pod) -> set[str] | None:
-    terms = waiting.terms
-    if terms.problem:
-        return None
-    keys = {term.topology_key for term in (*terms.affinity, *terms.anti_affinity)}
-    return keys | {_ADDED} if terms.anti_affinity else keys
-
-
-def _keys_changed(old: Node | None, new: Node) -> set[str]:
-    if old is None:
-        return {_ADDED, *new.labels}
-    return {key for key in {*old.labels, *new.labels} if old.labels.get(key) != new.labels.get(key)}
-
-
 POD_TOPICS = Topics(_pods_changed, _pods_waited_for)
-NODE_TOPICS = Topics(_keys_changed, _keys_waited_for)

@@ -33,7 +33,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.selector import Labels
 
 from .affinity_advice import advise_on_affinity
-from .affinity_hints import NODE_TOPICS, POD_TOPICS, node_helps, pod_helps
+from .affinity_hints import POD_TOPICS, node_helps, pod_helps
 from .pod_presence import Presence, added_up, match_of, presence_of
 
 _NO_AFFINITY = Reason("node(s) didn't match pod affinity rules", Code.UNRESOLVABLE)
@@ -112,7 +112,7 @@ class InterPodAffinity(
         node_actions = Action.ADD | Action.UPDATE_NODE_LABEL
         return (
             on(Resource.POD, pod_actions, pod_helps, alike=True, topics=POD_TOPICS),
-            on(Resource.NODE, node_actions, node_helps, alike=True, topics=NODE_TOPICS),
+            on(Resource.NODE, node_actions, node_helps, alike=True),
         )
 
     # Required terms
