@@ -14,12 +14,13 @@ from .control_plane import ADMIN_TOKEN, ControlPlane, binaries, control_plane
 from .embedded_plane import embedded_plane
 
 _DEPLOY = Path(__file__).parents[2] / "deploy"
-_ROLES = [_DEPLOY / "base" / "rbac.yaml", _DEPLOY / "disk-io" / "rbac.yaml"]
+_ROLES = [_DEPLOY / folder / "rbac.yaml" for folder in ("base", "disk-io", "shadow")]
 _FOLDERS = {
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/mooring-system/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/mooring-system/rolebindings",
+    "ServiceAccount": "/api/v1/namespaces/mooring-system/serviceaccounts",
 }
 
 

@@ -43,11 +43,15 @@ NOBODY_TOKEN = "secret-nobody"
 #: The service account that deploy/ grants what Mooring needs. The embedded server knows one token.
 MOORING_TOKEN = "secret-mooring" if binaries() else ADMIN_TOKEN
 
+#: The service account of deploy/shadow, which can only read.
+SHADOW_TOKEN = "secret-shadow"
+
 _TOKENS = f"""\
 {ADMIN_TOKEN},admin,admin,"system:masters"
 {SCHEDULER_TOKEN},system:kube-scheduler,scheduler,"system:authenticated"
 {NOBODY_TOKEN},nobody,nobody,"system:authenticated"
 {MOORING_TOKEN},system:serviceaccount:mooring-system:mooring,mooring,"system:authenticated"
+{SHADOW_TOKEN},system:serviceaccount:mooring-system:mooring-shadow,shadow,"system:authenticated"
 """
 
 _KUBECONFIG = """\

@@ -92,21 +92,27 @@ async def start(
 ) -> MooringProcess:
     """Starts `mooring run`."""
     limited = () if most_descriptors is None else ("prlimit", f"--nofile={most_descriptors}")
+    # Tests that want endpoints say where.
+    command = ("run", f"--kubeconfig={kubeconfig}", "--secure-port=0", *options)
+    return await start_command(log, *limited, sys.executable, "-m", "mooring", *command)
+
+
+async def start_command(log: Path, *command: str | Path) -> MooringProcess:
+    """Starts any command, with a file for what it prints."""
     with log.open("ab") as output:
-        process = await asyncio.create_subprocess_exec(
-            *limited,
-            sys.executable,
-            "-m",
-            "mooring",
-            "run",
-            f"--kubeconfig={kubeconfig}",
-            # Tests that want endpoints say where.
-            "--secure-port=0",
-            *options,
-            stdout=output,
-            stderr=output,
-        )
+        process = await asyncio.create_subprocess_exec(*command, stdout=output, stderr=output)
     return MooringProcess(process, log)
+
+
+@asynccontextmanager
+async def running(log: Path, *command: str | Path) -> AsyncIterator[MooringProcess]:
+    """Any command for the length of a test: another scheduler, or one of Mooring's that watches."""
+    process = await start_command(log, *command)
+    try:
+        yield process
+    finally:
+        if not process.has_ended:
+            await process.kill()
 
 
 @asynccontextmanager

@@ -17,7 +17,8 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 @pytest.mark.parametrize(
-    "folder", ["base", "default-scheduler", "disk-io", "metrics-reader", "webhook/network-policy"]
+    "folder",
+    ["base", "default-scheduler", "disk-io", "metrics-reader", "shadow", "webhook/network-policy"],
 )
 def test_the_api_server_accepts_it(plane: ControlPlane, folder: str) -> None:
     kubectl = shutil.which("kubectl")

@@ -10,36 +10,79 @@ from time import perf_counter, time
 from mooring.client.api import Api
 from mooring.client.connection import Connection
 from mooring.engine import Engine
+from mooring.engine.actions import Report
 from mooring.engine.events import Event
+from mooring.record.recorder import Recorder
 from mooring.world.shadow_judge import Shadow
 
 from . import logs
 from .scheduler import Feed
 from .worker import make_reflectors
 
+# The engine sweeps this often, too.
+_SWEEP_SECONDS = 60.0
+
 _log = logs.make_log(__name__)
+
+
+class ShadowFollower:
+    """Takes in what reflectors deliver."""
+
+    def __init__(
+        self, shadow: Shadow, recorder: Recorder | None, clock: Callable[[], float]
+    ) -> None:
+        self.shadow = shadow
+        self._recorder = recorder
+        self._clock = clock
+        self._now = self._next_sweep = 0.0
+        if recorder is not None:
+            shadow.on_judged = lambda judged: recorder.write_judged(judged, self._now)
+
+    def take_in(self, event: Event) -> None:
+        # A clock that is set back must not make what came later the earlier.
+        now = self._now = max(self._now, self._clock())
+        if self._recorder is not None:
+            self._recorder.rotate(self.shadow.engine, now)
+            self._recorder.write_event(event, now)
+        self.shadow.handle(event, now)
+        if now >= self._next_sweep:
+            self._sweep(now)
+
+    def _sweep(self, now: float) -> None:
+        """Has the engine drop what nobody asked for. Without a budget it decides nothing."""
+        self._next_sweep = now + _SWEEP_SECONDS
+        engine, recorder = self.shadow.engine, self._recorder
+        made = engine.step(now, 0) if recorder is None else recorder.step(engine, now, 0)
+        for action in made:
+            if isinstance(action, Report):
+                _log.error(action.message)
 
 
 @asynccontextmanager
 async def shadow_cluster(
-    connection: Connection, engine: Engine, clock: Callable[[], float] = time
+    connection: Connection,
+    engine: Engine,
+    recorder: Recorder | None = None,
+    clock: Callable[[], float] = time,
 ) -> AsyncIterator[Shadow]:
-    """Follows a cluster for as long as the context lasts; it is known when the context begins."""
-    shadow = Shadow(engine, perf_counter)
+    """Follows a cluster for as long as the context lasts; it is known when the context begins.
 
-    def take_in(event: Event) -> None:
-        shadow.handle(event, clock())
+    With a recorder, all that is seen is written down, and each placement as it is judged at first:
+    looking back changes the order of things within the engine, which a replay would have to repeat.
+    """
+    follower = ShadowFollower(Shadow(engine, perf_counter, recorder is None), recorder, clock)
 
     # The client refuses to write, whatever asks it to.
     async with Api(connection, may_write=lambda: False) as api:
-        reflectors = make_reflectors(api, engine, Feed(take_in), keep_raw=lambda kind: False)
+        feed = Feed(follower.take_in, recorder)
+        reflectors = make_reflectors(api, engine, feed, keep_raw=lambda kind: recorder is not None)
         tasks = [asyncio.create_task(each.run()) for each in reflectors]
         try:
             for reflector in reflectors:
                 await reflector.synced.wait()
             cluster = engine.cluster
             _log.info("The cluster is known", nodes=len(cluster.nodes), pods=len(cluster.pods))
-            yield shadow
+            yield follower.shadow
         finally:
             for task in tasks:
                 task.cancel()

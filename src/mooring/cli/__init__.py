@@ -15,7 +15,7 @@ import typer
 
 from mooring import __version__
 
-from . import bench, conform, explain, fit, replay, run, shadow, simulate, up, webhook
+from . import bench, conform, explain, fit, record, replay, run, shadow, simulate, up, webhook
 from .errors import report
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ app.command("fit")(fit.fit)
 app.command("run")(run.run)
 app.command("up")(up.up)
 app.command("shadow")(shadow.shadow)
+app.command("record")(record.record)
 app.command("webhook")(webhook.webhook)
 app.command("conform")(conform.conform)
 app.command("replay")(replay.replay)

@@ -67,6 +67,15 @@ OutputOption = Annotated[AnswerFormat, typer.Option("--output", "-o", help="Outp
 #: For commands with output formats of their own: `Annotated[TheirFormat, OUTPUT]`.
 OUTPUT = typer.Option("--output", "-o", help="Output format.")
 
+# Commands that watch.
+
+ForOption = Annotated[
+    float | None,
+    typer.Option(
+        "--for", metavar="SECONDS", min=0.0, help="Stop after this time. Default: Ctrl-C."
+    ),
+]
+
 # The API server.
 
 KubeconfigOption = Annotated[

@@ -29,7 +29,7 @@ def replay(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="The file that was given to `mooring run --record`, or some of its segments.",
+            help="The file given to `mooring run --record` or `mooring record`, or some segments.",
             show_default=False,
         ),
     ],

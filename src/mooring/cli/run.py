@@ -231,7 +231,9 @@ def configure_logs(log_format: LogFormat, log_level: LogLevel, verbosity: int) -
     logs.configure(logs.LogSettings(logs.Format(log_format.value), level))
 
 
-def record_settings(file: Path | None, size: str, options: EngineOptions) -> Record | None:
+def record_settings(
+    file: Path | None, size: str, options: EngineOptions, *, is_beside: bool = False
+) -> Record | None:
     """Says where and what to record; raises InputError if the size is no quantity."""
     from mooring.app.run import Record
     from mooring.config import FeatureGates
@@ -251,10 +253,12 @@ def record_settings(file: Path | None, size: str, options: EngineOptions) -> Rec
     try:
         most = Quantity.parse(size).value
     except ValueError as error:
-        raise InputError("--record-max-size", str(error)) from error
+        flag = "--max-size" if is_beside else "--record-max-size"
+        raise InputError(flag, str(error)) from error
     gates = dict(FeatureGates.from_text(options.feature_gates))
     # A replay needs the setup in order to decide the same.
-    return Record(file, Setup(config=text, feature_gates=gates), RecordSettings(most_bytes=most))
+    setup = Setup(config=text, feature_gates=gates, is_beside=is_beside)
+    return Record(file, setup, RecordSettings(most_bytes=most))
 
 
 def _schedule(connection: ConnectionOptions, options: EngineOptions, settings: RunSettings) -> int:

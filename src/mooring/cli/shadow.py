@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +12,7 @@ from .options import (
     ConfigOption,
     ContextOption,
     FeatureGatesOption,
+    ForOption,
     KubeconfigOption,
     MasterOption,
     OutputOption,
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
     from mooring.engine import Engine
     from mooring.world.shadow_judge import ShadowReport
 
-ForOption = Annotated[
-    float | None,
-    typer.Option(
-        "--for", metavar="SECONDS", min=0.0, help="Stop after this time. Default: Ctrl-C."
-    ),
-]
 EveryOption = Annotated[
     float, typer.Option("--every", metavar="SECONDS", min=1.0, help="Print figures this often.")
 ]
@@ -79,24 +73,15 @@ def shadow(  # noqa: PLR0913 - one for each flag
 async def _watch(
     connection: Connection, engine: Engine, seconds: float | None, every: float
 ) -> ShadowReport:
-    import asyncio
-
     from mooring.app.shadow import shadow_cluster
 
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    until = None if seconds is None else loop.time() + seconds
+    from .signals import StopSignal
+
     async with shadow_cluster(connection, engine) as following:
         print(f"Watching {len(engine.cluster.nodes)} nodes. Ctrl-C stops.", flush=True)
-        while not stopping.is_set() and (until is None or loop.time() < until):
-            pause = every if until is None else min(every, max(until - loop.time(), 0.0))
-            try:
-                async with asyncio.timeout(pause):
-                    await stopping.wait()
-            except TimeoutError:
-                pass
+        stop = StopSignal(seconds)
+        while not stop.came:
+            await stop.wait(every)
             _print(following.report())
         return following.report()
 

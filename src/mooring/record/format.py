@@ -34,6 +34,7 @@ from mooring.objects.decode import reader
 from mooring.objects.kinds import READ_KINDS
 from mooring.objects.meta import Wire
 from mooring.objects.quantity import Quantity, format_quantity
+from mooring.world.shadow_judge import JudgedPlacement
 
 #: Changes whenever an older reader would misunderstand a newer recording.
 FORMAT = 1
@@ -74,6 +75,8 @@ class Setup(Wire, frozen=True):
     feature_gates: Mapping[str, bool] = {}
     #: None is what the feature gates say.
     reuse: ClassSettings | None = None
+    #: Whether another scheduler decided, and Mooring watched.
+    is_beside: bool = False
 
 
 class Header(Wire, frozen=True):
@@ -100,7 +103,10 @@ class Header(Wire, frozen=True):
 
 
 class RecordLine(Wire, frozen=True, forbid_unknown_fields=True):
-    """Any other line. Exactly one of `apply`, `remove`, `told`, `step` and `end` is there."""
+    """Any other line.
+
+    Exactly one of `apply`, `remove`, `told`, `step`, `judged` and `end` is there.
+    """
 
     #: The engine's time; what is known at the head of a segment has none of its own.
     at: float | None = None
@@ -119,6 +125,8 @@ class RecordLine(Wire, frozen=True, forbid_unknown_fields=True):
     step: Budget | None = None
     actions: tuple[msgspec.Raw, ...] = ()
     error: str | None = None
+    #: The pod that came last was placed by another scheduler; what Mooring would have done.
+    judged: JudgedPlacement | None = None
     #: The segment ends here, and why.
     end: str | None = None
 
@@ -148,6 +156,11 @@ def encode_step(at: float, budget: int, actions: bytes, error: str | None = None
     """A step as a line; `actions` are encoded already."""
     failed = b"" if error is None else b',"error":' + _encode(error)
     return b'%b"step":%d,"actions":%b%b}\n' % (encode_time(at), budget, actions, failed)
+
+
+def encode_judged(judged: JudgedPlacement, at: float) -> bytes:
+    """What Mooring would have done as a line."""
+    return b'%b"judged":%b}\n' % (encode_time(at), _encode(judged))
 
 
 def encode_end(at: float, why: str) -> bytes:

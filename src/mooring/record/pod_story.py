@@ -192,7 +192,7 @@ def _describe_status(action: PatchPodStatus | PatchPodGroupStatus) -> str:
 
 _OUTCOMES: dict[type[Event], str] = {
     Bound: "bound",
-    PodEnded: "has ended or is gone, of which no watch has describe_action",
+    PodEnded: "has ended or is gone, which no watch has told",
     Unbound: "has no node after all",
     Evicted: "evicted",
 }

@@ -16,7 +16,7 @@ from .segments import find_segments
 
 _HEADER = msgspec.json.Decoder(Header)
 _LINE = msgspec.json.Decoder(RecordLine)
-_CALLS = ("apply", "remove", "told", "step", "end")
+_CALLS = ("apply", "remove", "told", "step", "judged", "end")
 
 
 class Segment:

@@ -17,6 +17,7 @@ from mooring.engine.actions import Action, encode
 from mooring.engine.events import Applied, Event, Removed
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.pod_group import PodGroup
+from mooring.world.shadow_judge import JudgedPlacement
 
 from .format import (
     CONTINUES,
@@ -26,6 +27,7 @@ from .format import (
     Setup,
     encode_end,
     encode_header,
+    encode_judged,
     encode_object,
     encode_outcome,
     encode_removal,
@@ -100,6 +102,11 @@ class Recorder:
             raise
         self._put(lambda: encode_step(now, budget, encode(actions)))
         return actions
+
+    def write_judged(self, judged: JudgedPlacement, now: float) -> None:
+        """Writes down what Mooring would have done with the pod that came last."""
+        if self._is_on:
+            self._put(lambda: encode_judged(judged, now))
 
     def rotate(self, engine: Engine, now: float) -> None:
         """Begins a new segment when it is time to, and ends when nothing can be written."""

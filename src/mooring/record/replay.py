@@ -15,6 +15,7 @@ from mooring.engine import Engine
 from mooring.engine.registry import registry
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
+from mooring.world.shadow_judge import ShadowReport
 
 from .format import STOPPED, RecordLine, Setup
 from .pod_story import PodStory, StoryEntry, WaitingPod
@@ -57,6 +58,8 @@ class ReplayResult:
     waiting: list[WaitingPod] | None = None
     #: Whether only placements and evictions were compared.
     placements_only: bool = False
+    #: How the placements of another scheduler compare, if one decided.
+    beside: ShadowReport | None = None
 
 
 def parse_limit(text: str) -> ReplayLimit:
@@ -87,7 +90,12 @@ def replay(
     from_middle = first.header.segment > 0
     story = PodStory(made, pod)
     placements_only = config is not None or from_middle
-    run = Replayer(made, placements_only=placements_only, listener=story)
+    run = Replayer(
+        made,
+        placements_only=placements_only,
+        listener=story,
+        is_beside=first.header.setup.is_beside,
+    )
     for segment, number, line, is_known in _read_lines(segments):
         if limit.is_before(run, run.counts.now if line.at is None else line.at):
             break
@@ -100,6 +108,8 @@ def replay(
     if not limit:
         result.notes += _describe_end(segments[-1], run.counts.end)
     result.placements_only = placements_only
+    if run.check is not None:
+        result.beside = run.check.shadow.report()
     result.pod = pod
     result.story = story.entries
     result.verdicts = story.verdicts()

@@ -31,7 +31,9 @@ from mooring.objects.custom import CustomKind
 from mooring.objects.decode import from_json
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.pod import Pod
+from mooring.world.shadow_judge import JudgedPlacement
 
+from .beside import JudgementCheck
 from .format import OUTCOMES, RecordLine
 from .reader import Segment
 
@@ -50,8 +52,8 @@ class StepDifference:
     where: str
     at: float
     pod: str
-    recorded: tuple[Action, ...] = ()
-    replayed: tuple[Action, ...] = ()
+    recorded: tuple[Action | JudgedPlacement, ...] = ()
+    replayed: tuple[Action | JudgedPlacement, ...] = ()
     #: What failed, where something did.
     recorded_error: str = ""
     replayed_error: str = ""
@@ -88,14 +90,26 @@ class Replayer:
     taken back, so that differences do not spread.
     """
 
-    def __init__(self, engine: Engine, *, placements_only: bool, listener: ReplayListener) -> None:
-        """With `placements_only`, only who goes where and who is evicted is compared."""
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        placements_only: bool,
+        listener: ReplayListener,
+        is_beside: bool = False,
+    ) -> None:
+        """With `placements_only`, only who goes where and who is evicted is compared.
+
+        `is_beside` says that another scheduler decided.
+        """
         self.engine = engine
         # What plugins said to waiting pods is among what was recorded.
         engine.on_answer = lambda event: None
         self.counts = ReplayCounts()
         self._placements_only = placements_only
         self._listener = listener
+        #: Judges the placements of another scheduler, if one decided.
+        self.check = JudgementCheck(engine, placements_only=placements_only) if is_beside else None
         self._known: dict[tuple[str, str], Object] = {}
 
     def begin(self, segment: Segment, number: int, line: RecordLine) -> None:
@@ -126,11 +140,15 @@ class Replayer:
             return
         if line.step is not None:
             self._step(where, line.at, line)
+        elif line.judged is not None:
+            self._compare_judged(where, line.at, line.judged)
         else:
             self._handle(where, line.at, self._read_event(where, line))
 
     @property
     def decisions(self) -> int:
+        if self.check is not None:
+            return self.check.shadow.counts.total()
         return sum(each.statistics.decisions for each in self.engine.classes.values())
 
     @property
@@ -171,9 +189,19 @@ class Replayer:
     def _handle(self, where: str, at: float, event: Event) -> None:
         self._listener.on_event(at, event)
         try:
-            self.engine.handle(event, at)
+            if self.check is None:
+                self.engine.handle(event, at)
+            elif (judged := self.check.handle(event, at)) is not None:
+                self._differ(StepDifference(where, at, judged.pod, replayed=(judged,)))
         except Exception as error:  # noqa: BLE001 - that it fails is what is to be found out
             self._differ(StepDifference(where, at, "", replayed_error=_describe(error)))
+
+    def _compare_judged(self, where: str, at: float, recorded: JudgedPlacement) -> None:
+        if self.check is None:
+            raise InputError(where, "judged: no other scheduler decided, as the first line says")
+        made = self.check.compare(where, recorded)
+        if made is not None:
+            self._differ(StepDifference(where, at, recorded.pod, (recorded,), (made,)))
 
     # Steps
 

@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from mooring.engine.actions import Action
+from mooring.world.shadow_judge import JudgedPlacement, ShadowReport
 
+from .beside import describe_judged
 from .pod_story import describe_action
 from .replay import ReplayResult
 from .replayer import StepDifference
@@ -24,7 +26,11 @@ def describe(result: ReplayResult) -> Iterator[str]:
     events = result.counts.events
     counts = ", ".join(f"{count} {name}" for name, count in sorted(events.items())) or "none"
     yield f"events       {sum(events.values())}: {counts}"
-    yield f"decisions    {result.decisions} in {result.counts.steps} steps, {result.seconds:.3f} s"
+    if result.beside is None:
+        made = f"{result.decisions} in {result.counts.steps} steps"
+        yield f"decisions    {made}, {result.seconds:.3f} s"
+    else:
+        yield from _describe_beside(result.beside, result.seconds)
     what = " (of bindings and evictions)" if result.placements_only else ""
     yield f"differences  {result.counts.difference_count}{what}"
     yield from _differences(result)
@@ -51,6 +57,8 @@ def to_builtins(result: ReplayResult) -> dict[str, Any]:
         "differences": [_difference(each, result) for each in counts.differences],
         "notes": result.notes,
     }
+    if result.beside is not None:
+        made["beside"] = msgspec.to_builtins(result.beside)
     if result.pod:
         made["pod"] = {
             "name": result.pod,
@@ -62,6 +70,14 @@ def to_builtins(result: ReplayResult) -> dict[str, Any]:
     if result.waiting is not None:
         made["waiting"] = msgspec.to_builtins(result.waiting)
     return made
+
+
+def _describe_beside(report: ShadowReport, seconds: float) -> Iterator[str]:
+    share = f"{report.agreement:.2f}% on a node that is best here"
+    yield f"placements   {report.placed} by another scheduler in {seconds:.3f} s, {share}"
+    for agreement, count in report.by_agreement.items():
+        if count:
+            yield f"             {count:,}: {agreement}"
 
 
 def _differences(result: ReplayResult) -> Iterator[str]:
@@ -76,8 +92,11 @@ def _differences(result: ReplayResult) -> Iterator[str]:
         yield f"and {left} more"
 
 
-def _side(name: str, actions: Sequence[Action], error: str) -> Iterator[str]:
-    lines = [describe_action(action) for action in actions]
+def _side(name: str, actions: Sequence[Action | JudgedPlacement], error: str) -> Iterator[str]:
+    lines = [
+        describe_judged(each) if isinstance(each, JudgedPlacement) else describe_action(each)
+        for each in actions
+    ]
     if error:
         lines.append(f"failed: {error}")
     for line in lines or [_NOTHING]:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mooring.engine import Engine
+from mooring.engine import Engine, budget
 from mooring.engine.cycle import Found, decide
 from mooring.engine.events import Applied, Event, Removed
 from mooring.engine.explain.explanation import ExplanationPart
+from mooring.engine.fence import describe as describe_error
 from mooring.framework.attempt import Failed
-from mooring.framework.status import PluginError
 from mooring.objects.meta import failure_to_place
 from mooring.objects.pod import Pod
 
@@ -47,8 +47,8 @@ class Agreement(StrEnum):
         return self in (Agreement.SAME, Agreement.EQUAL, Agreement.MOVED)
 
 
-class Difference(ExplanationPart, frozen=True):
-    """A placement on which the schedulers do not agree."""
+class JudgedPlacement(ExplanationPart, frozen=True):
+    """A placement of the other scheduler, and what Mooring would have done."""
 
     pod: str
     agreement: str
@@ -72,7 +72,7 @@ class ShadowReport(ExplanationPart, frozen=True):
     #: Seconds to decide a pod here, and from a pod's creation until it was bound there, on average.
     our_seconds: float
     their_seconds: float
-    differences: tuple[Difference, ...]
+    differences: tuple[JudgedPlacement, ...]
 
 
 @dataclass(slots=True)
@@ -82,8 +82,12 @@ class Shadow:
     engine: Engine
     #: Seconds that pass while deciding; the time of events is given with them.
     clock: Callable[[], float]
+    #: Whether the state in which the other decided is looked for where it does not seem to be best.
+    looks_back: bool = True
+    #: Hears of each placement as it is judged at first, by the state in which it is seen.
+    on_judged: Callable[[JudgedPlacement], None] = lambda judged: None
     counts: Counter[Agreement] = field(default_factory=Counter)
-    differences: deque[Difference] = field(default_factory=lambda: deque(maxlen=_MOST_KEPT))
+    differences: deque[JudgedPlacement] = field(default_factory=lambda: deque(maxlen=_MOST_KEPT))
     placeable: dict[str, str] = field(default_factory=dict)
     our_seconds: float = 0.0
     their_seconds: float = 0.0
@@ -92,7 +96,11 @@ class Shadow:
     _open: deque[_OpenCase] = field(default_factory=lambda: deque(maxlen=_MOST_LATER))
 
     def handle(self, event: Event, now: float) -> None:
-        """Takes in what happened; a pod that was placed is judged before it counts."""
+        """Takes in what happened; a pod that was placed is judged before it counts.
+
+        `now` is in seconds since the epoch, as the times in objects are.
+        """
+        self.engine.cluster.tell_time(now)
         pod = event.object if isinstance(event, Applied | Removed) else None
         if isinstance(pod, Pod) and isinstance(event, Applied):
             if pod.node_name and pod.uid in self.engine.pending_pods:
@@ -130,13 +138,12 @@ class Shadow:
         if pod.created is not None:
             self.their_seconds += max(now - pod.created, 0.0)
         found = self._compare(pod, bound.node_name, outcome)
-        if not _agrees(found) and self._was_best(pod, bound.node_name, now):
-            found = _replace_agreement(found, Agreement.MOVED)
+        self.on_judged(found)
+        if self.looks_back and not _agrees(found):
+            found = self._look_back(pod, bound, found, now)
         self.counts[Agreement(found.agreement)] += 1
         if not _agrees(found):
             self.differences.append(found)
-            if found.agreement != Agreement.MOVED:
-                self._open.append(_OpenCase(pod, bound, found, now + _RECENT_SECONDS))
         self.placeable.pop(bound.key, None)
         self._recent.append((now, bound))
         while self._recent and (
@@ -144,32 +151,45 @@ class Shadow:
         ):
             self._recent.popleft()
 
+    def _look_back(
+        self, pod: Pod, bound: Pod, found: JudgedPlacement, now: float
+    ) -> JudgedPlacement:
+        """Looks for the state in which the other decided; what comes next may tell, too."""
+        if self._was_best(pod, bound.node_name, now):
+            return _replace_agreement(found, Agreement.MOVED)
+        self._open.append(_OpenCase(pod, bound, found, now + _RECENT_SECONDS))
+        return found
+
     def _decide(self, pod: Pod) -> Found | Failed | str | None:
         """The decision as things are; a text if it cannot be made, None for others' pods."""
         profile = self.engine.profiles.get(pod.spec.scheduler_name)
         if profile is None:
             return None
+        if too_costly := budget.excess(pod, self.engine.cluster):
+            return too_costly
         try:
             return decide(profile, pod, self.engine.cluster.nodes)
-        except PluginError as error:
-            return str(error)
+        except Exception as error:  # noqa: BLE001 - other pods are judged all the same
+            return describe_error(error)
 
-    def _compare(self, pod: Pod, theirs: str, outcome: Found | Failed | str | None) -> Difference:
+    def _compare(
+        self, pod: Pod, theirs: str, outcome: Found | Failed | str | None
+    ) -> JudgedPlacement:
         nodes = self.engine.cluster.nodes
         row = nodes.row(theirs)
         if not isinstance(outcome, Found):
             text = outcome if isinstance(outcome, str) else ""
             agreement = Agreement.ERROR if text else Agreement.NOWHERE
-            return Difference(pod.key, agreement, theirs, reason=text)
+            return JudgedPlacement(pod.key, agreement, theirs, reason=text)
         ours = nodes.name(outcome.row)
         if row == outcome.row:
-            return Difference(pod.key, Agreement.SAME, theirs, ours)
+            return JudgedPlacement(pod.key, Agreement.SAME, theirs, ours)
         totals = _totals(outcome)
         if row is None or row not in totals:
-            return Difference(pod.key, Agreement.REFUSED, theirs, ours)
+            return JudgedPlacement(pod.key, Agreement.REFUSED, theirs, ours)
         mine, other = totals[outcome.row], totals[row]
         agreement = Agreement.EQUAL if mine == other else Agreement.LOWER
-        return Difference(pod.key, agreement, theirs, ours, other, mine)
+        return JudgedPlacement(pod.key, agreement, theirs, ours, other, mine)
 
     def _was_best(self, pod: Pod, theirs: str, now: float) -> bool:
         """Whether the node was among the best before some of the pods that came just now."""
@@ -221,17 +241,17 @@ class _OpenCase:
 
     pod: Pod
     bound: Pod
-    difference: Difference
+    difference: JudgedPlacement
     until: float
     tries: int = _MOST_LATER
 
 
-def _agrees(found: Difference) -> bool:
+def _agrees(found: JudgedPlacement) -> bool:
     return Agreement(found.agreement) in (Agreement.SAME, Agreement.EQUAL)
 
 
-def _replace_agreement(found: Difference, agreement: Agreement) -> Difference:
-    return Difference(
+def _replace_agreement(found: JudgedPlacement, agreement: Agreement) -> JudgedPlacement:
+    return JudgedPlacement(
         found.pod,
         agreement,
         found.theirs,

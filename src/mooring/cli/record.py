@@ -1,0 +1,102 @@
+"""`mooring record`: write down what another scheduler sees and does, for `mooring replay`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import (
+    ConfigOption,
+    ContextOption,
+    FeatureGatesOption,
+    ForOption,
+    KubeconfigOption,
+    LogFormat,
+    LogFormatOption,
+    LogLevel,
+    LogLevelOption,
+    MasterOption,
+    PluginsOption,
+)
+from .rendering import note
+
+if TYPE_CHECKING:
+    from mooring.client import Connection
+    from mooring.engine import Engine
+    from mooring.record.recorder import Recorder
+
+# Exit code when something could not be written.
+_INCOMPLETE = 1
+
+
+def record(  # noqa: PLR0913 - one for each flag
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="The recording: FILE.000001 and so on are written.",
+            show_default=False,
+        ),
+    ],
+    for_seconds: ForOption = None,
+    max_size: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE", help="Total size of the recording; the oldest segments are deleted."
+        ),
+    ] = "512Mi",
+    config: ConfigOption = None,
+    feature_gates: FeatureGatesOption = "",
+    plugins: PluginsOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    master: MasterOption = None,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    log_level: LogLevelOption = LogLevel.INFO,
+) -> None:
+    """Record a cluster that another scheduler serves. Writes nothing to it.
+
+    Each placement is recorded with what Mooring would have done. Needs the right to list and watch
+    what scheduling reads (deploy/shadow), and no other.
+
+    Exit code: 0 when stopped, 1 if the recording is incomplete, 2 if it cannot begin.
+    """
+    # Here, so that the other commands start without what a scheduler needs.
+    import asyncio
+
+    from .inputs import ConnectionOptions, EngineOptions
+    from .run import configure_logs, record_settings
+
+    configure_logs(log_format, log_level, 0)
+    options = EngineOptions(config, feature_gates, plugins)
+    engine = options.engine(asks_extenders=False)
+    connection = ConnectionOptions(kubeconfig, context, master)
+    settings = record_settings(file, max_size, options, is_beside=True)
+    assert settings is not None, "a file is given"
+    recorder = settings.begin()
+
+    async def main() -> None:
+        await _follow(await connection.connect(), engine, recorder, for_seconds)
+
+    try:
+        asyncio.run(main())
+    finally:
+        recorder.close()
+    if recorder.problem:
+        note(f"the recording is incomplete: {recorder.problem}")
+        raise typer.Exit(_INCOMPLETE)
+
+
+async def _follow(
+    connection: Connection, engine: Engine, recorder: Recorder, seconds: float | None
+) -> None:
+    from mooring.app.shadow import shadow_cluster
+
+    from .signals import StopSignal
+
+    async with shadow_cluster(connection, engine, recorder) as following:
+        print(f"Recording {len(engine.cluster.nodes)} nodes. Ctrl-C stops.", flush=True)
+        await StopSignal(seconds).wait()
+        print(f"Recorded {following.counts.total()} placements.", flush=True)

@@ -1,0 +1,48 @@
+"""Replaying what was recorded beside another scheduler: each of its placements is judged again."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from mooring.documents.errors import InputError
+from mooring.engine import Engine
+from mooring.engine.events import Event
+from mooring.world.shadow_judge import JudgedPlacement, Shadow
+
+
+class JudgementCheck:
+    """Judges placements as `mooring record` did, and compares with what it has written."""
+
+    def __init__(self, engine: Engine, *, placements_only: bool) -> None:
+        """With `placements_only`, only where Mooring would have placed pods is compared."""
+        self._made: deque[JudgedPlacement] = deque()
+        self._placements_only = placements_only
+        # How long decisions take is no part of a replay.
+        self.shadow = Shadow(
+            engine, lambda: 0.0, looks_back=False, on_judged=lambda each: self._made.append(each)
+        )
+
+    def handle(self, event: Event, now: float) -> JudgedPlacement | None:
+        """Takes in an event; returns a judgement that the recording does not have."""
+        unexpected = self._made.popleft() if self._made else None
+        self.shadow.handle(event, now)
+        return unexpected
+
+    def compare(self, where: str, recorded: JudgedPlacement) -> JudgedPlacement | None:
+        """Returns how the same placement is judged now, if that differs."""
+        if not self._made:
+            raise InputError(where, f"judged: pod {recorded.pod!r} was not placed just before")
+        made = self._made.popleft()
+        if self._placements_only:
+            return None if (made.pod, made.ours) == (recorded.pod, recorded.ours) else made
+        return None if made == recorded else made
+
+
+def describe_judged(judged: JudgedPlacement) -> str:
+    """What Mooring would have done, in words."""
+    ours = f"place on {judged.ours}" if judged.ours else "place nowhere"
+    if judged.our_score or judged.their_score:
+        scores = f"{judged.our_score}, {judged.theirs} scores {judged.their_score}"
+        return f"{ours}, which scores {scores}"
+    reason = f": {judged.reason}" if judged.reason else ""
+    return f"{ours} ({judged.theirs} is {judged.agreement}){reason}"
