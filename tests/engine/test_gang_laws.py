@@ -40,7 +40,7 @@ def test_counting_domains_decides_as_trying_them_does(
         group = next(iter(engine.cluster.groups))
         profile = engine.profiles["default-scheduler"]
         decision = engine.gangs.decide(
-            group, pods, profile, engine._decide_member, is_literal=is_literal
+            group, pods, profile, engine.decide_member, is_literal=is_literal
         )
         placed = [(each.pod.name, each.node_name) for each in decision.result.placed]
         domain = decision.result.domain
@@ -70,7 +70,7 @@ def test_a_gang_is_placed_if_another_order_places_it(
     profile = engine.profiles["default-scheduler"]
     group = next(iter(engine.cluster.groups))
 
-    decision = engine.gangs.decide(group, pods, profile, engine._decide_member)
+    decision = engine.gangs.decide(group, pods, profile, engine.decide_member)
 
     assert decision.result.is_success
     assert decision.result.found_by == found_by

@@ -159,8 +159,8 @@ def test_a_refused_gang_is_told_what_it_lacks() -> None:
     assert [(each.reason, each.note) for each in told] == [
         (
             "GangDiagnosis",
-            "5 pods wait and 0 have a node; minCount is 5. Each asks for 1 cpu. "
-            "In one rack: best is r1 with room for 4, 1 short. Anywhere: room for 5.",
+            "5 x 1 cpu: 5 wait, 0 have a node, minCount is 5. In one rack: best is r1 with room "
+            "for 4, 1 short. It fits over 2 of them: r1, r0. Anywhere: room for 7.",
         )
     ]
 

@@ -39,8 +39,8 @@ def explain(  # noqa: PLR0913 - one for each flag
         str,
         typer.Argument(
             metavar="[POD]",
-            help="What to explain: a pod as NAME or NAMESPACE/NAME, or KIND/NAME for a workload or "
-            "a node (deploy/web, job/train, node/n1). Without it: all pods that wait.",
+            help="What to explain: a pod as NAME or NAMESPACE/NAME, or KIND/NAME for a workload, "
+            "a gang or a node (deploy/web, podgroup/train, node/n1). Without it: all that wait.",
             show_default=False,
         ),
     ] = "",
@@ -79,6 +79,7 @@ def explain(  # noqa: PLR0913 - one for each flag
     from mooring.documents.errors import InputError
 
     from .explain_answers import answer
+    from .explain_gangs import GANG_GATES
     from .explain_targets import parse_target
     from .inputs import ConnectionOptions, EngineOptions, RemoteScheduler, read_cluster
 
@@ -94,7 +95,8 @@ def explain(  # noqa: PLR0913 - one for each flag
             raise InputError("--url", text)
         found = _ask(scheduler, wanted, node)
     else:
-        engine = EngineOptions(config, feature_gates, plugins).engine(asks_extenders=False)
+        gates = f"{GANG_GATES},{feature_gates}" if wanted.kind == "PodGroup" else feature_gates
+        engine = EngineOptions(config, gates, plugins).engine(asks_extenders=False)
         objects = read_cluster(paths or (), connection, engine.handles.kinds)
         found = answer(engine, objects, wanted, node)
     for text in found.notes:

@@ -21,6 +21,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.resources import format_amount
 from mooring.simulate.simulation import simulate
 
+from .explain_gangs import answer_gang
 from .explain_targets import ExplainTarget, find_node, find_pod, find_pods_of, owner_text
 from .explain_text import NodeNames, explanation_parts
 from .rendering import indent, line, shorten, table
@@ -62,6 +63,8 @@ def answer(engine: Engine, objects: Sequence[Object], target: ExplainTarget, nod
         return WaitingAnswer(
             len(transcript.placed), len(left), _explain_groups(engine, _group(left))
         )
+    if target.kind == "PodGroup":
+        return answer_gang(engine, objects, target)
     nodes = [item for item in objects if isinstance(item, Node)]
     for item in objects:
         engine.handle(Applied(item), 0.0)

@@ -1,4 +1,4 @@
-"""What `mooring explain` is asked about: a pod, a workload, a node, or all pods that wait."""
+"""What `mooring explain` is asked about: a pod, a workload, a gang, a node, or all that wait."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _KINDS = {
     **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
     **dict.fromkeys(("daemonset", "daemonsets", "ds"), "DaemonSet"),
     **dict.fromkeys(("job", "jobs"), "Job"),
+    **dict.fromkeys(("podgroup", "podgroups", "pg"), "PodGroup"),
     **dict.fromkeys(
         ("replicationcontroller", "replicationcontrollers", "rc"), "ReplicationController"
     ),
@@ -58,7 +59,7 @@ def find_pod(pods: Sequence[Pod], target: ExplainTarget) -> Pod:
     for pod in pods:
         if pod.key == target.key:
             return pod
-    raise _not_found(target, [pod.key for pod in pods], "pods")
+    raise not_found(target, [pod.key for pod in pods], "pods")
 
 
 def find_node(nodes: Sequence[Node], target: ExplainTarget) -> Node:
@@ -66,7 +67,7 @@ def find_node(nodes: Sequence[Node], target: ExplainTarget) -> Node:
     for node in nodes:
         if node.name == target.name:
             return node
-    raise _not_found(target, [node.name for node in nodes], "nodes")
+    raise not_found(target, [node.name for node in nodes], "nodes")
 
 
 def find_pods_of(pods: Sequence[Pod], target: ExplainTarget) -> list[Pod]:
@@ -77,7 +78,7 @@ def find_pods_of(pods: Sequence[Pod], target: ExplainTarget) -> list[Pod]:
         if name is not None:
             by_owner.setdefault(f"{pod.namespace}/{name}", []).append(pod)
     if target.key not in by_owner:
-        raise _not_found(target, by_owner, f"{target.kind}s with pods")
+        raise not_found(target, by_owner, f"{target.kind}s with pods")
     return by_owner[target.key]
 
 
@@ -90,7 +91,8 @@ def owner_text(pod: Pod) -> str:
     return f"pod {pod.key}"
 
 
-def _not_found(target: ExplainTarget, known: Iterable[str], what: str) -> InputError:
+def not_found(target: ExplainTarget, known: Iterable[str], what: str) -> InputError:
+    """The error that names the likeliest one that was meant."""
     keys = list(known)
     text = f"not found among {len(keys)} {what}"
     likely = [key for key in keys if key.rpartition("/")[2] == target.name][:1]

@@ -57,6 +57,21 @@ FormatOption = Annotated[
     typer.Option("--output", "-o", help="Output format; junit and github are for workloads."),
 ]
 CountOption = Annotated[int, typer.Option(min=1, help="Number of copies to place.")]
+GangOption = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        metavar="SIZE",
+        help="Place gangs of so many copies: all of a gang or nothing. --count is of gangs then.",
+        show_default=False,
+    ),
+]
+TopologyOption = Annotated[
+    str,
+    typer.Option(
+        metavar="KEY", help="With --gang: all of a gang on nodes with one value of this label."
+    ),
+]
 DrainOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -99,6 +114,8 @@ def fit(  # noqa: PLR0913 - one for each flag
     from_paths: FromOption = None,
     file: FileOption = None,
     count: CountOption = 1,
+    gang: GangOption = 0,
+    topology: TopologyOption = "",
     fail_on: FailOnOption = FailOn.NEW,
     drain: DrainOption = None,
     add_nodes: AddNodesOption = None,
@@ -115,6 +132,8 @@ def fit(  # noqa: PLR0913 - one for each flag
 ) -> None:
     """Show how many copies of a pod would fit, which workloads do not, or where pending pods go.
 
+    With --gang, show how many gangs of such copies would fit, and what the next one lacks.
+
     With nodes drained or added, or with another configuration, the result is compared with the
     cluster as it is. Present pods of a workload of the same name make way as in a rollout. Changes
     nothing, and evicts no pod.
@@ -122,12 +141,12 @@ def fit(  # noqa: PLR0913 - one for each flag
     Exit code: 0 if every pod finds a node, 1 if one does not, 2 if the input cannot be used.
     """
     # Here, so that the other commands start without NumPy.
+    from .explain_gangs import GANG_GATES
     from .fit_question import FitInput, answer_fit
     from .inputs import ConnectionOptions, EngineOptions
 
-    engines = [
-        EngineOptions(each, feature_gates, plugins) for each in (base_config, *(config or ()))
-    ]
+    gates = f"{GANG_GATES},{feature_gates}" if gang else feature_gates
+    engines = [EngineOptions(each, gates, plugins) for each in (base_config, *(config or ()))]
     answer_fit(
         FitInput(
             engines,
@@ -135,6 +154,8 @@ def fit(  # noqa: PLR0913 - one for each flag
             ConnectionOptions(kubeconfig, context, master),
             files=file or [],
             count=count,
+            gang=gang,
+            topology_key=topology,
             drain=[name for each in drain or () for name in each.split(",")],
             shapes=add_nodes or [],
             reschedule=reschedule,

@@ -16,10 +16,12 @@ from mooring.objects.pod import Pod
 from mooring.simulate.disruptions import describe_drain
 from mooring.simulate.fit import Comparison, Fit, Question, compare
 from mooring.simulate.fit import fit as place
+from mooring.simulate.gang_fit import GangQuestion
 from mooring.simulate.loading import Input
 from mooring.simulate.reschedule import measure_present, reschedule
 from mooring.world import DrainError, Scene
 
+from .fit_gangs import place_gangs
 from .fit_text import comparison_parts, fit_parts, packing_parts
 from .fit_workloads import is_single_pod, load_files, place_workloads
 from .inputs import ConnectionOptions, EngineOptions, read_cluster_input, read_manifests
@@ -41,6 +43,9 @@ class FitInput:
     connection: ConnectionOptions
     files: Sequence[str]
     count: int
+    #: How many copies make a gang; 0 if they are placed one by one.
+    gang: int
+    topology_key: str
     drain: Sequence[str]
     shapes: Sequence[str]
     reschedule: bool
@@ -68,6 +73,10 @@ def _check_flags(asked: FitInput, output: str) -> None:
         raise InputError("--selector", "only with --reschedule")
     if asked.reschedule and (asked.files or output in _FOR_CI):
         raise InputError("--reschedule", "places what runs: without -f, and as table or json")
+    if asked.topology_key and not asked.gang:
+        raise InputError("--topology", "only with --gang")
+    if asked.gang and (asked.reschedule or not asked.files):
+        raise InputError("--gang", "is made of copies of the pod in a file: give it with -f")
     if len(asked.engines) > 2 and not asked.reschedule:
         raise InputError("--config", "may be repeated only with --reschedule")
 
@@ -91,6 +100,8 @@ def _place(  # noqa: PLR0913 - the question, the engines and the scene
     if additions is not None and not is_single_pod(additions):
         if asked.count > 1:
             raise InputError("--count", "only with one pod, of which copies are made")
+        if asked.gang:
+            raise InputError("--gang", "only with one pod, of which copies are made")
         place_workloads(engines[1], imagined, additions, output, fail_on)
         return
     if output in _FOR_CI:
@@ -100,6 +111,10 @@ def _place(  # noqa: PLR0913 - the question, the engines and the scene
         # The pods to place are those of the drained nodes, whatever else is imagined.
         scene = imagined if not shapes else _imagine(scene, asked.drain, ())
     is_compared = imagined is not scene or len(asked.engines) > 1
+    if asked.gang and template is not None:
+        gangs = GangQuestion(template, asked.gang, asked.count, asked.topology_key)
+        place_gangs(engines, (scene, imagined), gangs, is_compared, output)
+        return
     _write_fit(engines, (scene, imagined), Question(template, asked.count), is_compared, output)
 
 

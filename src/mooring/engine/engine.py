@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -29,7 +29,7 @@ from mooring.framework.status import Code, PluginError, Rejected
 from mooring.framework.wakeups import Action as ActionKind
 from mooring.framework.wakeups import Resource, Wakeup, on
 from mooring.objects.pod import Pod
-from mooring.objects.pod_group import GroupLinks
+from mooring.objects.pod_group import GroupLinks, PodGroup
 from mooring.queue import Backoff, GroupedQueue, Queue, QueuedGroup, QueuedPod
 
 from . import actions
@@ -60,7 +60,7 @@ from .extenders.consultations import Consultations
 from .extenders.survey import PodSurvey
 from .fence import Fence, describe
 from .gangs.admission import GANG_SCHEDULING, hold_member
-from .gangs.group_decision import GroupDecider, GroupSettings
+from .gangs.group_decision import GroupDecider, GroupDecision, GroupSettings
 from .gangs.group_result import Domain
 from .group_attempts import GroupAttempts
 from .intake import Intake
@@ -347,7 +347,7 @@ class Engine:
         filters, pending = self._consultations.filters, self._intake.pending
         asked = [each.pod for each in entry.in_order if filters(each.pod)]
         if not asked or not len(self.cluster.nodes):
-            groups.attempt(entry, self.profiles, self._decide_member, now)
+            groups.attempt(entry, self.profiles, self.decide_member, now)
             return
         surveys = [
             self._survey(self.profiles[pod.spec.scheduler_name], pending.get(pod.uid, pod))
@@ -372,7 +372,7 @@ class Engine:
         def decide(pod: Pod, domain: Domain) -> Found | Failed | None:
             rows = allowed.get(pod.uid)
             if rows is None:
-                return self._decide_member(pod, domain)
+                return self.decide_member(pod, domain)
             rows = np.sort(rows[rows >= 0])
             if domain.rows is not None:
                 rows = np.intersect1d(rows, domain.rows)
@@ -380,7 +380,13 @@ class Engine:
 
         groups.attempt(entry, self.profiles, decide, now)
 
-    def _decide_member(self, pod: Pod, domain: Domain) -> Found | Failed | None:
+    def decide_group(self, group: PodGroup, members: Sequence[Pod]) -> GroupDecision:
+        """The decision about a group as things are; its trial is to be kept or undone."""
+        profile = self.profiles[members[0].spec.scheduler_name]
+        return self.gangs.decide(group, members, profile, self.decide_member)
+
+    def decide_member(self, pod: Pod, domain: Domain) -> Found | Failed | None:
+        """The decision about a member of a group on the nodes of a domain."""
         return self.decide(self.profiles[pod.spec.scheduler_name], pod, domain.rows)
 
     def decide(

@@ -4,6 +4,7 @@ Nothing here decides or changes anything. The command line and the page show an 
 is.
 """
 
+from .explain_gang import GangExplanation, explain_gang
 from .explain_pod import NoSuchNode, explain, view_queue
 from .explanation import (
     Combination,
@@ -20,6 +21,7 @@ from .explanation import (
 __all__ = [
     "Combination",
     "Explanation",
+    "GangExplanation",
     "NoSuchNode",
     "NodeAnswer",
     "PermitWait",
@@ -29,5 +31,6 @@ __all__ = [
     "ScoredNode",
     "Suggestion",
     "explain",
+    "explain_gang",
     "view_queue",
 ]

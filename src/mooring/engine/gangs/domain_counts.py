@@ -27,7 +27,7 @@ def count_members(
 ) -> list[int] | None:
     """How many of the members find a place in each domain; None if only trying can tell."""
     pod = members[0]
-    if not _are_alike(members) or not _is_countable(pod, profile, nodes):
+    if not are_alike(members) or not is_countable(pod, profile, nodes):
         return None
     fits = count_fits(pod, profile, nodes)
     if fits is None:
@@ -37,7 +37,8 @@ def count_members(
     return [min(most, total) for total in totals]
 
 
-def _are_alike(members: Sequence[Pod]) -> bool:
+def are_alike(members: Sequence[Pod]) -> bool:
+    """Whether any node answers all members alike."""
     first = members[0]
     return all(
         pod.spec is first.spec and pod.labels == first.labels and pod.priority == first.priority
@@ -45,7 +46,7 @@ def _are_alike(members: Sequence[Pod]) -> bool:
     )
 
 
-def _is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
+def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
     """Whether a pod takes of a node only what can be counted, and nobody is nominated."""
     spec = pod.spec
     return not (
@@ -65,7 +66,7 @@ def sees_counts(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
     prepared = pre_filter(profile, pod, nodes)
     return (
         prepared.rejected is None
-        and _is_countable(pod, profile, nodes)
+        and is_countable(pod, profile, nodes)
         and sees_only_counts(profile, pod, prepared, nodes)
     )
 

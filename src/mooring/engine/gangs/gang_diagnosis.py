@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
 from mooring.framework.status import PluginError
-from mooring.objects.resources import format_amount
+from mooring.objects.pod import Pod
+from mooring.objects.pod_group import PodGroup
+from mooring.objects.resources import Amounts, format_amount
 
 from . import topology
-from .domain_counts import count_members
+from .gang_room import GangRoom, count_room
 from .group_decision import GroupDecision
-from .group_result import Domain, GroupCode, GroupStatus
+from .group_result import GroupCode, GroupStatus
 
-_EVERYWHERE = Domain("")
+# So many names are written in a text.
+_MOST_NAMES = 4
 
 
 def diagnose(decision: GroupDecision) -> str | None:
@@ -25,23 +31,60 @@ def diagnose(decision: GroupDecision) -> str | None:
     domains = topology.find_domains(group, nodes)
     if isinstance(domains, GroupStatus):
         return None
+    running = len(nodes.groups.placed(group.group_key))
     try:
-        counts = count_members(members, (_EVERYWHERE, *domains), profile, nodes)
+        room = count_room(members, domains, group.min_count - running, profile, nodes)
     except PluginError:
         return None
-    if counts is None:
-        return None
-    pod, anywhere = members[0], counts[0]
-    asked = ", ".join(f"{format_amount(name, amount)} {name}" for name, amount in pod.requests)
-    running = len(nodes.groups.placed(group.group_key))
-    text = f"{len(members)} pods wait and {running} have a node; minCount is {group.min_count}. "
-    text += f"Each asks for {asked or 'no resources'}. "
-    if group.topology_key:
-        best = max(range(len(domains)), key=lambda at: (counts[at + 1], -at))
-        room = counts[best + 1]
-        short = group.min_count - running - room
-        text += f"In one {group.topology_key}: best is {domains[best].name} with room for {room}"
-        text += f", {short} short. " if short > 0 else ". "
-    short = group.min_count - running - anywhere
-    text += f"Anywhere: room for {anywhere}"
-    return text + (f", {short} short." if short > 0 else ".")
+    return None if room is None else describe_room(group, members, running, room)
+
+
+def describe_room(group: PodGroup, members: Sequence[Pod], running: int, room: GangRoom) -> str:
+    """The arithmetic of a gang: what it asks for, where that is, and how much is missing."""
+    asked = ", ".join(describe_requests(members))
+    text = f"{asked}: {len(members)} wait, {running} have a node, minCount is {group.min_count}. "
+    return text + " ".join(_describe_domains(group.topology_key, room))
+
+
+def describe_requests(members: Sequence[Pod]) -> list[str]:
+    """What members ask for: a text for each different request, the most frequent first."""
+    kinds = Counter(pod.requests for pod in members)
+    return [f"{count} x {_describe_amounts(requests)}" for requests, count in kinds.most_common()]
+
+
+def _describe_amounts(requests: Amounts) -> str:
+    amounts = [f"{format_amount(name, amount)} {name}" for name, amount in requests]
+    if not amounts:
+        return "nothing"
+    return amounts[0] if len(amounts) == 1 else f"({', '.join(amounts)})"
+
+
+def _describe_domains(key: str, room: GangRoom) -> Iterator[str]:
+    if key:
+        text = f"In one {key}: best is {room.best.name} with room for {room.best.room}"
+        yield text + _describe_rest(room, " there") + "."
+        together = room.spread()
+        if room.short and together:
+            names = ", ".join(together[:_MOST_NAMES])
+            more = f" and {len(together) - _MOST_NAMES} more" * (len(together) > _MOST_NAMES)
+            yield f"It fits over {len(together)} of them: {names}{more}."
+    most = "" if room.is_counted else "at least "
+    text = f"Anywhere: room for {most}{room.anywhere}"
+    short = room.needed - room.anywhere
+    if key:
+        yield text + (f", {short} short." if short > 0 else ".")
+    else:
+        yield text + _describe_rest(room, "") + "."
+
+
+def _describe_rest(room: GangRoom, where: str) -> str:
+    """How many are short in the best domain, and who stands in the way."""
+    text = f", {room.short} short" if room.short else ""
+    if room.short and room.cordoned_room:
+        nodes = "cordoned node" + "s" * (room.cordoned_nodes != 1)
+        text += f"; {room.cordoned_nodes} {nodes}{where} would add {room.cordoned_room}"
+    evicted = room.by_eviction
+    if room.short and evicted is not None and evicted.room > room.best.room:
+        who = f"{evicted.name} has" if evicted.name else "there is"
+        text += f"; without pods of lower priority {who} room for {evicted.room}"
+    return text

@@ -89,10 +89,7 @@ class GroupPreemption:
         )
 
     def _choose(self, units: Sequence[VictimUnit]) -> GroupRemedy:
-        lifted = {pod.uid for unit in units for pod in unit.pods}
-        # The newest first, so that they return in the order in which they came.
-        for pod in [pod for pod in self.trial.cluster.newest_pods() if pod.uid in lifted]:
-            self.trial.lift(pod)
+        self.trial.lift_all(pod for unit in units for pod in unit.pods)
         mark = self.trial.mark()
         result = self.attempt()
         if not result.is_success:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from mooring.cluster import Cluster
 from mooring.engine import placement
@@ -70,6 +70,12 @@ class Trial:
         lifted = self.cluster.lift(pod.uid)
         if lifted is not None:
             self._journal.append(lambda: self.cluster.put_back(lifted))
+
+    def lift_all(self, pods: Iterable[Pod]) -> None:
+        """Takes pods off their nodes: the newest first, so that they return as they came."""
+        lifted = {pod.uid for pod in pods}
+        for pod in [pod for pod in self.cluster.newest_pods() if pod.uid in lifted]:
+            self.lift(pod)
 
     def put_back(self, pod: Pod) -> None:
         """Returns a lifted pod to its node."""
