@@ -198,6 +198,68 @@ async def test_a_claim_for_extended_resources_is_made_filled_and_told() -> None:
     ]
 
 
+def name_of_special(api: FakeApi) -> str:
+    """The name that a claim was asked to have, the same for every try."""
+    (name,) = {each.body["metadata"]["name"] for each in api.requests if each.verb == "post"}
+    assert isinstance(name, str)
+    return name
+
+
+LEFT = {"name": "web-extended-resources-x", "uid": "um", "ownerReferences": [{"uid": "u1"}]}
+CREATION = WriteClaims(POD, "n1", DeviceWrites((), ClaimCreation({"requests": []}, ALLOCATION)))
+
+
+async def test_a_claim_that_was_made_though_the_answer_was_lost_is_used() -> None:
+    api = FakeApi()
+    api.script("post", CLAIMS, OutcomeUnknown("reset"), refusal(409, "AlreadyExists"))
+    name = "web-extended-resources-bb82030dbc"
+    found = {"metadata": {**LEFT, "name": name}, "spec": {"devices": {"requests": []}}}
+    api.script("get", f"{CLAIMS}/{name}", found, found)
+
+    await writer(api).write(CREATION)
+
+    assert name_of_special(api) == name
+    assert api.requests[-2].path == f"{CLAIMS}/{name}/status"
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        pytest.param({"devices": {"requests": [{"name": "r"}]}}, {}, id="asks for something else"),
+        pytest.param({}, {"allocation": ALLOCATION}, id="has devices already"),
+    ],
+)
+async def test_a_claim_of_an_earlier_scheduler_is_removed_before_another_is_made(
+    spec: dict[str, Any], status: dict[str, Any]
+) -> None:
+    api = FakeApi()
+    api.script("post", CLAIMS, refusal(409, "AlreadyExists"))
+    name = "web-extended-resources-bb82030dbc"
+    left = {"metadata": {**LEFT, "name": name}, "spec": spec, "status": status}
+    api.script("get", f"{CLAIMS}/{name}", left)
+    written = writer(api)
+
+    with pytest.raises(ClaimWriteError, match="left behind by an earlier attempt"):
+        await written.write(CREATION)
+    await written.revoke(RevokeClaims(POD, (), deletes_special=True))
+
+    assert (api.requests[-1].verb, api.requests[-1].path) == ("delete", f"{CLAIMS}/{name}")
+
+
+async def test_a_name_that_somebody_else_has_is_left_to_the_api_server() -> None:
+    api = FakeApi()
+    api.script("post", CLAIMS, refusal(409, "AlreadyExists"), {"metadata": LEFT})
+    name = "web-extended-resources-bb82030dbc"
+    api.script("get", f"{CLAIMS}/{name}", {"metadata": {"name": name, "uid": "uo"}})
+    api.script("get", f"{CLAIMS}/web-extended-resources-x", {"metadata": LEFT})
+
+    await writer(api).write(CREATION)
+
+    second = api.requests[2].body["metadata"]
+    assert "name" not in second
+    assert second["generateName"] == "web-extended-resources-"
+
+
 async def test_a_pod_is_taken_out_of_its_claims() -> None:
     api = FakeApi()
 

@@ -1,6 +1,6 @@
-"""Whatever happens, no device is held twice, none is lost, and rows see what claims hold.
+"""Whatever happens, no device is held twice, none is lost, and every pod that fits is bound.
 
-The API server of this machine keeps claims. Writes are carried out late, twice, or not at all,
+The API server of this machine keeps claims. Writes are carried out late, in part, or not at all,
 and the scheduler may not hear of it; the scheduler may also be started anew at any time.
 """
 
@@ -18,22 +18,34 @@ from mooring.cluster import check
 from mooring.config import default
 from mooring.documents.conversion import to_struct
 from mooring.engine import Engine
-from mooring.engine.actions import BindPod, ReleaseClaim, RevokeClaims, WriteClaims
-from mooring.engine.events import Applied, BindingFailed, Bound, ClaimsWritten, Removed
+from mooring.engine.actions import BindPod, PodRef, ReleaseClaim, RevokeClaims, WriteClaims
+from mooring.engine.events import (
+    Applied,
+    BindingFailed,
+    Bound,
+    ClaimsWritten,
+    ReleaseFailed,
+    Removed,
+)
 from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
-from mooring.objects.resource_claim import Allocation, ClaimUser, ResourceClaim
+from mooring.objects.resource_claim import EXTENDED_CLAIM, Allocation, ClaimUser, ResourceClaim
 from mooring.plugins import REGISTRY
 from tests.builders import node, pod
 from tests.device_builders import claim, device_class, resource_slice
 
 NODES = ("n1", "n2")
-NAMES = [f"p{number}" for number in range(6)]
+DEVICES = 2 * len(NODES)
+#: Pods with a claim of their own, and pods that ask by an extended resource.
+NAMES = ("p0", "p1", "p2", "p3", "x0", "x1", "x2")
 names = st.sampled_from(NAMES)
+
+#: How many writes of an action are carried out: none, the first alone, all.
+NONE, FIRST, ALL = 0, 1, 9
 
 
 class Devices(RuleBasedStateMachine):
-    """Pods with a claim each come, go and get devices, with all that can go wrong."""
+    """Pods that need a device each come, go and get one, with all that can go wrong."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +63,8 @@ class Devices(RuleBasedStateMachine):
         """A scheduler starts, and sees everything as it is."""
         self.engine = Engine(default(known_plugins(REGISTRY)), REGISTRY)
         self.asked, self.unseen = [], []
-        there: list[Any] = [device_class(), *(node(name) for name in NODES)]
+        there: list[Any] = [device_class(extendedResourceName="example.com/gpu")]
+        there += [node(name) for name in NODES]
         there += [resource_slice(name, 2) for name in NODES]
         for each in (*there, *self.claims.values(), *self.pods.values()):
             self.engine.handle(Applied(each), self.now)
@@ -59,6 +72,7 @@ class Devices(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.add("p0")
+        self.add("x0")
 
     def put(self, item: ResourceClaim) -> None:
         self.version += 1
@@ -66,15 +80,29 @@ class Devices(RuleBasedStateMachine):
         self.claims[item.name] = item
         self.unseen.append(Applied(item))
 
+    def remove(self, name: str) -> None:
+        gone = self.claims.pop(name, None)
+        if gone is not None:
+            self.unseen.append(Removed(gone))
+
+    def make_claim(self, name: str, pod_name: str, pod_uid: str, **metadata: Any) -> None:
+        owner = {"kind": "Pod", "name": pod_name, "uid": pod_uid, "controller": True}
+        uid = f"c{self.version}"
+        self.put(claim(name, metadata={"ownerReferences": [owner], "uid": uid, **metadata}))
+
     @rule(name=names)
     def add(self, name: str) -> None:
         if name in self.pods:
             return
-        owner = [{"kind": "Pod", "name": name, "uid": f"default/{name}", "controller": True}]
-        self.put(claim(name, metadata={"ownerReferences": owner, "uid": f"c{self.version}"}))
-        spec = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}
-        made = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": name}]}
-        self.pods[name] = pod(name, spec=spec, status=made)
+        uid = f"u{self.version}"
+        if name.startswith("x"):
+            self.version += 1
+            self.pods[name] = pod(name, metadata={"uid": uid}, gpu=1)
+        else:
+            self.make_claim(name, name, uid)
+            spec = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}
+            made = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": name}]}
+            self.pods[name] = pod(name, metadata={"uid": uid}, spec=spec, status=made)
         self.engine.handle(Applied(self.pods[name]), self.now)
 
     @rule(name=names)
@@ -83,7 +111,13 @@ class Devices(RuleBasedStateMachine):
         gone = self.pods.pop(name, None)
         if gone is not None:
             self.engine.handle(Removed(gone), self.now)
-            self.unseen.append(Removed(self.claims.pop(name)))
+            self.collect_garbage()
+
+    def collect_garbage(self) -> None:
+        uids = {each.uid for each in self.pods.values()}
+        for each in list(self.claims.values()):
+            if each.owner is not None and each.owner.uid not in uids:
+                self.remove(each.name)
 
     @rule(seconds=st.sampled_from([0.0, 2.0, 30.0]))
     def decide(self, seconds: float) -> None:
@@ -101,26 +135,31 @@ class Devices(RuleBasedStateMachine):
         self.engine.handle(self.unseen.pop(0), self.now)
 
     @precondition(lambda self: self.asked)
-    @rule(at=st.integers(0, 20), told=st.booleans(), done=st.booleans())
-    def carry_out(self, at: int, told: bool, done: bool) -> None:
+    @rule(at=st.integers(0, 20), heard=st.booleans(), writes=st.sampled_from([NONE, FIRST, ALL]))
+    def carry_out(self, at: int, heard: bool, writes: int) -> None:
         """Something is carried out, or not, and the scheduler hears of it, or of a failure."""
         action = self.asked.pop(at % len(self.asked))
+        uid = action.pod.uid
         match action:
             case WriteClaims():
-                uid = action.pod.uid
-                well = done and self.write(action)
-                self.engine.handle(
-                    ClaimsWritten(uid) if well and told else BindingFailed(uid, "no"), self.now
-                )
-            case BindPod() if action.pod.name in self.pods:
+                well = self.write(action, writes)
+                outcome = ClaimsWritten(uid) if well and heard else BindingFailed(uid, "no")
+                self.engine.handle(outcome, self.now)
+            case BindPod() if self.is_there(action.pod):
                 self.pods[action.pod.name] = self.pods[action.pod.name].on(action.node)
-                self.engine.handle(Bound(action.pod.uid), self.now)
+                self.engine.handle(Bound(uid), self.now)
                 self.engine.handle(Applied(self.pods[action.pod.name]), self.now)
-            case RevokeClaims() if done:
-                for ref in action.claims:
-                    self.revoke(ref.name, ref.uid, action.pod.uid)
-            case ReleaseClaim() if done:
-                self.release(action)
+            case BindPod():
+                self.engine.handle(BindingFailed(uid, "no such pod"), self.now)
+            case RevokeClaims() if writes:
+                self.revoke(action)
+            case ReleaseClaim():
+                if not (writes and self.release(action) and heard):
+                    self.engine.handle(ReleaseFailed(uid, "no"), self.now)
+        self.collect_garbage()
+
+    def is_there(self, ref: PodRef) -> bool:
+        return ref.name in self.pods and self.pods[ref.name].uid == ref.uid
 
     @rule(name=names)
     def lose_answers(self, name: str) -> None:
@@ -128,7 +167,7 @@ class Devices(RuleBasedStateMachine):
         writes = [each for each in self.asked if isinstance(each, WriteClaims)]
         self.asked = [each for each in self.asked if each not in writes]
         for each in writes:
-            self.write(each)
+            self.write(each, ALL)
             self.engine.handle(BindingFailed(each.pod.uid, "lost"), self.now)
         self.add(name)
         # The new claim is seen before what was written, as another watch may tell it.
@@ -137,27 +176,54 @@ class Devices(RuleBasedStateMachine):
             self.unseen.remove(event)
         self.decide(0.0)
 
-    def write(self, action: WriteClaims) -> bool:
+    def write(self, action: WriteClaims, most: int) -> bool:
         """As an API server does: only what was read in its newest form is written."""
         for grant in action.writes.grants:
             known = self.claims.get(grant.claim.name)
             if known is None or known.resource_version != grant.claim.resource_version:
                 return False
-            made = None if grant.allocation is None else to_struct(Allocation, grant.allocation)
-            user = ClaimUser(resource="pods", name=action.pod.name, uid=action.pod.uid)
-            self.put(known.granted(made, user))
+            if most < ALL:
+                return False
+            self.grant(known, grant.allocation, action.pod)
+        creation = action.writes.creation
+        return creation is None or self.create(action.pod, creation.allocation, most)
+
+    def grant(self, known: ResourceClaim, wanted: dict[str, Any] | None, user: PodRef) -> None:
+        made = None if wanted is None else to_struct(Allocation, wanted)
+        self.put(known.granted(made, ClaimUser(resource="pods", name=user.name, uid=user.uid)))
+
+    def create(self, user: PodRef, allocation: dict[str, Any], most: int) -> bool:
+        """The claim for extended resources: one write makes it, others give it its device."""
+        name = f"{user.name}-{user.uid}"
+        if most >= FIRST and name not in self.claims and self.is_there(user):
+            annotations = {EXTENDED_CLAIM: "true"}
+            self.make_claim(name, user.name, user.uid, annotations=annotations)
+        known = self.claims.get(name)
+        if most < ALL or known is None or known.allocation is not None:
+            return False
+        self.grant(known, allocation, user)
         return True
 
-    def revoke(self, name: str, uid: str, pod_uid: str) -> None:
-        known = self.claims.get(name)
-        if known is not None and known.uid == uid and known.is_for(pod_uid):
-            self.put(replace(known, reserved_for=()))
+    def revoke(self, action: RevokeClaims) -> None:
+        for ref in action.claims:
+            known = self.claims.get(ref.name)
+            if known is not None and known.uid == ref.uid and known.is_for(action.pod.uid):
+                self.put(replace(known, reserved_for=()))
+        if action.deletes_special:
+            self.remove(f"{action.pod.name}-{action.pod.uid}")
 
-    def release(self, action: ReleaseClaim) -> None:
+    def release(self, action: ReleaseClaim) -> bool:
         ref = action.release.claim
         known = self.claims.get(ref.name)
-        if known is not None and known.resource_version == ref.resource_version:
+        if known is None or known.uid != ref.uid:
+            return action.release.deletes
+        if action.release.deletes:
+            self.remove(ref.name)
+        elif known.resource_version == ref.resource_version:
             self.put(known.deallocated())
+        else:
+            return False
+        return True
 
     @rule()
     def restart(self) -> None:
@@ -179,24 +245,20 @@ class Devices(RuleBasedStateMachine):
         check(self.engine.cluster)
 
     def teardown(self) -> None:
-        """Once everything is carried out and seen, only claims of pods hold devices."""
-        for _ in range(6):
+        """When nothing goes wrong any more, all pods for which there are devices are bound."""
+        # Each time takes a pod one step further: stale claims go, then it is decided and written.
+        for _ in range(8):
             self.see()
             while self.asked:
-                self.carry_out(0, told=True, done=True)
+                self.carry_out(0, heard=True, writes=ALL)
             self.see()
-            self.decide(30.0)
-        self.see()
+            self.decide(12.0)
+        bound = [each.name for each in self.pods.values() if each.node_name]
+        assert len(bound) == min(len(self.pods), DEVICES), (bound, sorted(self.pods))
         use = self.engine.cluster.nodes.devices.use
-        held = {name for key in NODES for name in use.held(("gpu.example.com", key))}
-        given = [
-            f"{result.pool}/{result.device}"
-            for each in self.claims.values()
-            if each.allocation is not None
-            for result in each.allocation.results
-        ]
-        kept = sum(len(use.held(("gpu.example.com", key))) for key in NODES)
-        assert kept == len(given), (held, given)
+        held = sum(len(use.held(("gpu.example.com", name))) for name in NODES)
+        holders = [each.name for each in self.claims.values() if each.allocation is not None]
+        assert held == len(holders) == len(bound), (held, holders, bound)
 
 
 TestDevices = Devices.TestCase

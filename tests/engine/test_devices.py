@@ -17,10 +17,10 @@ from mooring.engine.actions import (
     RevokeClaims,
     WriteClaims,
 )
-from mooring.engine.events import BindingFailed, ClaimsWritten
+from mooring.engine.events import Applied, BindingFailed, ClaimsWritten, ReleaseFailed
 from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
-from mooring.objects.resource_claim import FINALIZER, ResourceClaim
+from mooring.objects.resource_claim import EXTENDED_CLAIM, FINALIZER, ResourceClaim
 from mooring.plugins import REGISTRY
 from mooring.world import World
 from tests.builders import node, pod
@@ -262,6 +262,57 @@ def test_a_pod_that_is_deleted_on_its_way_leaves_no_device_behind() -> None:
     scene.run(1)
 
     assert not scene.engine.cluster.nodes.devices.use.held(("gpu.example.com", "n1"))
+
+
+BY_NAME = device_class(extendedResourceName="example.com/gpu")
+
+
+def left_behind(name: str, *results: dict[str, Any]) -> ResourceClaim:
+    """A claim that a scheduler made for the extended resources of the pod `p` before it died."""
+    owner = {"kind": "Pod", "name": "p", "uid": "default/p", "controller": True}
+    metadata = {"annotations": {EXTENDED_CLAIM: "true"}, "ownerReferences": [owner]}
+    return (holding if results else claim)(name, *results, metadata=metadata)
+
+
+@pytest.mark.parametrize("results", [(), (result("n1", "gpu-0"),)], ids=["empty", "filled"])
+def test_a_claim_that_a_dead_scheduler_left_behind_is_removed_and_the_pod_bound(
+    results: tuple[dict[str, Any], ...],
+) -> None:
+    scene = Scene(BY_NAME, left_behind("p-old", *results), pod("p", gpu=1))
+
+    (release,) = of_kind(first := scene.step(), ReleaseClaim)
+    assert release.release.deletes
+    scene.world.perform(first, 0.0)
+    scene.run(seconds=2.0)
+
+    assert scene.node_of("p") != ""
+    assert scene.engine.cluster.nodes.devices.claims.get("default/p-old") is None
+
+
+def test_a_pod_whose_claim_could_not_be_released_is_tried_again() -> None:
+    scene = Scene(BY_NAME, left_behind("p-old"), pod("p", gpu=1))
+    assert of_kind(scene.step(), ReleaseClaim)
+
+    scene.engine.handle(ReleaseFailed("default/p", "conflict"), 0.0)
+    assert not of_kind(scene.step(), ReleaseClaim), "not at once: it may fail for ever"
+
+    assert of_kind(scene.step(2.0), ReleaseClaim)
+
+
+def test_a_claim_of_a_dead_scheduler_that_comes_late_is_not_taken_for_the_new_one() -> None:
+    scene = Scene(BY_NAME, pod("p", gpu=1))
+    (write,) = of_kind(scene.step(), WriteClaims)
+    held = scene.engine.cluster.nodes.devices.use.held
+
+    late = left_behind("p-old", result("n2", "gpu-1", "container-0-request-0"))
+    scene.engine.handle(Applied(late), 0.0)
+    scene.engine.handle(ClaimsWritten("default/p"), 0.0)
+
+    assert not of_kind(scene.step(), BindPod), "its own claim has not been seen"
+    assert set(held(("gpu.example.com", "n1"))) == {"gpu-0"}
+    assert set(held(("gpu.example.com", "n2"))) == {"gpu-1"}
+    scene.world.write_claims(write, 0.0)
+    assert of_kind(scene.step(), BindPod)
 
 
 def test_extended_resources_are_served_by_a_claim_that_is_made_for_the_pod() -> None:

@@ -32,6 +32,8 @@ class Faults:
     conflicting_claims: bool = False
     #: The share of writes to claims that are made, but whose answer is lost.
     lost_claims: float = 0.0
+    #: Called with method and path when a claim was written, before that is answered.
+    after_claim_write: Callable[[str, str], Awaitable[None]] | None = None
     #: Bindings are held back for so long.
     binding_seconds: float = 0.0
     #: Called before a binding is passed on.
@@ -111,7 +113,7 @@ class FaultyProxy:
             await self._hearing()
         else:
             self.writes.append((request.method, request.path))
-        if "/resourceclaims/" in request.path and writes:
+        if "/resourceclaims" in request.path and writes:
             return await self._write_claim(request)
         status, headers, body = await self._pass_on(request)
         if writes and self._faults.before_answer is not None:
@@ -119,11 +121,13 @@ class FaultyProxy:
         return web.Response(status=status, headers=headers, body=self._faults.rewrite(body))
 
     async def _write_claim(self, request: web.Request) -> web.StreamResponse:
-        if self._is_conflict(request.path):
+        if request.method != "POST" and self._is_conflict(request.path):
             return _refusal(409, "Conflict")
         status, headers, body = await self._pass_on(request)
         if self._strikes("lost claim", self._faults.lost_claims):
             _cut(request)
+        if self._faults.after_claim_write is not None:
+            await self._faults.after_claim_write(request.method, request.path)
         return web.Response(status=status, headers=headers, body=body)
 
     def _is_conflict(self, path: str) -> bool:

@@ -226,7 +226,7 @@ async def test_the_scheduler_is_killed_between_allocation_and_binding(
     deaths = 3
     async with FaultyProxy(plane.server, Faults(before_binding=hold)).running() as proxy:
         kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORING_TOKEN)
-        await admin.create(CLAIMING)
+        await admin.create(PODS)
         while deaths:
             allocated.clear()
             process = await start(tmp_path / "log", tmp_path / "kubeconfig", _ALONE)
@@ -237,4 +237,34 @@ async def test_the_scheduler_is_killed_between_allocation_and_binding(
             await process.kill()
             deaths -= 1
         async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE):
-            await all_is_well(admin, proxy, CLAIMING)
+            await all_is_well(admin, proxy)
+
+
+@pytest.mark.parametrize("write", ["POST", "PATCH"])
+async def test_the_scheduler_is_killed_while_it_makes_a_claim_for_extended_resources(
+    plane: ControlPlane, admin: Arena, tmp_path: Path, write: str
+) -> None:
+    """The claim is there, and empty: after its creation, or after its finalizer."""
+    await admin.create([CLASS, node("n0"), pool(0)])
+    written = asyncio.Event()
+
+    async def hold(method: str, path: str) -> None:
+        if method == write and not written.is_set():
+            written.set()
+            await asyncio.sleep(5)
+
+    faults = Faults(after_claim_write=hold)
+    async with FaultyProxy(plane.server, faults).running() as proxy:
+        kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORING_TOKEN)
+        async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE) as process:
+            await admin.create([asking("named")])
+            async with asyncio.timeout(60):
+                await written.wait()
+            await process.kill()
+        (left,) = await admin.claims()
+        assert not devices_of(left)
+        async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE):
+            await admin.all_bound(1)
+    (made,) = await admin.claims()
+    assert made["metadata"]["uid"] != left["metadata"]["uid"]
+    assert len(devices_of(made)) == 1

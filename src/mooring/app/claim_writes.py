@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Requests
 from mooring.client.api_errors import ApiError, OutcomeUnknown, Unreachable
+from mooring.documents.conversion import to_struct
 from mooring.documents.json_text import decode_at_any_depth
 from mooring.engine.actions import PodRef, ReleaseClaim, RevokeClaims, WriteClaims
 from mooring.framework.device_writes import ClaimCreation, ClaimGrant, DeviceClaimRef
 from mooring.objects.kinds import KINDS
-from mooring.objects.resource_claim import EXTENDED_CLAIM, FINALIZER
+from mooring.objects.resource_claim import EXTENDED_CLAIM, FINALIZER, ClaimSpec, share_claim_spec
 
 from . import bodies
 
@@ -24,6 +26,9 @@ _API_VERSION = f"{_CLAIM.group}/{_CLAIM.version}"
 
 # A claim that others write at the same time is read and tried again so often.
 _MOST_TRIES, _PAUSE = 5, 0.01
+
+# As much of a pod's name goes into the name of its claim as API servers would take.
+_MOST_OF_NAME = 58
 
 _FAILURES = (ApiError, Unreachable, OutcomeUnknown)
 
@@ -40,6 +45,7 @@ class _Meta(msgspec.Struct, frozen=True, rename="camel"):
     resource_version: str = ""
     finalizers: tuple[str, ...] | None = None
     deletion_timestamp: str | None = None
+    owner_references: tuple[dict[str, Any], ...] | None = None
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -51,7 +57,11 @@ class _Claim(msgspec.Struct, frozen=True):
     """What is read of a claim before it is written."""
 
     metadata: _Meta = _Meta()
+    spec: ClaimSpec = ClaimSpec()
     status: _Status = _Status()
+
+    def is_made_for(self, uid: str) -> bool:
+        return any(owner.get("uid") == uid for owner in self.metadata.owner_references or ())
 
     def is_for(self, uid: str) -> bool:
         return any(user.get("uid") == uid for user in self.status.reserved_for or ())
@@ -83,7 +93,7 @@ class ClaimWriter:
                     grant.claim.resource_version,
                     grant.finalizers,
                 ),
-                _Status(None, grant.reserved_for),
+                status=_Status(None, grant.reserved_for),
             )
             # Without a version nobody would notice what others wrote.
             seen = known if grant.claim.resource_version else None
@@ -168,10 +178,8 @@ class ClaimWriter:
     # The claim for extended resources
 
     async def _create(self, creation: ClaimCreation, pod: PodRef) -> None:
-        ref = self._made.get(pod.uid)
         try:
-            if ref is None:
-                ref = self._made[pod.uid] = await self._post(creation, pod)
+            ref = await self._make(creation, pod)
         except _FAILURES as error:
             text = error.message if isinstance(error, ApiError) else str(error)
             what = f"create claim for extended resources {pod.namespace}/"
@@ -188,7 +196,48 @@ class ClaimWriter:
             what = f"update pod {name} ExtendedResourceClaimStatus"
             raise ClaimWriteError(f"{what}: {text}") from error
 
-    async def _post(self, creation: ClaimCreation, pod: PodRef) -> DeviceClaimRef:
+    async def _make(self, creation: ClaimCreation, pod: PodRef) -> DeviceClaimRef:
+        """Makes the claim, or finds it made by a try whose answer was lost.
+
+        Its name follows from the pod, so that there is never more than one.
+        """
+        name = f"{_stem(pod)}{sha256(pod.uid.encode()).hexdigest()[:10]}"
+        for attempt in range(_MOST_TRIES):
+            try:
+                return await self._post(creation, pod, name)
+            except ApiError as error:
+                if not error.is_already_exists:
+                    raise
+                ref = await self._find_made(creation, pod, name)
+                if ref is not None:
+                    return ref
+                # Somebody else has the name.
+                name = ""
+            except (Unreachable, OutcomeUnknown):
+                if attempt == _MOST_TRIES - 1:
+                    raise
+                await asyncio.sleep(_PAUSE)
+        return await self._post(creation, pod, "")
+
+    async def _find_made(
+        self, creation: ClaimCreation, pod: PodRef, name: str
+    ) -> DeviceClaimRef | None:
+        """The claim of that name if it is the pod's. Raises ClaimWriteError if it is of no use."""
+        found = await self._get(DeviceClaimRef(pod.namespace, name, ""), last=True)
+        if found is None or not found.is_made_for(pod.uid):
+            return None
+        ref = self._note(found, pod)
+        if not _is_as_made(found, creation):
+            # It is deleted when this attempt is undone, and the next one makes its own.
+            raise ClaimWriteError(f"claim {ref.key} was left behind by an earlier attempt")
+        return ref
+
+    def _note(self, made: _Claim, pod: PodRef) -> DeviceClaimRef:
+        meta = made.metadata
+        ref = self._made[pod.uid] = DeviceClaimRef(pod.namespace, meta.name, meta.uid)
+        return ref
+
+    async def _post(self, creation: ClaimCreation, pod: PodRef, name: str) -> DeviceClaimRef:
         owner = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -200,7 +249,8 @@ class ClaimWriter:
             "apiVersion": _API_VERSION,
             "kind": _CLAIM.kind,
             "metadata": {
-                "generateName": f"{pod.name}-extended-resources-",
+                **({"name": name} if name else {}),
+                "generateName": _stem(pod),
                 "namespace": pod.namespace,
                 "annotations": {EXTENDED_CLAIM: "true"},
                 "ownerReferences": [owner],
@@ -208,8 +258,7 @@ class ClaimWriter:
             "spec": {"devices": creation.devices},
         }
         answer = await self._api.post(_CLAIM.path(pod.namespace), _encode(body))
-        made = decode_at_any_depth(_read_claim, answer).metadata
-        return DeviceClaimRef(pod.namespace, made.name, made.uid)
+        return self._note(decode_at_any_depth(_read_claim, answer), pod)
 
     def forget(self, pod_uid: str) -> None:
         """The pod is bound: what was made for it stays."""
@@ -270,6 +319,21 @@ def _devices(allocation: dict[str, Any]) -> list[tuple[Any, ...]]:
     results = (allocation.get("devices") or {}).get("results") or ()
     names = ("request", "driver", "pool", "device", "shareID")
     return [tuple(each.get(name) for name in names) for each in results]
+
+
+def _stem(pod: PodRef) -> str:
+    """How the name of a pod's claim for extended resources begins."""
+    return f"{pod.name}-extended-resources-"[:_MOST_OF_NAME]
+
+
+def _is_as_made(made: _Claim, creation: ClaimCreation) -> bool:
+    """Whether a claim is as it has just been asked for, and nobody else is about to fill it."""
+    wanted = to_struct(ClaimSpec, {"devices": creation.devices})
+    return (
+        made.status.allocation is None
+        and made.metadata.deletion_timestamp is None
+        and share_claim_spec(made.spec) is share_claim_spec(wanted)
+    )
 
 
 def _check(known: _Claim, grant: ClaimGrant) -> None:

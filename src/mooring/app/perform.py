@@ -25,7 +25,13 @@ from mooring.engine.actions import (
     WriteClaims,
     WriteVolumes,
 )
-from mooring.engine.events import BindingFailed, ClaimsWritten, Event, EvictionFailed
+from mooring.engine.events import (
+    BindingFailed,
+    ClaimsWritten,
+    Event,
+    EvictionFailed,
+    ReleaseFailed,
+)
 
 from . import logs
 from .binding import Binder, PluginPoints
@@ -328,6 +334,8 @@ class Performer:
             if isinstance(action, WriteClaims):
                 text = f'running PreBind plugin "DynamicResources": {told}'
                 outcome = BindingFailed(action.pod.uid, text)
+            elif isinstance(action, ReleaseClaim):
+                outcome = ReleaseFailed(action.pod.uid, told)
         if outcome is not None:
             self._tell(outcome)
 

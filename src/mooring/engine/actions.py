@@ -156,7 +156,10 @@ class RevokeClaims(_Action, frozen=True, tag="revokeClaims"):
 
 
 class ReleaseClaim(_Action, frozen=True, tag="releaseClaim"):
-    """A claim gives its devices back, or is deleted, so that its pod may get others."""
+    """A claim gives its devices back, or is deleted, so that its pod may get others.
+
+    That it came true is seen from the claim; a failure is `ReleaseFailed`.
+    """
 
     pod: PodRef
     release: ClaimRelease

@@ -52,6 +52,7 @@ from .events import (
     PermitRefused,
     Permitted,
     PodEnded,
+    ReleaseFailed,
     Removed,
     Unbound,
 )
@@ -214,6 +215,8 @@ class Engine:
         match event:
             case BindingFailed() | ClaimsWritten():
                 self._attempts.end_write(event, now)
+            case ReleaseFailed(uid):
+                self.queue.retry(uid, now)
             case PodEnded(uid) | Unbound(uid):
                 self._undo_binding(uid, now, is_waiting=isinstance(event, Unbound))
             case Permitted(uid, plugin):

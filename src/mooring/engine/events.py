@@ -40,6 +40,13 @@ class ClaimsWritten(msgspec.Struct, frozen=True, gc=False):
     uid: str
 
 
+class ReleaseFailed(msgspec.Struct, frozen=True, gc=False):
+    """A ReleaseClaim action failed; its pod will be tried again."""
+
+    uid: str
+    message: str
+
+
 class PodEnded(msgspec.Struct, frozen=True, gc=False):
     """A pod that was bound has run to its end or is gone, of which no watch has told."""
 
@@ -100,6 +107,7 @@ Event = (
     | Bound
     | BindingFailed
     | ClaimsWritten
+    | ReleaseFailed
     | PodEnded
     | Unbound
     | Permitted

@@ -153,6 +153,10 @@ class Allocation(Wire, frozen=True):
     def results(self) -> tuple[DeviceResult, ...]:
         return self.devices.results or ()
 
+    def has_same_devices(self, other: Allocation | None) -> bool:
+        """Whether another gives the same devices to the same requests."""
+        return other is not None and _devices(self) == _devices(other)
+
     def written(self) -> dict[str, Any]:
         """As the API writes it."""
         text: dict[str, Any] = msgspec.to_builtins(self, enc_hook=_write_quantity)
@@ -273,6 +277,13 @@ class ResourceClaim(msgspec.Struct, frozen=True, kw_only=True):
 
 #: What scheduling reads to hand out devices.
 DeviceObject = ResourceClaim | DeviceClass | ResourceSlice
+
+
+def _devices(allocation: Allocation) -> list[tuple[str, str, str, str, str | None]]:
+    return [
+        (each.request, each.driver, each.pool, each.device, each.share_id)
+        for each in allocation.results
+    ]
 
 
 def _write_quantity(value: Any) -> str:

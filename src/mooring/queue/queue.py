@@ -237,6 +237,16 @@ class Queue:
             elif queued.place is not Place.ACTIVE:
                 self._make_active(queued, FORCE_ACTIVATE.label, now)
 
+    def retry(self, uid: str, now: float) -> None:
+        """Tries a pod again after a backoff, because what was done to help it has failed."""
+        queued = self._places.get(uid)
+        if queued is None or queued.place is not Place.UNSCHEDULABLE:
+            return
+        if self._is_admitted(queued, SCHEDULE_ATTEMPT_FAILURE):
+            queued.consecutive_errors += 1
+            queued.expiry = self.backoff.expiry(now, queued.failures)
+            self._move(queued, Place.ERROR_BACKOFF, SCHEDULE_ATTEMPT_FAILURE)
+
     def flush(self, now: float) -> None:
         """Makes pods active whose backoff is over, and wakes those that have waited too long."""
         if now == self._flushed:

@@ -28,6 +28,7 @@ from mooring.engine.events import (
     PermitRefused,
     Permitted,
     PodEnded,
+    ReleaseFailed,
     Unbound,
 )
 from mooring.objects.decode import reader
@@ -56,6 +57,7 @@ OUTCOMES: dict[str, type[Any]] = {
         Bound,
         BindingFailed,
         ClaimsWritten,
+        ReleaseFailed,
         PodEnded,
         Unbound,
         Permitted,

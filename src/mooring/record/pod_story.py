@@ -32,6 +32,7 @@ from mooring.engine.events import (
     PermitRefused,
     Permitted,
     PodEnded,
+    ReleaseFailed,
     Removed,
     Unbound,
 )
@@ -200,6 +201,8 @@ _OUTCOMES: dict[type[Event], str] = {
 
 def _describe_outcome(event: Event) -> str:
     match event:
+        case ReleaseFailed():
+            return f"a claim kept its devices: {event.message}"
         case BindingFailed():
             return f"binding failed: {event.message}"
         case Permitted():

@@ -149,8 +149,7 @@ class World:
             if claim is not None and claim.is_for(action.pod.uid):
                 left = tuple(user for user in claim.reserved_for if user.uid != action.pod.uid)
                 self.engine.handle(Applied(replace(claim, reserved_for=left)), now)
-        special = known.extended_of(action.pod.uid) if action.deletes_special else None
-        if special is not None:
+        for special in known.extended_of(action.pod.uid) if action.deletes_special else ():
             self.engine.handle(Removed(special), now)
 
     def release_claim(self, action: ReleaseClaim, now: float) -> None:

@@ -43,7 +43,8 @@ class ResourceClaims:
 
     def __init__(self) -> None:
         self._known: dict[str, ResourceClaim] = {}
-        self._extended: dict[str, str] = {}
+        #: The keys of the claims for extended resources, by the uid of the pod.
+        self._extended: dict[str, list[str]] = {}
         #: Decisions by the uid of the pod.
         self._decisions: dict[str, Decision] = {}
         #: By the uid of the claim.
@@ -53,10 +54,12 @@ class ResourceClaims:
     def get(self, key: str) -> ResourceClaim | None:
         return self._known.get(key)
 
-    def extended_of(self, pod_uid: str) -> ResourceClaim | None:
-        """The claim that was made for the extended resources of a pod."""
-        key = self._extended.get(pod_uid)
-        return None if key is None else self._known.get(key)
+    def extended_of(self, pod_uid: str) -> tuple[ResourceClaim, ...]:
+        """The claims that were made for the extended resources of a pod.
+
+        There is more than one if a scheduler died while its claim was being made.
+        """
+        return tuple(self._known[key] for key in self._extended.get(pod_uid, ()))
 
     def is_in_flight(self, uid: str) -> bool:
         """Whether it was decided about a claim that has not been seen allocated since."""
@@ -88,16 +91,25 @@ class ClaimsWriter(ResourceClaims):
         self._known[claim.key] = claim
         uids = [claim.uid]
         if claim.is_extended and claim.owner is not None:
-            self._extended[claim.owner.uid] = claim.key
+            keys = self._extended.setdefault(claim.owner.uid, [])
+            if claim.key not in keys:
+                keys.append(claim.key)
             # It was decided before it had a uid.
-            uids.append(extended_uid(claim.owner.uid))
+            special = extended_uid(claim.owner.uid)
+            flight = self._flights.get(special)
+            if flight is not None and flight.allocation.has_same_devices(claim.allocation):
+                uids.append(special)
         return landed if claim.allocation is None else landed + self._land(uids)
 
     def drop(self, claim: ResourceClaim) -> list[Allocation]:
         """A claim is gone; returns the decision about it, if it was in flight."""
         self._known.pop(claim.key, None)
-        if claim.owner is not None and self._extended.get(claim.owner.uid) == claim.key:
-            del self._extended[claim.owner.uid]
+        owner = "" if claim.owner is None else claim.owner.uid
+        keys = self._extended.get(owner, [])
+        if claim.key in keys:
+            keys.remove(claim.key)
+            if not keys:
+                del self._extended[owner]
         return self._land([claim.uid])
 
     def decide(self, pod_uid: str, decision: Decision) -> None:

@@ -71,12 +71,16 @@ def is_ready(
         every = [*find_claims(pod, claims)]
     except UnresolvedClaim as error:
         return _failed(str(error))
-    special = claims.extended_of(pod.uid)
-    decision = claims.decision(pod.uid)
-    if special is not None:
-        every.append(special)
-    elif decision and any(each.uid == extended_uid(pod.uid) for each in decision.claims):
-        return False
+    decided = _decided_special(pod, claims)
+    if decided is not None:
+        made = [
+            claim
+            for claim in claims.extended_of(pod.uid)
+            if decided.has_same_devices(claim.allocation)
+        ]
+        if not made:
+            return False
+        every += made
     for claim in every:
         if claim.allocation is None or not claim.is_for(pod.uid):
             return False
@@ -85,6 +89,15 @@ def is_ready(
         if answer is not True:
             return answer
     return True
+
+
+def _decided_special(pod: Pod, claims: ResourceClaims) -> Allocation | None:
+    """What was decided about the pod's claim for extended resources, if it gets one."""
+    decision = claims.decision(pod.uid)
+    for each in () if decision is None else decision.claims:
+        if each.uid == extended_uid(pod.uid):
+            return each.allocation
+    return None
 
 
 def _check(claim: ResourceClaim, today: float | None, timeout: float) -> bool | Rejected:

@@ -285,7 +285,8 @@ class DynamicResources(
         return old is None or old.state != new.state
 
     def _after_claim_is_gone(self, pod: Pod, old: ResourceClaim, new: None) -> bool:
-        return old.allocation is not None
+        # A claim for extended resources that was left behind keeps its pod from having a new one.
+        return old.allocation is not None or (old.is_extended and old.is_made_for(pod.uid))
 
     def _after_claims_are_made(self, pod: Pod, old: Pod, new: Pod) -> bool:
         return (

@@ -103,7 +103,8 @@ def find_extended(pod: Pod, nodes: Nodes) -> ExtendedAsk | None:
     if not behind:
         return None
     asked = (name for name, amount in pod.requests if amount and is_extended(name))
-    stale = nodes.devices.claims.extended_of(pod.uid)
+    left = nodes.devices.claims.extended_of(pod.uid)
+    stale = max(left, key=lambda claim: bool(claim.spec.requests), default=None)
     others = tuple(name for name in asked if name not in behind)
     return ExtendedAsk(pod.spec, behind, others, stale)
 
