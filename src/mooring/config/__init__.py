@@ -9,6 +9,7 @@ from mooring.documents.errors import ConfigError, Problem
 from .configuration import ClientConnection, Configuration, LeaderElection, ProfileConfiguration
 from .duration import Duration
 from .extenders import Extender
+from .gang_policy import GangPolicy
 from .gates import FeatureGates
 from .load import default, load, load_mapping
 from .plugin_sets import POINTS, EnabledPlugin, KnownPlugin
@@ -22,6 +23,7 @@ __all__ = [
     "EnabledPlugin",
     "Extender",
     "FeatureGates",
+    "GangPolicy",
     "KnownPlugin",
     "LeaderElection",
     "Problem",

@@ -13,6 +13,7 @@ from mooring.objects.meta import Wire
 
 from .duration import Duration
 from .extenders import Extender, find_extender_problems
+from .gang_policy import GangPolicy
 from .gates import FeatureGates
 from .plugin_sets import EnabledPlugin
 
@@ -124,6 +125,7 @@ class ProfileConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     points: Mapping[str, tuple[EnabledPlugin, ...]]
     #: Every plugin enabled at any point; None for one that takes no args.
     args: Mapping[str, msgspec.Struct | None]
+    gangs: GangPolicy = GangPolicy()
 
 
 class Configuration(SchedulerSettings, frozen=True, kw_only=True):
@@ -217,6 +219,8 @@ class ProfileDocument(Wire, frozen=True):
     percentage_of_nodes_to_score: Int32 | None = None
     plugins: PluginsDocument = PluginsDocument()
     plugin_config: tuple[PluginConfigDocument, ...] = ()
+    #: Mooring's own.
+    gangs: GangPolicy = GangPolicy()
 
     def problems(self) -> Iterator[tuple[str, str]]:
         if not self.scheduler_name:

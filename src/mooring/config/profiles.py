@@ -113,6 +113,7 @@ class ProfileReader:
             percentage_of_nodes_to_score=self.percentage if own is None else own,
             points=points,
             args=self._args(written, points, child(path, "pluginConfig")),
+            gangs=written.gangs,
         )
 
     def _points(self, written: PluginsDocument, path: str) -> Points:

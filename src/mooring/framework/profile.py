@@ -9,7 +9,13 @@ from typing import Any
 
 from mooring.cluster import HandleRegistry
 from mooring.cluster.changes import united
-from mooring.config import EnabledPlugin, FeatureGates, KnownPlugin, ProfileConfiguration
+from mooring.config import (
+    EnabledPlugin,
+    FeatureGates,
+    GangPolicy,
+    KnownPlugin,
+    ProfileConfiguration,
+)
 
 from .calls import create
 from .observe import UNOBSERVED, Observer
@@ -31,6 +37,8 @@ from .plugin import (
     Score,
 )
 
+_DEFAULT_GANGS = GangPolicy()
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -43,6 +51,8 @@ class Profile:
     points: Mapping[str, tuple[EnabledPlugin, ...]]
     #: Hears how its plugins do.
     observer: Observer = UNOBSERVED
+    #: How groups of pods are treated.
+    gangs: GangPolicy = _DEFAULT_GANGS
 
     @classmethod
     def build(
@@ -68,6 +78,7 @@ class Profile:
             plugins,
             configuration.points,
             observer,
+            configuration.gangs,
         )
 
     @cached_property

@@ -176,6 +176,15 @@ def walk_steps(recording: RecordedScenario, engine: Engine) -> Iterator[tuple[Re
             yield step, item
 
 
+def walk_groups(
+    recording: RecordedScenario, engine: Engine
+) -> Iterator[tuple[RecordedStep, GroupReplay]]:
+    """The same for each step about a group."""
+    for step, item in _walk(recording, engine):
+        if isinstance(item, GroupReplay):
+            yield step, item
+
+
 def _walk(
     recording: RecordedScenario, engine: Engine
 ) -> Iterator[tuple[RecordedStep, Pod | GroupReplay]]:

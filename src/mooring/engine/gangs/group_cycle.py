@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from mooring.cluster import Nodes
 from mooring.engine import diagnosis
@@ -65,6 +67,18 @@ class GroupCycle:
             result.status = unschedulable()
             self.trial.roll_back()
         return result
+
+    def confine(self, rows: Mapping[str, int]) -> GroupCycle:
+        """The same for members that may go to one row each, by uid, and to no other."""
+
+        def decide(pod: Pod, domain: Domain) -> Found | Failed | None:
+            row = rows.get(pod.uid)
+            allowed = np.array([] if row is None else [row], np.intp)
+            if domain.rows is not None:
+                allowed = np.intersect1d(allowed, domain.rows)
+            return self.decide(pod, replace(domain, rows=allowed))
+
+        return replace(self, decide=decide, is_literal=True)
 
     def try_domain(self, domain: Domain) -> GroupResult:
         """Tries to place the members on the nodes of a domain."""

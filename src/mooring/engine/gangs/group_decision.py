@@ -172,5 +172,6 @@ class GroupDecider:
             result = search(cycle) or result
         if result.status.code is not GroupCode.UNSCHEDULABLE:
             return GroupDecision(group, members, result, trial)
-        preemption = GroupPreemption(group, members, trial, cycle.run)
-        return GroupDecision(group, members, result, trial, preemption.seek())
+        is_sparing = profile.gangs.victims == "fewest" and not is_literal
+        remedy = GroupPreemption(cycle, is_sparing).seek()
+        return GroupDecision(group, members, result, trial, remedy)

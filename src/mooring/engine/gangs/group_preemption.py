@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,17 +22,26 @@ from mooring.plugins.preemption.victim_units import (
     spare_order,
 )
 
+from . import topology
+from .eviction_costs import cost_of
+from .fewest_victims import FewestVictims, Rows
 from .group_checks import preemption_policy
-from .group_result import GroupCode, GroupResult, MemberResult
+from .group_cycle import EVERYWHERE, GroupCycle
+from .group_result import GroupCode, GroupResult, GroupStatus, MemberResult
 from .trial import Trial
 
 _NEVER = "not eligible due to preemptionPolicy=Never."
 _NO_VICTIMS = "No preemption victims found for incoming preemptor"
 _ONGOING = "ongoing preemption on nominated nodes"
+_ABOVE_MINIMUM = "members above minCount evict nobody"
 _PREFIX = "pod group preemption: "
 
 # What DynamicResources, which comes before, says where no way was found; also without any claims.
 _CLAIMS_DONE = "deallocation and deletion of ResourceClaims completed"
+
+
+# Who breaks no budget and evicts fewer can do no better.
+_TWO_PODS = (0, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +60,41 @@ class GroupRemedy:
 
 @dataclass(frozen=True, slots=True)
 class GroupPreemption:
-    """A group that found no place, and how to look for one again on other columns."""
+    """A group that found no place, and a way to make room for it."""
 
-    group: PodGroup
-    members: Sequence[Pod]
-    trial: Trial
-    #: Tries to place the whole group, as at first.
-    attempt: Callable[[], GroupResult]
+    #: How the group was tried at first.
+    cycle: GroupCycle
+    #: Whether as few pods as possible are evicted, instead of those that kube-scheduler evicts.
+    is_sparing: bool = False
+
+    @property
+    def group(self) -> PodGroup:
+        return self.cycle.group
+
+    @property
+    def members(self) -> Sequence[Pod]:
+        return self.cycle.members
+
+    @property
+    def trial(self) -> Trial:
+        return self.cycle.trial
 
     @property
     def _nodes(self) -> Nodes:
         return self.trial.cluster.nodes
+
+    @property
+    def _needed(self) -> int:
+        """How many more members must have a node."""
+        return self.group.min_count - len(self._nodes.groups.placed(self.group.group_key))
 
     def seek(self) -> GroupRemedy:
         """Finds victims so that the whole group fits. Changes nothing."""
         if any(preemption_policy(pod) == "Never" for pod in self.members):
             return GroupRemedy(f"{_CLAIMS_DONE}, {_PREFIX}{_NEVER}")
         priority = self.group.priority_beside(self.members[0])
+        if self.is_sparing and self.group.is_gang and self._needed <= 0:
+            return GroupRemedy(f"{_PREFIX}{_ABOVE_MINIMUM}")
         if self._is_ongoing(priority):
             kept = {pod.uid: pod.nominated_node_name for pod in self.members}
             return GroupRemedy(f"{_PREFIX}{_ONGOING}", is_found=True, nominations=kept)
@@ -75,10 +102,11 @@ class GroupPreemption:
         if not units:
             return GroupRemedy(f"{_PREFIX}{_NO_VICTIMS}")
         units = mark_violations(units, BudgetIndex(self._nodes.workloads.budgets))
-        try:
-            return self._choose(spare_order(units))
-        finally:
-            self.trial.roll_back()
+        units = spare_order(units)
+        remedy, victims = self._try_victims(units, self.cycle)
+        if not self.is_sparing or cost_of(victims) < _TWO_PODS:
+            return remedy
+        return self._find_better(units, remedy, victims) or remedy
 
     def _is_ongoing(self, priority: int) -> bool:
         """Whether victims are still leaving a node that a member waits for."""
@@ -88,36 +116,73 @@ class GroupPreemption:
             makes_way(other, priority) for row in rows for other in self._nodes.pods(row).values()
         )
 
-    def _choose(self, units: Sequence[VictimUnit]) -> GroupRemedy:
-        self.trial.lift_all(pod for unit in units for pod in unit.pods)
-        mark = self.trial.mark()
-        result = self.attempt()
-        if not result.is_success:
-            text = f"{_PREFIX}{result.status.message}"
-            if result.status.code is GroupCode.UNSCHEDULABLE:
-                text = f"{_CLAIMS_DONE}, {text}"
-            return GroupRemedy(text, trial=result)
-        self.trial.roll_back(mark)
-        victims = self._spare(units, result.placed)
-        return GroupRemedy(
-            f"{_PREFIX}found a placement for podgroup, preempting {len(victims)} victims",
+    def _try_victims(
+        self, units: Sequence[VictimUnit], cycle: GroupCycle
+    ) -> tuple[GroupRemedy, Sequence[VictimUnit]]:
+        """Places the group without some units; returns those of them that have to go for it."""
+        try:
+            self.trial.lift_all(pod for unit in units for pod in unit.pods)
+            mark = self.trial.mark()
+            result = cycle.run()
+            if not result.is_success:
+                text = f"{_PREFIX}{result.status.message}"
+                if result.status.code is GroupCode.UNSCHEDULABLE:
+                    text = f"{_CLAIMS_DONE}, {text}"
+                return GroupRemedy(text, trial=result), ()
+            self.trial.roll_back(mark)
+            victims = self._spare(units, result.placed)
+        finally:
+            self.trial.roll_back()
+        pods = tuple(pod for unit in victims for pod in unit.pods)
+        remedy = GroupRemedy(
+            f"{_PREFIX}found a placement for podgroup, preempting {len(pods)} victims",
             is_found=True,
             nominations={each.pod.uid: each.node_name for each in result.placed},
-            victims=victims,
+            victims=pods,
             trial=result,
         )
+        return remedy, victims
+
+    def _find_better(
+        self, units: Sequence[VictimUnit], known: GroupRemedy, victims: Sequence[VictimUnit]
+    ) -> GroupRemedy | None:
+        """A way to place those whom the group needs at a lower cost; None if none is found."""
+        placed = [each.pod for each in known.trial.placed] if known.trial is not None else []
+        domains = [EVERYWHERE]
+        if self.cycle.with_topology:
+            listed = topology.find_domains(self.group, self._nodes)
+            domains = [] if isinstance(listed, GroupStatus) else listed
+        found: list[tuple[Sequence[VictimUnit], GroupRemedy]] = []
+
+        def attempt(
+            proposal: Sequence[VictimUnit], members: Sequence[Pod], rows: Rows | None
+        ) -> Sequence[VictimUnit] | None:
+            # In the order of `units`, so that the most important are spared first.
+            chosen = {id(unit) for unit in proposal}
+            cycle = replace(self.cycle, members=members)
+            cycle = cycle if rows is None else cycle.confine(rows)
+            remedy, gone = self._try_victims([each for each in units if id(each) in chosen], cycle)
+            if not remedy.is_found or len(remedy.nominations or ()) < len(members):
+                return None
+            found.append((gone, remedy))
+            return gone
+
+        needed = self._needed if self.group.is_gang else len(placed)
+        fewest = FewestVictims(placed, needed, units, domains, self.trial, attempt)
+        better = fewest.find(victims)
+        return next((remedy for gone, remedy in found if gone is better), None)
 
     # Sparing
 
     def _spare(
         self, units: Sequence[VictimUnit], placed: Sequence[MemberResult]
-    ) -> tuple[Pod, ...]:
-        """Returns all units with which the group still fits where it was placed; the others go."""
-        victims: list[Pod] = []
+    ) -> Sequence[VictimUnit]:
+        """Puts back all units with which the group still fits where it is; the others must go."""
+        victims: list[VictimUnit] = []
         near = self._sees_only_its_node(placed)
         if near and not self._fit(placed):
             # Nominations are in the way even so: nobody can be spared.
-            return tuple(pod for unit in units for pod in unit.pods)
+            return units
         for unit in units:
             mark = self.trial.mark()
             for pod in unit.pods:
@@ -126,8 +191,8 @@ class GroupPreemption:
             asked = [each for each in placed if not near or each.node_name in touched]
             if not self._fit(asked):
                 self.trial.roll_back(mark)
-                victims += unit.pods
-        return tuple(victims)
+                victims.append(unit)
+        return victims
 
     def _sees_only_its_node(self, placed: Sequence[MemberResult]) -> bool:
         """Whether no member minds what is on other nodes than its own."""
