@@ -52,7 +52,7 @@ class Slots(ExtendedResource):
         return Admission(slots(pod), self.capacity - self.used)
 
 
-class SlotsHandle(ObjectPerNode):
+class SlotsHandle(ObjectPerNode[Slots]):
     """Says nothing of which pods count, and keeps no columns."""
 
     kind = KIND
@@ -75,7 +75,7 @@ def slots(pod: Pod) -> int:
     return int(pod.annotations.get("slots", 0))
 
 
-def sharing(*handles: type[Handle]) -> HandleRegistry:
+def sharing(*handles: type[Handle[Any]]) -> HandleRegistry:
     """A registry with these handles, by the resource types SLOTS, SLOTS-1, …"""
     registry = HandleRegistry()
     for at, handle in enumerate(handles):
@@ -83,7 +83,7 @@ def sharing(*handles: type[Handle]) -> HandleRegistry:
     return registry
 
 
-def cluster(*handles: type[Handle]) -> Cluster:
+def cluster(*handles: type[Handle[Any]]) -> Cluster:
     """A cluster whose handles have started; it is checked when the test ends."""
     made = Cluster(sharing(*(handles or (SlotsHandle,))))
     made.extended.run()

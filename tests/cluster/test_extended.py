@@ -48,7 +48,7 @@ STEPS = {
 
 @pytest.mark.parametrize("handle", [SlotsHandle, ColumnsHandle])
 @pytest.mark.parametrize("order", list(permutations(STEPS)), ids=" ".join)
-def test_the_order_does_not_matter(order: tuple[str, ...], handle: type[Handle]) -> None:
+def test_the_order_does_not_matter(order: tuple[str, ...], handle: type[Handle[Any]]) -> None:
     made = cluster(handle)
     for step in order:
         STEPS[step](made)
@@ -161,7 +161,7 @@ def test_it_changes_with_everything_else() -> None:
         pytest.param(ColumnsHandle, "other", 0, id="it does not read that annotation"),
     ],
 )
-def test_a_pod_is_annotated_anew(handle: type[Handle], annotation: str, kinds: int) -> None:
+def test_a_pod_is_annotated_anew(handle: type[Handle[Any]], annotation: str, kinds: int) -> None:
     made = cluster(handle)
     made.put_node(node("a"))
     made.extended.custom.put(status("a", 5))
@@ -203,7 +203,7 @@ def test_kinds_of_change_are_shared_once_there_are_too_many_types() -> None:
 
 
 @pytest.mark.parametrize("handle", [SlotsHandle, ColumnsHandle])
-def test_a_pod_that_cannot_be_added_is_left_out_and_told_once(handle: type[Handle]) -> None:
+def test_a_pod_that_cannot_be_added_is_left_out_and_told_once(handle: type[Handle[Any]]) -> None:
     made = cluster(handle)
     made.put_node(node("a"))
     made.extended.custom.put(status("a", 5))
@@ -363,8 +363,8 @@ def test_handles_must_agree_about_a_kind() -> None:
 
 
 def test_a_handle_without_a_custom_resource() -> None:
-    class Fixed(Handle):
-        def run(self, cache: ExtendedCache, informer: Informer) -> None:
+    class Fixed(Handle[Any]):
+        def run(self, cache: ExtendedCache[Any], informer: Informer) -> None:
             super().run(cache, informer)
             cache.set("a", Slots(3))
 
@@ -377,8 +377,8 @@ def test_a_handle_without_a_custom_resource() -> None:
 
 
 def test_a_handle_that_cannot_be_started() -> None:
-    class Broken(Handle):
-        def run(self, cache: ExtendedCache, informer: Informer) -> None:
+    class Broken(Handle[Any]):
+        def run(self, cache: ExtendedCache[Any], informer: Informer) -> None:
             raise LookupError("no agent")
 
     told = "extended resource example.com/slots: cannot be started: LookupError: no agent"
@@ -390,7 +390,7 @@ def test_who_listens_late_hears_of_all_objects() -> None:
     made = cluster()
     made.extended.custom.put(status("a", 5))
     heard: list[str] = []
-    informer = made.extended.custom.informer(SlotsHandle.kind)
+    informer = made.extended.custom.informer((KIND,))
     informer.listen(lambda item: heard.append(item.name), lambda item: heard.remove(item.name))
 
     assert heard == ["a"]
@@ -421,7 +421,7 @@ def test_the_lines_of_a_log() -> None:
 
 
 @pytest.mark.parametrize("handle", [SlotsHandle, ColumnsHandle])
-def test_copies_never_touch_the_live_resource(handle: type[Handle]) -> None:
+def test_copies_never_touch_the_live_resource(handle: type[Handle[Any]]) -> None:
     made = cluster(handle)
     made.put_node(node("a"))
     made.put_node(node("b"))
@@ -506,7 +506,7 @@ def quit_now(*given: object) -> object:
 def test_a_handle_that_answers_wrongly_is_reported_and_its_pods_are_counted(
     method: str, wrong: Callable[..., object]
 ) -> None:
-    handle: type[Handle] = type("Wrong", (SlotsHandle,), {method: wrong})
+    handle: type[Handle[Any]] = type("Wrong", (SlotsHandle,), {method: wrong})
     of = cluster(handle)
     of.put_node(node("n"))
     of.extended.custom.put(status("n", 8))

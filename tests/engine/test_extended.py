@@ -56,7 +56,7 @@ def test_the_order_of_the_proposal() -> None:
             super().__init__()
             story.append("handle")
 
-        def run(self, cache: ExtendedCache, informer: Informer) -> None:
+        def run(self, cache: ExtendedCache[Any], informer: Informer) -> None:
             super().run(cache, informer)
             story.append(f"run with the cache of {cache.resource_type}")
 

@@ -68,7 +68,7 @@ class Ledger(ExtendedResource):
         return Admission(estimate(pod, BLOCK_SIZES).read, self.capacity - self.used)
 
 
-class LedgerHandle(ObjectPerNode):
+class LedgerHandle(ObjectPerNode[Any]):
     kind = KIND
 
     def read(self, item: CustomObject) -> tuple[str, Ledger]:

@@ -86,7 +86,7 @@ async def list_kind(
         return meta
 
     try:
-        await read_list(api, known.path(), {}, items.clear, take)
+        await read_list(api, *known.listing, items.clear, take)
     except ApiError as error:
         if not (isinstance(kind, CustomKind) and (error.is_forbidden or error.is_not_found)):
             raise

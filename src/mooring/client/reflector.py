@@ -65,8 +65,8 @@ class Reflector:
         self.kind = kind.kind
         self._kind = kind
         self._essential = essential
-        self._path = kind.path()
-        self._params = dict(params or {})
+        self._path, selected = kind.listing
+        self._params = {**selected, **(params or {})}
         self._mirror = Mirror(kind.kind, decode or reader(kind), sink, keep_raw=keep_raw)
         self._sink = sink
         self._clock = clock

@@ -9,6 +9,7 @@ from .check import check
 from .cluster import Cluster, UnknownNode
 from .columns import Figures, RowFacts
 from .extended.contract import (
+    POOL,
     Admission,
     ExtendedCache,
     ExtendedResource,
@@ -23,6 +24,7 @@ from .what_if import BareNodes, WhatIf
 
 __all__ = [
     "EVERYWHERE",
+    "POOL",
     "Admission",
     "BareNodes",
     "Change",

@@ -100,11 +100,13 @@ class Cluster:
     def put_node(self, node: Node) -> Node | None:
         """Adds or updates a node; returns what it was before."""
         row = self._state.rows.get(node.name)
-        if row is None:
+        before = None if row is None else self.nodes.node(row)
+        if row is None or before is None:
             self._add_node(node)
-            return None
-        before = self.nodes.node(row)
-        self._update_node(row, before, node)
+        else:
+            self._update_node(row, before, node)
+        if self._state.extended.is_used:
+            self._state.extended.put_node(node)
         return before
 
     def remove_node(self, name: str) -> Node | None:
@@ -135,6 +137,7 @@ class Cluster:
         self._withdraw_resources(node)
         self._free_rows.append(row)
         self._note_membership(row)
+        self._state.extended.remove_node(node)
         return node
 
     def _add_node(self, node: Node) -> None:

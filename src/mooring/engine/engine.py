@@ -249,6 +249,7 @@ class Engine:
             self._consultations.look_after(now)
         if now >= self._next_sweep:
             self._sweep(now)
+        self._expire(now)
         for _ in range(budget):
             queued = self.queue.pop(now)
             if queued is None:
@@ -276,6 +277,12 @@ class Engine:
                 self._attempts.look_after(placement, now)
             except Exception as error:  # noqa: BLE001 - one pod must not stop the others
                 self._give_up(placement.queued, error, now)
+
+    def _expire(self, now: float) -> None:
+        """What was told of extended resources too long ago no longer counts."""
+        extended = self.cluster.extended
+        if extended.is_used and now >= extended.next_expiry:
+            extended.expire(now)
 
     def _sweep(self, now: float) -> None:
         self._next_sweep = now + _SWEEP_EVERY

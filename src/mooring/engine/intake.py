@@ -134,9 +134,10 @@ class Intake:
         kind = custom.kind_of(item)
         if kind is None:
             return ()
-        before = custom.put(item)
+        was_old = custom.is_old(item)
+        before = custom.put(item, now)
         event = custom_event(kind, Action.ADD if before is None else Action.UPDATE)
-        if before is None or not says_the_same(before, item):
+        if before is None or was_old or not says_the_same(before, item):
             self._queue.wake(event, before, item, now)
         return (event,)
 

@@ -312,7 +312,7 @@ class Sign(Plugin):
 
     #: Of what `sign` makes its answer. None is of anything, name and status included: then it is
     #: asked about every pod.
-    signs: ClassVar[SignedParts | None] = None
+    signs: SignedParts | None = None
 
     @abstractmethod
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:

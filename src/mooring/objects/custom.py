@@ -20,14 +20,28 @@ Fields = Mapping[str, Any]
 
 
 class CustomKind(ObjectKind, frozen=True):
-    """A kind that only some plugin knows."""
+    """A kind that only some plugin knows, or a single object of one: then nothing else is read."""
 
     namespaced: bool = False
+    #: The namespace and the name of the only object that is wanted; empty for all.
+    only: tuple[str, str] | None = None
 
     @property
     def resource(self) -> str:
         """The name under which plugins listen to its events, as kube-scheduler has it."""
         return f"{self.plural}.{self.version}.{self.group}"
+
+    @property
+    def whole(self) -> CustomKind:
+        """The kind with all of its objects."""
+        return msgspec.structs.replace(self, only=None)
+
+    @property
+    def listing(self) -> tuple[str, Mapping[str, str]]:
+        if self.only is None:
+            return super().listing
+        namespace, name = self.only
+        return self.path(namespace or None), {"fieldSelector": f"metadata.name={name}"}
 
 
 class CustomObject(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -40,6 +40,11 @@ class ObjectKind(msgspec.Struct, frozen=True):
         if subresource is not None:
             parts.append(subresource)
         return "/".join(parts)
+
+    @property
+    def listing(self) -> tuple[str, Mapping[str, str]]:
+        """Where to list and watch its objects, and with which parameters."""
+        return self.path(), {}
 
 
 def _segment(name: str) -> str:

@@ -7,6 +7,8 @@ They decide and nothing else: no I/O, no clock, and no knowledge of the engine t
 from mooring.framework.plugin import Plugin, Registry
 
 from .coexist_policy import CoexistPolicy
+from .counted.counted_pools import CountedPools
+from .counted.counted_resources import CountedResources
 from .default_binder import DefaultBinder
 from .disk_io.disk_io import DiskIO
 from .disk_io.quiet_disk import QuietDisk
@@ -57,6 +59,8 @@ BUILTIN: tuple[type[Plugin], ...] = (
     GPUAware,
     DiskIO,
     QuietDisk,
+    CountedResources,
+    CountedPools,
 )
 
 #: The same by name.

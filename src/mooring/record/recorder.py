@@ -59,6 +59,8 @@ class Recorder:
         self._segment = 0
         #: Every object that the engine knows, in the order in which it came to know them.
         self._known: dict[_Key, RecordedObject] = {}
+        #: When the engine heard of each custom object last: its age may decide.
+        self._heard: dict[_Key, float] = {}
         self._now = 0.0
         self._is_on = True
         #: Why nothing is recorded any more; empty if all is well.
@@ -80,7 +82,10 @@ class Recorder:
         self._now = now
         match event:
             case RecordedObject(item, line):
-                self._known[_key(item)] = event
+                key = _key(item)
+                self._known[key] = event
+                if key[1]:
+                    self._heard[key] = now
                 self._segments.put(encode_time(now) + line)
             case Applied():
                 self._stop("an object came without its JSON")
@@ -118,7 +123,8 @@ class Recorder:
             self._segments.put(encode_end(now, CONTINUES))
             self._segment += 1
             header = self._make_header(now, _find_assumed(engine))
-            self._segments.begin(_encode_head(header, list(self._known.values())))
+            known = [(each, self._heard.get(key)) for key, each in self._known.items()]
+            self._segments.begin(_encode_head(header, known))
 
     def flush(self) -> None:
         """Returns when all so far is in the file."""
@@ -144,6 +150,7 @@ class Recorder:
     def _write_removal(self, item: Object, now: float) -> None:
         key = _key(item)
         last = self._known.pop(key, None)
+        self._heard.pop(key, None)
         if last is None:
             self._stop("an object is gone that was never seen")
         else:
@@ -166,14 +173,17 @@ class Recorder:
         self._is_on = False
         self.problem = why
         self._known.clear()
+        self._heard.clear()
         self._segments.put(encode_end(self._now, why))
         _LOG.error("Nothing is recorded any more: %s", why)
 
 
-def _encode_head(header: Header, known: list[RecordedObject]) -> Iterator[bytes]:
-    """How a later segment begins: with what is known."""
+def _encode_head(
+    header: Header, known: list[tuple[RecordedObject, float | None]]
+) -> Iterator[bytes]:
+    """How a later segment begins: with what is known, and since when where that may matter."""
     yield encode_header(header)
-    yield from (b"{" + each.line for each in known)
+    yield from ((b"{" if at is None else encode_time(at)) + each.line for each, at in known)
 
 
 def _find_assumed(engine: Engine) -> dict[str, str]:

@@ -124,7 +124,7 @@ class Replayer:
             # It is on its way, and nobody is to decide about it again.
             item = item.on(header.assumed[item.uid])
         self.counts.events["known"] += 1
-        self._handle(where, header.at, Applied(item))
+        self._handle(where, header.at if line.at is None else line.at, Applied(item))
 
     def take(self, segment: Segment, number: int, line: RecordLine) -> None:
         """Takes in any other line. Raises InputError if it cannot be understood."""

@@ -48,6 +48,8 @@ def simulate(
     `answer` answers for the extenders of the engine, if it has any.
     """
     scene, world = Scene.of(objects), World(engine)
+    # Time passes while pods are tried again, but nobody measures meanwhile.
+    engine.cluster.extended.stop_ageing()
     for item in (*scene.around, *scene.nodes, *scene.running):
         world.apply(item, 0.0)
     before = _sum_requests(engine.cluster.nodes)

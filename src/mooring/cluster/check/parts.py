@@ -8,6 +8,7 @@ from typing import Any
 from mooring.cluster.devices.device_use import DeviceUse
 from mooring.cluster.devices.devices import Devices
 from mooring.cluster.devices.groups import RowGroups
+from mooring.cluster.extended.contract import POOL
 from mooring.cluster.extended.resources import ExtendedResources, ExtendedTable
 from mooring.cluster.nodes import Nodes, State
 from mooring.cluster.storage.indexes import VolumeIndex
@@ -35,9 +36,12 @@ def _said(table: ExtendedTable, state: State) -> dict[str, Any]:
     assert table.by_row.keys() == there, f"{table.resource_type} is on rows {[*table.by_row]}"
     for name, row in state.rows.items():
         assert table.by_row.get(row) is table.by_node.get(name), f"row of {name} has another's"
+    held = dict(table.by_node)
+    if table.pool is not None:
+        held[POOL] = table.pool
     return {
         name: (dict(counted.resource.figures()), sorted(counted.pods))
-        for name, counted in table.by_node.items()
+        for name, counted in held.items()
     }
 
 

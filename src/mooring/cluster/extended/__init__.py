@@ -1,6 +1,7 @@
 """Extended resources: what plugins count of nodes beyond their allocatable resources."""
 
 from .contract import (
+    POOL,
     Admission,
     ExtendedCache,
     ExtendedResource,
@@ -12,6 +13,7 @@ from .informers import Informer
 from .resources import ExtendedLayer, ExtendedResources, ExtendedView
 
 __all__ = [
+    "POOL",
     "Admission",
     "ExtendedCache",
     "ExtendedLayer",

@@ -1,8 +1,8 @@
 """The scheduler cache extension: what authors of extended resources write, and what they get.
 
-A resource type exists once and is shared by all plugins and profiles. Its `Handle` follows a
-custom resource and sets, node by node, an `ExtendedResource` in the `ExtendedCache`; pods are
-counted in it together with everything else that they take on their node.
+A resource type exists once and is shared by all plugins and profiles. Its `Handle` follows custom
+resources or nodes and sets, node by node or for the cluster as a whole, an `ExtendedResource` in
+the `ExtendedCache`; pods are counted in it together with everything else that they take.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
-from typing import ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
 from mooring.cluster.changes import Change
 from mooring.objects.custom import CustomKind, CustomObject
@@ -21,6 +21,10 @@ from .informers import Informer
 # Where the kinds of change begin that extended resources add, and how many there are. Types beyond
 # that share one with another: their plugins are asked more often than need be, never less.
 _FIRST_KIND, _KINDS = 32, 30
+
+
+#: In place of a node's name: what the cluster has as a whole, in which all placed pods count.
+POOL = ""
 
 
 class ExtendedNode(Protocol):
@@ -68,17 +72,20 @@ class ExtendedResource(ABC):
         return {name: value for name, value in held if type(value) is int}
 
 
-class ExtendedCache(ABC):
-    """The resources of one type, by node name. A node need not be there yet."""
+R = TypeVar("R", bound=ExtendedResource)
+
+
+class ExtendedCache(ABC, Generic[R]):
+    """The resources of one type, by node name or POOL. A node need not be there yet."""
 
     resource_type: str
 
     @abstractmethod
-    def get(self, node_name: str) -> ExtendedResource | None:
+    def get(self, node_name: str) -> R | None:
         """The resource with its pods counted; it is to be read, not kept."""
 
     @abstractmethod
-    def set(self, node_name: str, resource: ExtendedResource) -> None:
+    def set(self, node_name: str, resource: R) -> None:
         """Sets what a node has: a new resource without pods, or the changed one that `get` gave.
 
         The pods of the node are counted in it before anyone sees it.
@@ -89,31 +96,38 @@ class ExtendedCache(ABC):
         """The node has nothing of it any more."""
 
 
-class Handle(ABC):
-    """Keeps the resources of a type up to date."""
+class Handle(ABC, Generic[R]):
+    """Keeps the resources of a type up to date. `R` is what it sets for a node."""
 
     #: The custom resource that tells what nodes have, if there is one.
-    kind: ClassVar[CustomKind | None] = None
+    kind: CustomKind | None = None
+    #: After so many seconds without news an object no longer counts. None is never.
+    max_age: float | None = None
     #: The annotations that say what a pod uses: pods without any of them are not counted.
     #: None counts every pod.
     annotations: tuple[str, ...] | None = None
     #: The figures that are kept as columns.
     columns: ClassVar[tuple[str, ...]] = ()
 
-    cache: ExtendedCache
+    cache: ExtendedCache[R]
 
-    def run(self, cache: ExtendedCache, informer: Informer) -> None:
+    @property
+    def kinds(self) -> tuple[CustomKind, ...]:
+        """All custom resources that it follows; one that follows several says so here."""
+        return () if self.kind is None else (self.kind,)
+
+    def run(self, cache: ExtendedCache[R], informer: Informer) -> None:
         """Called once, before the first event: the time to listen to the informer."""
         self.cache = cache
 
-    def get(self, node: ExtendedNode | str) -> ExtendedResource | None:
+    def get(self, node: ExtendedNode | str) -> R | None:
         """The resource of a node: as it is for its name, as it would be there for a view.
 
         Plugins pass the view that they were given, which may be one of a what-if.
         """
         if isinstance(node, str):
             return self.cache.get(node)
-        return node.extended(self.cache.resource_type)
+        return cast(R | None, node.extended(self.cache.resource_type))
 
     def counts(self, pod: Pod) -> bool:
         """Whether a pod can use any of it."""
@@ -130,22 +144,28 @@ class Handle(ABC):
         return all(old.get(name) == new.get(name) for name in self.annotations)
 
 
+H = TypeVar("H", bound=Handle[Any])
+
+
 class HandleRegistry:
     """The handles by resource type. Plugins register theirs while they are made."""
 
     def __init__(self) -> None:
-        self._handles: dict[str, Handle] = {}
+        self._handles: dict[str, Handle[Any]] = {}
         self._readers: dict[str, list[str]] = {}
         self._is_closed = False
 
-    def register(self, resource_type: str, make: Callable[[], Handle]) -> Handle:
-        """The handle of a type: the one that is there already, else a new one."""
+    def register(self, resource_type: str, make: Callable[[], H]) -> H:
+        """The handle of a type: the one that is there already, else a new one.
+
+        Whoever registers a type in two ways checks which of them it got.
+        """
         handle = self._handles.get(resource_type)
         if handle is None:
             if self._is_closed:
                 raise RuntimeError(f"extended resource {resource_type}: registered too late")
             handle = self._handles[resource_type] = make()
-        return handle
+        return cast(H, handle)
 
     def expect(self, resource_type: str, reader: str) -> None:
         """A plugin will read a resource that another one registers, now or later."""
@@ -155,7 +175,7 @@ class HandleRegistry:
         """All plugins are made: a handle that is registered later is refused."""
         self._is_closed = True
 
-    def __iter__(self) -> Iterator[tuple[str, Handle]]:
+    def __iter__(self) -> Iterator[tuple[str, Handle[Any]]]:
         return iter(self._handles.items())
 
     @property
@@ -168,8 +188,9 @@ class HandleRegistry:
     @property
     def kinds(self) -> tuple[CustomKind, ...]:
         """The custom resources that somebody must watch for the handles."""
-        wanted = (handle.kind for handle in self._handles.values())
-        return tuple(dict.fromkeys(kind for kind in wanted if kind is not None))
+        return tuple(
+            dict.fromkeys(kind for handle in self._handles.values() for kind in handle.kinds)
+        )
 
 
 def kind_of_change(number: int) -> Change:
@@ -177,27 +198,41 @@ def kind_of_change(number: int) -> Change:
     return Change(1 << (_FIRST_KIND + number % _KINDS))
 
 
-class ObjectPerNode(Handle):
+class ObjectPerNode(Handle[R]):
     """Sets what each object says of its node. Authors say how an object is read.
 
     Objects may come before or after their node and its pods, move to another node, and go. An
-    object that cannot be read changes nothing: what the one before it said stays.
+    object that cannot be read changes nothing: what the one before it said stays. One that is too
+    old counts as gone, unless `read_old` says otherwise.
     """
 
     def __init__(self) -> None:
         self._node_of: dict[str, str] = {}
-        self._said: dict[str, dict[str, ExtendedResource]] = {}
+        self._said: dict[str, dict[str, R]] = {}
 
     @abstractmethod
-    def read(self, item: CustomObject) -> tuple[str, ExtendedResource]:
+    def read(self, item: CustomObject) -> tuple[str, R]:
         """The name of the node, and what it has; raises DecodeError naming the field."""
 
-    def run(self, cache: ExtendedCache, informer: Informer) -> None:
+    def read_old(self, item: CustomObject) -> tuple[str, R] | None:
+        """What counts for the node of an object that is too old; None is nothing."""
+        return None
+
+    def run(self, cache: ExtendedCache[R], informer: Informer) -> None:
         super().run(cache, informer)
-        informer.listen(self._applied, self._removed)
+        informer.listen(self._applied, self._removed, self._expired)
 
     def _applied(self, item: CustomObject) -> None:
-        node_name, resource = self.read(item)
+        self._take(item, *self.read(item))
+
+    def _expired(self, item: CustomObject) -> None:
+        left = self.read_old(item)
+        if left is None:
+            self._removed(item)
+        else:
+            self._take(item, *left)
+
+    def _take(self, item: CustomObject, node_name: str, resource: R) -> None:
         said = {**self._said.get(node_name, {}), item.key: resource}
         # Before anything is noted, since what was read may still be refused.
         self._settle(node_name, said)
@@ -218,7 +253,7 @@ class ObjectPerNode(Handle):
                 self._said[node_name] = said
             self._settle(node_name, said)
 
-    def _settle(self, node_name: str, said: Mapping[str, ExtendedResource]) -> None:
+    def _settle(self, node_name: str, said: Mapping[str, R]) -> None:
         """Sets what holds for a node: of several objects the first by name, in whatever order."""
         if said:
             self.cache.set(node_name, said[min(said)])

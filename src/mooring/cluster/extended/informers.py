@@ -2,53 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from math import inf
+from typing import TypeVar
 
 from mooring.objects.custom import CustomKind, CustomObject
+from mooring.objects.node import Node
+
+T = TypeVar("T", CustomObject, Node)
 
 Listener = Callable[[CustomObject], None]
+NodeListener = Callable[[Node], None]
+
+# An object of an informer: its kind and its key.
+_Identity = tuple[str, str]
 
 
 class Informer:
-    """Tells a handle of the objects of its custom resource, as they are now and from then on.
+    """Tells a handle of the objects of its custom resources, as they are now and from then on.
 
-    A listener that raises is reported, with the object and what was raised: `DecodeError` names the
-    field. It hears of the object again when that changes.
+    It also tells of nodes, and of objects that nobody has written to for too long, by the time that
+    comes with events. A listener that raises is reported, with the object and what was raised:
+    `DecodeError` names the field. It hears of the object again when that changes.
     """
 
-    def __init__(self, objects: Mapping[str, CustomObject], reports: Reports) -> None:
-        #: All objects as they were last seen, by key.
-        self.objects = objects
+    def __init__(
+        self,
+        sources: Iterable[Mapping[str, CustomObject]],
+        reports: Reports,
+        max_age: float | None = None,
+    ) -> None:
+        self._sources = tuple(sources)
         self._reports = reports
-        self._listeners: list[tuple[Listener, Listener]] = []
+        self._max_age = max_age
+        self._listeners: list[tuple[Listener, Listener, Listener | None]] = []
+        self._node_listeners: list[tuple[NodeListener, NodeListener]] = []
+        #: Every object with the time at which it was last written to, as far as anybody knows.
+        self._heard: dict[_Identity, tuple[float, CustomObject]] = {}
+        self._old: set[_Identity] = set()
+        #: When to look at which object: at the latest when it may be too old.
+        self._due: list[tuple[float, _Identity]] = []
 
-    def listen(self, applied: Listener, removed: Listener) -> None:
-        """`applied` is called with every new or changed object, `removed` with those gone."""
-        self._listeners.append((applied, removed))
-        for item in list(self.objects.values()):
+    @property
+    def objects(self) -> Iterator[CustomObject]:
+        """All objects as they were last seen."""
+        return (item for source in self._sources for item in source.values())
+
+    def listen(self, applied: Listener, removed: Listener, expired: Listener | None = None) -> None:
+        """`applied` is called with every new or changed object, `removed` with those gone.
+
+        `expired` is called with one that is older than the handle's `max_age`; when there is news
+        of it, `applied` is called again.
+        """
+        self._listeners.append((applied, removed, expired))
+        for item in list(self.objects):
             self._call(applied, item)
 
+    def listen_to_nodes(self, applied: NodeListener, removed: NodeListener) -> None:
+        """`applied` is called with every new or changed node, `removed` with those gone."""
+        self._node_listeners.append((applied, removed))
+
     def applied(self, item: CustomObject) -> None:
-        for applied, _ in self._listeners:
+        for applied, _, _ in self._listeners:
             self._call(applied, item)
 
     def removed(self, item: CustomObject) -> None:
-        for applied, removed in self._listeners:
+        self._heard.pop(_identity(item), None)
+        self._old.discard(_identity(item))
+        for applied, removed, expired in self._listeners:
             self._call(removed, item)
             self._reports.forget((applied, item.key))
+            self._reports.forget((expired, item.key))
 
-    def _call(self, listener: Listener, item: CustomObject) -> None:
-        about = listener, item.key
+    def node_applied(self, node: Node) -> None:
+        for applied, _ in self._node_listeners:
+            self._call(applied, node)
+
+    def node_removed(self, node: Node) -> None:
+        for applied, removed in self._node_listeners:
+            self._call(removed, node)
+            self._reports.forget((applied, node.name))
+
+    # Ages
+
+    def hear(self, item: CustomObject, now: float, is_news: bool) -> None:
+        """An object was written to, whether or not it says anything new."""
+        if self._max_age is not None:
+            who = _identity(item)
+            if who not in self._heard:
+                heappush(self._due, (now + self._max_age, who))
+            self._heard[who] = now, item
+            if who in self._old:
+                self._old.remove(who)
+                is_news = True
+                heappush(self._due, (now + self._max_age, who))
+        if is_news:
+            self.applied(item)
+
+    def is_old(self, item: CustomObject) -> bool:
+        """Whether an object, as it was last seen, is too old to count."""
+        return _identity(item) in self._old
+
+    @property
+    def next_expiry(self) -> float:
+        """Before this time no object becomes too old."""
+        return self._due[0][0] if self._due else inf
+
+    def expire(self, now: float) -> None:
+        """Tells of the objects that are too old by now."""
+        assert self._max_age is not None, "only informers with an age have something due"
+        while self._due and self._due[0][0] <= now:
+            _, who = heappop(self._due)
+            if who not in self._heard or who in self._old:
+                continue
+            heard, item = self._heard[who]
+            if heard + self._max_age > now:
+                heappush(self._due, (heard + self._max_age, who))
+                continue
+            self._old.add(who)
+            for _, _, expired in self._listeners:
+                if expired is not None:
+                    self._call(expired, item)
+
+    def _call(self, listener: Callable[[T], None], item: T) -> None:
+        about = listener, item.name if isinstance(item, Node) else item.key
         try:
             listener(item)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - one bad object must not stop the others
-            told = str(error) if isinstance(error, ValueError) else describe(error)
-            self._reports.tell(about, f"{item.title}: {told}")
+            text = str(error) if isinstance(error, ValueError) else describe(error)
+            title = f"Node {item.name}" if isinstance(item, Node) else item.title
+            self._reports.tell(about, f"{title}: {text}")
         else:
             self._reports.forget(about)
+
+
+def _identity(item: CustomObject) -> _Identity:
+    return f"{item.api_version}/{item.kind}", item.key
 
 
 @dataclass(slots=True)
@@ -66,16 +159,18 @@ class CustomObjects:
         self._known: dict[tuple[str, str], _Known] = {}
         for kind in kinds:
             known = self._known.setdefault((kind.api_version, kind.kind), _Known(kind))
-            if known.kind != kind:
+            if known.kind.whole != kind.whole:
                 raise ValueError(f"{kind.kind} of {kind.api_version}: two handles differ about it")
+        self._informers: list[Informer] = []
 
-    def informer(self, kind: CustomKind | None) -> Informer:
-        """An informer of its own for a handle; one without a kind never says anything."""
-        if kind is None:
-            return Informer({}, self._reports)
-        known = self._known[kind.api_version, kind.kind]
-        informer = Informer(known.objects, self._reports)
-        known.informers.append(informer)
+    def informer(self, kinds: Iterable[CustomKind], max_age: float | None = None) -> Informer:
+        """An informer of its own for a handle; one without a kind tells of nodes only."""
+        wanted = dict.fromkeys((kind.api_version, kind.kind) for kind in kinds)
+        followed = [self._known[each] for each in wanted]
+        informer = Informer((each.objects for each in followed), self._reports, max_age)
+        for known in followed:
+            known.informers.append(informer)
+        self._informers.append(informer)
         return informer
 
     def kind_of(self, item: CustomObject) -> CustomKind | None:
@@ -83,15 +178,15 @@ class CustomObjects:
         known = self._known.get((item.api_version, item.kind))
         return None if known is None else known.kind
 
-    def put(self, item: CustomObject) -> CustomObject | None:
+    def put(self, item: CustomObject, now: float = 0.0) -> CustomObject | None:
         """Adds or updates an object; returns what it was before."""
         known = self._known[item.api_version, item.kind]
         before = known.objects.get(item.key)
         known.objects[item.key] = item
         # What measures may report again and again that nothing has changed.
-        if before is None or not _says_the_same(before, item):
-            for informer in known.informers:
-                informer.applied(item)
+        is_news = before is None or not _says_the_same(before, item)
+        for informer in known.informers:
+            informer.hear(item, now, is_news)
         return before
 
     def remove(self, item: CustomObject) -> CustomObject | None:
@@ -102,6 +197,32 @@ class CustomObjects:
             for informer in known.informers:
                 informer.removed(before)
         return before
+
+    # Nodes and ages
+
+    def put_node(self, node: Node) -> None:
+        """A node has come or changed."""
+        for informer in self._informers:
+            informer.node_applied(node)
+
+    def remove_node(self, node: Node) -> None:
+        for informer in self._informers:
+            informer.node_removed(node)
+
+    def is_old(self, item: CustomObject) -> bool:
+        """Whether an object no longer counts for somebody: then any news of it is news."""
+        return any(each.is_old(item) for each in self._known[item.api_version, item.kind].informers)
+
+    @property
+    def next_expiry(self) -> float:
+        """Before this time no object becomes too old."""
+        return min((each.next_expiry for each in self._informers), default=inf)
+
+    def expire(self, now: float) -> None:
+        """Tells handles of objects that are too old by now."""
+        for informer in self._informers:
+            if informer.next_expiry <= now:
+                informer.expire(now)
 
 
 def _says_the_same(one: CustomObject, other: CustomObject) -> bool:

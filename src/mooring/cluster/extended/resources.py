@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import inf
+from typing import Any
 
-from mooring.cluster.changes import Change
+from mooring.cluster.changes import EVERYWHERE, Change
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
-from .contract import ExtendedCache, ExtendedResource, Handle, HandleRegistry, kind_of_change
+from .contract import (
+    POOL,
+    ExtendedCache,
+    ExtendedResource,
+    Handle,
+    HandleRegistry,
+    kind_of_change,
+)
 from .counts import Counted, ExtendedColumns
 from .informers import CustomObjects, Reports, describe
 
@@ -19,12 +29,28 @@ Note = Callable[[int, int], None]
 class ExtendedTable:
     """All resources of one type. Those whose node is there have its row as well."""
 
-    __slots__ = ("_reports", "by_node", "by_row", "change", "columns", "handle", "resource_type")
+    __slots__ = (
+        "_reports",
+        "by_node",
+        "by_row",
+        "change",
+        "columns",
+        "handle",
+        "pool",
+        "resource_type",
+    )
 
     def __init__(
-        self, resource_type: str, handle: Handle, change: Change, capacity: int, reports: Reports
+        self,
+        resource_type: str,
+        handle: Handle[Any],
+        change: Change,
+        capacity: int,
+        reports: Reports,
     ) -> None:
         self._reports = reports
+        #: What the cluster has as a whole, with all placed pods counted, if a handle has set it.
+        self.pool: Counted | None = None
         self.resource_type = resource_type
         self.handle = handle
         self.change = int(change)
@@ -82,6 +108,14 @@ class ExtendedView(ABC):
         counted = None if table is None else table.by_row.get(row)
         return None if counted is None else counted.resource
 
+    def pool(self, resource_type: str) -> ExtendedResource | None:
+        """What the cluster has as a whole, with all placed pods counted, in a what-if as well.
+
+        A filter that reads it follows pods that would come or go in what it prepares.
+        """
+        table = self._tables.get(resource_type)
+        return None if table is None or table.pool is None else table.pool.resource
+
     @abstractmethod
     def layer(self) -> ExtendedLayer:
         """The same, to be changed on its own."""
@@ -112,21 +146,23 @@ class ExtendedResources(ExtendedView):
         #: Whether there are any types: without one, pods and nodes are none of our business.
         self.is_used = bool(self._tables)
         self.custom = CustomObjects(handles.kinds, self.reports)
+        self._ages = True
 
     def run(self) -> None:
         """Starts every handle."""
         self.handles.close()
         for resource_type, table in self._tables.items():
-            informer = self.custom.informer(table.handle.kind)
+            handle = table.handle
+            informer = self.custom.informer(handle.kinds, handle.max_age)
             try:
-                table.handle.run(self.cache(resource_type), informer)
+                handle.run(self.cache(resource_type), informer)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
                 told = f"cannot be started: {describe(error)}"
                 raise RuntimeError(f"extended resource {resource_type}: {told}") from error
 
-    def cache(self, resource_type: str) -> ExtendedCache:
+    def cache(self, resource_type: str) -> ExtendedCache[Any]:
         """The cache of a type that was registered."""
         return _Cache(self, resource_type)
 
@@ -149,6 +185,14 @@ class ExtendedResources(ExtendedView):
             if counted is not None:
                 table.by_row[row] = counted
                 table.columns.put(row, counted.figures)
+
+    def put_node(self, node: Node) -> None:
+        """A node has come or changed: handles may follow it."""
+        self.custom.put_node(node)
+
+    def remove_node(self, node: Node) -> None:
+        """A node is gone: handles may have followed it."""
+        self.custom.remove_node(node)
 
     def leave(self, row: int) -> None:
         """A node has lost its pods, and is about to lose its row."""
@@ -192,19 +236,27 @@ class ExtendedResources(ExtendedView):
             self.reports.forget((resource_type, pod.uid))
 
     def _add(self, table: ExtendedTable, pod: Pod, row: int) -> None:
-        counted = table.by_row.get(row)
-        if counted is not None and table.counts(pod):
-            self._counted(table, row, "add_pod", counted.add(pod))
+        counted, pool = table.by_row.get(row), table.pool
+        if (counted is not None or pool is not None) and table.counts(pod):
+            if counted is not None:
+                errors = counted.add(pod)
+                table.columns.put(row, counted.figures)
+                self._report(table, row, "add_pod", errors)
+            if pool is not None:
+                self._report(table, row, "add_pod", pool.add(pod))
 
     def _remove(self, table: ExtendedTable, pod: Pod, row: int) -> None:
         counted = table.by_row.get(row)
         if counted is not None:
-            self._counted(table, row, "remove_pod", counted.remove(pod.uid))
+            errors = counted.remove(pod.uid)
+            table.columns.put(row, counted.figures)
+            self._report(table, row, "remove_pod", errors)
+        if table.pool is not None:
+            self._report(table, row, "remove_pod", table.pool.remove(pod.uid))
 
-    def _counted(
+    def _report(
         self, table: ExtendedTable, row: int, what: str, errors: Mapping[str, BaseException]
     ) -> None:
-        table.columns.put(row, table.by_row[row].figures)
         for uid, error in errors.items():
             pod = self._pods[row].get(uid)
             name = uid if pod is None else pod.key
@@ -214,20 +266,24 @@ class ExtendedResources(ExtendedView):
     # Resources
 
     def get(self, resource_type: str, node_name: str) -> ExtendedResource | None:
-        counted = self._tables[resource_type].by_node.get(node_name)
+        table = self._tables[resource_type]
+        counted = table.pool if node_name == POOL else table.by_node.get(node_name)
         return None if counted is None else counted.resource
 
     def set(self, resource_type: str, node_name: str, resource: ExtendedResource) -> None:
         table = self._tables[resource_type]
         if not isinstance(node_name, str):
             raise TypeError(f"the name of a node is {type(node_name).__name__}, expected str")
-        before = table.by_node.get(node_name)
+        before = table.pool if node_name == POOL else table.by_node.get(node_name)
         if before is not None and resource is before.resource:
             resource = before.without_pods()
         counted = Counted(resource)
         missing = [name for name in table.columns.names if name not in counted.figures]
         if missing:
             raise ValueError(f"figures() of {resource_type} lacks {', '.join(missing)}")
+        if node_name == POOL:
+            self._set_pool(table, counted)
+            return
         table.by_node[node_name] = counted
         row = self._rows.get(node_name)
         if row is not None:
@@ -237,8 +293,28 @@ class ExtendedResources(ExtendedView):
                 self._add(table, pod, row)
             self._note(row, table.change)
 
+    def _set_pool(self, table: ExtendedTable, counted: Counted) -> None:
+        rows = self._rows.values()
+        before = table.pool
+        table.pool = counted
+        if before is not None:
+            # Whoever counted before counts now; looking at all pods would take long.
+            found: Iterable[Pod] = before.pods.values()
+        else:
+            found = (pod for row in rows for pod in self._pods[row].values() if table.counts(pod))
+        for pod in found:
+            row = self._rows.get(pod.node_name)
+            if row is not None:
+                self._report(table, row, "add_pod", counted.add(pod))
+        self._note(EVERYWHERE, table.change)
+
     def remove(self, resource_type: str, node_name: str) -> None:
         table = self._tables[resource_type]
+        if node_name == POOL:
+            if table.pool is not None:
+                table.pool = None
+                self._note(EVERYWHERE, table.change)
+            return
         row = self._rows.get(node_name)
         if table.by_node.pop(node_name, None) is not None and row is not None:
             del table.by_row[row]
@@ -250,9 +326,26 @@ class ExtendedResources(ExtendedView):
         for resource_type, table in self._tables.items():
             for node_name, counted in table.by_node.items():
                 yield resource_type, node_name, counted.empty()
+            if table.pool is not None:
+                yield resource_type, POOL, table.pool.empty()
+
+    # Ages
+
+    @property
+    def next_expiry(self) -> float:
+        """Before this time nothing that was told becomes too old."""
+        return self.custom.next_expiry if self._ages else inf
+
+    def stop_ageing(self) -> None:
+        """From now on nothing becomes too old: what tells it stands still."""
+        self._ages = False
+
+    def expire(self, now: float) -> None:
+        """What was told too long ago no longer counts."""
+        self.custom.expire(now)
 
 
-class _Cache(ExtendedCache):
+class _Cache(ExtendedCache[Any]):
     """The cache of one type: a key into all of them."""
 
     def __init__(self, resources: ExtendedResources, resource_type: str) -> None:
@@ -343,19 +436,25 @@ Figures = Mapping[str, Mapping[str, Mapping[str, int]]]
 def extended_figures(resources: ExtendedResources) -> Figures:
     """The figures of every resource with its pods counted, by type and node name.
 
-    Resources whose node is not there are among them: nothing is counted in these.
+    Resources whose node is not there are among them: nothing is counted in these. What the cluster
+    has as a whole has an empty name.
     """
     return {
-        table.resource_type: {
-            name: dict(table.by_node[name].figures) for name in sorted(table.by_node)
-        }
+        table.resource_type: {name: dict(counted.figures) for name, counted in _by_name(table)}
         for table in resources.tables()
     }
+
+
+def _by_name(table: ExtendedTable) -> Iterator[tuple[str, Counted]]:
+    if table.pool is not None:
+        yield POOL, table.pool
+    yield from sorted(table.by_node.items())
 
 
 def extended_lines(resources: ExtendedResources) -> Iterator[str]:
     """The same in lines for a log, one per type and node."""
     for resource_type, nodes in extended_figures(resources).items():
         for name, figures in nodes.items():
-            told = " ".join(f"{figure}={value}" for figure, value in figures.items())
-            yield f"{resource_type} node={name} {told}"
+            text = " ".join(f"{figure}={value}" for figure, value in figures.items())
+            where = f"node={name}" if name else "pool"
+            yield f"{resource_type} {where} {text}"

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
-from mooring.cluster.extended.counts import ExtendedColumns
 from mooring.config import ConfigError, Problem
 from mooring.documents.errors import DecodeError, child, item
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.plugin import (
-    MAX_SCORE,
     Filter,
     PreFilter,
     PreScore,
@@ -32,6 +30,7 @@ from mooring.objects.custom import CustomObject
 from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.plugins.amounts import share, shares
 
 from .disk_io_advice import advise_on_disks
 from .disk_io_resource import (
@@ -176,7 +175,8 @@ class DiskIO(
             return totals
         asked = [pair for pair in zip(prepared, _COLUMNS, strict=True) if pair[0]]
         for amount, (has, uses) in asked:
-            totals += self._shares(columns, has, columns[uses][rows] + amount, rows)
+            used = columns[uses][rows] + amount
+            totals += shares(columns[has][rows], used, packs=self._packs)
         return totals // len(asked)
 
     def rescore(self, prepared: Bandwidth, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
@@ -186,26 +186,10 @@ class DiskIO(
             if amount:
                 asked += 1
                 if figures is not None:
-                    total += self._share(figures[2 * at], figures[2 * at + 1] + amount)
+                    used = figures[2 * at + 1] + amount
+                    total += share(figures[2 * at], used, packs=self._packs)
         scores[row.number] = total // asked
         return Rescore.UPDATED
-
-    def _share(self, can: int, used: int) -> int:
-        """What is left of a direction, or what is used, of 100."""
-        if used > can:
-            return 0
-        left = (can - used) * MAX_SCORE // max(can, 1)
-        return MAX_SCORE - left if self._packs else left
-
-    def _shares(
-        self, columns: ExtendedColumns, has: str, used: NDArray[np.int64], rows: Rows
-    ) -> Scores:
-        """The same for many rows."""
-        can = columns[has][rows]
-        left = np.clip(can - used, 0, None) * MAX_SCORE // np.maximum(can, 1)
-        if not self._packs:
-            return left
-        return np.where(used <= can, MAX_SCORE - left, 0)
 
     # Waking
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mooring.cluster import Admission, ExtendedResource, ObjectPerNode
 from mooring.documents.errors import DecodeError, describe
 from mooring.objects.custom import CustomKind, CustomObject
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
-from mooring.objects.quantity import Quantity
+from mooring.plugins.amounts import MOST_COUNTED, read_amount
 
 GROUP = "diskio.mooring.dev"
 
@@ -27,9 +27,6 @@ READ, WRITE, BLOCK_SIZE = f"{GROUP}/read", f"{GROUP}/write", f"{GROUP}/block-siz
 #: The figures that are kept as columns, in this order.
 READ_CAPACITY, READ_USED = "read_capacity", "read_used"
 WRITE_CAPACITY, WRITE_USED = "write_capacity", "write_used"
-
-# A pebibyte per second: far beyond any disk, and the sum over the pods of a node fits a column.
-_MOST = 2**50
 
 
 class BlockSize(Wire, frozen=True):
@@ -98,7 +95,7 @@ class DiskIOResource(ExtendedResource):
         }
 
 
-class DiskIOHandle(ObjectPerNode):
+class DiskIOHandle(ObjectPerNode[DiskIOResource]):
     """Follows the NodeDiskIOStatus objects."""
 
     kind = KIND
@@ -136,14 +133,14 @@ def _estimate(
 ) -> Bandwidth:
     percent = 100
     if block is not None:
-        size = _amount(f"annotation {BLOCK_SIZE}", block)
+        size = read_amount(f"annotation {BLOCK_SIZE}", block)
         fitting = (each.percent for each in block_sizes if size <= each.up_to_bytes)
         percent = next(fitting, percent)
     asked = (
-        0 if text is None else _amount(f"annotation {name}", text)
+        0 if text is None else read_amount(f"annotation {name}", text)
         for name, text in ((READ, read), (WRITE, write))
     )
-    return Bandwidth(*(min(-(-amount * percent // 100), _MOST) for amount in asked))
+    return Bandwidth(*(min(-(-amount * percent // 100), MOST_COUNTED) for amount in asked))
 
 
 # Objects
@@ -166,18 +163,5 @@ def _direction(item: CustomObject, name: str) -> int:
     for path in (("status", "allocatable"), ("spec", "capacity")):
         found = item.mapping(*path).get(name)
         if found is not None:
-            return _amount(".".join((*path, name)), found)
+            return read_amount(".".join((*path, name)), found)
     raise DecodeError("is required", f"spec.capacity.{name}")
-
-
-def _amount(field: str, found: Any) -> int:
-    """A quantity in whole units."""
-    if not isinstance(found, str | int | float) or isinstance(found, bool):
-        raise DecodeError(f"must be a quantity, got {describe(found)}", field)
-    try:
-        amount = Quantity.parse(found).value
-    except ValueError:
-        raise DecodeError(f"must be a quantity, got {describe(found)}", field) from None
-    if amount < 0:
-        raise DecodeError(f"must not be negative, got {describe(found)}", field)
-    return min(amount, _MOST)

@@ -1,0 +1,1 @@
+"""Resources that a configuration alone describes: CountedResources per node, CountedPools."""

@@ -1,0 +1,263 @@
+"""CountedResources: nodes must have enough left of what a configuration says is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
+from mooring.cluster.changes import united
+from mooring.config import ConfigError, Problem
+from mooring.documents.errors import DecodeError
+from mooring.framework.plugin import (
+    Filter,
+    PreFilter,
+    PreScore,
+    Reduction,
+    Rescore,
+    Score,
+    Scores,
+    Sign,
+    SignedParts,
+)
+from mooring.framework.status import Code, Reason, Rejected, unresolvable
+from mooring.framework.verdict import Verdict
+from mooring.framework.wakeups import Action, Resource, Wakeup, on
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.plugins.amounts import share, shares
+
+from .counted_amount import (
+    CAPACITY,
+    OLD,
+    USED,
+    CountedHandle,
+    make_node_handle,
+    make_pool_handle,
+)
+from .counted_args import CountedPool, CountedResource, CountedResourcesArgs
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a pod asks for of one resource, and what to do about it."""
+
+    resource_type: str
+    amount: int
+    packs: bool
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        name = self.resource_type
+        return (
+            Reason(f"node(s) of which {name} is not known", Code.UNRESOLVABLE),
+            Reason(f"node(s) of which {name} was told too long ago", Code.UNRESOLVABLE),
+            Reason(f"Insufficient {name}"),
+            Reason(f"Insufficient {name}", Code.UNRESOLVABLE),
+        )
+
+
+Demands = tuple[Demand, ...]
+
+
+class CountedResources(
+    PreFilter[Demands], Filter[Demands], PreScore[Demands], Score[Demands], Sign
+):
+    """Compares what pods ask for with what nodes have left, resource by resource."""
+
+    name = "CountedResources"
+    Args = CountedResourcesArgs
+    reads = Change.EXTENDED
+    scope = Scope.ROW
+    is_steady = True
+    reduces = Reduction.NOTHING
+
+    def __init__(
+        self, args: CountedResourcesArgs | None = None, handles: HandleRegistry | None = None
+    ) -> None:
+        args = args or CountedResourcesArgs()
+        handles = handles or HandleRegistry()
+        self._resources = args.resources
+        self._handles = {
+            each.name: register_counted(self.name, each, handles) for each in args.resources
+        }
+        self.signs = signed_parts(self._handles.values())
+
+    @classmethod
+    def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:
+        return cls(args, handles)
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return sign_use(pod, self._handles.values())
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        return watch_use(pod, self._handles, nodes)
+
+    def _demands(self, pod: Pod) -> Iterator[tuple[CountedResource, Demand]]:
+        """What a pod asks for; raises DecodeError naming an annotation."""
+        for each in self._resources:
+            amount = self._handles[each.name].use.amount(pod)
+            if amount:
+                yield each, Demand(each.name, amount, each.scoring == "MostAllocated")
+
+    # Filtering
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Demands | Rejected | None:
+        try:
+            found = tuple(demand for each, demand in self._demands(pod) if each.filter)
+        except DecodeError as error:
+            return unresolvable(str(error))
+        return found or None
+
+    def filter(self, prepared: Demands, nodes: Nodes, rows: Rows) -> Verdict:
+        reasons = [reason for each in prepared for reason in each.reasons]
+        failed = np.zeros((len(reasons), nodes.count(rows)), np.bool_)
+        for at, each in enumerate(prepared):
+            self._judge(each, nodes, rows, failed[4 * at : 4 * at + 4])
+        return Verdict(tuple(reasons), failed)
+
+    def _judge(self, demand: Demand, nodes: Nodes, rows: Rows, failed: NDArray[np.bool_]) -> None:
+        columns = nodes.extended.columns(demand.resource_type)
+        if columns is None:
+            failed[0] = True
+            return
+        present, old = columns.present[rows], columns[OLD][rows] > 0
+        can = columns[CAPACITY][rows]
+        known = present & ~old
+        np.logical_not(present, out=failed[0])
+        failed[1] = old
+        failed[2] = known & (can - columns[USED][rows] < demand.amount)
+        failed[3] = known & (can < demand.amount)
+
+    def recheck(self, prepared: Demands, nodes: Nodes, row: RowFacts) -> Rescore:
+        for each in prepared:
+            figures = _figures(each, nodes, row)
+            if figures is None:
+                return Rescore.INFEASIBLE
+            can, used, old = figures
+            if old or can - used < each.amount:
+                return Rescore.INFEASIBLE
+        return Rescore.UPDATED
+
+    # Scoring
+
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Demands | None:
+        try:
+            found = tuple(demand for each, demand in self._demands(pod) if each.scoring != "None")
+        except DecodeError:
+            return None
+        return found or None
+
+    def score(self, prepared: Demands, nodes: Nodes, rows: Rows) -> Scores:
+        totals: Scores = np.zeros(nodes.count(rows), np.int64)
+        for each in prepared:
+            columns = nodes.extended.columns(each.resource_type)
+            if columns is not None:
+                used = columns[USED][rows] + each.amount
+                totals += shares(columns[CAPACITY][rows], used, packs=each.packs)
+        return totals // len(prepared)
+
+    def rescore(self, prepared: Demands, nodes: Nodes, row: RowFacts, scores: Scores) -> Rescore:
+        total = 0
+        for each in prepared:
+            figures = _figures(each, nodes, row)
+            if figures is not None:
+                total += share(figures[0], figures[1] + each.amount, packs=each.packs)
+        scores[row.number] = total // len(prepared)
+        return Rescore.UPDATED
+
+    # Waking
+
+    def wakeups(self) -> tuple[Wakeup, ...]:
+        node_changes = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ANNOTATION
+        nodes = on(Resource.NODE, node_changes, self._after_node, alike=True)
+        return (nodes, *wake_users(self._handles.values()))
+
+    def _after_node(self, pod: Pod, old: Node | None, new: Node) -> bool:
+        if old is None:
+            return True
+        for handle in self._handles.values():
+            told = handle.settings.capacity
+            label, annotation = told.node_label, told.node_annotation
+            if label and old.labels.get(label) != new.labels.get(label):
+                return True
+            if annotation and old.annotations.get(annotation) != new.annotations.get(annotation):
+                return True
+        return False
+
+
+def _figures(demand: Demand, nodes: Nodes, row: RowFacts) -> list[int] | None:
+    """Capacity, use and age of one row; None where nothing is told."""
+    columns = nodes.extended.columns(demand.resource_type)
+    return None if columns is None else columns.at(row.number)
+
+
+def register_counted(
+    plugin: str, settings: CountedResource | CountedPool, handles: HandleRegistry
+) -> CountedHandle:
+    """The handle of a resource, which profiles share; they must agree on how it is counted."""
+
+    def make() -> CountedHandle:
+        if isinstance(settings, CountedPool):
+            return make_pool_handle(settings)
+        return make_node_handle(settings)
+
+    handle = handles.register(settings.name, make)
+    if not isinstance(handle, CountedHandle) or _counted_as(handle.settings) != _counted_as(
+        settings
+    ):
+        problem = f"{settings.name} is counted otherwise by another profile or plugin"
+        raise ConfigError((Problem(f"pluginConfig[{plugin}].args", problem),))
+    return handle
+
+
+def _counted_as(settings: CountedResource | CountedPool) -> tuple[Hashable, ...]:
+    kind = type(settings).__name__
+    return kind, settings.capacity, settings.pod_annotation, settings.pod_resource
+
+
+# What both plugins read of pods
+
+
+def signed_parts(handles: Any) -> SignedParts:
+    """The annotations that say what pods use; requests are part of the template."""
+    named = (handle.use.annotation for handle in handles)
+    return SignedParts(annotations=frozenset(filter(None, named)))
+
+
+def sign_use(pod: Pod, handles: Any) -> Hashable:
+    """What a pod asks for of each resource, or what is wrong with how it asks."""
+    try:
+        return tuple(handle.use.amount(pod) for handle in handles)
+    except DecodeError as error:
+        return str(error)
+
+
+def watch_use(pod: Pod, handles: Mapping[str, CountedHandle], nodes: Nodes) -> Change:
+    """The changes of the resources that a pod asks for."""
+    change = nodes.extended.change
+    said = (int(change(name)) for name, handle in handles.items() if handle.use.is_said(pod))
+    return Change(united(said))
+
+
+def wake_users(handles: Any) -> tuple[Wakeup, ...]:
+    """After what is told changes, and after pods that use any of it leave or use less."""
+    handles = tuple(handles)
+
+    def after_pod_is_gone(pod: Pod, old: Pod, new: None) -> bool:
+        return old.has_place and any(handle.counts(old) for handle in handles)
+
+    def after_pod_change(pod: Pod, old: Pod, new: Pod) -> bool:
+        alike = all(handle.counts_alike(old, new) for handle in handles)
+        return not alike and (new.uid == pod.uid or new.has_place)
+
+    kinds = dict.fromkeys(kind.resource for handle in handles for kind in handle.kinds)
+    return (
+        *(on(resource, Action.ALL) for resource in kinds),
+        on(Resource.POD, Action.DELETE, after_pod_is_gone, alike=True),
+        on(Resource.POD, Action.UPDATE, after_pod_change, alike=True),
+    )

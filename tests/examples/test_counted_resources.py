@@ -1,0 +1,38 @@
+"""The example of counted resources, and the configurations of its page."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mooring.config import load
+from mooring.engine import Engine
+from mooring.engine.registry import registry
+from mooring.framework.profile import known_plugins
+from tests.cli.invoking import Mooring
+from tests.docs.pages import DOCS, blocks
+
+EXAMPLE = DOCS.parent / "examples" / "counted-resources"
+PAGE = DOCS / "counted-resources.md"
+
+
+def test_the_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    mooring = Mooring(monkeypatch, capsys)
+    config = str(EXAMPLE / "scheduler.yaml")
+    result = mooring("simulate", "-o", "json", "--config", config, str(EXAMPLE / "cluster.yaml"))
+
+    outcome = json.loads(result.out)
+    placed = {each["pod"]: each["node"] for each in outcome["placements"]}
+    assert placed == {"camera": "studio-b", "stream": "studio-b", "solver": "plain"}
+    why = {each["pod"]: each["message"] for each in outcome["pending"]}
+    assert "1 Insufficient example.com/uplink, 2 node(s) of which" in why["stream-too"]
+    assert "3 the pool example.com/solver-licences has 1 of 3 left." in why["solver-too"]
+    assert result.err == ""
+
+
+def test_the_configurations_of_the_page() -> None:
+    plugins = registry()
+    for block in blocks(PAGE, "yaml"):
+        loaded = load(block.text, known=known_plugins(plugins), source=PAGE.name)
+        assert len(dict(Engine(loaded, plugins).handles)) == 1
