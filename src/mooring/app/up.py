@@ -19,6 +19,7 @@ from mooring.client.api import Requests
 from mooring.client.credentials import connect
 from mooring.documents.errors import DecodeError, InputError
 from mooring.documents.yaml_text import read_document
+from mooring.embedded.adoption import Copied, adopt_all
 from mooring.embedded.controllers.runner import run_controllers
 from mooring.embedded.hollow.hollow_nodes import HollowNodes
 from mooring.embedded.hollow.node_shapes import ShapeFile, make, make_nodes
@@ -60,6 +61,10 @@ class UpSettings:
     nodes: ShapeFile
     #: Objects that are made before the nodes, each with the place where it was written.
     manifests: tuple[tuple[str, dict[str, Any]], ...] = ()
+    #: Reads the objects of another cluster that this one is to be a copy of.
+    read_copies: Callable[[], Awaitable[list[Copied]]] | None = None
+    #: Whether the copy has secrets, values of ConfigMaps and environments, too.
+    with_values: bool = False
     hollow: HollowSettings = field(default_factory=HollowSettings)
     reach: Reach = Reach.DIRECT
     kubeconfig: Path | None = None
@@ -82,6 +87,8 @@ class Ready:
     page: str = ""
     #: Compares the scheduler's picture of the cluster with the API server, and logs what differs.
     compare: Callable[[], None] = _compare_nothing
+    #: What became of the objects of another cluster.
+    notes: tuple[str, ...] = ()
 
 
 async def up(
@@ -96,8 +103,10 @@ async def up(
     Once it is ready, `ready` goes on beside it; what that raises is the end of both.
     """
     async with AsyncExitStack() as stack:
+        copies = [] if settings.read_copies is None else await settings.read_copies()
         server = await serve(settings.server)
         stack.push_async_callback(server.stop)
+        notes = _adopt(server, copies, settings)
         for place, item in settings.manifests:
             make(server.api, item, place)
         make_nodes(server.api, settings.nodes.shapes, settings.nodes.source)
@@ -123,9 +132,19 @@ async def up(
                 scheduling.lead(lambda: True)
                 compare = scheduling.compare
             count = len(hollow.kubelets.hosts)
-            await ready(Ready(server.url, path, count, endpoints, page, compare))
+            await ready(Ready(server.url, path, count, endpoints, page, compare, notes))
 
         await _run_parts([hollow.run(), run_controllers(server.api), tell()], scheduling, stopping)
+
+
+def _adopt(server: Server, copies: list[Copied], settings: UpSettings) -> tuple[str, ...]:
+    """Takes over the objects of another cluster; returns what is to be said of it."""
+    if settings.read_copies is None:
+        return ()
+    report = adopt_all(server.api, copies, with_values=settings.with_values)
+    # They are large, and nobody needs them any more.
+    copies.clear()
+    return tuple(report.describe())
 
 
 def _checks(stopping: asyncio.Event) -> ProcessChecks:

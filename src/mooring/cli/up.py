@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,8 @@ _DEMO, _SERVER, _PODS, _SCHEDULER = "Demo", "API server", "Pods", "Scheduler"
 # The demo has its own cluster: on another one its promises would not hold.
 _NOT_WITH_DEMO = (
     "nodes",
+    "source",
+    "with_values",
     "config",
     "data_dir",
     "feature_gates",
@@ -38,6 +41,23 @@ NodesOption = Annotated[
     typer.Option(
         metavar="COUNT|FILE",
         help="Number of nodes, or a file that describes them (docs/embedded-cluster.md).",
+    ),
+]
+FromOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from",
+        metavar="DUMP|RECORDING|KUBECONFIG",
+        help="Begin with a copy of another cluster: a dump such as `kubectl get -o yaml` prints, "
+        "a recording, or the cluster of a kubeconfig. May be repeated.",
+        show_default=False,
+    ),
+]
+WithValuesOption = Annotated[
+    bool,
+    typer.Option(
+        "--with-values",
+        help="Copy Secrets, the values of ConfigMaps and environment variables, too.",
     ),
 ]
 KubeconfigOption = Annotated[
@@ -167,6 +187,8 @@ LogLevelOption = Annotated[LogLevel, typer.Option(help="Log messages of this lev
 def up(  # noqa: PLR0913 - one for each flag
     context: typer.Context,
     nodes: NodesOption = "10",
+    source: FromOption = None,
+    with_values: WithValuesOption = False,
     kubeconfig: KubeconfigOption = None,
     for_seconds: ForSecondsOption = None,
     demo: DemoOption = False,
@@ -202,6 +224,7 @@ def up(  # noqa: PLR0913 - one for each flag
     from mooring.embedded.hollow.pod_life import HollowSettings
     from mooring.embedded.server import ServerSettings
 
+    from .cluster_copies import read_copies
     from .demo import run_demo
     from .inputs import EngineOptions
     from .up_cluster import Plan, WelcomeText, read_cluster_file, run_cluster
@@ -213,6 +236,8 @@ def up(  # noqa: PLR0913 - one for each flag
     options = EngineOptions(config, feature_gates, plugins, election={"leader_elect": False})
     engine = options.engine(observations)
     coexist = FeatureGates.from_text(feature_gates).enabled("CoexistPolicy")
+    if source and not _is_given(context, "nodes"):
+        nodes = "0"
     cluster = read_cluster_file(nodes)
     own_token: dict[str, Any] = {"token": token} if token else {}
     settings = UpSettings(
@@ -221,6 +246,8 @@ def up(  # noqa: PLR0913 - one for each flag
         ),
         nodes=cluster.nodes,
         manifests=cluster.manifests,
+        read_copies=partial(read_copies, source, with_values=with_values) if source else None,
+        with_values=with_values,
         hollow=HollowSettings(
             start_seconds=start_seconds,
             run_seconds=run_seconds,

@@ -21,7 +21,7 @@ from mooring.engine import Engine
 from mooring.objects.coexist import ANNOTATION
 from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
 
-from .rendering import plain
+from .rendering import note, plain
 
 Json = dict[str, Any]
 
@@ -124,6 +124,8 @@ class WelcomeText:
             if cluster.endpoints
             else f"  {command} run --kubeconfig {kubeconfig}   # a scheduler"
         )
+        for text in cluster.notes:
+            note(text)
         print(
             f"""{addresses(cluster)}
 

@@ -114,6 +114,18 @@ def _refuse(error: OSError | ValueError, path: Path | None = None) -> None:
     raise InputError(path, error) from error
 
 
+def peek(path: Path, count: int = 1024) -> bytes:
+    """The beginning of a file, gzip or plain; empty if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(count)
+        if start.startswith(_GZIP_MAGIC):
+            start = zlib.decompressobj(_GZIP).decompress(start, count)
+    except (OSError, ValueError, zlib.error):
+        return b""
+    return start
+
+
 class LineReader:
     """The lines of a file, gzip or plain, without their ends. Reading needs little memory.
 

@@ -16,6 +16,7 @@ import yaml
 
 from .errors import DecodeError, InputError, Location
 from .json_text import DEEPEST
+from .yaml_lines import DumpReader, NotPlainError
 
 try:
     from yaml import CSafeLoader as Loader
@@ -43,6 +44,10 @@ def documents(text: str, file: str) -> Iterator[tuple[Location, Any]]:
 
     What is nested too deeply in them is left out. Raises InputError.
     """
+    dump = _read_dump(text)
+    if dump is not None:
+        yield Location(file, 1), dump
+        return
     number = 1
     try:
         for number, root in _roots(text):
@@ -54,6 +59,16 @@ def documents(text: str, file: str) -> Iterator[tuple[Location, Any]]:
         raise InputError(Location(file, number), error) from None
     except yaml.YAMLError as error:
         raise InputError(Location(file, number), f"broken YAML: {_message(error)}") from None
+
+
+def _read_dump(text: str) -> Any:
+    """The List that the text is, if it can be read line by line; None if it is anything else."""
+    reader = DumpReader(_plain, lambda part: next(root for _, root in _roots(part)))
+    try:
+        return reader.read(text)
+    except (NotPlainError, _BadYAML, yaml.YAMLError):
+        # The parser of all YAML says what is wrong, and where.
+        return None
 
 
 def read_document(text: str | bytes) -> Any:

@@ -32,7 +32,7 @@ from mooring.engine.events import (
     Unbound,
 )
 from mooring.objects.decode import reader
-from mooring.objects.kinds import READ_KINDS
+from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.meta import Wire
 from mooring.objects.quantity import Quantity, format_quantity
 from mooring.world.shadow_judge import JudgedPlacement
@@ -180,6 +180,12 @@ def encode_removal(at: float, kind: str, api_version: str, key: str) -> bytes:
     """A removed object as a line."""
     version = b',"apiVersion":' + _encode(api_version) if api_version else b""
     return b'%b"remove":%b%b,"key":%b}\n' % (encode_time(at), _encode(kind), version, _encode(key))
+
+
+def find_object_key(item: Object) -> str:
+    """The name by which an object is removed again: with its namespace if it has a key."""
+    key: str = getattr(item, "key", None) or item.name
+    return key
 
 
 def strip_object(kind: str, raw: bytes | msgspec.Raw, api_version: str = "") -> bytes:

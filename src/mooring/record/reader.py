@@ -9,13 +9,14 @@ from pathlib import Path
 import msgspec
 
 from mooring.documents.errors import InputError
-from mooring.documents.files import LineReader
+from mooring.documents.files import LineReader, peek
 
 from .format import FORMAT, Header, RecordLine
 from .segments import find_segments
 
 _HEADER = msgspec.json.Decoder(Header)
 _LINE = msgspec.json.Decoder(RecordLine)
+_BEGINNING = b'{"mooringRecording"'
 _CALLS = ("apply", "remove", "told", "step", "judged", "end")
 
 
@@ -66,6 +67,13 @@ class Segment:
                 self.where(number), f"must have one of {', '.join(_CALLS)}, has {problem}"
             )
         return line
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a path stands for a recording: a segment, or what `--record` was given."""
+    if path.exists():
+        return peek(path).startswith(_BEGINNING)
+    return bool(find_segments(path))
 
 
 def open_recording(paths: Iterable[Path]) -> list[Segment]:

@@ -33,6 +33,7 @@ from .format import (
     encode_removal,
     encode_step,
     encode_time,
+    find_object_key,
     strip_object,
 )
 from .segments import RecordSettings, SegmentWriter
@@ -194,7 +195,7 @@ def _find_assumed(engine: Engine) -> dict[str, str]:
 def _key(item: Any) -> _Key:
     """Kind, apiVersion (of a kind that is not Kubernetes' own) and name."""
     kind = type(item).__name__
-    name: str = getattr(item, "key", None) or item.name
+    name = find_object_key(item)
     if kind in READ_KINDS:
         return kind, "", name
     return item.kind, item.api_version, name

@@ -34,7 +34,7 @@ from mooring.objects.pod import Pod
 from mooring.world.shadow_judge import JudgedPlacement
 
 from .beside import JudgementCheck
-from .format import OUTCOMES, RecordLine
+from .format import OUTCOMES, RecordLine, find_object_key
 from .reader import Segment
 
 # Of so many differences the details are kept; all are counted.
@@ -170,14 +170,8 @@ class Replayer:
         return _read_outcome(where, line)
 
     def _read_object(self, where: str, kind: str, line: RecordLine) -> Object:
-        known = _find_kind(where, kind, line)
-        if not line.object:
-            raise InputError(where, "object: is required")
-        try:
-            item = from_json(known, bytes(line.object))
-        except (DecodeError, RecursionError) as error:
-            raise InputError(where, kind, f"object: {error}") from None
-        self._known[kind, _object_key(item)] = item
+        item = read_object(where, kind, line)
+        self._known[kind, find_object_key(item)] = item
         return item
 
     def _take_removed(self, where: str, kind: str, key: str | None) -> Object:
@@ -304,6 +298,17 @@ def _read_outcome(where: str, line: RecordLine) -> Event:
     return event
 
 
+def read_object(where: str, kind: str, line: RecordLine) -> Object:
+    """The object that a line says to exist. Raises InputError."""
+    known = _find_kind(where, kind, line)
+    if not line.object:
+        raise InputError(where, "object: is required")
+    try:
+        return from_json(known, bytes(line.object))
+    except (DecodeError, RecursionError) as error:
+        raise InputError(where, kind, f"object: {error}") from None
+
+
 def _find_kind(where: str, kind: str, line: RecordLine) -> str | CustomKind:
     """How to read an object. Of custom ones the engine takes those that its plugins ask for."""
     if line.api_version is not None:
@@ -312,11 +317,6 @@ def _find_kind(where: str, kind: str, line: RecordLine) -> str | CustomKind:
     if kind not in READ_KINDS:
         raise InputError(where, f"apply: kind {kind!r} is not known")
     return kind
-
-
-def _object_key(item: Object) -> str:
-    key: str = getattr(item, "key", None) or item.name
-    return key
 
 
 def _describe(error: Exception) -> str:

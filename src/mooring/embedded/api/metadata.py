@@ -58,6 +58,21 @@ def complete(item: Json, namespace: str, now: datetime, *, counted: bool) -> Non
         metadata["generation"] = 1
 
 
+def adopt_identity(metadata: Json, namespace: str, now: datetime, *, counted: bool) -> None:
+    """Completes the metadata of an object that another server has made."""
+    for field in ("selfLink", "resourceVersion", "managedFields"):
+        metadata.pop(field, None)
+    if namespace:
+        metadata["namespace"] = namespace
+    else:
+        metadata.pop("namespace", None)
+    _drop_empty(metadata)
+    metadata.setdefault("uid", str(uuid.uuid4()))
+    metadata.setdefault("creationTimestamp", now_text(now))
+    if counted:
+        metadata.setdefault("generation", 1)
+
+
 def keep_identity(item: Json, old: Json) -> None:
     """Restores the metadata that only the server writes."""
     metadata, kept = item["metadata"], old["metadata"]

@@ -26,6 +26,7 @@ from .decoding import now_text
 from .kind import ServedKind, ServedKinds
 from .managed_fields import FieldManager, note_update
 from .metadata import (
+    adopt_identity,
     changed_beside_status,
     complete,
     finalizer_faults,
@@ -116,6 +117,21 @@ class ObjectApi:
         if self.before_create is not None:
             self.before_create(kind, item, options)
         return self._put(kind, key_of(namespace, name), item, options)
+
+    def adopt(self, kind: ServedKind, namespace: str, raw: Json) -> StoredObject:
+        """Stores an object of another API server as it is there: uid, times and status stay.
+
+        Nothing but the object itself is looked at: that server has admitted it.
+        """
+        item = kind.read(raw)
+        metadata, rules = item.setdefault("metadata", {}), kind.rules
+        adopt_identity(metadata, namespace, self.clock(), counted=rules.generation)
+        name = metadata.get("name", "")
+        rules.default(item)
+        rules.drop_disabled(item, None)
+        faults = [*rules.name_faults(name), *metadata_faults(metadata), *rules.faults(item)]
+        _accept(kind, name, faults)
+        return self._put(kind, key_of(namespace, name), item, KEEP)
 
     def update(
         self, kind: ServedKind, namespace: str, name: str, raw: Json, options: WriteOptions = KEEP

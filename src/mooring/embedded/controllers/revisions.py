@@ -64,7 +64,7 @@ class Revisions:
         """
         known = [each.entry.object for each in _owned_items(cluster, owner)]
         known.sort(key=lambda each: each["revision"])
-        data = _data(owner)
+        data = make_revision_data(owner)
         same = [each for each in known if each["data"] == data]
         latest = max((each["revision"] for each in known), default=0)
         if not same:
@@ -115,7 +115,8 @@ def _owned_items(cluster: ControllerApi, owner: Json) -> list[Item]:
     return [each for each in owned if is_managed_by(each, uid) and not each.terminating]
 
 
-def _data(owner: Json) -> Json:
+def make_revision_data(owner: Json) -> Json:
+    """Returns what a revision keeps of its owner."""
     template = {**owner["spec"]["template"], "$patch": "replace"}
     return {"spec": {"template": _in_order(template)}}
 
@@ -128,7 +129,7 @@ def _in_order(value: Any) -> Any:
 
 
 def _create(cluster: ControllerApi, owner: Json, label: str, number: int) -> Json:
-    metadata, data = owner["metadata"], _data(owner)
+    metadata, data = owner["metadata"], make_revision_data(owner)
     named = hash_of(data["spec"]["template"])
     labels = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
     made: Json = {
