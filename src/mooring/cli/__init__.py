@@ -15,7 +15,20 @@ import typer
 
 from mooring import __version__
 
-from . import bench, conform, explain, fit, record, replay, run, shadow, simulate, up, webhook
+from . import (
+    bench,
+    conform,
+    explain,
+    fit,
+    plugin,
+    record,
+    replay,
+    run,
+    shadow,
+    simulate,
+    up,
+    webhook,
+)
 from .errors import report
 
 app = typer.Typer(
@@ -36,6 +49,7 @@ app.command("webhook")(webhook.webhook)
 app.command("conform")(conform.conform)
 app.command("replay")(replay.replay)
 app.add_typer(bench.app, name="bench")
+app.add_typer(plugin.app, name="plugin")
 
 
 def _show_version(wanted: bool) -> None:

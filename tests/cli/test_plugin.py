@@ -1,0 +1,88 @@
+"""`mooring plugin new`: the package that it writes works as it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mooring.cli.plugin import PluginNames
+from tests.cli.invoking import Mooring
+
+
+@pytest.fixture
+def mooring(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mooring:
+    return Mooring(monkeypatch, capsys)
+
+
+def read(path: Path) -> list[Any]:
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+def test_its_tests_pass_and_its_manifests_agree(mooring: Mooring, tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    result = mooring("plugin", "new", "RackSlots", "--folder", str(folder))
+    assert result.code == 0
+    assert f"{folder}/tests/test_rack_slots.py" in result.out
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio"],
+        cwd=folder,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    (crd,) = read(folder / "deploy" / "crd.yaml")
+    role, binding = read(folder / "deploy" / "rbac.yaml")
+    (rule,) = role["rules"]
+    assert rule["resources"] == [crd["spec"]["names"]["plural"]]
+    assert rule["apiGroups"] == [crd["spec"]["group"]]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert crd["metadata"]["name"] == "noderackslots.example.com"
+    plugin = folder / "src" / "mooring_rack_slots" / "__init__.py"
+    example = (str(folder / "scheduler.yaml"), str(folder / "cluster.yaml"))
+    simulated = mooring("simulate", "--plugins", str(plugin), "--config", *example)
+    assert "1 placed, 1 pending, 1 node" in simulated.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        (("rack-slots",), "'rack-slots': must be a name such as RackSlots"),
+        (("RackSlots", "--group", "here"), "--group: 'here' is not a domain name"),
+    ],
+)
+def test_what_cannot_be_written(
+    mooring: Mooring, tmp_path: Path, arguments: tuple[str, ...], wrong: str
+) -> None:
+    result = mooring("plugin", "new", *arguments, "--folder", str(tmp_path / "made"))
+
+    assert result.code == 2
+    assert wrong in result.err
+    assert not (tmp_path / "made").exists()
+
+
+def test_nothing_is_overwritten(mooring: Mooring, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+    result = mooring("plugin", "new", "RackSlots", "--folder", str(tmp_path))
+
+    assert result.code == 2
+    assert "exists already" in result.err
+
+
+@pytest.mark.parametrize(
+    ("plugin", "noun", "plural"),
+    [("RackSlots", "rack slots", "noderackslots"), ("GPUBus", "gpu bus", "nodegpubus")],
+)
+def test_names(plugin: str, noun: str, plural: str) -> None:
+    names = PluginNames(plugin, "example.com").replacements
+
+    assert (names["noun"], names["plural"]) == (noun, plural)
