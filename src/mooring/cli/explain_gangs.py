@@ -64,6 +64,9 @@ def gang_parts(gang: GangExplanation) -> Iterator[RenderableType]:
         yield line(gang.arithmetic)
     if gang.found_by:
         yield line(f"the places were {gang.found_by}: kube-scheduler's order finds none", "dim")
+    if gang.spread:
+        levels = ", ".join(f"{count} x {key}" for key, count in gang.spread.items())
+        yield line(f"spread over {levels}")
     if gang.victims:
         yield line(f"once evicted: {shorten([each.pod for each in gang.victims])}")
     if gang.nodes:

@@ -24,6 +24,11 @@ GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 
 #: How annotations begin that say more than the API does.
 ANNOTATIONS = "scheduling.mooring.dev/"
+REQUIRED_TOPOLOGY = f"{ANNOTATIONS}required-topology"
+PREFERRED_TOPOLOGY = f"{ANNOTATIONS}preferred-topology"
+
+# More levels than these are left out, so that an annotation cannot make a decision costly.
+_MOST_LEVELS = 4
 
 #: Tells a group from all others: the API group, and its namespace and name.
 GroupKey = tuple[str, str]
@@ -89,7 +94,7 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     #: None is that of the pods for scheduler-plugins, and 0 for Kubernetes.
     priority: int | None = None
     preemption_policy: str = ""
-    #: The node label of which all members must find the same value; empty if they need not.
+    #: The node label that the API requires to be the same for all members; see `domain_key`.
     topology_key: str = ""
     #: Whether evicting one member means to evict them all.
     is_evicted_whole: bool = False
@@ -136,6 +141,23 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def group_key(self) -> GroupKey:
         return self.api_version.partition("/")[0], self.key
+
+    @property
+    def own_topology_key(self) -> str:
+        """The required key that an annotation gives, where the API gives none."""
+        return "" if self.topology_key else self.annotations.get(REQUIRED_TOPOLOGY, "").strip()
+
+    @property
+    def domain_key(self) -> str:
+        """The node label of which all members must find the same value; empty if they need not."""
+        return self.topology_key or self.own_topology_key
+
+    @cached_property
+    def preferred_keys(self) -> tuple[str, ...]:
+        """The node labels of which members should find few values, from wide to narrow."""
+        written = self.annotations.get(PREFERRED_TOPOLOGY, "").split(",")
+        keys = dict.fromkeys(key for part in written if (key := part.strip()))
+        return tuple(keys)[:_MOST_LEVELS]
 
     @property
     def is_coscheduling(self) -> bool:

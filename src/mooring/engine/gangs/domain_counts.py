@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from functools import reduce
+from operator import or_
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Nodes
 from mooring.framework.nominated import sees_only_counts
+from mooring.framework.plugin import TEMPLATE, Sign, SignedParts
 from mooring.framework.points import filter_rows, pre_filter
 from mooring.framework.profile import Profile
 from mooring.objects.coexist import is_exclusive
@@ -27,7 +30,7 @@ def count_members(
 ) -> list[int] | None:
     """How many of the members find a place in each domain; None if only trying can tell."""
     pod = members[0]
-    if not are_alike(members) or not is_countable(pod, profile, nodes):
+    if not are_alike(members, profile, nodes) or not is_countable(pod, profile, nodes):
         return None
     fits = count_fits(pod, profile, nodes)
     if fits is None:
@@ -37,13 +40,32 @@ def count_members(
     return [min(most, total) for total in totals]
 
 
-def are_alike(members: Sequence[Pod]) -> bool:
+def are_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> bool:
     """Whether any node answers all members alike."""
-    first = members[0]
-    return all(
-        pod.spec is first.spec and pod.labels == first.labels and pod.priority == first.priority
-        for pod in members
-    )
+    return len(group_alike(members, profile, nodes)) == 1
+
+
+def group_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> list[list[Pod]]:
+    """The members by what nodes answer them, though labels that nobody reads tell them apart."""
+    parts = _signed_parts(profile)
+    if parts is None:
+        return [[pod] for pod in members]
+    keys = sorted(parts.annotations)
+    groups: dict[Hashable, list[Pod]] = {}
+    for pod in members:
+        held = pod.annotations
+        labels = tuple(pod.labels.items()) if parts.any_label else nodes.labels_that_matter(pod)
+        texts = tuple(held.get(key) for key in keys) if held else ()
+        groups.setdefault((id(pod.spec), pod.priority, labels, texts), []).append(pod)
+    return list(groups.values())
+
+
+def _signed_parts(profile: Profile) -> SignedParts | None:
+    """What filters read of a pod besides its template; None if one of them does not say."""
+    signing = [plugin for plugin in profile.filter if plugin.name not in _HARMLESS]
+    known = [plugin.signs if isinstance(plugin, Sign) else None for plugin in signing]
+    parts = [each for each in known if each is not None]
+    return reduce(or_, parts, TEMPLATE) if len(parts) == len(known) else None
 
 
 def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:

@@ -20,7 +20,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
 from mooring.plugins.preemption.victim_units import VictimUnit
 
-from .domain_counts import count_fits, is_countable
+from .domain_counts import count_fits, group_alike, is_countable
 from .eviction_costs import Cost, EvictionCosts, EvictionPlan, LikeMembers, cost_of
 from .group_result import Domain
 from .trial import Trial
@@ -102,11 +102,9 @@ class FewestVictims:
 
     def _count_kinds(self) -> tuple[EvictionCosts, list[LikeMembers]] | None:
         """The kinds of members, those with the fewest places first; None if some mind more."""
-        alike: dict[tuple[int, tuple[tuple[str, str], ...]], list[Pod]] = defaultdict(list)
-        for pod in self.members:
-            alike[id(pod.spec), tuple(pod.labels.items())].append(pod)
         profile, nodes = self.trial.profile, self._nodes
-        firsts = [pods[0] for pods in alike.values()]
+        alike = group_alike(self.members, profile, nodes)
+        firsts = [pods[0] for pods in alike]
         if len(alike) > _MOST_KINDS or not all(is_countable(pod, profile, nodes) for pod in firsts):
             return None
         names = [PODS, *dict.fromkeys(name for pod in firsts for name, amount in pod.requests)]
@@ -121,7 +119,7 @@ class FewestVictims:
             self.trial.roll_back(mark)
         kinds = [
             LikeMembers(pods, costs.takes(pods[0].requests), fits)
-            for pods, fits in zip(alike.values(), most, strict=True)
+            for pods, fits in zip(alike, most, strict=True)
             if fits is not None
         ]
         return (costs, self._choose_easiest(kinds)) if len(kinds) == len(alike) else None

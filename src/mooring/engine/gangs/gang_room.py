@@ -71,7 +71,7 @@ def count_room(
 ) -> GangRoom | None:
     """Counts the room for like members that mind only resources; None for others."""
     pod = members[0]
-    if not are_alike(members) or not is_countable(pod, profile, nodes):
+    if not are_alike(members, profile, nodes) or not is_countable(pod, profile, nodes):
         return None
     fits = count_fits(pod, profile, nodes)
     if fits is None:

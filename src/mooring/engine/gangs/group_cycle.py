@@ -49,6 +49,8 @@ class GroupCycle:
     with_topology: bool = False
     #: Whether only what kube-scheduler tries is tried, and all of it.
     is_literal: bool = False
+    #: A way to try first, for groups that want more than kube-scheduler knows of.
+    prefer: Callable[[GroupCycle], GroupResult | None] | None = None
 
     @property
     def _nodes(self) -> Nodes:
@@ -61,6 +63,9 @@ class GroupCycle:
 
     def run(self) -> GroupResult:
         """Tries to place the group. Those of a success stay placed, of all else nothing stays."""
+        preferred = self.prefer(self) if self.prefer is not None else None
+        if preferred is not None:
+            return preferred
         result = self._run_domains() if self.with_topology else self.try_domain(EVERYWHERE)
         if result.is_success and not result.has_placed:
             # To have nothing to do is no success: the members that are left found no node.

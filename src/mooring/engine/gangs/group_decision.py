@@ -27,6 +27,7 @@ from .group_result import (
     error,
 )
 from .group_search import search
+from .topology_levels import place_by_levels
 from .trial import Trial
 
 
@@ -165,8 +166,9 @@ class GroupDecider:
         )
         if fault is not None:
             return GroupDecision(group, members, GroupResult(error(fault)), trial)
-        with_topology = self.settings.topology
-        cycle = GroupCycle(group, members, trial, decide, with_topology, is_literal)
+        prefer = place_by_levels if group.preferred_keys and not is_literal else None
+        with_topology = self.settings.topology or bool(group.own_topology_key)
+        cycle = GroupCycle(group, members, trial, decide, with_topology, is_literal, prefer)
         result = cycle.run()
         if result.status.code is GroupCode.UNSCHEDULABLE and not is_literal:
             result = search(cycle) or result

@@ -98,6 +98,8 @@ class GroupResult:
     tried: list[GroupResult] = field(default_factory=list)
     #: How the places were found, if not by kube-scheduler's order: "reordered" or "searched".
     found_by: str = ""
+    #: How many domains of each preferred level the group is in.
+    spread: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_success(self) -> bool:

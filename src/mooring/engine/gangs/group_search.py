@@ -7,7 +7,6 @@ refused before, so nothing that kube-scheduler would place is placed otherwise.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -23,7 +22,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
 
 from . import topology
-from .domain_counts import sees_counts
+from .domain_counts import are_alike, group_alike, sees_counts
 from .group_cycle import EVERYWHERE, GroupCycle
 from .group_result import Domain, GroupResult, GroupStatus, MemberResult
 
@@ -66,6 +65,9 @@ def search(cycle: GroupCycle) -> GroupResult | None:
     scheduled = len(nodes.groups.placed(cycle.group.group_key))
     if scheduled + len(cycle.members) < cycle.group.min_count:
         return None
+    if are_alike(cycle.members, cycle.trial.profile, nodes):
+        # No order is better than another.
+        return None
     domains = topology.find_domains(cycle.group, nodes) if cycle.with_topology else [EVERYWHERE]
     if isinstance(domains, GroupStatus):
         return None
@@ -81,8 +83,7 @@ def _search_domain(cycle: GroupCycle, domain: Domain, needed: int) -> GroupResul
         kinds = _find_kinds(cycle.members, domain, cycle.trial.profile, cycle.trial.cluster.nodes)
     except PluginError:
         return None
-    if len(kinds) < 2 or sum(len(each.members) for each in kinds if len(each.rows)) < needed:
-        # Of like members no order is better than another.
+    if sum(len(each.members) for each in kinds if len(each.rows)) < needed:
         return None
     kinds.sort(key=lambda kind: kind.difficulty)
     ordered = [pod for kind in kinds for pod in kind.members]
@@ -101,12 +102,9 @@ def _search_domain(cycle: GroupCycle, domain: Domain, needed: int) -> GroupResul
 def _find_kinds(
     members: Sequence[Pod], domain: Domain, profile: Profile, nodes: Nodes
 ) -> list[MemberKind]:
-    alike: dict[tuple[int, tuple[tuple[str, str], ...]], list[Pod]] = defaultdict(list)
-    for pod in members:
-        alike[id(pod.spec), tuple(pod.labels.items())].append(pod)
     return [
         MemberKind(pods, _find_rows(pods[0], domain, profile, nodes), _share(pods[0], nodes))
-        for pods in alike.values()
+        for pods in group_alike(members, profile, nodes)
     ]
 
 

@@ -28,7 +28,7 @@ _UNKNOWN_DOMAIN = "cannot determine domain for already scheduled pods: "
 
 def find_domains(group: PodGroup, nodes: Nodes) -> list[Domain] | GroupStatus:
     """The domains in which a group may be placed, by name; or why there are none."""
-    key = group.topology_key
+    key = group.domain_key
     if not key:
         return [Domain("")]
     by_name = _split(key, nodes)
@@ -64,7 +64,7 @@ def _find_taken(group: PodGroup, nodes: Nodes) -> list[str] | GroupStatus:
         row = nodes.row(pod.node_name)
         if row is None:
             return error(f"{_UNKNOWN_DOMAIN}getting node for pod {pod.key}")
-        value = nodes.node(row).labels.get(group.topology_key)
+        value = nodes.node(row).labels.get(group.domain_key)
         if value is None:
             return error(f"{_UNKNOWN_DOMAIN}no topology domain found for pod {pod.key}")
         found[value] = None
