@@ -354,10 +354,10 @@ def test_further_runs_are_drawn_over_time_only(tmp_path: Path) -> None:
 
 
 def test_the_page_tells_why_there_is_no_figure(tmp_path: Path) -> None:
-    missing = case({"opcode": "allocResourceClaims", "namespace": "n"}, MEASURED)
+    missing = case(NODES, MEASURED, featureGates={"CompositePodGroup": True})
     slow = case(NODES, MEASURED, workloads=[{"name": "Only", "threshold": 1e12}])
     text = page([Runs()(job(tmp_path, each)) for each in (missing, slow)], [], {})
-    assert '<td class="why" colspan="7">not supported: dynamic resources</td>' in text
+    assert '<td class="why" colspan="7">not supported: CompositePodGroup: not ' in text
     assert '<span class="why bad">missed its threshold: ' in text
 
 

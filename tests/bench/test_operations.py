@@ -275,18 +275,6 @@ def test_measurements_may_not_overlap(bench: Bench) -> None:
         bench.of(STOP)
 
 
-@pytest.mark.parametrize(
-    ("operation", "needs"),
-    [
-        ({"opcode": "createResourceDriver", "driverName": "d"}, "dynamic resources"),
-        ({"opcode": "allocResourceClaims", "namespace": "n"}, "dynamic resources"),
-    ],
-)
-def test_what_is_missing_is_named(bench: Bench, operation: dict[str, Any], needs: str) -> None:
-    result = bench.of(operation, MEASURED)
-    assert (result.outcome, result.why) == (RunOutcome.NOT_SUPPORTED, needs)
-
-
 def test_a_gate_that_is_missing_is_named(bench: Bench) -> None:
     result = bench.of(NODES, MEASURED, featureGates={"CompositePodGroup": True})
     told = "CompositePodGroup: not supported by Mooring yet"

@@ -12,13 +12,18 @@ from mooring.objects.kinds import KINDS, READ_KINDS
 from mooring.objects.meta import ObjectKind, ObjectMeta, Wire
 
 from .cases import NotSupported, WorkloadError
-from .operations import DYNAMIC_RESOURCES, NEEDS, POD_GROUPS, CreateAny, CreatePods, Operation
+from .operations import CreateAny, Operation
 from .templates import Manifest, Templates
 
 #: Objects of this kind define others.
 DEFINITION = CustomKind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"
 )
+
+#: Nobody reads such objects but the controller that makes claims.
+CLAIM_TEMPLATE = "ResourceClaimTemplate"
+#: Taints devices only where the gate DRADeviceTaintRules is on, which is refused.
+TAINT_RULE = "DeviceTaintRule"
 
 _KNOWN: Mapping[str, ObjectKind] = {**KINDS, DEFINITION.kind: DEFINITION}
 
@@ -78,6 +83,8 @@ def custom_kinds(operations: Iterable[Operation], templates: Templates) -> Custo
 
 def is_namespaced(kind: str, custom: CustomKinds) -> bool:
     """Whether objects of a kind are in a namespace."""
+    if kind == TAINT_RULE:
+        return False
     known = custom.get(kind) or _KNOWN.get(kind)
     # Most kinds that nobody here knows have one.
     return known is None or known.namespaced
@@ -87,27 +94,17 @@ def _title(definition: Mapping[str, Any]) -> str:
     return f"{DEFINITION.kind} {definition.get('metadata', {}).get('name', '')}".rstrip()
 
 
-_NEEDED_BY_KIND = {
-    "DeviceClass": DYNAMIC_RESOURCES,
-    "DeviceTaintRule": DYNAMIC_RESOURCES,
-    "ResourceClaim": DYNAMIC_RESOURCES,
-    "ResourceClaimTemplate": DYNAMIC_RESOURCES,
-    "ResourceSlice": DYNAMIC_RESOURCES,
-    "Workload": POD_GROUPS,
-}
-
-_NEEDED_BY_POD = {"resourceClaims": DYNAMIC_RESOURCES}
+_NEEDED_BY_KIND = {"Workload": "pod groups"}
 
 
 def check_support(
     operations: Iterable[Operation],
     templates: Templates,
     custom: CustomKinds,
-    default_pod: str | None,
 ) -> None:
     """Raises NotSupported that names everything which is missing."""
-    known = {*READ_KINDS, DEFINITION.kind, *custom}
-    needs = sorted(set(_needs(operations, templates, known, default_pod)))
+    known = {*READ_KINDS, DEFINITION.kind, CLAIM_TEMPLATE, TAINT_RULE, *custom}
+    needs = sorted(set(_needs(operations, templates, known)))
     if needs:
         raise NotSupported(", ".join(needs))
 
@@ -116,23 +113,9 @@ def _needs(
     operations: Iterable[Operation],
     templates: Templates,
     known: Set[str],
-    default_pod: str | None,
 ) -> Iterator[str]:
     for operation in operations:
-        if type(operation) in NEEDS:
-            yield NEEDS[type(operation)]
-        elif isinstance(operation, CreateAny):
+        if isinstance(operation, CreateAny):
             kind = templates.kind(operation.template_path)
             if kind not in known:
                 yield _NEEDED_BY_KIND.get(kind, f"objects of kind {kind}")
-        elif isinstance(operation, CreatePods) and operation.count:
-            path = operation.pod_template_path or default_pod
-            if path is not None:
-                yield from _of_pod(templates.manifest(path, operation.template_values(0)))
-
-
-def _of_pod(raw: Manifest) -> Iterator[str]:
-    spec = raw.get("spec") or {}
-    for field, need in _NEEDED_BY_POD.items():
-        if spec.get(field):
-            yield need

@@ -20,6 +20,9 @@ from mooring.engine.actions import (
     EvictPod,
     PatchPodStatus,
     RecordEvent,
+    ReleaseClaim,
+    RevokeClaims,
+    WriteClaims,
     WriteVolumes,
 )
 from mooring.engine.events import Applied, Removed
@@ -28,6 +31,8 @@ from mooring.objects.pod import Pod
 from mooring.world import World
 from mooring.world.defaults import Defaults
 
+from .custom_kinds import CLAIM_TEMPLATE, TAINT_RULE
+from .device_claims import ClaimFiller
 from .measurement import (
     SCHEDULED,
     UNSCHEDULABLE,
@@ -67,10 +72,13 @@ class EngineTarget:
         self._world = World(engine, self._pods)
         #: Who was bound when, and is not noted yet.
         self._bound: list[tuple[str, float]] = []
-        self._performers: dict[type[Action], Callable[[Any, float], None]] = {
+        self._performers: dict[type[Action], Callable[[Any, float], object]] = {
             BindPod: self._bind,
             EvictPod: self._evict,
-            WriteVolumes: self._write_volumes,
+            WriteVolumes: self._world.write_volumes,
+            WriteClaims: self._world.write_claims,
+            RevokeClaims: self._world.revoke_claims,
+            ReleaseClaim: self._world.release_claim,
             PatchPodStatus: self._patch,
         }
 
@@ -82,7 +90,7 @@ class EngineTarget:
 
     def create(self, manifests: Iterable[Manifest]) -> list[str]:
         with self.stopwatch.paused():
-            items = [self._add(raw) for raw in manifests]
+            items = [item for raw in manifests for item in self._add(raw)]
             first = next((item for item in items if self._counts(item)), None)
         now, handle = self.now, self.engine.handle
         for item in items:
@@ -97,15 +105,29 @@ class EngineTarget:
             return False
         return self.collector.counts(self.ledger.entries[item.uid])
 
-    def _add(self, raw: Manifest) -> Object:
+    def _add(self, raw: Manifest) -> list[Object]:
+        """Keeps an object; returns what the engine is told: a pod comes after its claims."""
+        if raw["kind"] == CLAIM_TEMPLATE:
+            self._store.add_claim_template(raw)
+        if raw["kind"] in (CLAIM_TEMPLATE, TAINT_RULE):
+            return []
         item = self._store.add(raw)
-        if isinstance(item, Pod):
-            entry = PodEntry(item.uid, item.namespace, item.name, item.labels)
-            entry.has_finalizers = bool(raw["metadata"].get("finalizers"))
-            # The API server itself says of a pod with gates that it is not scheduled.
-            entry.is_attempted = bool(item.spec.scheduling_gates)
-            self.ledger.add(entry)
-        return item
+        if not isinstance(item, Pod):
+            return [item]
+        entry = PodEntry(item.uid, item.namespace, item.name, item.labels)
+        entry.has_finalizers = bool(raw["metadata"].get("finalizers"))
+        # The API server itself says of a pod with gates that it is not scheduled.
+        entry.is_attempted = bool(item.spec.scheduling_gates)
+        self.ledger.add(entry)
+        if not item.spec.resource_claims:
+            return [item]
+        item, claims = self._store.make_claims(item)
+        return [*claims, item]
+
+    def allocate_claims(self, namespace: str) -> None:
+        with self.stopwatch.paused():
+            for claim in ClaimFiller(self.engine).fill(namespace):
+                self.engine.handle(Applied(claim), self.now)
 
     def replace(self, manifest: Manifest) -> None:
         with self.stopwatch.paused():
@@ -138,6 +160,7 @@ class EngineTarget:
         self._store.remove_pod(pod)
         self.ledger.remove(uid)
         self.engine.handle(Removed(pod), self.now)
+        self._world.free_claims(pod, self.now)
 
     # Deciding
 
@@ -197,9 +220,6 @@ class EngineTarget:
             self._store.remove_pod(victim)
             self.ledger.remove(victim.uid)
 
-    def _write_volumes(self, action: WriteVolumes, now: float) -> None:
-        self._world.write_volumes(action, now)
-
     def _patch(self, action: PatchPodStatus, now: float) -> None:
         if action.condition is not None:
             self.ledger.mark_attempted(action.pod.uid, action.condition.message)
@@ -219,7 +239,7 @@ def _result(actions: Sequence[Action]) -> str:
     """What came of the decision among these actions; nothing if none was made."""
     for action in actions:
         kind = type(action)
-        if kind is BindPod or kind is WriteVolumes:
+        if kind is BindPod or kind is WriteVolumes or kind is WriteClaims:
             return SCHEDULED
         if isinstance(action, RecordEvent) and action.reason == _FAILED:
             return UNSCHEDULABLE

@@ -11,8 +11,10 @@ from typing import Any
 
 from .blueprints import Blueprints, namespace
 from .cases import Job, NotPlaced
+from .device_claims import publish
 from .measurement import Collector, Measurement, PodEntry, Watch
 from .operations import (
+    AllocResourceClaims,
     Barrier,
     Churn,
     CreateAny,
@@ -20,6 +22,8 @@ from .operations import (
     CreateNodes,
     CreatePodGroups,
     CreatePods,
+    CreateResourceClaims,
+    CreateResourceDriver,
     DeletePods,
     Operation,
     Sleep,
@@ -96,6 +100,7 @@ class Executor:
         self._blueprints = blueprints
         self._background = Background()
         self._namespaces: set[str] = set()
+        self._node_names: list[str] = []
         #: The pods that were not waited for when they were made.
         self._unawaited: list[str] = []
         self.measured: list[Measurement] = []
@@ -105,7 +110,10 @@ class Executor:
             CreatePods: self._create_pods,
             DeletePods: self._delete_pods,
             CreateAny: self._create_any,
-            CreatePodGroups: self._create_groups,
+            CreatePodGroups: self._create_from_template,
+            CreateResourceClaims: self._create_from_template,
+            CreateResourceDriver: self._create_driver,
+            AllocResourceClaims: self._allocate_claims,
             WaitForPodGroups: lambda operation, index: None,
             UpdateAny: self._update_any,
             Churn: self._churn,
@@ -123,7 +131,9 @@ class Executor:
     # Objects
 
     def _create_nodes(self, operation: CreateNodes, index: int) -> None:
-        self._target.create(self._blueprints.nodes(operation, index))
+        made = list(self._blueprints.nodes(operation, index))
+        self._node_names += [each["metadata"]["name"] for each in made if each["kind"] == "Node"]
+        self._target.create(made)
 
     def _create_namespaces(self, operation: CreateNamespaces, index: int) -> None:
         made = [
@@ -139,8 +149,10 @@ class Executor:
         self._ensure(operation.namespace)
         self._target.create(self._any(operation, number) for number in range(operation.count))
 
-    def _create_groups(self, operation: CreatePodGroups, index: int) -> None:
-        """Adds groups of pods, which are known at once: nobody has to wait for them."""
+    def _create_from_template(
+        self, operation: CreatePodGroups | CreateResourceClaims, index: int
+    ) -> None:
+        """Adds objects which are known at once: nobody has to wait for them."""
         self._ensure(operation.namespace)
         self._target.create(
             self._blueprints.object_from(
@@ -148,6 +160,12 @@ class Executor:
             )
             for number in range(operation.count)
         )
+
+    def _create_driver(self, operation: CreateResourceDriver, index: int) -> None:
+        self._target.create(publish(operation, self._node_names))
+
+    def _allocate_claims(self, operation: AllocResourceClaims, index: int) -> None:
+        self._target.allocate_claims(operation.namespace)
 
     def _update_any(self, operation: UpdateAny, index: int) -> None:
         self._check_scope(operation)

@@ -70,7 +70,7 @@ def run(job: Job, make_target: MakeTarget, by: str = "") -> Result:
     features = int(job.workload.params.get(DECLARED_FEATURES, 0))
     blueprints = Blueprints(templates, custom, features)
     try:
-        check_support(operations, templates, custom, job.case.document.default_pod_template_path)
+        check_support(operations, templates, custom)
         with closing(make_target(job)) as target:
             executor = Executor(job, target, blueprints)
             executor.run(operations)

@@ -52,19 +52,23 @@ class TemplateOperation(CountOperation, frozen=True, kw_only=True):
         return {**self.template_params, "Index": number, "Count": self.count}
 
 
-DYNAMIC_RESOURCES, POD_GROUPS = "dynamic resources", "pod groups"
-
-
 class CreateResourceDriver(BaseOperation, frozen=True, kw_only=True, tag="createResourceDriver"):
-    """Publishes devices."""
+    """Publishes so many devices on each of the nodes whose names match a pattern."""
 
     driver_name: str
     max_claims_per_node: int = 0
     max_claims_per_node_param: str = ""
     nodes: str = ""
 
+    @property
+    def problem(self) -> str | None:
+        count = self.max_claims_per_node
+        return f"maxClaimsPerNode: must not be negative, got {count}" if count < 0 else None
 
-class CreateResourceClaims(CountOperation, frozen=True, kw_only=True, tag="createResourceClaims"):
+
+class CreateResourceClaims(
+    TemplateOperation, frozen=True, kw_only=True, tag="createResourceClaims"
+):
     """Adds claims to devices."""
 
     namespace: str
@@ -72,7 +76,7 @@ class CreateResourceClaims(CountOperation, frozen=True, kw_only=True, tag="creat
 
 
 class AllocResourceClaims(BaseOperation, frozen=True, kw_only=True, tag="allocResourceClaims"):
-    """Hands out devices at random."""
+    """Gives devices of random nodes to all claims of a namespace."""
 
     namespace: str = ""
 
@@ -88,14 +92,6 @@ class WaitForPodGroups(CountOperation, frozen=True, kw_only=True, tag="waitForPo
     """Waits for pod groups to be known."""
 
     namespace: str
-
-
-#: What each of them needs.
-NEEDS: Mapping[type[BaseOperation], str] = {
-    CreateResourceDriver: DYNAMIC_RESOURCES,
-    CreateResourceClaims: DYNAMIC_RESOURCES,
-    AllocResourceClaims: DYNAMIC_RESOURCES,
-}
 
 
 _CHURN_MILLISECONDS = 500

@@ -13,9 +13,11 @@ from mooring.objects.decode import from_builtins
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod
+from mooring.objects.resource_claim import ResourceClaim
+from mooring.world.claim_templates import ClaimTemplates, read_template
 
 from .cases import NotSupported, WorkloadError
-from .custom_kinds import DEFINITION, custom_kind
+from .custom_kinds import CLAIM_TEMPLATE, DEFINITION, custom_kind
 from .templates import Manifest
 
 #: An object of a kind as an API server would keep it: defaults are filled in. Raises LookupError
@@ -38,6 +40,7 @@ class Store:
         self._kinds[DEFINITION.kind] = DEFINITION
         #: A pod of each spec, so that the next one like it is not read anew.
         self._alike: dict[int, tuple[Any, Pod]] = {}
+        self._claim_templates = ClaimTemplates()
 
     def add(self, raw: Manifest) -> Object:
         """Keeps a new object."""
@@ -50,6 +53,19 @@ class Store:
             self._kinds[kind.kind] = kind
         self._keep(key, item)
         return item
+
+    def make_claims(self, pod: Pod) -> tuple[Pod, tuple[ResourceClaim, ...]]:
+        """Makes the claims of a pod that was added, from templates; returns it as it is then."""
+        pod, claims = self._claim_templates.make_claims(pod)
+        self.pods[pod.uid] = pod
+        return pod, claims
+
+    def add_claim_template(self, raw: Manifest) -> None:
+        """Keeps a template of claims."""
+        try:
+            self._claim_templates.add(read_template(self._fill(CLAIM_TEMPLATE, raw)))
+        except DecodeError as error:
+            raise WorkloadError(_title(_key(raw)), error) from None
 
     def replace(self, raw: Manifest) -> Object:
         """Keeps an object in the place of one that is there."""

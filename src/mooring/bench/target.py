@@ -46,6 +46,10 @@ class BenchTarget(Protocol):
         """Deletes a pod; one with finalizers only begins to terminate."""
         ...
 
+    def allocate_claims(self, namespace: str) -> None:
+        """Gives devices of random nodes to the claims of a namespace; an empty one is all."""
+        ...
+
     def advance(self, until: float | None) -> None:
         """Lets some pods be placed, or time pass, but not beyond a moment.
 

@@ -19,11 +19,11 @@ def filled_spec(spec: Raw, labels: Raw) -> Raw:
     Whatever has a wrong type is left alone: whoever decodes it will refuse it.
     """
     for name in _CONTAINERS:
-        spec = _with_each(spec, name, lambda each: with_part(each, "resources", _requests))
+        spec = with_each(spec, name, lambda each: with_part(each, "resources", _requests))
     spec = _pod_requests(spec)
     if spec.get("hostNetwork") is True:
         for name in _CONTAINERS:
-            spec = _with_each(spec, name, lambda each: _with_each(each, "ports", _host_port))
+            spec = with_each(spec, name, lambda each: with_each(each, "ports", _host_port))
     return with_part(spec, "affinity", lambda affinity: _affinity(affinity, labels))
 
 
@@ -66,11 +66,11 @@ def _affinity(affinity: Raw, labels: Raw) -> Raw:
         return _merged(term, labels)
 
     for name in ("podAffinity", "podAntiAffinity"):
-        affinity = with_part(affinity, name, lambda rule: _with_each(rule, _REQUIRED, merged))
+        affinity = with_part(affinity, name, lambda rule: with_each(rule, _REQUIRED, merged))
         affinity = with_part(
             affinity,
             name,
-            lambda rule: _with_each(
+            lambda rule: with_each(
                 rule, _PREFERRED, lambda weighted: with_part(weighted, "podAffinityTerm", merged)
             ),
         )
@@ -107,7 +107,7 @@ def with_part(
     return {**raw, field: change(value)} if isinstance(value, Mapping) else raw
 
 
-def _with_each(raw: Raw, field: str, change: Callable[[Raw], Raw]) -> Raw:
+def with_each(raw: Raw, field: str, change: Callable[[Raw], Raw]) -> Raw:
     """The mapping with every mapping in a list of it changed."""
     listed = raw.get(field)
     if not isinstance(listed, list) or not listed:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mooring.documents.json_text import DEEPEST
 from mooring.objects.meta import ObjectMeta, Wire
-from mooring.objects.pod_defaults import filled_spec, mapping, with_part
+from mooring.objects.pod_defaults import filled_spec, mapping, with_each, with_part
 from mooring.objects.storage import BIND_COMPLETED
 
 Raw = Mapping[str, Any]
@@ -55,19 +55,15 @@ class Defaults:
 
     def fill(self, kind: str, raw: Raw) -> Raw:
         """The object as the API server would keep it; the given one stays as it is."""
+        if kind in _FILLED:
+            return _FILLED[kind](raw)
         match kind:
             case "Pod":
                 return self._pod(raw)
             case "PodGroup":
                 return with_part(raw, "spec", self._prioritized)
-            case "Node":
-                return with_part(raw, "status", _allocatable)
-            case "PersistentVolume":
-                return _fill_volume(raw)
             case "PersistentVolumeClaim":
                 return _fill_claim(raw, self.storage_class)
-            case "StorageClass":
-                return _fill_class(raw)
             case _:
                 return raw
 
@@ -165,6 +161,23 @@ def _fill_claim(raw: Raw, default: str) -> Raw:
     }
 
 
+def _fill_requests(spec: Raw) -> Raw:
+    """What a claim asks for: one device, where it does not say how many."""
+    return with_part(spec, "devices", lambda devices: with_each(devices, "requests", _fill_request))
+
+
+def _fill_request(request: Raw) -> Raw:
+    return with_each(with_part(request, "exactly", _fill_ask), "firstAvailable", _fill_ask)
+
+
+def _fill_ask(ask: Raw) -> Raw:
+    mode = ask.get("allocationMode") or "ExactCount"
+    filled = {**ask, "allocationMode": mode}
+    if mode == "ExactCount" and not ask.get("count"):
+        filled["count"] = 1
+    return filled
+
+
 def _part(raw: Raw, name: str) -> Raw | None:
     """A mapping in a mapping; None if something else is there, which decoding will refuse."""
     value = raw.get(name)
@@ -185,3 +198,17 @@ def _name(metadata: Raw) -> str:
 def _is_default(raw: Raw) -> bool:
     notes = _part(_metadata(raw), "annotations") or {}
     return any(notes.get(key) == "true" for key in _IS_DEFAULT)
+
+
+def _fill_device_template(raw: Raw) -> Raw:
+    return with_part(raw, "spec", lambda spec: with_part(spec, "spec", _fill_requests))
+
+
+#: What is filled in whatever else there is.
+_FILLED: Mapping[str, Callable[[Raw], Raw]] = {
+    "Node": lambda raw: with_part(raw, "status", _allocatable),
+    "PersistentVolume": _fill_volume,
+    "StorageClass": _fill_class,
+    "ResourceClaim": lambda raw: with_part(raw, "spec", _fill_requests),
+    "ResourceClaimTemplate": _fill_device_template,
+}

@@ -42,6 +42,8 @@ from mooring.objects.resource_claim import (
 )
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
+from .claim_templates import claims_of, without_user
+
 _BOUND = "Bound"
 
 
@@ -74,6 +76,17 @@ class World:
         if isinstance(item, Pod):
             self.pods.pop(item.uid, None)
         self.engine.handle(Removed(item), now)
+        if isinstance(item, Pod):
+            self.free_claims(item, now)
+
+    def free_claims(self, pod: Pod, now: float) -> None:
+        """A pod is gone: claims that were made for it go with it, others lose it as a user."""
+        for claim in list(claims_of(pod, self.engine.cluster.nodes.devices.claims)):
+            left = without_user(claim, pod)
+            if left is None:
+                self.engine.handle(Removed(claim), now)
+            elif left is not claim:
+                self.engine.handle(Applied(left), now)
 
     def perform(self, actions: Iterable[Action], now: float) -> None:
         """Does what changes pods and volumes; events and conditions are for readers."""

@@ -205,9 +205,20 @@ class _List(msgspec.Struct):
 
 async def clean(api: Api, writer: ObjectWriter) -> None:
     """Deletes pods first, then whatever they use, then nodes, then namespaces."""
+    for key in writer.made:
+        if key.kind == "Namespace":
+            await _delete_claims(api, writer, key.name)
     order = sorted(reversed(writer.made), key=_rank)
     for _, keys in groupby(order, key=_rank):
         await writer.each(list(keys), lambda key: _delete(api, writer, key))
+
+
+async def _delete_claims(api: Api, writer: ObjectWriter, namespace: str) -> None:
+    """Claims to devices are not all ours: controllers and schedulers make some."""
+    answer = await api.get(KINDS["ResourceClaim"].path(namespace))
+    for raw in msgspec.json.decode(answer, type=_List).items:
+        name = _SERVER_OBJECT.decode(raw).metadata["name"]
+        await writer.delete(ObjectKey("ResourceClaim", namespace, name), for_good=True)
 
 
 def _rank(key: ObjectKey) -> int:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from mooring.bench.cases import RunFailed
+from mooring.bench.cases import NotSupported, RunFailed
 from mooring.bench.measurement import Collector, Ledger, PodEntry, Stopwatch
 from mooring.bench.templates import Manifest
 from mooring.client import Reflector
@@ -138,6 +138,9 @@ class ServerTarget:
         if not entry.has_finalizers:
             self.ledger.remove(uid)
         self._write(self._writer.delete(ObjectKey("Pod", entry.namespace, entry.name)))
+
+    def allocate_claims(self, namespace: str) -> None:
+        raise NotSupported("devices that are handed out beforehand, through an API server")
 
     # What controllers and kubelets do
 

@@ -1,0 +1,106 @@
+"""Claims to devices as their controller makes and frees them: one per pod and template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.cluster.devices.claims import ResourceClaims
+from mooring.documents.conversion import to_struct
+from mooring.objects.meta import ObjectMeta, OwnerReference, Wire
+from mooring.objects.pod import Pod, PodResourceClaimStatus
+from mooring.objects.resource_claim import ClaimSpec, ResourceClaim, share_claim_spec
+
+
+class _TemplateSpec(Wire, frozen=True):
+    spec: ClaimSpec = ClaimSpec()
+
+
+class ResourceClaimTemplate(Wire, frozen=True):
+    """What the claims are like that are made for pods."""
+
+    metadata: ObjectMeta
+    spec: _TemplateSpec = _TemplateSpec()
+
+    @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace or 'default'}/{self.metadata.name}"
+
+
+def read_template(raw: Mapping[str, Any]) -> ResourceClaimTemplate:
+    """Reads a template into which defaults were filled. Raises DecodeError."""
+    return to_struct(ResourceClaimTemplate, raw)
+
+
+class ClaimTemplates:
+    """The templates that there are, by namespace and name."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, ClaimSpec] = {}
+
+    def add(self, template: ResourceClaimTemplate) -> None:
+        self._specs[template.key] = share_claim_spec(template.spec.spec)
+
+    def make_claims(self, pod: Pod) -> tuple[Pod, tuple[ResourceClaim, ...]]:
+        """The pod as it is when its claims are made, and those claims.
+
+        A claim whose template is not there is not made, and the pod waits for it.
+        """
+        statuses = list(pod.status.resource_claim_statuses or ())
+        made: list[ResourceClaim] = []
+        for name, template in _missing(pod):
+            spec = self._specs.get(f"{pod.namespace}/{template}")
+            if spec is not None:
+                made.append(_make_claim(pod, name, spec))
+                statuses.append(
+                    PodResourceClaimStatus(name=name, resource_claim_name=made[-1].name)
+                )
+        if not made:
+            return pod, ()
+        status = replace(pod.status, resource_claim_statuses=tuple(statuses))
+        return replace(pod, status=status), tuple(made)
+
+
+def _missing(pod: Pod) -> Iterator[tuple[str, str]]:
+    """The references of a pod for which no claim was made yet, with their templates."""
+    known = {each.name for each in pod.status.resource_claim_statuses or ()}
+    for each in pod.spec.resource_claims or ():
+        if each.resource_claim_template_name is not None and each.name not in known:
+            yield each.name, each.resource_claim_template_name
+
+
+def _make_claim(pod: Pod, reference: str, spec: ClaimSpec) -> ResourceClaim:
+    return ResourceClaim(
+        namespace=pod.namespace,
+        name=f"{pod.name}-{reference}",
+        uid=f"{pod.uid}/{reference}",
+        spec=spec,
+        owner=OwnerReference(
+            api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True
+        ),
+    )
+
+
+def claims_of(pod: Pod, claims: ResourceClaims) -> Iterator[ResourceClaim]:
+    """All claims that a pod uses, or that were made for it."""
+    made = {
+        each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses or ()
+    }
+    for each in pod.spec.resource_claims or ():
+        name = each.resource_claim_name or made.get(each.name)
+        known = None if name is None else claims.get(f"{pod.namespace}/{name}")
+        if known is not None:
+            yield known
+    yield from claims.extended_of(pod.uid)
+
+
+def without_user(claim: ResourceClaim, pod: Pod) -> ResourceClaim | None:
+    """The claim when the pod is gone; None if it goes with the pod."""
+    if claim.is_made_for(pod.uid):
+        return None
+    left = tuple(user for user in claim.reserved_for if user.uid != pod.uid)
+    if len(left) == len(claim.reserved_for):
+        return claim
+    return replace(claim, reserved_for=left) if left else claim.deallocated()

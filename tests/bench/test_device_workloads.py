@@ -1,0 +1,100 @@
+"""Devices and claims of workloads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mooring.bench.harness import Result, RunOutcome
+from tests.bench.workloads import MEASURED, NODES, Runs, case, job
+
+DEVICES = {"apiVersion": "resource.k8s.io/v1"}
+ONE_GPU = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+CLASS = {**DEVICES, "kind": "DeviceClass", "metadata": {"name": "gpu"}}
+CLAIM = {**DEVICES, "kind": "ResourceClaim", "metadata": {"name": "c-{{.Index}}"}, "spec": ONE_GPU}
+TEMPLATE = {
+    **DEVICES,
+    "kind": "ResourceClaimTemplate",
+    "metadata": {"name": "one"},
+    "spec": {"spec": ONE_GPU},
+}
+CLAIMING = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"generateName": "claiming-"},
+    "spec": {
+        "containers": [{"name": "c"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one"}],
+    },
+}
+DRIVER = {"opcode": "createResourceDriver", "driverName": "d", "maxClaimsPerNode": 2}
+
+
+class DeviceRuns(Runs):
+    """Runs operations in a folder with the templates of this file."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(tick=1e-4)
+        self._folder = folder
+
+    def of(self, *operations: dict[str, Any]) -> Result:
+        manifests = {"class": CLASS, "claim": CLAIM, "template": TEMPLATE, "pod": CLAIMING}
+        texts = {name: yaml.safe_dump(each) for name, each in manifests.items()}
+        return self(job(self._folder, case(*operations), **texts))
+
+
+def make_any(path: str, **fields: Any) -> dict[str, Any]:
+    return {"opcode": "createAny", "templatePath": f"{path}.yaml", **fields}
+
+
+def test_devices_are_published_handed_out_and_claimed(tmp_path: Path) -> None:
+    """Three nodes with two devices each: three are given away, and each pod gets one of the rest.
+
+    When the pods go, so do their claims, and others get the devices.
+    """
+    pods = {"opcode": "createPods", "namespace": "n", "count": 3, "podTemplatePath": "pod.yaml"}
+    bench = DeviceRuns(tmp_path)
+    result = bench.of(
+        NODES,
+        {**DRIVER, "nodes": "*"},
+        make_any("class"),
+        {
+            "opcode": "createResourceClaims",
+            "namespace": "taken",
+            "templatePath": "claim.yaml",
+            "count": 3,
+        },
+        {"opcode": "allocResourceClaims", "namespace": "taken"},
+        make_any("template", namespace="n"),
+        pods,
+        {"opcode": "deletePods", "namespace": "n"},
+        {**pods, "collectMetrics": True},
+    )
+
+    assert (result.outcome, result.why) == (RunOutcome.MEASURED, "")
+    claims = list(bench.target.engine.cluster.nodes.devices.claims)
+    given = [
+        (each.pool, each.device)
+        for claim in claims
+        if claim.allocation is not None
+        for each in claim.allocation.results
+    ]
+    assert len(claims) == len(given) == len(set(given)) == 6
+    assert sum(claim.namespace == "taken" for claim in claims) == 3
+
+
+def test_a_driver_publishes_on_the_nodes_that_are_meant(tmp_path: Path) -> None:
+    bench = DeviceRuns(tmp_path)
+    bench.of(NODES, {**DRIVER, "nodes": "node-0-*1"}, MEASURED)
+    assert [each.nodes for each in bench.target.engine.cluster.nodes.devices.slices.values()] == [
+        "node-0-00001"
+    ]
+
+
+def test_claims_for_which_there_are_no_devices_fail_the_run(tmp_path: Path) -> None:
+    made, hand_out = make_any("claim", namespace="n"), {"opcode": "allocResourceClaims"}
+    result = DeviceRuns(tmp_path).of(NODES, make_any("class"), made, hand_out, MEASURED)
+    assert result.outcome is RunOutcome.FAILED
+    assert result.why == "there are no devices for claim n/c-0"
