@@ -23,12 +23,18 @@ from mooring.world import World
 from tests.builders import node, pod
 from tests.web.serving import serving
 
+
+def _template(name: str, namespace: str, kind: str, **asks: str | int) -> Pod:
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": True}
+    return pod(name, namespace=namespace, metadata={"ownerReferences": [owner]}, **asks)
+
+
 # Kinds of pods: what they ask for. The last one fits nowhere.
 TEMPLATES = (
-    pod("web", cpu="250m", memory="256Mi"),
-    pod("cache", cpu="500m", memory="2Gi"),
-    pod("batch", cpu=2, memory="1Gi"),
-    pod("huge", cpu=900, memory="1Gi"),
+    _template("web", "shop", "StatefulSet", cpu="250m", memory="256Mi"),
+    _template("cache", "shop", "StatefulSet", cpu="500m", memory="2Gi"),
+    _template("batch", "research", "Job", cpu=2, memory="1Gi"),
+    _template("huge", "research", "Job", cpu=900, memory="1Gi"),
 )
 
 
@@ -66,7 +72,7 @@ class Show:
             self.made += 1
             kind = TEMPLATES[self.made // 50 % 3 if template is None else template]
             name = f"{kind.name}-{self.made}"
-            item = msgspec.structs.replace(kind, name=name, uid=f"default/{name}")
+            item = msgspec.structs.replace(kind, name=name, uid=f"{kind.namespace}/{name}")
             self.world.apply(item, monotonic())
 
     def remove_oldest(self, count: int) -> None:

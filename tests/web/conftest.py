@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, async_playwright, expect
 
 #: The rest of what a browser does by itself has no place in a test.
@@ -34,9 +34,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(MISSING, yellow=True)
 
 
-@pytest.fixture
-async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
-    """Chromium as the distribution packages it, with an empty profile."""
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """Chromium as the distribution packages it, once; each test has a profile of its own in it."""
     if CHROMIUM is None:
         pytest.skip(MISSING)
     async with async_playwright() as playwright:

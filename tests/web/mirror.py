@@ -18,8 +18,10 @@ class Mirror:
     resources: list[str] = field(default_factory=list)
     #: By row: name, state, use of each resource.
     nodes: dict[int, tuple[str, int, list[int]]] = field(default_factory=dict)
-    #: By number: name, place, reason, attempts.
-    queue: dict[int, tuple[str, str, str, int]] = field(default_factory=dict)
+    #: By number: name, place, attempts, reason, owner, group, nominated node.
+    queue: dict[int, tuple[str, str, int, str, str, str, str]] = field(default_factory=dict)
+    totals: list[list[float]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
     arrivals: list[tuple[str, int]] = field(default_factory=list)
 
@@ -35,11 +37,14 @@ class Mirror:
             self.nodes.clear()
         self._apply_nodes(message.get("nodes"))
         queue = message.get("queue", {})
-        for number, key, place, reason, attempts in queue.get("put", ()):
-            self.queue[number] = key, place, queue["reasons"][reason], attempts
+        for number, key, place, attempts, *indexes in queue.get("put", ()):
+            reason, owner, group, nominated = (queue["texts"][at] for at in indexes)
+            self.queue[number] = key, place, attempts, reason, owner, group, nominated
         for number in queue.get("gone", ()):
             del self.queue[number]
         self.figures = message.get("figures", self.figures)
+        self.totals = message.get("totals", self.totals)
+        self.events += message.get("events", [])
         self.arrivals += [(key, row) for key, row in message.get("arrivals", ())]
 
     def _apply_nodes(self, part: dict[str, Any] | None) -> None:
@@ -60,6 +65,7 @@ class Mirror:
         return {
             "resources": self.resources,
             "nodes": self.nodes,
+            "totals": self.totals,
             "queue": sorted(self.queue.values()),
         }
 

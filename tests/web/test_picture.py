@@ -9,8 +9,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from mooring.web import hub
-from mooring.web import picture as picture_module
+from mooring.web import hub, queue_picture
 from mooring.web.hub import Arrivals
 from mooring.web.messages import Message, count_figures, encode_line
 from mooring.web.picture import ABSENT, CORDONED, OPEN, Picture
@@ -117,6 +116,49 @@ def test_what_a_node_shows() -> None:
     }
 
 
+def test_what_all_nodes_have() -> None:
+    driven = driver(node("a", cpu=2), node("b", cpu=4, gpu=2), pod("x", cpu="1500m", node="a"))
+
+    assert anew(driven)["totals"][0] == [1500, 6000]
+    driven.remove(node("b"))
+    assert anew(driven)["totals"][0] == [1500, 2000]
+
+
+def test_what_happens_is_told_once_and_by_owner() -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+    owned = {"ownerReferences": [owner]}
+    low = pod("low", cpu=4, node="n")
+    driven = driver(node("n", cpu=4), low, pod("before", cpu=9))
+    driven.settle()
+    picture, mirror = Picture(driven.engine), Mirror()
+    mirror.apply_all([encode_line(advanced(picture, driven))])
+    assert mirror.events == []
+
+    driven.apply(*(pod(f"big-{at}", cpu=9, metadata=owned) for at in range(3)))
+    driven.apply(pod("high", cpu=4, spec={"priority": 9}))
+    driven.step(10)
+    for _ in range(2):
+        mirror.apply_all([encode_line(advanced(picture, driven))])
+
+    found = {each["kind"]: each for each in mirror.events}
+    assert len(mirror.events) == 2
+    assert found["preempting"]["text"] == "n"
+    failed = found["failed"]
+    assert (failed["owner"], failed["pod"]) == ("job default/j", "default/big-0")
+    assert failed["count"] == 3
+    assert failed["text"].startswith("0/1 nodes are available")
+
+
+def test_pods_that_wait_name_owner_group_and_where_room_is_made() -> None:
+    low, high = pod("low", cpu=4, node="n"), pod("high", cpu=4, spec={"priority": 9})
+    driven = driver(node("n", cpu=4), low, high)
+    driven.step()
+
+    ((_, _, _, _, owner, group, nominated),) = anew(driven)["queue"]
+
+    assert (owner, group, nominated) == ("pod default/high", "", "n")
+
+
 def test_nothing_new_is_nothing_told() -> None:
     driven = driver(node("n"), pod("p", cpu=1))
     picture = Picture(driven.engine)
@@ -161,7 +203,7 @@ def test_why_a_pod_waits(given_pod: Any, place: str, reason: str) -> None:
     driven = driver(node("n", cpu=1), given_pod)
     driven.settle()
 
-    ((key, at, why, _),) = anew(driven)["queue"]
+    ((key, at, _, why, *_),) = anew(driven)["queue"]
 
     assert (key, at) == ("default/p", place)
     assert why.startswith(reason)
@@ -177,17 +219,17 @@ def test_another_attempt_is_told_though_it_ends_like_the_last() -> None:
 
     mirror.apply_all([encode_line(advanced(picture, driven))])
 
-    ((_, place, _, attempts),) = mirror.queue.values()
+    ((_, place, attempts, *_),) = mirror.queue.values()
     assert (place, attempts) == ("unschedulable", 2)
 
 
 def test_many_pods_are_told_in_several_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture_module, "SLICE", 2)
+    monkeypatch.setattr(queue_picture, "SLICE", 2)
     driven = driver(*(pod(f"p{at}") for at in range(7)))
-    told = picture_module.WaitingPods(driven.engine.queue, most_put=3)
+    told = queue_picture.WaitingPods(driven.engine, most_put=3)
 
     counts = []
-    while (part := finished(told.differences())) is not None:
+    while (part := finished(told.differences(0.0))) is not None:
         counts.append(len(part.put))
 
     assert counts == [3, 3, 1]
@@ -195,9 +237,9 @@ def test_many_pods_are_told_in_several_messages(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_pod_that_leaves_while_the_queue_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture_module, "SLICE", 1)
+    monkeypatch.setattr(queue_picture, "SLICE", 1)
     driven = driver(node("n"), pod("first"), pod("second"))
-    steps = picture_module.WaitingPods(driven.engine.queue).differences()
+    steps = queue_picture.WaitingPods(driven.engine).differences(0.0)
     next(steps)
     driven.settle()
 

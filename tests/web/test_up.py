@@ -8,9 +8,13 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from playwright.async_api import Browser, expect
 
 from tests.web.test_browser import looking
+
+# The browser is shared, and so is its loop.
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 # A busy machine takes its time; what hangs is noticed.
 _PATIENCE_SECONDS = 300

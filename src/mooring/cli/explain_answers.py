@@ -18,11 +18,12 @@ from mooring.objects.kinds import Object
 from mooring.objects.meta import failure_to_place
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.pod_owner import owner_text
 from mooring.objects.resources import format_amount
 from mooring.simulate.simulation import simulate
 
 from .explain_gangs import answer_gang
-from .explain_targets import ExplainTarget, find_node, find_pod, find_pods_of, owner_text
+from .explain_targets import ExplainTarget, find_node, find_pod, find_pods_of
 from .explain_text import NodeNames, explanation_parts
 from .rendering import indent, line, shorten, table
 

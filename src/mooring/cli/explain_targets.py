@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from mooring.documents.errors import InputError
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.simulate.workload_pods import owner_names
+from mooring.objects.pod_owner import owner_names
 
 # What people call the kinds; the kind of a pod's owner says the same.
 _KINDS = {
@@ -80,15 +80,6 @@ def find_pods_of(pods: Sequence[Pod], target: ExplainTarget) -> list[Pod]:
     if target.key not in by_owner:
         raise not_found(target, by_owner, f"{target.kind}s with pods")
     return by_owner[target.key]
-
-
-def owner_text(pod: Pod) -> str:
-    """The workload of a pod as people call it, or the pod itself."""
-    names = owner_names(pod)
-    for kind in ("Deployment", *names):
-        if kind in names:
-            return f"{kind.lower()} {pod.namespace}/{names[kind]}"
-    return f"pod {pod.key}"
 
 
 def not_found(target: ExplainTarget, known: Iterable[str], what: str) -> InputError:

@@ -43,7 +43,7 @@ class NodeNames:
 def explanation_parts(explanation: Explanation) -> Iterator[RenderableType]:
     """Everything about one pod, from the answer to the details."""
     names = NodeNames(_node_names(explanation))
-    yield line(names.shorten(headline(explanation)), _COLOURS.get(explanation.state, "bold"))
+    yield line(names.shorten(explanation.headline), _COLOURS.get(explanation.state, "bold"))
     if names.ending:
         yield line(f"(node names end in {names.ending})", "dim")
     if explanation.queue is not None:
@@ -71,22 +71,6 @@ def _node_names(explanation: Explanation) -> Iterator[str]:
         yield from rejection.nodes
     for suggestion in explanation.suggestions:
         yield from suggestion.nodes
-
-
-def headline(explanation: Explanation) -> str:
-    """The answer in one sentence."""
-    pod, runs_on, chosen = explanation.pod, explanation.running_on, explanation.chosen
-    nodes = f"{explanation.feasible_count} of {explanation.node_count} nodes take it"
-    there = f" runs on {runs_on};" if runs_on else ""
-    match explanation.state:
-        case "fits" if runs_on == chosen:
-            return f"pod {pod} runs on {runs_on}, and would again: {nodes}"
-        case "fits":
-            return f"pod {pod}{there} would go to {chosen}: {nodes}"
-        case "pending" | "preempting":
-            return f"pod {pod}{there} fits no node of {explanation.node_count}"
-        case state:
-            return f"pod {pod}{there} is not decided about: {state}"
 
 
 def _queue(queue: QueueView, message: str) -> Iterator[RenderableType]:

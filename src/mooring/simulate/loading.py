@@ -14,6 +14,7 @@ from mooring.objects.decode import from_builtins
 from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.pod_owner import owner_names
 from mooring.world.defaults import (
     Defaults,
     PriorityClass,
@@ -24,7 +25,7 @@ from mooring.world.defaults import (
 
 from .checks import find_faults
 from .manifests import PRIORITY_CLASS, STORAGE_CLASS, Manifest, read
-from .workload_pods import WantedWorkload, WorkloadTemplate, owner_names, read_template, wants_node
+from .workload_pods import WantedWorkload, WorkloadTemplate, read_template, wants_node
 
 T = TypeVar("T", bound=Object | PriorityClass)
 

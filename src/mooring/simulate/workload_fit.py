@@ -10,10 +10,11 @@ from mooring.engine.explain import explain
 from mooring.engine.explain.explanation import Explanation, ExplanationPart, Names
 from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
+from mooring.objects.pod_owner import owner_names
 from mooring.world import Scene, World
 
 from .fit import NodeShare, PodPlacer
-from .workload_pods import WantedWorkload, owner_names
+from .workload_pods import WantedWorkload
 
 
 class WorkloadFit(ExplanationPart, frozen=True):

@@ -20,7 +20,6 @@ _MOST_PODS = 100_000
 # What a Deployment allows during a rollout unless it says otherwise.
 _QUARTER = "25%"
 
-_TEMPLATE_HASH = "pod-template-hash"
 
 # What the daemonset controller lets every pod tolerate.
 _DAEMON_TAINTS = (
@@ -180,20 +179,6 @@ def wants_node(template: Pod, node: Node) -> bool:
         or is_tolerated(taint, spec.tolerations or ())
         for taint in node.taints
     )
-
-
-def owner_names(pod: Pod) -> dict[str, str]:
-    """The workloads that a pod belongs to, by kind.
-
-    The Deployment of a ReplicaSet is known by the name: it ends in the hash that the pods carry.
-    """
-    if pod.owner is None:
-        return {}
-    names = {pod.owner.kind: pod.owner.name}
-    suffix = f"-{pod.labels.get(_TEMPLATE_HASH, '')}"
-    if pod.owner.kind == "ReplicaSet" and len(suffix) > 1 and pod.owner.name.endswith(suffix):
-        names["Deployment"] = pod.owner.name.removesuffix(suffix)
-    return names
 
 
 def _mapping(value: Any) -> Raw:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
+from contextlib import suppress
 from itertools import chain, islice
 
 import msgspec
@@ -11,10 +12,11 @@ from msgspec.structs import replace
 from mooring.engine import Engine
 from mooring.engine.explain import Explanation, explain, view_queue
 from mooring.objects.pod import Pod
+from mooring.objects.pod_owner import owner_text
 from mooring.queue import QueuedPod
 
 from .device_details import DeviceOnNode, describe_devices
-from .picture import SLICE, describe_wait
+from .queue_picture import SLICE, describe_wait
 
 # Pods of a node that are shown; kubelets run a few hundred at most.
 _MOST_PODS = 500
@@ -52,6 +54,18 @@ class NodeDetail(_Detail, frozen=True):
     pods: list[PodOnNode]
     pod_count: int
     devices: list[DeviceOnNode]
+    #: What plugins count of it beyond its allocatable resources: figures by type.
+    extended: dict[str, dict[str, int]]
+
+
+class GangDetail(_Detail, frozen=True):
+    """The group that a pod is placed with."""
+
+    name: str
+    min_count: int
+    is_gang: bool
+    placed: int
+    waiting: int
 
 
 class PodDetail(_Detail, frozen=True):
@@ -59,6 +73,12 @@ class PodDetail(_Detail, frozen=True):
 
     pod: str
     state: str
+    #: The answer in one sentence.
+    headline: str = ""
+    owner: str = ""
+    priority: int = 0
+    requests: dict[str, int] = {}
+    gang: GangDetail | None = None
     message: str = ""
     running_on: str = ""
     rejected_by: list[str] = []
@@ -94,29 +114,66 @@ def describe_node(engine: Engine, name: str) -> bytes | None:
         pods=[_pod_on_node(pod) for pod in islice(pods.values(), _MOST_PODS)],
         pod_count=len(pods),
         devices=describe_devices(nodes.devices, node, pods.values()),
+        extended=describe_extended(engine, row),
     )
     return msgspec.json.encode(detail)
 
 
-def describe_pod(engine: Engine, namespace: str, name: str) -> bytes | None:
+def describe_extended(engine: Engine, row: int) -> dict[str, dict[str, int]]:
+    """The figures of a node's extended resources; those of a plugin that breaks are left out."""
+    extended = engine.cluster.extended
+    found: dict[str, dict[str, int]] = {}
+    for kind in extended:
+        resource = extended.resource(kind, row)
+        if resource is not None:
+            with suppress(Exception):
+                found[kind] = dict(resource.figures())
+    return found
+
+
+def describe_pod(engine: Engine, namespace: str, name: str, now: float) -> bytes | None:
     """Where a pod is and why, as JSON; None if it is not known."""
-    key = f"{namespace}/{name}"
     for queued in chain(engine.queue, engine.queue.in_flight):
         if queued.pod.name == name and queued.pod.namespace == namespace:
-            why = _try_to_explain(engine, queued.pod)
-            return msgspec.json.encode(replace(_describe_queued(queued), explanation=why))
+            detail = _complete(engine, _describe_queued(queued), queued.pod, now)
+            return msgspec.json.encode(detail)
     for pod in engine.cluster.pods.values():
         if pod.name == name and pod.namespace == namespace:
-            detail = PodDetail(key, "running", running_on=pod.node_name)
-            return msgspec.json.encode(replace(detail, explanation=_try_to_explain(engine, pod)))
+            detail = PodDetail(pod.key, "running", running_on=pod.node_name)
+            return msgspec.json.encode(_complete(engine, detail, pod, now))
     return None
 
 
-def _try_to_explain(engine: Engine, pod: Pod) -> Explanation | None:
+def _complete(engine: Engine, detail: PodDetail, pod: Pod, now: float) -> PodDetail:
+    """Adds what is said of every pod."""
+    why = _try_to_explain(engine, pod, now)
+    return replace(
+        detail,
+        headline="" if why is None else why.headline,
+        explanation=why,
+        owner=owner_text(pod),
+        priority=pod.priority,
+        requests=dict(pod.held.requests),
+        gang=_describe_gang(engine, pod),
+    )
+
+
+def _try_to_explain(engine: Engine, pod: Pod, now: float) -> Explanation | None:
     try:
-        return explain(engine, pod)
+        return replace(explain(engine, pod), queue=view_queue(engine, pod, now))
     except Exception:  # noqa: BLE001 - a plugin that breaks has events of its own
         return None
+
+
+def _describe_gang(engine: Engine, pod: Pod) -> GangDetail | None:
+    groups = engine.cluster.groups
+    group = groups.of(pod)
+    if group is None:
+        return None
+    key = group.group_key
+    placed = len(groups.placed(key))
+    waiting = groups.count(key) - placed
+    return GangDetail(group.key, group.min_count, group.is_gang, placed, waiting)
 
 
 def find(engine: Engine, text: str) -> Generator[None, None, bytes]:
@@ -141,7 +198,7 @@ def _describe_queued(queued: QueuedPod) -> PodDetail:
     return PodDetail(
         queued.pod.key,
         queued.place.value,
-        describe_wait(queued),
+        message=describe_wait(queued),
         rejected_by=sorted(queued.blamed),
         attempts=queued.attempts,
     )

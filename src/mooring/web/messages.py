@@ -6,7 +6,7 @@ Columns are base64 of little-endian numbers, which a browser reads as typed arra
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from mooring.engine import Engine
 from mooring.engine.classes.statistics import DecisionPath
 
-#: A waiting pod: its number, namespace/name, place, index into `reasons` and attempts.
-Put = tuple[int, str, str, int, int]
+#: A waiting pod: its number, namespace/name, place and attempts. Then indexes into `texts`: why it
+#: waits, its owner, its group, and the node where others make room for it.
+Put = tuple[int, str, str, int, int, int, int, int]
 
-#: A moment: seconds of the wall clock, decisions, those by batch and by class, pods placed.
-Sample = tuple[float, int, int, int, int]
+#: A moment: seconds of the wall clock, decisions, those by batch and by class, pods placed, and
+#: pods that wait.
+Sample = tuple[float, int, int, int, int, int]
 
 
 class _Part(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -40,8 +42,22 @@ class QueuePart(_Part, frozen=True):
 
     put: list[Put] = []
     gone: list[int] = []
-    #: The texts that `put` refers to: like pods wait for the same reason.
-    reasons: list[str] = []
+    #: The texts that `put` refers to: like pods have the same ones.
+    texts: list[str] = []
+
+
+class RecentEvent(_Part, frozen=True):
+    """What happened to pods of one owner: the first of them, and how many there are."""
+
+    #: Seconds of the wall clock.
+    at: float
+    #: preempting: others are evicted for it.
+    kind: Literal["placed", "failed", "preempting"]
+    owner: str
+    pod: str
+    #: The node, or the reason.
+    text: str
+    count: int = 1
 
 
 class Figures(_Part, frozen=True, kw_only=True):
@@ -63,9 +79,13 @@ class Message(_Part, frozen=True, kw_only=True):
     #: The nodes begin anew, with these resources as columns.
     resources: list[str] | None = None
     nodes: NodesPart | None = None
+    #: What is requested and allocatable of each resource on all nodes, if that has changed.
+    totals: list[tuple[float, float]] | None = None
     queue: QueuePart | None = None
     #: Pods that were placed just now, as namespace/name and row; not all of them if there are many.
     arrivals: list[tuple[str, int]] = []
+    #: What happened since the last message, or lately.
+    events: list[RecentEvent] = []
     figures: Figures | None = None
     #: What was before.
     history: list[Sample] = []
@@ -83,20 +103,21 @@ def encode_line(message: Message) -> bytes:
 
 def count_figures(engine: Engine, wall: float, placed: int) -> Figures:
     """The counts of an engine at a time of the wall clock."""
+    sizes = engine.queue.sizes()
     return Figures(
-        sample=_sample(engine, wall, placed),
+        sample=_sample(engine, wall, placed, sum(sizes.values())),
         nodes=len(engine.cluster.nodes),
         pods=len(engine.cluster.pods),
-        waiting=engine.queue.sizes(),
+        waiting=sizes,
         in_flight=len(engine.queue.in_flight),
     )
 
 
-def _sample(engine: Engine, wall: float, placed: int) -> Sample:
+def _sample(engine: Engine, wall: float, placed: int, waiting: int) -> Sample:
     decisions = by_batch = by_class = 0
     for reuse in engine.classes.values():
         statistics = reuse.statistics
         decisions += statistics.decisions
         by_batch += statistics.paths[DecisionPath.BATCH]
         by_class += statistics.reused - statistics.paths[DecisionPath.BATCH]
-    return round(wall, 3), decisions, by_batch, by_class, placed
+    return round(wall, 3), decisions, by_batch, by_class, placed, waiting

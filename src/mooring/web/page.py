@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +21,16 @@ from mooring.engine.explain import NoSuchNode
 
 from .details import describe_node, describe_pod, explain_pod, find, find_pod
 from .hub import Crowded, Hub
-from .turns import Busy, PacedRunner, Read, at_once, in_slices
+from .overview import (
+    OWNERS,
+    count_devices,
+    group_nodes,
+    list_gangs,
+    list_labels,
+    locate_pods,
+    measure_usage,
+)
+from .turns import Busy, KeptAnswers, PacedRunner, Read, at_once, in_slices
 
 _TYPES = {
     ".html": "text/html",
@@ -80,7 +89,8 @@ class StatusPage:
         self._clock = clock
         self._read = read
         self._turns = PacedRunner(read=read)
-        self._explain = explain or partial(describe_pod, engine)
+        self._explain = explain or self._describe_pod
+        self._kept = KeptAnswers(self._turns)
         self._hub = Hub(engine, read)
         self._files = _read_files()
         self._open = frozenset({"", *(f"static/{name}" for name in self._files)})
@@ -112,6 +122,10 @@ class StatusPage:
         app.router.add_get("/api/find", self._find)
         app.router.add_get("/api/nodes/{name}", self._node)
         app.router.add_get("/api/pods/{namespace}/{name}", self._pod)
+        app.router.add_get("/api/labels", self._labels, allow_head=False)
+        app.router.add_get("/api/usage", self._usage, allow_head=False)
+        app.router.add_get("/api/gangs", self._gangs, allow_head=False)
+        app.router.add_get("/api/devices", self._devices, allow_head=False)
         app.router.add_get("/api/explain/{namespace}/{name}", self._explain_pod, allow_head=False)
         app.on_response_prepare.append(_protect)
         app.on_shutdown.append(self._let_go)
@@ -160,6 +174,34 @@ class StatusPage:
         work = partial(self._explain, named["namespace"], named["name"])
         return _json(await self._in_turn(work))
 
+    def _describe_pod(self, namespace: str, name: str) -> bytes | None:
+        return describe_pod(self._engine, namespace, name, self._clock())
+
+    async def _labels(self, request: web.Request) -> web.StreamResponse:
+        key = request.query.get("key", "")[:_LONGEST_SEARCH]
+        steps = partial(group_nodes, key=key) if key else list_labels
+        return await self._kept_answer(request, partial(steps, self._engine))
+
+    async def _usage(self, request: web.Request) -> web.StreamResponse:
+        by = request.query.get("by", "namespace")
+        name = request.query.get("name", "")[:_LONGEST_SEARCH]
+        if by not in OWNERS:
+            raise web.HTTPBadRequest(text=f"by: one of {', '.join(OWNERS)}\n")
+        if name:
+            return await self._kept_answer(request, partial(locate_pods, self._engine, by, name))
+        return await self._kept_answer(request, partial(measure_usage, self._engine, by))
+
+    async def _gangs(self, request: web.Request) -> web.StreamResponse:
+        return await self._kept_answer(request, partial(list_gangs, self._engine))
+
+    async def _devices(self, request: web.Request) -> web.StreamResponse:
+        return await self._kept_answer(request, partial(count_devices, self._engine))
+
+    async def _kept_answer(
+        self, request: web.Request, steps: Callable[[], Generator[None, None, bytes]]
+    ) -> web.StreamResponse:
+        return _json(await _unless_busy(self._kept.answer(request.path_qs, steps)))
+
     async def _explain_pod(self, request: web.Request) -> web.StreamResponse:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         node = request.query.get("node", "")
@@ -177,13 +219,17 @@ class StatusPage:
 
     async def _in_turn(self, work: Callable[[], T]) -> T:
         """Decisions wait for an explanation, so there is one at a time, with pauses."""
-        try:
-            return await self._turns.run(work)
-        except Busy:
-            raise web.HTTPTooManyRequests(
-                text="too many pods are being explained\n",
-                headers={"Retry-After": str(_RETRY_SECONDS)},
-            ) from None
+        return await _unless_busy(self._turns.run(at_once(work)))
+
+
+async def _unless_busy(answer: Awaitable[T]) -> T:
+    try:
+        return await answer
+    except Busy:
+        raise web.HTTPTooManyRequests(
+            text="too many questions are being answered\n",
+            headers={"Retry-After": str(_RETRY_SECONDS)},
+        ) from None
 
 
 def _json(body: bytes | None) -> web.Response:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import count, islice
+from itertools import chain
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Cluster
 from mooring.cluster.changes import EVERYWHERE
 from mooring.engine import Engine
-from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
-from mooring.queue import Queue, QueuedPod
-from mooring.queue.queued_pod import Place
+from mooring.objects.pod_owner import owner_text
 
-from .messages import Figures, Message, NodesPart, Put, QueuePart, Sample, pack
+from .messages import Figures, Message, NodesPart, RecentEvent, Sample, pack
+from .queue_picture import MOST_PUT, WaitingPods
 
 #: Use is told in thousandths of what a node has; a node without the resource says so.
 THOUSAND = 1_000
@@ -31,15 +31,11 @@ GONE, OPEN, CORDONED = 0, 1, 2
 # A generation before everything.
 _NEVER = -1
 
-# Pods that are looked at before decisions get their turn again: less than a millisecond.
-SLICE = 2_000
-
-# Pods that are told at a time. What is left is different next time too, and is told then: so a
-# message stays small, however many pods come at once.
-MOST_PUT = 5_000
-
 # Arrivals that are told by name, for as many as an eye may follow.
 _MOST_ARRIVALS = 40
+# Events of one step, and those that a newcomer is told.
+_MOST_EVENTS = 20
+_EVENTS_KEPT = 100
 
 
 class Picture:
@@ -51,17 +47,23 @@ class Picture:
     def __init__(self, engine: Engine, *, limited: bool = True) -> None:
         self._engine = engine
         self._columns = NodeColumns(engine.cluster)
-        self._waiting = WaitingPods(engine.queue, MOST_PUT if limited else sys.maxsize)
+        self._waiting = WaitingPods(engine, MOST_PUT if limited else sys.maxsize)
+        self._events: deque[RecentEvent] = deque(maxlen=_EVENTS_KEPT)
 
     def advance(self, figures: Figures, arrived: list[Pod]) -> Generator[None, None, Message]:
         """Catches up with the engine, in slices; returns what has changed."""
-        queue = yield from self._waiting.differences()
+        at = figures.sample[0]
+        queue = yield from self._waiting.differences(at)
         anew, nodes = self._columns.differences()
+        events = merge_events(_placed(at, arrived), self._waiting.events)[:_MOST_EVENTS]
+        self._events.extend(events)
         return Message(
             resources=self._columns.resources if anew else None,
             nodes=nodes,
+            totals=self._columns.totals if nodes is not None else None,
             queue=queue,
             arrivals=self._locate(arrived),
+            events=events,
             figures=figures,
         )
 
@@ -71,6 +73,8 @@ class Picture:
             reset=True,
             resources=self._columns.resources,
             nodes=self._columns.everything(),
+            totals=self._columns.totals,
+            events=list(self._events),
             figures=now,
             history=history,
         )
@@ -81,6 +85,23 @@ class Picture:
         row = self._engine.cluster.nodes.row
         found = ((pod.key, row(pod.node_name)) for pod in arrived[:_MOST_ARRIVALS])
         return [(key, at) for key, at in found if at is not None]
+
+
+def _placed(at: float, arrived: list[Pod]) -> Iterator[RecentEvent]:
+    for pod in reversed(arrived):
+        yield RecentEvent(at, "placed", owner_text(pod), pod.key, pod.node_name)
+
+
+def merge_events(*events: Iterable[RecentEvent]) -> list[RecentEvent]:
+    """One event per owner, kind and reason, with the first pod and how many there are.
+
+    Pods of one owner that were placed make up one event, whichever nodes they are on.
+    """
+    found: dict[tuple[str, str, str], list[RecentEvent]] = {}
+    for each in chain(*events):
+        why = each.text if each.kind == "failed" else ""
+        found.setdefault((each.kind, each.owner, why), []).append(each)
+    return [replace(same[0], count=len(same)) for same in found.values()]
 
 
 class NodeColumns:
@@ -95,6 +116,8 @@ class NodeColumns:
         self._uses = np.zeros((0, 0), np.uint16)
         #: The resources that some node has, first of all those that every node has.
         self.resources: list[str] = []
+        #: What is requested and allocatable of each of them.
+        self.totals: list[tuple[float, float]] = []
 
     def differences(self) -> tuple[bool, NodesPart | None]:
         """Whether the nodes begin anew, and the rows that are different from what was told."""
@@ -138,6 +161,7 @@ class NodeColumns:
             | np.array(renamed, np.bool_)
         )
         self._uses[:, rows], self._states[rows] = uses, states
+        self.totals = self._add_up()
         for row, name in names.items():
             if name:
                 self._names[row] = name
@@ -154,6 +178,16 @@ class NodeColumns:
         uses = np.where(has > 0, shares, ABSENT).astype(np.uint16)
         states = np.where(nodes.unschedulable[rows], CORDONED, OPEN) * nodes.alive[rows]
         return uses, states.astype(np.uint8)
+
+    def _add_up(self) -> list[tuple[float, float]]:
+        """Sums as floats: those of all nodes may go beyond 64 bits."""
+        nodes = self._cluster.nodes
+        columns = np.array([nodes.resources[name] for name in self.resources], np.intp)
+        at = np.ix_(columns, nodes.rows)
+        sums = [
+            each[at].astype(np.float64).sum(axis=1) for each in (nodes.requested, nodes.allocatable)
+        ]
+        return [(float(asked), float(has)) for asked, has in zip(*sums, strict=True)]
 
     def _read_names(self, rows: NDArray[np.intp]) -> dict[int, str | None]:
         nodes = self._cluster.nodes
@@ -177,107 +211,3 @@ class NodeColumns:
             [pack(column[rows], "<u2") for column in self._uses],
             {row: self._names[row] for row in named if row in self._names},
         )
-
-
-@dataclass(slots=True)
-class _Shown:
-    """What was told of a waiting pod."""
-
-    number: int
-    key: str
-    place: Place
-    attempts: int
-    reason: str
-    message: str
-    refusal: Rejected | None
-    #: The last look at the queue that found it.
-    seen: int
-
-
-class WaitingPods:
-    """The queue as it was told last."""
-
-    def __init__(self, queue: Queue, most_put: int = MOST_PUT) -> None:
-        self._queue = queue
-        self._most_put = most_put
-        self._shown: dict[str, _Shown] = {}
-        self._numbers = count()
-        self._looks = 0
-
-    def differences(self) -> Generator[None, None, QueuePart | None]:
-        """Looks at the queue in slices; in between the queue may change."""
-        self._looks += 1
-        put: list[_Shown] = []
-        pods = iter([*self._queue, *self._queue.in_flight])
-        while some := list(islice(pods, SLICE)):
-            for queued in some:
-                self._look(queued, put)
-            yield
-        gone = [uid for uid, shown in self._shown.items() if shown.seen != self._looks]
-        numbers = [self._shown.pop(uid).number for uid in gone]
-        return _part(put, numbers) if put or numbers else None
-
-    def everything(self) -> Iterator[QueuePart]:
-        """All of the queue, as it was told last, in parts."""
-        shown = iter(list(self._shown.values()))
-        while some := list(islice(shown, SLICE)):
-            yield _part(some, [])
-
-    def _look(self, queued: QueuedPod, put: list[_Shown]) -> None:
-        if queued.place is Place.NOWHERE:
-            return
-        shown = self._shown.get(queued.pod.uid)
-        if shown is not None:
-            shown.seen = self._looks
-            if _is_unchanged(shown, queued):
-                return
-        if len(put) < self._most_put:
-            number = next(self._numbers) if shown is None else shown.number
-            shown = self._shown[queued.pod.uid] = _show(number, queued, self._looks)
-            put.append(shown)
-
-
-def describe_wait(queued: QueuedPod) -> str:
-    """Why a pod waits; empty if it only waits for its turn."""
-    if queued.refusal is not None:
-        return f"{queued.gated_by}: {queued.refusal.message}"
-    if queued.message or not queued.blamed:
-        return queued.message
-    return f"rejected by {', '.join(sorted(queued.blamed))}"
-
-
-def _is_unchanged(shown: _Shown, queued: QueuedPod) -> bool:
-    return (
-        shown.place is queued.place
-        and shown.attempts == queued.attempts
-        and shown.message == queued.message
-        and shown.refusal is queued.refusal
-    )
-
-
-def _show(number: int, queued: QueuedPod, look: int) -> _Shown:
-    return _Shown(
-        number,
-        queued.pod.key,
-        queued.place,
-        queued.attempts,
-        describe_wait(queued),
-        queued.message,
-        queued.refusal,
-        look,
-    )
-
-
-def _part(shown: Iterable[_Shown], gone: list[int]) -> QueuePart:
-    reasons: dict[str, int] = {}
-    put: list[Put] = [
-        (
-            each.number,
-            each.key,
-            each.place.value,
-            reasons.setdefault(each.reason, len(reasons)),
-            each.attempts,
-        )
-        for each in shown
-    ]
-    return QueuePart(put, gone, list(reasons))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Protocol, TypeVar, cast
 
 T = TypeVar("T")
@@ -15,6 +15,10 @@ _SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
 #: Pieces that wait for their turn; more are refused, to be asked for again.
 MOST_WAITING = 8
+
+# For so long an answer that is not about one pod is good enough for the next who asks.
+_KEEP_SECONDS = 2.0
+_MOST_KEPT = 64
 
 
 class Read(Protocol):
@@ -62,23 +66,62 @@ class PacedRunner:
         self._waiting = 0
         self._free_at = float("-inf")
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """What the work gives, when its turn has come; Busy if too many wait."""
+    async def run(self, steps: Generator[None, None, T]) -> T:
+        """What the steps return, when their turn has come; Busy if too many wait."""
         if self._waiting >= MOST_WAITING:
             raise Busy
         self._waiting += 1
         try:
             async with self._turn:
                 await self._sleep(max(self._free_at - self._clock(), 0.0))
-                return await self._read(at_once(lambda: self._timed(work)))
+                return await self._read(self._timed(steps))
         finally:
             self._waiting -= 1
 
-    def _timed(self, work: Callable[[], T]) -> T:
-        began = self._clock()
-        try:
-            return work()
-        finally:
-            ended = self._clock()
-            pause = (ended - began) * (1 / _SHARE - 1)
-            self._free_at = ended + min(pause, _LONGEST_PAUSE_SECONDS)
+    def _timed(self, steps: Generator[None, None, T]) -> Generator[None, None, T]:
+        """The same steps; what they took decides when the next piece of work may begin."""
+        spent = 0.0
+        while True:
+            began = self._clock()
+            try:
+                next(steps)
+            except StopIteration as end:
+                return cast(T, end.value)
+            finally:
+                ended = self._clock()
+                spent += ended - began
+                pause = spent * (1 / _SHARE - 1)
+                self._free_at = ended + min(pause, _LONGEST_PAUSE_SECONDS)
+            yield
+
+
+class KeptAnswers:
+    """Answers that many ask for, each worked out at most every few seconds."""
+
+    def __init__(self, runner: PacedRunner, clock: Callable[[], float] = monotonic) -> None:
+        self._runner = runner
+        self._clock = clock
+        self._kept: dict[str, tuple[float, bytes]] = {}
+
+    async def answer(
+        self, question: str, steps: Callable[[], Generator[None, None, bytes]]
+    ) -> bytes:
+        """The answer of a moment ago, or what the steps return; Busy if too many wait."""
+        known = self._find(question)
+        if known is not None:
+            return known
+
+        def work() -> Generator[None, None, bytes]:
+            # Somebody else may have asked while this one waited.
+            return self._find(question) or (yield from steps())
+
+        found = await self._runner.run(work())
+        self._kept.pop(question, None)
+        self._kept[question] = self._clock() + _KEEP_SECONDS, found
+        if len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+    def _find(self, question: str) -> bytes | None:
+        until, found = self._kept.get(question, (0.0, b""))
+        return found if self._clock() < until else None

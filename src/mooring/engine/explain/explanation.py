@@ -141,3 +141,19 @@ class Explanation(ExplanationPart, frozen=True):
     def has_place(self) -> bool:
         """Whether the pod runs, or would be placed now."""
         return bool(self.running_on) or self.state == "fits"
+
+    @property
+    def headline(self) -> str:
+        """The answer in one sentence."""
+        runs_on, chosen = self.running_on, self.chosen
+        nodes = f"{self.feasible_count} of {self.node_count} nodes take it"
+        there = f" runs on {runs_on};" if runs_on else ""
+        match self.state:
+            case "fits" if runs_on == chosen:
+                return f"pod {self.pod} runs on {runs_on}, and would again: {nodes}"
+            case "fits":
+                return f"pod {self.pod}{there} would go to {chosen}: {nodes}"
+            case "pending" | "preempting":
+                return f"pod {self.pod}{there} fits no node of {self.node_count}"
+            case state:
+                return f"pod {self.pod}{there} is not decided about: {state}"

@@ -1,19 +1,29 @@
 // The panel beside the page: a node with its pods, or what is to be said about a pod.
 
-import { amount, element, find, link } from "./elements.js";
+import { element, find, link } from "./elements.js";
+import { aboutNode } from "./node_detail.js";
+import { aboutPod, answerOfNode } from "./pod_detail.js";
+import { verdicts } from "./overlay.js";
 import { read } from "./stream.js";
 
-// Lists longer than this are cut.
-const MOST = 60;
+const podPath = (root, key) => `api/${root}/${key.split("/").map(encodeURIComponent).join("/")}`;
 
 export class Detail {
-  constructor() {
+  // `nodes` shows the verdicts of a pod that is open.
+  constructor(view, nodes) {
+    Object.assign(this, { view, nodes });
     this.panel = find("detail");
     this.title = find("detail-title");
     this.body = find("detail-body");
     this.before = null;
     this.serial = 0;
+    this.shown = null;
     find("detail-close").addEventListener("click", () => this.close());
+    find("detail-again").addEventListener("click", () => this.#show());
+    find("detail-size").addEventListener("click", () => this.#grow(!this.panel.classList.contains("tall")));
+    view.listen((changed) => {
+      if (changed.has("pod") || changed.has("node")) this.#show();
+    });
   }
 
   get isOpen() {
@@ -21,106 +31,113 @@ export class Detail {
   }
 
   close() {
-    this.serial++;
-    this.panel.hidden = true;
-    this.before?.focus();
-    this.before = null;
+    this.view.set({ pod: "", node: "" }, { opens: true });
   }
 
-  node(name) {
-    return this.#show(`Node ${name}`, `api/nodes/${encodeURIComponent(name)}`, (told) => this.#aboutNode(told));
+  openPod(key) {
+    this.view.set({ pod: key, node: "" }, { opens: true });
   }
 
-  pod(key) {
-    const [namespace, name] = key.split("/");
-    const path = `api/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
-    return this.#show(`Pod ${key}`, path, (told) => this.#aboutPod(told));
+  openNode(name) {
+    this.view.set({ pod: "", node: name }, { opens: true });
   }
 
-  async #show(title, path, describe) {
-    const serial = ++this.serial;
+  // A node on the map: beside a pod that is open, what it says to that pod.
+  choose(name) {
+    this.view.set({ node: name }, { opens: true });
+  }
+
+  // What the address says, at the beginning and whenever it changes.
+  #show() {
+    const pod = this.view.get("pod"), node = this.view.get("node");
+    if (!pod && !node) return this.#hide();
     if (!this.isOpen) this.before = document.activeElement;
-    this.title.textContent = title;
-    this.body.replaceChildren(element("p", { text: "Looking …", class: "hint" }));
-    this.panel.hidden = false;
-    this.title.focus();
+    return pod ? this.#showPod(pod, node) : this.#showNode(node);
+  }
+
+  start() {
+    this.#show();
+  }
+
+  async #showPod(key, node) {
+    const isNew = this.shown !== `pod ${key}`;
+    const about = await this.#load(`pod ${key}`, podPath("pods", key));
+    if (about === undefined) return;
+    if (about === null) return this.#fill(element("p", { text: "This pod is not there any more, or never was." }));
+    const overlay = verdicts(about.explanation);
+    this.nodes.cover("pod", overlay);
+    const follow = {
+      node: (name) => this.openNode(name),
+      brighten: (names) => this.nodes.brighten(names),
+    };
+    this.#fill(...aboutPod(about, follow, overlay));
+    if (isNew && innerWidth < 1100) find("nodes").scrollIntoView({ block: "start" });
+    if (node) await this.#askNode(key, node);
+  }
+
+  async #askNode(key, node) {
+    const serial = this.serial;
     let parts;
     try {
-      const told = await read(path);
-      parts = told ? describe(told) : [element("p", { text: "It is not there any more." })];
+      const about = await read(`${podPath("explain", key)}?node=${encodeURIComponent(node)}`);
+      parts = about?.node ? answerOfNode(about.node) : [element("p", { text: `Node ${node} is not asked about this pod.` })];
     } catch (error) {
       parts = [element("p", { text: `It cannot be read: ${error.message}` })];
     }
-    if (serial === this.serial) this.body.replaceChildren(...parts);
+    if (serial !== this.serial) return;
+    const box = element("section", { class: "answer", "aria-label": `What node ${node} says` }, ...parts, link(`Open node ${node}`, () => this.openNode(node)));
+    this.body.querySelector(".answer")?.remove();
+    this.body.prepend(box);
   }
 
-  #aboutNode(told) {
-    const parts = [];
-    if (told.unschedulable) parts.push(element("p", { text: "It is cordoned: no pod is placed here." }));
-    if (told.taints.length) parts.push(element("p", { text: `Taints: ${told.taints.join(", ")}` }));
-    const uses = told.resources.map(({ name, requested, allocatable }) => {
-      const share = allocatable ? Math.round((100 * requested) / allocatable) : 0;
-      const meter = element("meter", { min: 0, max: allocatable || 1, value: requested, "aria-label": `${name} ${share}%` });
-      return element("tr", {}, element("td", { text: name }), element("td", { text: `${amount(name, requested)} / ${amount(name, allocatable)}` }), element("td", {}, meter), element("td", { text: `${share}%` }));
-    });
-    const pods = told.pods.map((pod) => {
-      const key = `${pod.namespace}/${pod.name}`;
-      const asks = Object.entries(pod.requests).map(([name, value]) => `${name} ${amount(name, value)}`).join(", ");
-      return element("tr", {}, element("td", {}, link(key, () => this.pod(key))), element("td", { text: asks }));
-    });
-    parts.push(element("h3", { text: "Use" }), element("table", {}, ...uses));
-    if (told.devices.length) parts.push(element("h3", { text: devicesTitle(told.devices) }), element("table", { id: "devices" }, ...told.devices.slice(0, MOST).map((device) => this.#aboutDevice(device))));
-    parts.push(element("h3", { text: `Pods (${told.podCount})` }), element("table", {}, ...pods));
-    parts.push(element("h3", { text: "Labels" }), value(told.labels));
-    return parts;
+  async #showNode(name) {
+    this.nodes.cover("pod", null);
+    const about = await this.#load(`node ${name}`, `api/nodes/${encodeURIComponent(name)}`);
+    if (about === undefined) return;
+    if (about === null) return this.#fill(element("p", { text: "This node is not there any more, or never was." }));
+    this.#fill(...aboutNode(about, { pod: (key) => this.openPod(key) }));
   }
 
-  #aboutDevice({ driver, pool, name, about, state, taints, claims, pods }) {
-    const users = pods.map((key) => link(key, () => this.pod(key)));
-    const held = element("td", { text: state === "free" ? "free" : `${state}${claims.length ? ` by ${claims.join(", ")}` : ""} ` }, ...users);
-    const remarks = [about, ...taints.map((taint) => `taint ${taint}`)].filter(Boolean).join("; ");
-    return element("tr", { title: `${driver}/${pool}/${name}` }, element("td", { text: name }), held, element("td", { text: remarks }));
-  }
-
-  #aboutPod({ pod, message, runningOn, chosen, ...rest }) {
-    const parts = [];
-    if (message) parts.push(element("p", { text: message, class: "message" }));
-    for (const [text, node] of [["Runs on ", runningOn], ["Would go to ", chosen]]) {
-      if (node) parts.push(element("p", { text }, link(node, () => this.node(node))));
+  // What the server says; null if there is no such thing; undefined if it is not wanted any more.
+  async #load(title, path) {
+    const serial = ++this.serial, isNew = this.shown !== title;
+    this.shown = title;
+    this.title.textContent = title;
+    if (isNew) this.body.replaceChildren(element("p", { text: "Looking …", class: "hint" }));
+    this.panel.hidden = false;
+    document.body.dataset.detail = "open";
+    if (isNew) {
+      this.panel.scrollTop = 0;
+      this.title.focus({ preventScroll: true });
     }
-    return [...parts, ...sections(rest)];
+    let about;
+    try {
+      about = await read(path);
+    } catch (error) {
+      if (serial === this.serial) this.#fill(element("p", { text: `It cannot be read: ${error.message}` }));
+      return undefined;
+    }
+    return serial === this.serial ? about : undefined;
+  }
+
+  #fill(...parts) {
+    this.body.replaceChildren(...parts);
+  }
+
+  #hide() {
+    if (!this.isOpen) return;
+    this.serial++;
+    this.shown = null;
+    this.panel.hidden = true;
+    this.#grow(false);
+    delete document.body.dataset.detail;
+    this.nodes.cover("pod", null);
+    this.before?.focus({ preventScroll: true });
+    this.before = null;
+  }
+
+  #grow(tall) {
+    this.panel.classList.toggle("tall", tall);
+    find("detail-size").textContent = tall ? "Smaller" : "Larger";
   }
 }
-
-const devicesTitle = (devices) => `Devices (${devices.filter(({ state }) => state === "free").length} of ${devices.length} free)`;
-
-// "leftOut" becomes "Left out".
-const words = (name) => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).replace(/^./, (letter) => letter.toUpperCase());
-
-const isEmpty = (told) => told === null || told === "" || (typeof told === "object" && !Object.keys(told).length);
-const isPlain = (told) => typeof told !== "object";
-
-// Plain values first, as a list of terms; then what is larger, each under a heading of its own.
-function sections(told) {
-  const filled = Object.entries(told).filter(([, each]) => !isEmpty(each));
-  const plain = filled.filter(([, each]) => isPlain(each)), large = filled.filter(([, each]) => !isPlain(each));
-  return [terms(plain), ...large.flatMap(([name, each]) => [element("h3", { text: words(name) }), value(each)])];
-}
-
-function terms(entries) {
-  const rows = entries.flatMap(([name, each]) => [element("dt", { text: words(name) }), element("dd", {}, value(each))]);
-  return element("dl", {}, ...rows);
-}
-
-function value(told) {
-  if (isPlain(told)) return element("span", { text: String(told) });
-  if (!Array.isArray(told)) {
-    const entries = Object.entries(told).filter(([, each]) => !isEmpty(each));
-    const rows = entries.flatMap(([name, each]) => [element("dt", { text: /[./-]/.test(name) ? name : words(name) }), element("dd", {}, value(each))]);
-    return element("dl", {}, ...rows);
-  }
-  if (told.every(isPlain)) return element("span", { text: cut(told).join(", ") });
-  return element("ul", {}, ...cut(told).map((each) => (isPlain(each) ? element("li", { text: each }) : element("li", {}, value(each)))));
-}
-
-const cut = (list) => (list.length > MOST ? [...list.slice(0, MOST), `and ${list.length - MOST} more`] : list);

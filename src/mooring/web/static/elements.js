@@ -10,18 +10,54 @@ export function element(tag, { text, ...attributes } = {}, ...children) {
   return made;
 }
 
-export function link(text, follow) {
-  const made = element("button", { text, type: "button", class: "link" });
-  made.addEventListener("click", follow);
+export function button(text, act, attributes = {}) {
+  const made = element("button", { text, type: "button", ...attributes });
+  made.addEventListener("click", act);
   return made;
 }
 
-const UNITS = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
+export const link = (text, follow) => button(text, follow, { class: "link" });
+
+// A bar from 0 to 1. What it says is beside it as text, so readers of the page need not hear it.
+export function bar(share, colour) {
+  const fill = element("i"), made = element("span", { class: "bar", "aria-hidden": "true" }, fill);
+  setBar(made, share, colour);
+  return made;
+}
+
+export function setBar(made, share, colour) {
+  const fill = made.firstChild;
+  fill.style.width = `${Math.min(100, 100 * share)}%`;
+  made.classList.toggle("over", share > 1);
+  if (colour) fill.style.background = colour;
+}
+
+// A part that is folded until it is wanted.
+export const folded = (title, ...children) =>
+  element("details", { class: "folded" }, element("summary", { text: title }), ...children);
+
+const UNITS = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
 // An amount in native units as people write it: cpu in cores, memory in binary units.
 export function amount(resource, value) {
-  if (resource === "cpu") return `${value / 1000}`;
-  if (!/memory|storage|hugepages/.test(resource)) return value.toLocaleString("en");
+  if (resource === "cpu") return number(value / 1000, 3);
+  if (!/memory|storage|hugepages/.test(resource)) return number(value);
   const power = value > 0 ? Math.min(UNITS.length - 1, Math.floor(Math.log2(value) / 10)) : 0;
-  return `${Number((value / 1024 ** power).toFixed(1))}${UNITS[power]}`;
+  return `${number(value / 1024 ** power, 1)}${UNITS[power]}`;
+}
+
+export const number = (value, digits = 0) => value.toLocaleString("en", { maximumFractionDigits: digits });
+
+export const percent = (share) => `${number(100 * share, share > 0 && share < 0.1 ? 1 : 0)}%`;
+
+export const count = (amount, what) => `${number(amount)} ${what}${amount === 1 ? "" : "s"}`;
+
+export const clock = (seconds) => new Date(1000 * seconds).toLocaleTimeString("en-GB");
+
+export const requests = (asked) =>
+  Object.entries(asked).map(([name, value]) => `${name} ${amount(name, value)}`).join(", ");
+
+// Puts a text where it is not already: what does not change is not laid out again.
+export function say(place, text) {
+  if (place.textContent !== text) place.textContent = text;
 }

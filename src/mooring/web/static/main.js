@@ -1,65 +1,59 @@
 // The page: puts its parts together.
 
 import { Charts } from "./charts.js";
-import { drawScale, whenThemeChanges } from "./colours.js";
+import { startTheme, whenThemeChanges } from "./colours.js";
 import { Detail } from "./detail.js";
-import { element, find } from "./elements.js";
+import { find, say } from "./elements.js";
+import { EventList } from "./events.js";
 import { Flights } from "./flights.js";
-import { NodeMap } from "./map.js";
+import { NodesPart } from "./nodes.js";
 import { timed } from "./pace.js";
-import { QueueList } from "./queue.js";
+import { QueueTree } from "./queue.js";
 import { Search } from "./search.js";
 import { State } from "./state.js";
 import { follow, remember } from "./stream.js";
-import { NodeTable } from "./table.js";
+import { showFigures, Totals } from "./totals.js";
+import { Usage } from "./usage.js";
+import { View } from "./view.js";
 
 const SAYS = { live: "Live", lost: "The server does not answer. Trying again.", denied: "Sign in to look." };
 
-const state = new State();
-const detail = new Detail();
-const openNode = (name) => detail.node(name);
-const openPod = (key) => detail.pod(key);
-const map = new NodeMap(find("map"), state, {
-  open: openNode,
-  tell: (text) => { find("map-now").textContent = text; },
-});
-const queue = new QueueList(
-  { list: find("queue-list"), space: find("queue-space"), count: find("queue-count") }, state, openPod,
-);
-const flights = new Flights(find("flights"), find("queue"), (row) => map.middle(row));
-const charts = new Charts(find);
-const table = new NodeTable(state, openNode);
+startTheme(find("theme"));
+const state = new State(), view = new View();
+const nodes = new NodesPart(state, view, (name) => detail.choose(name));
+const detail = new Detail(view, nodes);
+const openNode = (name) => detail.openNode(name), openPod = (key) => detail.openPod(key);
+const queue = new QueueTree({ tree: find("queue-tree"), count: find("queue-count") }, state, view, openPod);
+const events = new EventList(find("event-list"), state, { openPod, openNode });
+const flights = new Flights(find("flights"), find("queue"), (row) => nodes.middle(row));
+const charts = new Charts(find("charts"));
+const totals = new Totals(find("totals"), state, view);
+const usage = new Usage(state, view, { openPod, cover: (overlay) => nodes.cover("of", overlay) });
 const search = new Search({ openNode, openPod });
 
 function tell(message) {
   timed("apply", () => {
     const changed = state.apply(message);
-    if (message.resources) showResources();
-    if (changed.members) table.draw();
-    map.changed(changed.members ? null : changed.rows);
+    nodes.changed(changed, message);
     if (changed.queue) queue.changed();
-    flights.start(changed.arrivals.map(([, row]) => row));
-    showFigures();
+    if (changed.events) events.changed();
+    if (!nodes.overlay) flights.start(changed.arrivals.map(([, row]) => row));
+    if (message.totals || message.resources) totals.draw();
+    if (state.figures) showFigures(state.figures, find);
+    charts.draw(state.samples);
+    // What a link asks for is read once it is known that it may be.
+    if (message.reset) begin();
   });
 }
 
-function showResources() {
-  const select = find("resource"), before = select.value;
-  select.replaceChildren(...state.resources.map((text) => element("option", { text })));
-  if (state.resources.includes(before)) select.value = before;
-  map.select(Math.max(0, select.selectedIndex));
-}
+let begun = false;
 
-function showFigures() {
-  const { figures } = state;
-  if (!figures) return;
-  const waiting = Object.values(figures.waiting).reduce((sum, each) => sum + each, 0);
-  const shown = { nodes: figures.nodes, pods: figures.pods, waiting, flying: figures.inFlight };
-  for (const [name, value] of Object.entries(shown)) {
-    const text = value.toLocaleString("en"), place = find(`figure-${name}`);
-    if (place.textContent !== text) place.textContent = text;
-  }
-  charts.draw(state.samples);
+function begin() {
+  nodes.rearrange();
+  if (begun) return;
+  begun = true;
+  detail.start();
+  usage.start();
 }
 
 function showConnection(now) {
@@ -88,13 +82,29 @@ function askForToken(why) {
 }
 
 function redraw() {
-  drawScale(find("scale"));
-  map.redraw();
+  nodes.redraw();
+  totals.draw();
   charts.draw(state.samples, { anyway: true });
 }
 
-find("resource").addEventListener("change", (event) => map.select(event.target.selectedIndex));
-find("place").addEventListener("change", (event) => queue.show(event.target.value));
+// Controls of the queue, which are in the address as well.
+for (const name of ["queue", "place", "only"]) {
+  const place = find(`${name}-by`);
+  place.value = view.get(name);
+  place.addEventListener("input", () => view.set({ [name]: place.value }));
+  view.listen(() => { if (place.value !== view.get(name)) place.value = view.get(name); });
+}
+
+find("share").addEventListener("click", async () => {
+  let text = "The link is copied";
+  try {
+    await navigator.clipboard.writeText(location.href);
+  } catch {
+    text = "The link is in the address bar";
+  }
+  say(find("share-says"), text);
+  setTimeout(() => say(find("share-says"), ""), 3_000);
+});
 document.addEventListener("visibilitychange", () => { if (!document.hidden) redraw(); });
 document.addEventListener("keydown", (event) => {
   const writes = /^(input|select|textarea)$/i.test(event.target.tagName);
@@ -105,5 +115,6 @@ document.addEventListener("keydown", (event) => {
   }
 });
 whenThemeChanges(redraw);
-redraw();
+queue.changed();
+events.changed();
 follow({ tell, state: showConnection, denied: askForToken });

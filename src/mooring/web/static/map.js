@@ -1,31 +1,33 @@
 // The nodes as cells on a canvas, of which only those that changed are drawn again.
 
 import { ABSENT, CORDONED } from "./state.js";
-import { colour, ink } from "./colours.js";
+import { colour, ink, inkOn } from "./colours.js";
+import { number } from "./elements.js";
 import { timed } from "./pace.js";
 
-const SMALLEST = 5, LARGEST = 44;
+const SMALLEST = 5, LARGEST = 64, HEAD = 26, GAP = 10;
+// From this size on a cell has room for a number.
+const WRITABLE = 34;
 
 export class NodeMap {
-  constructor(canvas, state, { open, tell }) {
-    this.canvas = canvas;
-    this.state = state;
-    this.column = 0;
+  constructor(canvas, arrangement, { open, tell }) {
+    Object.assign(this, { canvas, arrangement, open, tell });
+    this.state = arrangement.state;
+    this.overlay = null;
     this.cursor = 0;
     this.size = LARGEST;
     this.across = 1;
     this.dirty = new Set();
     this.all = true;
     this.asked = false;
+    // The top of each group's cells, and the place of its first one.
+    this.bands = [];
     this.context = canvas.getContext("2d", { alpha: false });
-    this.tell = tell;
-    this.open = open;
     canvas.addEventListener("keydown", (event) => this.#key(event));
     canvas.addEventListener("click", (event) => this.#point(event, true));
     canvas.addEventListener("pointermove", (event) => this.#point(event, false));
     canvas.addEventListener("focus", () => { this.#announce(); this.#mark(this.cursor); });
     canvas.addEventListener("blur", () => this.#mark(this.cursor));
-    new ResizeObserver(() => this.redraw()).observe(canvas.parentElement);
   }
 
   redraw() {
@@ -37,35 +39,26 @@ export class NodeMap {
   changed(rows) {
     if (rows === null) return this.redraw();
     for (const row of rows) {
-      const at = this.state.places.get(row);
+      const at = this.arrangement.places.get(row);
       if (at !== undefined) this.dirty.add(at);
     }
     if (rows.length) this.#ask();
   }
 
-  select(column) {
-    this.column = column;
-    this.redraw();
-  }
-
   // The middle of a row's cell in the window; null if it is not shown.
   middle(row) {
-    const at = this.state.places.get(row);
-    if (at === undefined) return null;
-    const box = this.canvas.getBoundingClientRect();
-    const [x, y] = this.#corner(at);
+    const at = this.arrangement.places.get(row);
+    if (at === undefined || !this.bands.length) return null;
+    const box = this.canvas.getBoundingClientRect(), [x, y] = this.#corner(at);
     return [box.left + x + this.size / 2, box.top + y + this.size / 2];
   }
 
-  describe(at) {
-    const { state } = this, row = state.order[at];
-    const use = state.use(this.column, row), resource = state.resources[this.column] ?? "";
-    const told = use === ABSENT ? `has no ${resource}` : `${(use / 10).toFixed(1)}% of ${resource}`;
-    return `${state.name(row)}: ${told}${state.states[row] === CORDONED ? ", cordoned" : ""}`;
+  get #order() {
+    return this.arrangement.order;
   }
 
   #ask() {
-    if (this.asked) return;
+    if (this.asked || this.canvas.hidden) return;
     this.asked = true;
     requestAnimationFrame(() => {
       this.asked = false;
@@ -73,28 +66,39 @@ export class NodeMap {
     });
   }
 
+  // The largest cells with which all of the map can be seen at once, if there are any.
   #lay() {
-    const width = this.canvas.parentElement.clientWidth, count = this.state.order.length || 1;
-    const height = Math.max(240, 0.58 * innerHeight);
+    const { groups, isGrouped } = this.arrangement, frame = this.canvas.parentElement;
+    const width = frame.clientWidth, top = frame.getBoundingClientRect().top + scrollY;
+    const room = Math.max(260, innerHeight - Math.min(top, 0.45 * innerHeight) - 60);
     let size = LARGEST;
-    while (size > SMALLEST && Math.ceil(count / Math.max(1, Math.floor(width / size))) * size > height) size--;
+    while (size > SMALLEST && heightOf(groups, width, size, isGrouped) > room) size--;
     this.size = size;
     this.across = Math.max(1, Math.floor(width / size));
-    const rows = Math.ceil(count / this.across), density = devicePixelRatio || 1;
+    const height = Math.max(1, heightOf(groups, width, size, isGrouped)), density = devicePixelRatio || 1;
     this.canvas.width = Math.round(width * density);
-    this.canvas.height = Math.round(rows * size * density);
-    this.canvas.style.height = `${rows * size}px`;
+    this.canvas.height = Math.round(height * density);
+    this.canvas.style.height = `${height}px`;
     this.context.setTransform(density, 0, 0, density, 0, 0);
-    this.context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--card");
-    this.context.fillRect(0, 0, width, rows * size);
+    this.context.fillStyle = ink().card;
+    this.context.fillRect(0, 0, width, height);
+    this.bands = [];
+    let y = 0, first = 0;
+    for (const group of groups) {
+      if (isGrouped) y += HEAD;
+      this.bands.push({ top: y, first, group });
+      y += Math.ceil(group.rows.length / this.across) * size + (isGrouped ? GAP : 0);
+      first += group.rows.length;
+    }
   }
 
   #drawAll() {
     this.all = false;
     this.dirty.clear();
-    this.cursor = Math.min(this.cursor, Math.max(0, this.state.order.length - 1));
+    this.cursor = Math.min(this.cursor, Math.max(0, this.#order.length - 1));
     this.#lay();
-    for (let at = 0; at < this.state.order.length; at++) this.#cell(at);
+    if (this.arrangement.isGrouped) this.bands.forEach((band) => this.#head(band));
+    for (let at = 0; at < this.#order.length; at++) this.#cell(at);
   }
 
   #drawDirty() {
@@ -102,33 +106,93 @@ export class NodeMap {
     this.dirty.clear();
   }
 
+  #head({ top, group }) {
+    const { context } = this, width = this.canvas.clientWidth, name = group.name || "without the label";
+    const mean = this.arrangement.mean(group.rows);
+    const rest = `${number(group.rows.length)}${mean === null ? "" : ` · ${number(100 * mean)}%`}`;
+    context.textBaseline = "middle";
+    context.font = "13px system-ui, sans-serif";
+    context.fillStyle = ink().faint;
+    context.textAlign = "right";
+    context.fillText(rest, width - 2, top - HEAD / 2);
+    context.textAlign = "left";
+    context.font = "600 13px system-ui, sans-serif";
+    context.fillStyle = ink().ink;
+    context.fillText(name, 0, top - HEAD / 2, Math.max(40, width - 90));
+  }
+
   #corner(at) {
-    return [(at % this.across) * this.size, Math.floor(at / this.across) * this.size];
+    let low = 0, high = this.bands.length - 1;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (this.bands[middle].first <= at) low = middle;
+      else high = middle - 1;
+    }
+    const { top, first } = this.bands[low], within = at - first;
+    return [(within % this.across) * this.size, top + Math.floor(within / this.across) * this.size];
   }
 
   #cell(at) {
-    const { context, state, size } = this, row = state.order[at];
-    const [x, y] = this.#corner(at), inner = size - (size > 8 ? 2 : 1);
-    const use = state.use(this.column, row), colours = ink();
-    context.fillStyle = use === ABSENT ? colours.line : colour(use);
+    const { context, state, size, overlay } = this, row = this.#order[at], name = state.name(row);
+    const [x, y] = this.#corner(at), inner = size - (size > 8 ? 2 : 1), colours = ink();
+    context.fillStyle = colours.card;
     context.fillRect(x, y, inner, inner);
-    if (use === ABSENT && inner > 3) {
-      context.fillStyle = colour(0);
-      context.fillRect(x + 1, y + 1, inner - 2, inner - 2);
-    }
-    if (state.states[row] === CORDONED) {
-      context.strokeStyle = colours.mark;
-      context.lineWidth = Math.max(1, size / 10);
-      context.beginPath();
-      context.moveTo(x + 1, y + inner - 1);
-      context.lineTo(x + inner - 1, y + 1);
-      context.stroke();
-    }
+    context.globalAlpha = overlay?.isDim(name) ? 0.18 : 1;
+    if (overlay) this.#verdict(x, y, inner, name);
+    else this.#use(x, y, inner, row);
+    if (state.states[row] === CORDONED) this.#stroke(x, y, inner);
+    context.globalAlpha = 1;
     if (at === this.cursor && document.activeElement === this.canvas) {
-      context.strokeStyle = colours.focus;
+      context.strokeStyle = colours.mark;
       context.lineWidth = Math.min(3, inner / 3);
       context.strokeRect(x + 1, y + 1, inner - 2, inner - 2);
     }
+  }
+
+  #use(x, y, inner, row) {
+    const { context } = this, use = this.state.use(this.arrangement.column, row);
+    if (use === ABSENT) {
+      context.strokeStyle = ink().line;
+      context.lineWidth = 1;
+      context.strokeRect(x + 0.5, y + 0.5, inner - 1, inner - 1);
+      return;
+    }
+    this.#box(x, y, inner, colour(use));
+    if (this.size >= WRITABLE) this.#write(`${Math.round(use / 10)}%`, x, y, inner, inkOn(use));
+  }
+
+  // Nodes that take the pod are whole cells, others are smaller: colour is not all that tells.
+  #verdict(x, y, inner, name) {
+    const { overlay } = this, takes = overlay.category(name)?.at === -1;
+    const less = takes || inner < 6 ? 0 : Math.max(1, Math.round(inner / 5));
+    this.#box(x + less, y + less, inner - 2 * less, overlay.colour(name));
+  }
+
+  #box(x, y, inner, fill) {
+    this.context.fillStyle = fill;
+    if (inner < 12) return this.context.fillRect(x, y, inner, inner);
+    this.context.beginPath();
+    this.context.roundRect(x, y, inner, inner, Math.min(6, inner / 8));
+    this.context.fill();
+  }
+
+  #write(text, x, y, inner, fill) {
+    const { context } = this;
+    context.font = `${this.size > 48 ? 13 : 11}px system-ui, sans-serif`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillStyle = fill;
+    context.fillText(text, x + inner / 2, y + inner / 2 + 1);
+  }
+
+  #stroke(x, y, inner) {
+    const { context } = this;
+    context.strokeStyle = ink().mark;
+    context.lineWidth = Math.max(1, Math.min(3, this.size / 12));
+    context.beginPath();
+    context.moveTo(x + 2, y + inner - 2);
+    context.lineTo(x + inner - 2, y + 2);
+    context.stroke();
   }
 
   #mark(at) {
@@ -137,44 +201,51 @@ export class NodeMap {
   }
 
   #move(to) {
-    if (to < 0 || to >= this.state.order.length) return;
+    if (to < 0 || to >= this.#order.length) return;
     this.#mark(this.cursor);
     this.cursor = to;
     this.#mark(to);
     this.#announce();
-    const [, y] = this.#corner(to), box = this.canvas.getBoundingClientRect();
-    const top = box.top + y;
+    const [, y] = this.#corner(to), top = this.canvas.getBoundingClientRect().top + y;
     if (top < 0 || top + this.size > innerHeight) scrollBy({ top: top - innerHeight / 2 });
   }
 
   #announce() {
-    if (this.state.order.length) this.tell(this.describe(this.cursor));
+    if (this.#order.length) this.tell(this.#order[this.cursor]);
   }
 
   #key(event) {
-    const last = this.state.order.length - 1;
+    const last = this.#order.length - 1;
     const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -this.across, ArrowDown: this.across };
     const jumps = { Home: 0, End: last };
     if (event.key in steps) this.#move(this.cursor + steps[event.key]);
     else if (event.key in jumps) this.#move(jumps[event.key]);
-    else if ((event.key === "Enter" || event.key === " ") && last >= 0) this.#open(this.cursor);
+    else if ((event.key === "Enter" || event.key === " ") && last >= 0) this.open(this.#order[this.cursor]);
     else return;
     event.preventDefault();
   }
 
-  #point(event, opens) {
-    const across = Math.floor(event.offsetX / this.size);
-    const at = Math.floor(event.offsetY / this.size) * this.across + across;
-    if (across >= this.across || at < 0 || at >= this.state.order.length) return;
+  #point({ offsetX, offsetY }, opens) {
+    const at = this.#under(offsetX, offsetY);
+    if (at === null) return;
     if (opens) {
       this.#move(at);
-      this.#open(at);
+      this.open(this.#order[at]);
     } else {
-      this.tell(this.describe(at));
+      this.tell(this.#order[at]);
     }
   }
 
-  #open(at) {
-    this.open(this.state.name(this.state.order[at]));
+  #under(x, y) {
+    const band = this.bands.findLast(({ top }) => top <= y), across = Math.floor(x / this.size);
+    if (!band || across >= this.across) return null;
+    const within = Math.floor((y - band.top) / this.size) * this.across + across;
+    return within < band.group.rows.length ? band.first + within : null;
   }
+}
+
+function heightOf(groups, width, size, isGrouped) {
+  const across = Math.max(1, Math.floor(width / size));
+  const extra = isGrouped ? HEAD + GAP : 0;
+  return groups.reduce((sum, { rows }) => sum + Math.ceil(rows.length / across) * size + extra, 0);
 }

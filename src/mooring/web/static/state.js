@@ -4,9 +4,10 @@ export const GONE = 0, OPEN = 1, CORDONED = 2, ABSENT = 0xffff;
 
 const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 const u16 = (text) => new Uint16Array(bytes(text).buffer);
-const u32 = (text) => new Uint32Array(bytes(text).buffer);
+export const u32 = (text) => new Uint32Array(bytes(text).buffer);
 
-const byName = new Intl.Collator("en", { numeric: true });
+// Events that are kept, and for how many seconds one goes on.
+const EVENTS = 60, SAME = 20;
 
 function grown(array, length, fill) {
   if (array.length >= length) return array;
@@ -24,24 +25,27 @@ export class State {
     this.queue = new Map();
     this.figures = null;
     this.samples = [];
-    // Rows in the order in which they are shown, and where each of them is shown.
-    this.order = [];
-    this.places = new Map();
+    // What is requested and allocatable, by resource.
+    this.totals = [];
+    this.events = [];
   }
 
   // Returns what changed: rows (null for all of them), whether nodes came or went, the queue.
   apply(message) {
-    const changed = { rows: [], members: false, queue: false, arrivals: message.arrivals ?? [] };
+    const changed = { rows: [], members: false, queue: false, events: false, arrivals: message.arrivals ?? [] };
     if (message.reset) {
       this.queue.clear();
       this.samples = [];
-      changed.queue = true;
+      this.events = [];
+      changed.queue = changed.events = true;
     }
     if (message.resources) this.#begin(message.resources, changed);
     if (message.nodes) this.#applyNodes(message.nodes, changed);
     if (message.queue) this.#applyQueue(message.queue, changed);
     if (message.figures) this.#applyFigures(message.figures, message.history ?? []);
-    if (changed.members) this.#sort();
+    if (message.totals) this.totals = message.totals;
+    for (const event of message.events ?? []) this.#note(event);
+    changed.events ||= Boolean(message.events?.length);
     return changed;
   }
 
@@ -81,8 +85,9 @@ export class State {
   }
 
   #applyQueue(part, changed) {
-    for (const [number, key, place, reason, attempts] of part.put ?? []) {
-      this.queue.set(number, { number, key, place, reason: part.reasons[reason], attempts });
+    for (const [number, key, place, attempts, ...indexes] of part.put ?? []) {
+      const [reason, owner, group, nominated] = indexes.map((at) => part.texts[at]);
+      this.queue.set(number, { number, key, place, attempts, reason, owner, group, nominated });
     }
     for (const number of part.gone ?? []) this.queue.delete(number);
     changed.queue = true;
@@ -97,10 +102,13 @@ export class State {
     this.figures = figures;
   }
 
-  #sort() {
-    this.order = [...this.names.entries()]
-      .sort(([, one], [, other]) => byName.compare(one, other))
-      .map(([row]) => row);
-    this.places = new Map(this.order.map((row, at) => [row, at]));
+  // What goes on for a while is one event with a count that grows.
+  #note(event) {
+    const same = (each) => each.kind === event.kind && each.owner === event.owner && event.at - each.at < SAME
+      && (event.kind === "placed" || each.text === event.text);
+    const at = this.events.findLastIndex(same);
+    const before = at < 0 ? null : this.events.splice(at, 1)[0];
+    this.events.push({ ...event, count: (event.count ?? 1) + (before?.count ?? 0) });
+    if (this.events.length > EVENTS) this.events.splice(0, this.events.length - EVENTS);
   }
 }

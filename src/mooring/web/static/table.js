@@ -6,9 +6,8 @@ import { element, find, link } from "./elements.js";
 const PAGE = 50;
 
 export class NodeTable {
-  constructor(state, open) {
-    this.state = state;
-    this.open = open;
+  constructor(arrangement, open) {
+    Object.assign(this, { arrangement, open, state: arrangement.state });
     this.first = 0;
     this.details = find("table");
     this.details.addEventListener("toggle", () => this.draw());
@@ -17,28 +16,29 @@ export class NodeTable {
   }
 
   #turn(by) {
-    const last = Math.max(0, this.state.order.length - 1);
-    this.first = Math.max(0, Math.min(last - (last % PAGE), this.first + by));
+    this.first += by;
     this.draw();
   }
 
   // Drawn when it is opened and turned, not while somebody reads it.
   draw() {
     if (!this.details.open) return;
-    const { state } = this, rows = state.order.slice(this.first, this.first + PAGE);
+    const { state } = this, { order } = this.arrangement, last = Math.max(0, order.length - 1);
+    this.first = Math.max(0, Math.min(last - (last % PAGE), this.first));
+    const rows = order.slice(this.first, this.first + PAGE);
     const heads = ["Node", ...state.resources].map((text) => element("th", { text, scope: "col" }));
     find("table-head").replaceChildren(...heads);
     find("table-body").replaceChildren(...rows.map((row) => this.#line(row)));
-    find("table-range").textContent = `${rows.length ? this.first + 1 : 0}–${this.first + rows.length} of ${state.order.length}`;
+    find("table-range").textContent = `${rows.length ? this.first + 1 : 0}–${this.first + rows.length} of ${order.length}`;
   }
 
   #line(row) {
     const { state } = this, name = state.name(row);
     const head = element("th", { scope: "row" }, link(name, () => this.open(name)));
     if (state.states[row] === CORDONED) head.append(" (cordoned)");
-    const uses = state.resources.map((_, column) => {
+    const uses = state.resources.map((resource, column) => {
       const use = state.use(column, row);
-      return element("td", { text: use === ABSENT ? "–" : `${(use / 10).toFixed(1)}%` });
+      return element("td", { text: use === ABSENT ? "–" : `${(use / 10).toFixed(1)}%`, "data-label": resource });
     });
     return element("tr", {}, head, ...uses);
   }

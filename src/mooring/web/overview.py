@@ -1,0 +1,262 @@
+"""Who uses what: pods by namespace or owner, nodes by label, gangs, devices, extended resources.
+
+Everything is counted in slices, with decisions in between.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from mooring.engine import Engine
+from mooring.objects.pod import Pod
+from mooring.objects.pod_group import PodGroup
+from mooring.objects.pod_owner import owner_text
+from mooring.objects.resources import Amounts
+
+from .details import describe_extended
+from .messages import pack
+from .queue_picture import SLICE, describe_wait
+
+# What is listed, the largest first; the rest is counted.
+_MOST_LISTED = 200
+# Labels with more values than this tell nodes apart rather than group them.
+_MOST_VALUES = 200
+
+T = TypeVar("T")
+
+#: How pods are put together.
+OWNERS: dict[str, Callable[[Pod], str]] = {
+    "namespace": lambda pod: pod.namespace,
+    "owner": owner_text,
+}
+
+
+class _Detail(msgspec.Struct, frozen=True, rename="camel"):
+    """How all of this is written."""
+
+
+class PodUsage(_Detail, frozen=True):
+    """What the placed pods of a namespace or an owner ask for, and how many more wait."""
+
+    name: str
+    pods: int
+    waiting: int
+    requests: dict[str, int]
+
+
+class UsageList(_Detail, frozen=True):
+    """The largest ones, and how many there are in all."""
+
+    count: int
+    items: list[PodUsage]
+
+
+class LabelKey(_Detail, frozen=True):
+    """A label of nodes that can group them."""
+
+    key: str
+    values: int
+    nodes: int
+
+
+class LabelGroups(_Detail, frozen=True):
+    """The value that each node has of a label, by row; nodes without the label are left out."""
+
+    key: str
+    values: list[str]
+    rows: str
+    codes: str
+
+
+class Gang(_Detail, frozen=True):
+    """A pod group, and what became of its members."""
+
+    name: str
+    is_gang: bool
+    min_count: int
+    placed: int
+    waiting: int
+    topology_key: str
+    #: A waiting member, and why it waits.
+    pod: str = ""
+    reason: str = ""
+
+
+class DeviceCount(_Detail, frozen=True):
+    """The devices of a driver on all nodes."""
+
+    driver: str
+    pools: int
+    devices: int
+    taken: int
+    shared: int
+
+
+class ExtendedCount(_Detail, frozen=True):
+    """A resource that plugins count: its figures, added up over the nodes that have it."""
+
+    type: str
+    nodes: int
+    figures: dict[str, int]
+
+
+class DeviceReport(_Detail, frozen=True):
+    """What there is beyond plain resources."""
+
+    drivers: list[DeviceCount]
+    claims: int
+    allocated: int
+    extended: list[ExtendedCount]
+
+
+def measure_usage(engine: Engine, by: str) -> Generator[None, None, bytes]:
+    """What pods use, by namespace or owner, as JSON."""
+    name_of = OWNERS[by]
+    kinds: Counter[tuple[str, Amounts]] = Counter()
+    for some in _slices(engine.cluster.pods.values()):
+        kinds.update((name_of(pod), pod.held.requests) for pod in some)
+        yield
+    waiting: Counter[str] = Counter()
+    for queued in _slices(engine.queue):
+        waiting.update(name_of(each.pod) for each in queued)
+        yield
+    pods: Counter[str] = Counter()
+    requests: dict[str, Counter[str]] = {name: Counter() for name in waiting}
+    for (name, amounts), count in kinds.items():
+        pods[name] += count
+        totals = requests.setdefault(name, Counter())
+        for resource, amount in amounts:
+            totals[resource] += amount * count
+    names = sorted(requests, key=lambda name: (-pods[name] - waiting[name], name))
+    items = [
+        PodUsage(name, pods[name], waiting[name], dict(requests[name]))
+        for name in names[:_MOST_LISTED]
+    ]
+    return msgspec.json.encode(UsageList(len(names), items))
+
+
+def locate_pods(engine: Engine, by: str, name: str) -> Generator[None, None, bytes]:
+    """How many pods of a namespace or an owner each node has, as JSON."""
+    name_of = OWNERS[by]
+    found: Counter[str] = Counter()
+    for some in _slices(engine.cluster.pods.values()):
+        found.update(pod.node_name for pod in some if name_of(pod) == name)
+        yield
+    return msgspec.json.encode(found)
+
+
+def list_labels(engine: Engine) -> Generator[None, None, bytes]:
+    """The labels that can group nodes, those of most nodes first, as JSON."""
+    nodes = engine.cluster.nodes
+    values: dict[str, Counter[str]] = {}
+    for rows in _slices(nodes.rows.tolist()):
+        for row in rows:
+            for key, value in nodes.node(row).labels.items() if nodes.alive[row] else ():
+                values.setdefault(key, Counter())[value] += 1
+        yield
+    whole = len(nodes)
+    keys = [
+        LabelKey(key, len(found), found.total())
+        for key, found in values.items()
+        if len(found) <= _MOST_VALUES and (len(found) < whole or whole <= 1)
+    ]
+    return msgspec.json.encode(sorted(keys, key=lambda each: (-each.nodes, each.key)))
+
+
+def group_nodes(engine: Engine, key: str) -> Generator[None, None, bytes]:
+    """The values of a label by row, as JSON."""
+    nodes = engine.cluster.nodes
+    codes: dict[str, int] = {}
+    rows: list[int] = []
+    found: list[int] = []
+    for some in _slices(nodes.rows.tolist()):
+        for row in some:
+            value = nodes.node(row).labels.get(key) if nodes.alive[row] else None
+            if value is not None:
+                rows.append(row)
+                found.append(codes.setdefault(value, len(codes)))
+        yield
+    groups = LabelGroups(
+        key, list(codes), pack(np.array(rows), "<u4"), pack(np.array(found), "<u4")
+    )
+    return msgspec.json.encode(groups)
+
+
+def list_gangs(engine: Engine) -> Generator[None, None, bytes]:
+    """The pod groups, those that wait first, as JSON."""
+    gangs: list[Gang] = []
+    for some in _slices(engine.cluster.groups):
+        gangs += [_describe_gang(engine, group) for group in some]
+        yield
+    gangs.sort(key=lambda gang: (not gang.waiting, gang.name))
+    return msgspec.json.encode({"count": len(gangs), "items": gangs[:_MOST_LISTED]})
+
+
+def _describe_gang(engine: Engine, group: PodGroup) -> Gang:
+    groups, key = engine.cluster.groups, group.group_key
+    placed = groups.placed(key)
+    waits = next((pod for uid, pod in groups.waiting(key).items() if uid not in placed), None)
+    queued = None if waits is None else engine.queue.get(waits.uid)
+    return Gang(
+        group.key,
+        group.is_gang,
+        group.min_count,
+        len(placed),
+        groups.count(key) - len(placed),
+        group.topology_key,
+        "" if waits is None else waits.key,
+        "" if queued is None else describe_wait(queued),
+    )
+
+
+def count_devices(engine: Engine) -> Generator[None, None, bytes]:
+    """Devices by driver, claims, and extended resources by type, as JSON."""
+    known = engine.cluster.nodes.devices
+    counts: dict[str, Counter[str]] = {}
+    pools: dict[str, set[str]] = {}
+    for slices in _slices(known.slices.values(), SLICE // 20):
+        for item in slices:
+            count = counts.setdefault(item.driver, Counter())
+            pools.setdefault(item.driver, set()).add(item.pool)
+            held = known.use.held((item.driver, item.pool))
+            count["devices"] += len(item.devices)
+            for device in item.devices if held else ():
+                hold = held.get(device.name)
+                count["taken"] += hold is not None and hold.taken > 0
+                count["shared"] += hold is not None and not hold.taken and hold.shares > 0
+        yield
+    claims = [claim.allocation is not None for claim in known.claims]
+    yield
+    extended = yield from _add_up_extended(engine)
+    drivers = [
+        DeviceCount(name, len(pools[name]), found["devices"], found["taken"], found["shared"])
+        for name, found in sorted(counts.items())
+    ]
+    return msgspec.json.encode(DeviceReport(drivers, len(claims), sum(claims), extended))
+
+
+def _add_up_extended(engine: Engine) -> Generator[None, None, list[ExtendedCount]]:
+    figures: dict[str, Counter[str]] = {}
+    nodes: Counter[str] = Counter()
+    if not list(engine.cluster.extended):
+        return []
+    for rows in _slices(engine.cluster.nodes.rows.tolist(), SLICE // 20):
+        for row in rows:
+            for kind, found in describe_extended(engine, row).items():
+                nodes[kind] += 1
+                figures.setdefault(kind, Counter()).update(found)
+        yield
+    return [ExtendedCount(kind, nodes[kind], dict(found)) for kind, found in figures.items()]
+
+
+def _slices(items: Iterable[T], size: int = SLICE) -> Iterator[list[T]]:
+    """A copy of the items in parts: while they are looked at, the cluster may change."""
+    rest = iter(list(items))
+    while some := list(islice(rest, size)):
+        yield some

@@ -1,0 +1,154 @@
+"""Who uses what, as the page reads it."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Mapping
+from typing import Any, Self
+
+import aiohttp
+import msgspec
+import numpy as np
+import pytest
+
+from mooring.cluster import HandleRegistry, NodeView
+from mooring.framework.plugin import NodeFilter
+from mooring.objects.pod import Pod
+from mooring.web.details import describe_node
+from mooring.web.overview import count_devices, group_nodes, list_gangs, list_labels
+from tests.builders import node, pod
+from tests.device_builders import resource_slice
+from tests.engine.driver import Driver, driver
+from tests.engine.gangs import drive_gangs, gang, members
+from tests.extended_fakes import SLOTS, SlotsHandle, status, using
+from tests.web.serving import serving
+from tests.web.test_picture import finished
+
+
+def owned(name: str, **fields: Any) -> Any:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+    return pod(name, metadata={"ownerReferences": [owner]}, **fields)
+
+
+@pytest.fixture
+def driven() -> Driver:
+    made = driver(
+        node("a", cpu=4, labels={"zone": "x"}),
+        node("b", cpu=4, labels={"zone": "y"}),
+        node("c", cpu=4, labels={"zone": "x"}),
+        node("d", cpu=4),
+        owned("j-1", namespace="shop", cpu=1, node="a"),
+        owned("j-2", namespace="shop", cpu=1, node="a"),
+        pod("alone", namespace="shop", cpu="500m", node="b"),
+        owned("big", namespace="other", cpu=9),
+    )
+    made.settle()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param(
+            "usage?by=namespace",
+            [("shop", 3, 0, {"cpu": 2500}), ("other", 0, 1, {})],
+            id="namespaces",
+        ),
+        pytest.param(
+            "usage?by=owner",
+            [
+                ("job shop/j", 2, 0, {"cpu": 2000}),
+                ("job other/j", 0, 1, {}),
+                ("pod shop/alone", 1, 0, {"cpu": 500}),
+            ],
+            id="owners",
+        ),
+        pytest.param("usage?by=namespace&name=shop", {"a": 2, "b": 1}, id="where a namespace is"),
+        pytest.param("usage?by=owner&name=job+shop/j", {"a": 2}, id="where an owner is"),
+        pytest.param("usage?by=colour", "by: one of namespace, owner\n", id="something else"),
+    ],
+)
+async def test_usage(driven: Driver, query: str, expected: Any) -> None:
+    async with (
+        serving(driven.engine) as address,
+        aiohttp.ClientSession() as session,
+        session.get(f"{address}api/{query}") as answer,
+    ):
+        text = await answer.text()
+
+    if isinstance(expected, str):
+        assert (answer.status, text) == (400, expected)
+    elif isinstance(expected, dict):
+        assert msgspec.json.decode(text) == expected
+    else:
+        found = msgspec.json.decode(text)
+        items = [tuple(each.values()) for each in found["items"]]
+        assert (found["count"], items) == (len(expected), expected)
+
+
+def test_labels_that_tell_groups_of_nodes(driven: Driver) -> None:
+    """The names of hosts tell nodes apart, so they are none."""
+    assert msgspec.json.decode(finished(list_labels(driven.engine))) == [
+        {"key": "zone", "values": 2, "nodes": 3}
+    ]
+
+
+def test_nodes_by_label(driven: Driver) -> None:
+    found = msgspec.json.decode(finished(group_nodes(driven.engine, "zone")))
+    rows, codes = (np.frombuffer(b64decode(found[each]), "<u4") for each in ("rows", "codes"))
+    values = [found["values"][code] for code in codes]
+
+    assert dict(zip(rows.tolist(), values, strict=True)) == {0: "x", 1: "y", 2: "x"}
+
+
+def test_gangs_that_wait_come_first() -> None:
+    said = {"type": "PodScheduled", "status": "False", "message": "too few nodes"}
+    driven = drive_gangs(
+        node("n", cpu=4),
+        gang("a-runs", 2),
+        *members("a-runs", 2, cpu=1),
+        gang("waits", 3),
+        *members("waits", 3, cpu=3, status={"conditions": [said]}),
+    )
+    driven.settle()
+
+    found = msgspec.json.decode(finished(list_gangs(driven.engine)))
+
+    waits, runs = found["items"]
+    assert found["count"] == 2
+    assert (waits["name"], waits["placed"], waits["waiting"]) == ("default/waits", 0, 3)
+    assert (waits["minCount"], waits["isGang"]) == (3, True)
+    assert waits["pod"].startswith("default/waits-")
+    assert waits["reason"] == "too few nodes"
+    assert (runs["name"], runs["placed"], runs["waiting"]) == ("default/a-runs", 2, 0)
+
+
+class Counting(NodeFilter):
+    name = "Counting"
+
+    @classmethod
+    def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:
+        handles.register(SLOTS, SlotsHandle)
+        return cls()
+
+    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
+        return None
+
+
+def test_devices_and_what_plugins_count() -> None:
+    driven = driver(
+        node("n"),
+        node("m"),
+        resource_slice("n", 2),
+        using("p", 2, on="n"),
+        plugins=(Counting,),
+    )
+    driven.apply(status("n", 5), status("m", 3))
+
+    found = msgspec.json.decode(finished(count_devices(driven.engine)))
+
+    (counted,) = found["drivers"]
+    assert (counted["pools"], counted["devices"], counted["taken"]) == (1, 2, 0)
+    assert found["extended"] == [{"type": SLOTS, "nodes": 2, "figures": {"capacity": 8, "used": 2}}]
+    about = msgspec.json.decode(describe_node(driven.engine, "n") or b"")
+    assert about["extended"] == {SLOTS: {"capacity": 5, "used": 2}}
