@@ -20,6 +20,7 @@ from . import (
     conform,
     explain,
     fit,
+    hollow,
     plugin,
     record,
     replay,
@@ -43,6 +44,7 @@ app.command("explain")(explain.explain)
 app.command("fit")(fit.fit)
 app.command("run")(run.run)
 app.command("up")(up.up)
+app.command("hollow")(hollow.hollow)
 app.command("shadow")(shadow.shadow)
 app.command("record")(record.record)
 app.command("webhook")(webhook.webhook)

@@ -167,7 +167,7 @@ def _error_text(message: str) -> str:
     return f"{where}: {what}" if where else what
 
 
-_FIRST_ADDRESS = int(IPv4Address("10.0.0.1"))
+FIRST_ADDRESS = int(IPv4Address("10.0.0.1"))
 
 
 def node_names(shape: NodeShape) -> Iterator[str]:
@@ -183,14 +183,14 @@ def make_nodes(api: ObjectApi, shapes: Sequence[NodeShape], source: str = "") ->
     for at, shape in enumerate(shapes):
         place = f"{source}: shapes[{at}]" if source else f"shapes[{at}]"
         for number, name in enumerate(node_names(shape)):
-            address = str(IPv4Address(_FIRST_ADDRESS + first + number))
+            address = str(IPv4Address(FIRST_ADDRESS + first + number))
             node = node_of(shape, number, address, now_text(api.clock()))
             made += make(api, node, place)
             uid = api.get(api.kinds["nodes"], "", name).object["metadata"]["uid"]
             for each in slices_of(name, uid, shape.devices):
                 make(api, each, f"{place}.devices")
             for part, item in enumerate(shape.objects):
-                make(api, _fill_in_name(item, name), f"{place}.objects[{part}]")
+                make(api, fill_in_name(item, name), f"{place}.objects[{part}]")
         first += shape.count
     return made
 
@@ -295,14 +295,14 @@ def _write_status(api: ObjectApi, kind: ServedKind, entry: StoredObject, item: J
         api.update_status(kind, entry.namespace, entry.name, whole)
 
 
-def _fill_in_name(value: Any, node: str) -> Any:
+def fill_in_name(value: Any, node: str) -> Any:
     """Returns a value with `{node}` replaced by the name of a node."""
     match value:
         case str():
             return value.replace("{node}", node)
         case dict():
-            return {key: _fill_in_name(each, node) for key, each in value.items()}
+            return {key: fill_in_name(each, node) for key, each in value.items()}
         case list():
-            return [_fill_in_name(each, node) for each in value]
+            return [fill_in_name(each, node) for each in value]
         case _:
             return value
