@@ -1,5 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
+# Many tests wait for a process, so that there are more of them than processors.
+WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # More flags for the demo: make demo UP="--once --no-browser"
 UP ?=
 # The first install takes a while: each package is named as it comes.
@@ -38,11 +40,11 @@ simulate: .venv/installed
 
 test: lint
 	echo "== pytest"
-	$(BIN)/pytest --quiet --numprocesses auto --dist worksteal
+	$(BIN)/pytest --quiet --numprocesses $(WORKERS) --dist worksteal
 
 coverage: .venv/installed-test
 	echo "== pytest with coverage"
-	$(BIN)/pytest --quiet --numprocesses auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report=xml
+	$(BIN)/pytest --quiet --numprocesses $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered --cov-report=xml
 
 soak: .venv/installed-test
 	$(BIN)/python -m tools.fuzz --events 1000000

@@ -19,14 +19,15 @@ def test_the_least_recently_used_makes_room() -> None:
     cache, ours, theirs = AnswerCache(100), Statistics(), Statistics()
     cache.put(Key("a", 1), "one", 40, ours)
     cache.put(Key("b", 1), "two", 40, theirs)
-    assert cache.take(Key("a", 1)) == "one"
-    cache.put(Key("a", 1), "one", 40, ours)
+    assert cache.find(Key("a", 1)) == "one"
     cache.put(Key("a", 2), "three", 40, ours)
 
-    assert cache.take(Key("b", 1)) is None
-    assert [cache.take(Key("a", at)) for at in (1, 2)] == ["one", "three"]
+    assert cache.find(Key("b", 1)) is None
+    assert [cache.find(Key("a", at)) for at in (1, 2)] == ["one", "three"]
     assert (ours.flushes, theirs.flushes) == ({}, {Flush.FULL: 1})
-    assert cache.bytes == 0
+    cache.discard(Key("a", 1))
+    cache.discard(Key("a", 1))
+    assert cache.bytes == 40
 
 
 def test_a_value_larger_than_all_room_is_kept_alone() -> None:

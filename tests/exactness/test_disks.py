@@ -127,7 +127,7 @@ BUILT_IN = configuration(enabling("DiskIO", "QuietDisk"))
 
 
 @given(SEEDS)
-@trying(0.3)
+@trying(0.16)
 def test_every_way_decides_the_same(seed: int) -> None:
     run(seed, BUILT_IN, DISKS)
 
@@ -177,7 +177,7 @@ def test_what_is_declared_is_ranked_too() -> None:
 
 
 @given(SEEDS)
-@trying(0.6)
+@trying(0.3)
 def test_what_is_signed_alike_is_decided_alike(seed: int) -> None:
     compare_templates(seed, BUILT_IN, DISKS)
 

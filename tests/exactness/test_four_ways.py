@@ -105,7 +105,7 @@ CONFIGURATIONS: dict[str, Manifest] = {
 
 
 @given(SEEDS)
-@trying(0.6)
+@trying(0.3)
 def test_every_way_decides_the_same(seed: int) -> None:
     run(seed, DEFAULT)
 
@@ -134,7 +134,7 @@ def test_with_other_configurations(raw: Manifest, seed: int) -> None:
 
 
 @given(SEEDS)
-@trying(0.4)
+@trying(0.2)
 def test_with_exclusive_pods(seed: int) -> None:
     """Exclusive and ordinary pods in turn, with evictions and places that are kept."""
     run(seed, DEFAULT, COEXISTING)

@@ -33,7 +33,7 @@ def everything() -> Configuration:
 
 
 @given(seed=SEEDS)
-@trying(0.3)
+@trying(0.1)
 def test_every_way_decides_the_same(seed: int) -> None:
     run(seed, everything(), shape=TOGETHER)
 
@@ -50,10 +50,10 @@ def test_the_streams_meet_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(FourWays, "step", step)
     ways = sum(
-        (run(seed, everything(), shape=TOGETHER, recounts=False) for seed in range(20)),
+        (run(seed, everything(), shape=TOGETHER, recounts=False) for seed in range(8)),
         Counter[DecisionPath](),
     )
 
     for reason in ("failed CoexistPolicy", "node(s) with GPUs only take", "disk"):
-        assert sum(reason in note for note in notes) > 10, reason
-    assert sum(count for way, count in ways.items() if way.is_reuse) > 100
+        assert sum(reason in note for note in notes) > 4, reason
+    assert sum(count for way, count in ways.items() if way.is_reuse) > 40

@@ -329,7 +329,8 @@ class Cluster:
 
     def dismiss(self, pod: Pod) -> None:
         """A pod waits for a node no more."""
-        self._state.groups.dismiss(pod)
+        if self._state.groups.are_used:
+            self._state.groups.dismiss(pod)
 
     # Trials
 
@@ -422,7 +423,7 @@ class Cluster:
 
     def _place(self, pod: Pod) -> None:
         self._pods[pod.uid] = pod
-        if self._state.groups.links:
+        if self._state.groups.are_used:
             self._state.groups.place(pod)
         row = self._state.rows.get(pod.node_name)
         if row is None:
@@ -433,7 +434,7 @@ class Cluster:
 
     def _displace(self, pod: Pod) -> None:
         del self._pods[pod.uid]
-        if self._state.groups.links:
+        if self._state.groups.are_used:
             self._state.groups.displace(pod)
         row = self._state.rows.get(pod.node_name)
         if row is None:
@@ -450,7 +451,7 @@ class Cluster:
     def _replace(self, pod: Pod) -> None:
         known = self._pods[pod.uid]
         self._pods[pod.uid] = pod
-        if self._state.groups.links:
+        if self._state.groups.are_used:
             self._state.groups.displace(known)
             self._state.groups.place(pod)
         row = self._state.rows.get(pod.node_name)

@@ -19,6 +19,8 @@ class KnownGroups:
     def __init__(self, links: GroupLinks = NO_LINKS) -> None:
         #: Which ways of naming a group count; without any, no pod has a group.
         self.links = links
+        #: Whether pods may have groups at all.
+        self.are_used = bool(links)
         self._groups: dict[GroupKey, PodGroup] = {}
         self._placed: Members = {}
         self._waiting: Members = {}
@@ -33,7 +35,7 @@ class KnownGroups:
 
     def key_of(self, pod: Pod) -> GroupKey | None:
         """The group that a pod names, whether or not there is one."""
-        return self.links.key(pod) if self.links else None
+        return self.links.key(pod) if self.are_used else None
 
     def of(self, pod: Pod) -> PodGroup | None:
         """The group of a pod, if it is known."""

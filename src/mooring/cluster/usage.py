@@ -119,7 +119,10 @@ def counts_alike(known: Pod, seen: Pod) -> bool:
         and known.owner == seen.owner
         and known.terminating == seen.terminating
         and (known.status is seen.status or known.held == seen.held)
-        and coexistence_change(known) == coexistence_change(seen)
+        and (
+            known.annotations == seen.annotations
+            or coexistence_change(known) == coexistence_change(seen)
+        )
     )
 
 

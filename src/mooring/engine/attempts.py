@@ -231,8 +231,10 @@ class Attempts:
     def _place(self, queued: QueuedPod, profile: Profile, node_name: str, now: float) -> None:
         """Assumes a pod on its node, and binds it unless somebody refuses or must wait."""
         pod = queued.pod
-        nominated = self._cluster.nodes.nominations.node_of(pod)
-        self._cluster.nominate(pod, "")
+        nominated = ""
+        if self._cluster.nodes.nominations:
+            nominated = self._cluster.nodes.nominations.node_of(pod)
+            self._cluster.nominate(pod, "")
         placed = Placement(queued, self._cluster.assume(pod, node_name), node_name, profile)
         if nominated and nominated != node_name:
             tell_of_room(self._queue, pod, nominated, now)
@@ -315,8 +317,8 @@ class Attempts:
         if isinstance(work, Failure):
             self._give_up(placed, work, now)
             return
-        ref = PodRef.to(placed.pod)
         for each in work:
+            ref = PodRef.to(placed.pod)
             if each.volumes or each.claims:
                 self._emit(WriteVolumes(ref, placed.node_name, each.volumes, each.claims))
             if each.devices is not None:

@@ -181,6 +181,9 @@ class Engine:
         try:
             if isinstance(event, Applied):
                 events = self._intake.apply(event.object, now)
+            elif isinstance(event, Bound):
+                self._attempts.bound(event.uid, now)
+                return
             elif isinstance(event, Removed):
                 events = self._intake.remove(event.object, now)
             elif isinstance(event, ExtenderAnswered):
@@ -209,9 +212,6 @@ class Engine:
         return self._attempts.too_costly
 
     def _handle_outcome(self, event: Event, now: float) -> None:
-        if isinstance(event, Bound):
-            self._attempts.bound(event.uid, now)
-            return
         match event:
             case BindingFailed() | ClaimsWritten():
                 self._attempts.end_write(event, now)
@@ -243,10 +243,8 @@ class Engine:
 
     def step(self, now: float, budget: int = 1) -> list[Action]:
         """Makes up to `budget` decisions; returns what is to be done since the last step."""
-        if self._attempts.waiting:
+        if self._attempts.waiting or self._consultations:
             self._look_after(now)
-        if self._consultations:
-            self._consultations.look_after(now)
         if now >= self._next_sweep:
             self._sweep(now)
         self._expire(now)
@@ -258,18 +256,13 @@ class Engine:
                 self._attempt(queued, now)
             except Exception as error:  # noqa: BLE001 - one pod must not stop the scheduler
                 self._give_up(queued, error, now)
-        self._take_answers(now)
-        self._observer.step_ended()
-        self._report_order()
-        reports = self.cluster.extended.reports
-        if reports.are_waiting:
-            self._outbox += [Report("", text) for text in reports.take()]
-        taken, self._outbox = self._outbox, []
-        return taken
-
-    def _take_answers(self, now: float) -> None:
         while self._answers:
             self.handle(self._answers.popleft(), now)
+        self._observer.step_ended()
+        if self.queue.order_error is not None or self.cluster.extended.reports.are_waiting:
+            self._report()
+        taken, self._outbox = self._outbox, []
+        return taken
 
     def _look_after(self, now: float) -> None:
         for placement in list(self._attempts.waiting.values()):
@@ -277,6 +270,7 @@ class Engine:
                 self._attempts.look_after(placement, now)
             except Exception as error:  # noqa: BLE001 - one pod must not stop the others
                 self._give_up(placement.queued, error, now)
+        self._consultations.look_after(now)
 
     def _expire(self, now: float) -> None:
         """What was told of extended resources too long ago no longer counts."""
@@ -327,7 +321,8 @@ class Engine:
         if self.cluster.pod(pod.uid) is not None:
             self.queue.done(pod.uid)
             return
-        self._intake.end_doubt(pod.uid, now)
+        if self.cluster.nodes.devices.claims.flights:
+            self._intake.end_doubt(pod.uid, now)
         queued.began = self._observer.attempt_began()
         if not is_ordinary(pod) and self._attempts.refuse_costly(queued, profile, now):
             return
@@ -346,11 +341,11 @@ class Engine:
         survey = self._survey(profile, queued.pod)
         self._consultations.begin(queued, survey, now)
         self._start += survey.looked_at
-        self._take_turn()
+        self._take_turn(len(self.cluster.nodes))
 
     def _survey(self, profile: Profile, pod: Pod) -> PodSurvey:
-        window, classes = self._make_window(profile), self.classes[profile.name]
-        return PodSurvey(profile, pod, self.cluster, classes, window)
+        window = self._make_window(profile, len(self.cluster.nodes))
+        return PodSurvey(profile, pod, self.cluster, self.classes[profile.name], window)
 
     def _attempt_group(self, groups: GroupAttempts, entry: QueuedGroup, now: float) -> None:
         """Decides a group; extenders are asked about its members beforehand."""
@@ -406,24 +401,27 @@ class Engine:
 
         Extenders are not asked. With rows, there are no others.
         """
-        if not len(self.cluster.nodes):
+        count = len(self.cluster.nodes)
+        if not count:
             return None
-        window = self._make_window(profile, rows)
+        window = self._make_window(profile, count, rows)
         outcome = self.classes[profile.name].decide(pod, window)
         self._start += looked_at(outcome, window, profile)
         if isinstance(outcome, Found):
-            self._take_turn()
+            self._take_turn(count)
         return outcome
 
-    def _make_window(self, profile: Profile, rows: NDArray[np.intp] | None = None) -> Window:
-        start = self._start % len(self.cluster.nodes)
+    def _make_window(
+        self, profile: Profile, count: int, rows: NDArray[np.intp] | None = None
+    ) -> Window:
+        start = self._start % count
         is_extended = self._consultations.is_choosing
         return Window(start, profile.percentage_of_nodes_to_score, is_extended, rows)
 
-    def _take_turn(self) -> None:
-        """Counts a placement; after some, ties begin at the next node."""
+    def _take_turn(self, count: int) -> None:
+        """Counts a placement; after some, ties begin at the next of so many nodes."""
         self._placed_in_turn += 1
-        if self._placed_in_turn >= _PLACEMENTS_PER_TURN * len(self.cluster.nodes):
+        if self._placed_in_turn >= _PLACEMENTS_PER_TURN * count:
             self._placed_in_turn = 0
             self._start += 1
 
@@ -478,7 +476,9 @@ class Engine:
                 return plugin.name, refused
         return None
 
-    def _report_order(self) -> None:
+    def _report(self) -> None:
+        """Tells what plugins did wrong, outside of attempts."""
+        self._outbox += [Report("", text) for text in self.cluster.extended.reports.take()]
         error = self.queue.take_order_error()
         if error is not None:
             plugin = next(iter(self.profiles.values())).queue_sort

@@ -168,7 +168,9 @@ class Intake:
             # A pod that has run to its end takes no room, so it is as good as gone.
             return self._remove_pod(pod, now)
         if pod.node_name:
-            return self._apply_placed(self._as_counted(pod), now)
+            if pod.annotations or pod.spec.coexist_policy or self._around:
+                pod = self._as_counted(pod)
+            return self._apply_placed(pod, now)
         if pod.spec.scheduler_name in self._profiles:
             return self._apply_pending(pod, now)
         return ()
@@ -200,11 +202,13 @@ class Intake:
         if waiting is not None:
             self._queue.delete(waiting)
             self._cluster.dismiss(waiting)
-            self._nominate(waiting, "", now, pod.node_name)
+            if self._cluster.nodes.nominations:
+                self._nominate(waiting, "", now, pod.node_name)
         confirmed = not self._cluster.is_assumed(pod.uid)
         before = self._cluster.put_pod(pod)
         if before is None or not confirmed:
-            self._tell_group(pod, now)
+            if isinstance(self._queue, GroupedQueue):
+                self._tell_group(self._queue, pod, now)
             self._queue.wake(ASSIGNED_POD_ADD, None, pod, now)
             return (ASSIGNED_POD_ADD,)
         events = pod_events(before, pod, assigned=True)
@@ -212,11 +216,11 @@ class Intake:
             self._queue.wake(event, before, pod, now)
         return events
 
-    def _tell_group(self, pod: Pod, now: float) -> None:
+    def _tell_group(self, queue: GroupedQueue, pod: Pod, now: float) -> None:
         """A pod has a node: its group may be complete now."""
         key = self._cluster.groups.key_of(pod)
-        if key is not None and isinstance(self._queue, GroupedQueue):
-            self._queue.look_again(key, now)
+        if key is not None:
+            queue.look_again(key, now)
 
     def _apply_pending(self, pod: Pod, now: float) -> Events:
         before = self.pending.get(pod.uid)

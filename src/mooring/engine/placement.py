@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum, auto
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,6 +15,7 @@ from mooring.framework.calls import (
     ask_permit,
     ask_prepare,
     ask_reserve,
+    ask_skips,
 )
 from mooring.framework.device_writes import DeviceWrites
 from mooring.framework.observe import (
@@ -26,7 +28,14 @@ from mooring.framework.observe import (
     PointTimer,
     make_caller,
 )
-from mooring.framework.plugin import PendingPermit, PendingPermits, PreBind, Preparation, Wait
+from mooring.framework.plugin import (
+    PendingPermit,
+    PendingPermits,
+    PreBind,
+    Preparation,
+    Reserve,
+    Wait,
+)
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected, check_text
 from mooring.objects.pod import Pod
@@ -106,10 +115,37 @@ class PluginPermits(PendingPermits):
         self._tell(PermitRefused(uid, self._plugin, message))
 
 
+class _ConcernedPlugins(NamedTuple):
+    """The plugins of a profile that do not skip the pods of a template."""
+
+    profile: Profile
+    reserve: tuple[Reserve, ...]
+    pre_bind: tuple[PreBind, ...]
+
+
+def _find_concerned(placement: Placement) -> _ConcernedPlugins:
+    profile, pod = placement.profile, placement.pod
+    known: _ConcernedPlugins | None = pod.spec.__dict__.get("_concerned")
+    if known is None or known.profile is not profile:
+        known = _ConcernedPlugins(
+            profile,
+            tuple(each for each in profile.reserve if not ask_skips(each, pod)),
+            tuple(each for each in profile.pre_bind if not ask_skips(each, pod)),
+        )
+        pod.spec.__dict__["_concerned"] = known
+    return known
+
+
 def reserve(placement: Placement, nodes: Nodes, observer: Observer) -> Failure | None:
     """Asks the reserve plugins to keep what the pod needs; the first refusal counts."""
+    try:
+        plugins = _find_concerned(placement).reserve
+    except PluginError as error:
+        return Failure(SCHEDULER_ERROR, str(error))
+    if not plugins and not observer.is_sampling:
+        return None
     began = observer.clock()
-    refused = _ask_to_reserve(placement, nodes, observer)
+    refused = _ask_to_reserve(plugins, placement, nodes, observer) if plugins else None
     # Every pod comes by here, so that only samples are told.
     if observer.is_sampling:
         status = SUCCESS if refused is None else _STATUSES[refused.reason]
@@ -117,11 +153,13 @@ def reserve(placement: Placement, nodes: Nodes, observer: Observer) -> Failure |
     return refused
 
 
-def _ask_to_reserve(placement: Placement, nodes: Nodes, observer: Observer) -> Failure | None:
+def _ask_to_reserve(
+    plugins: Iterable[Reserve], placement: Placement, nodes: Nodes, observer: Observer
+) -> Failure | None:
     ask = make_caller(observer, RESERVE) if observer.is_sampling else None
     row = nodes.row(placement.node_name)
     assert row is not None, "a pod is assumed on a node that is not there"
-    for plugin in placement.profile.reserve:
+    for plugin in plugins:
         try:
             answer = ask_reserve(plugin, ask, placement.pod, nodes, row)
         except PluginError as error:
@@ -176,7 +214,7 @@ def _ask_each_permit(placement: Placement, observer: Observer, now: float) -> Fa
 def prepare(placement: Placement, nodes: Nodes, now: float) -> list[Preparation] | Failure:
     """What pre-bind plugins want to have written; noted in the placement is who waits for it."""
     work: list[Preparation] = []
-    for plugin in placement.profile.pre_bind:
+    for plugin in _find_concerned(placement).pre_bind:
         try:
             wanted = ask_prepare(plugin, placement.pod, nodes, placement.node_name)
         except PluginError as error:

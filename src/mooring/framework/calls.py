@@ -321,6 +321,14 @@ def ask_sign(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
         return answer
 
 
+def ask_skips(plugin: Plugin, pod: Pod) -> bool:
+    """Whether the plugin has nothing to do with pods of a template."""
+    with PluginFence('asking plugin "{}" whom it skips', plugin):
+        answer = plugin.skips(pod)
+        expect(answer, bool)
+        return answer
+
+
 def ask_to_add(plugin: PreFilter[Any], prepared: Any, nodes: Nodes, pod: Pod, row: int) -> Any:
     """The prepared value as if one more pod ran on a row."""
     with PluginFence('running AddPod on PreFilter plugin "{}"', plugin):

@@ -82,6 +82,14 @@ class Plugin(ABC):
         """The changes that can alter its answer for such a pod: `reads`, or fewer of them."""
         return self.reads
 
+    def skips(self, pod: Pod) -> bool:
+        """Whether it has nothing to do with pods of this template, whatever happens.
+
+        Then it signs them with None, reserves nothing and prepares nothing for them: it is asked
+        about the first of them, and not about the others.
+        """
+        return False
+
     def metrics(self) -> tuple[Series, ...]:
         """The metrics that the plugin has declared: they appear on /metrics, with the profile."""
         return ()

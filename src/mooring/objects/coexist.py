@@ -46,7 +46,8 @@ def policy_of(pod: Pod) -> str:
 
 def is_exclusive(pod: Pod) -> bool:
     """Whether it tolerates no pods but those of daemonsets and static ones."""
-    return policy_of(pod) == DAEMONSET_AND_STATIC_PODS
+    policy = pod.spec.coexist_policy or pod.annotations.get(ANNOTATION)
+    return policy == DAEMONSET_AND_STATIC_PODS
 
 
 def is_trusted(namespace_labels: Mapping[str, str]) -> bool:

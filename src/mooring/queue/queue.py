@@ -96,6 +96,11 @@ class Queue:
         """The waiting pod of this uid."""
         return self._places.get(uid)
 
+    @property
+    def order_error(self) -> BaseException | None:
+        """Why the sort key was given up, until that was told."""
+        return self._places.order_error
+
     def take_order_error(self) -> BaseException | None:
         """Why the sort key was given up for priority and age; told once."""
         error, self._places.order_error = self._places.order_error, None

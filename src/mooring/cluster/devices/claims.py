@@ -48,7 +48,7 @@ class ResourceClaims:
         #: Decisions by the uid of the pod.
         self._decisions: dict[str, Decision] = {}
         #: By the uid of the claim.
-        self._flights: dict[str, Flight] = {}
+        self.flights: dict[str, Flight] = {}
         self._flights_of: dict[str, list[str]] = {}
 
     def get(self, key: str) -> ResourceClaim | None:
@@ -63,7 +63,7 @@ class ResourceClaims:
 
     def is_in_flight(self, uid: str) -> bool:
         """Whether it was decided about a claim that has not been seen allocated since."""
-        return uid in self._flights
+        return uid in self.flights
 
     def decision(self, pod_uid: str) -> Decision | None:
         """What was decided about the claims of a pod that is on its way."""
@@ -77,7 +77,7 @@ class ResourceClaims:
         for claim in self._known.values():
             if claim.allocation is not None:
                 yield claim.allocation
-        for flight in self._flights.values():
+        for flight in self.flights.values():
             yield flight.allocation
 
 
@@ -115,13 +115,13 @@ class ClaimsWriter(ResourceClaims):
     def decide(self, pod_uid: str, decision: Decision) -> None:
         self._decisions[pod_uid] = decision
         for each in decision.claims:
-            self._flights[each.uid] = Flight(pod_uid, each.allocation)
+            self.flights[each.uid] = Flight(pod_uid, each.allocation)
         self._flights_of[pod_uid] = [each.uid for each in decision.claims]
 
     def ask(self, pod_uid: str) -> None:
         """What was decided for a pod is being written from now on."""
         for uid in self._flights_of.get(pod_uid, ()):
-            self._flights[uid].is_asked = True
+            self.flights[uid].is_asked = True
 
     def settle(self, pod_uid: str) -> None:
         """The pod is on its node; what it was given stays until its claims are seen."""
@@ -131,7 +131,7 @@ class ClaimsWriter(ResourceClaims):
         """Takes a decision back; returns what is free again for sure."""
         self._decisions.pop(pod_uid, None)
         uids = self._flights_of.get(pod_uid, ())
-        return self._land([uid for uid in uids if not self._flights[uid].is_asked])
+        return self._land([uid for uid in uids if not self.flights[uid].is_asked])
 
     def end_doubt(self, pod_uid: str) -> list[Allocation]:
         """What was asked for and taken back is not waited for any longer; returns it."""
@@ -142,14 +142,14 @@ class ClaimsWriter(ResourceClaims):
     def adopt(self, other: ClaimsWriter) -> list[Allocation]:
         """Takes over the decisions of another; returns what they hold."""
         self._decisions = dict(other._decisions)
-        self._flights = dict(other._flights)
+        self.flights = dict(other.flights)
         self._flights_of = {uid: list(uids) for uid, uids in other._flights_of.items()}
-        return [flight.allocation for flight in self._flights.values()]
+        return [flight.allocation for flight in self.flights.values()]
 
     def _land(self, uids: Iterable[str]) -> list[Allocation]:
         landed = []
         for uid in list(uids):
-            flight = self._flights.pop(uid, None)
+            flight = self.flights.pop(uid, None)
             if flight is not None:
                 others = self._flights_of[flight.pod_uid]
                 others.remove(uid)

@@ -26,6 +26,8 @@ class KnownDevices:
         self.note = note
         self._claims = ClaimsWriter()
         self.claims: ResourceClaims = self._claims
+        #: A pod is on its node; what its claims were given stays theirs.
+        self.settle = self._claims.settle
         self.classes = DeviceClasses()
         self._slices: dict[str, ResourceSlice] = {}
         self.pools: dict[PoolKey, Pool] = {}
@@ -116,10 +118,6 @@ class Devices(DeviceDecisions):
             self.note(EVERYWHERE, Change.CLASSES)
         else:
             self._remove_slice(item.name)
-
-    def settle(self, pod_uid: str) -> None:
-        """The pod is on its node; what its claims were given stays theirs."""
-        self._claims.settle(pod_uid)
 
     def end_doubt(self, pod_uid: str) -> list[Allocation]:
         """A pod is tried again, or gone: what was asked for it before comes true no more."""

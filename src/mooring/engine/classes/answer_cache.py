@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
@@ -32,25 +33,28 @@ class AnswerCache:
         self.most_bytes = most_bytes
         #: What all values take, as those who keep them say.
         self.bytes = 0
+        #: How many of the values are failures.
+        self.failures = 0
         # In the order of their last use.
-        self._entries: dict[Key, _Entry] = {}
+        self._entries: OrderedDict[Key, _Entry] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def take(self, key: Key) -> Any:
-        """Takes a value out; None if it is not there. Whoever uses it puts it back."""
-        entry = self._entries.pop(key, None)
+    def find(self, key: Key) -> Any:
+        """The value of a key, which counts as used now; None if it is not there."""
+        entry = self._entries.get(key)
         if entry is None:
             return None
-        self.bytes -= entry.size
+        self._entries.move_to_end(key)
         return entry.value
 
     def put(self, key: Key, value: Any, size: int, statistics: Statistics) -> None:
         """Keeps a value that takes so many bytes, and drops others if there is no room for all."""
-        self.take(key)
+        self.discard(key)
         self._entries[key] = _Entry(value, size, statistics)
         self.bytes += size
+        self.failures += key.priority is not None
         while self.bytes > self.most_bytes and len(self._entries) > 1:
             self._drop(next(iter(self._entries)), Flush.FULL)
 
@@ -79,8 +83,15 @@ class AnswerCache:
         """What the values of a profile take."""
         return sum(each.size for key, each in self._entries.items() if key.profile == profile)
 
+    def discard(self, key: Key) -> None:
+        """Forgets a value, if it is there, without counting that."""
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self.bytes -= entry.size
+            self.failures -= key.priority is not None
+
     def _drop(self, key: Key, why: Flush) -> None:
-        entry = self._entries.pop(key)
-        self.bytes -= entry.size
+        statistics = self._entries[key].statistics
+        self.discard(key)
         if key.priority is None:
-            entry.statistics.flushes[why] += 1
+            statistics.flushes[why] += 1

@@ -117,9 +117,11 @@ class Classes:
         self.statistics.paths[path] += 1
         if signature is not None:
             self._asked.add(signature)
+            if isinstance(outcome, Found):
+                self.statistics.placed(signature, outcome.row)
             # That a pod fits on none of some rows says nothing of the others.
-            if window.rows is None or isinstance(outcome, Found):
-                outcome = self._remember(signature, pod, outcome, path)
+            elif window.rows is None and self._is_example(path):
+                self._failures.put(signature, pod, outcome)
         if path is _BATCH:
             self._ranked.append(self._clock() - self._observer.began)
         else:
@@ -167,20 +169,19 @@ class Classes:
         if pod.spec.named_nodes is not None:
             return None
         key = Key(self._profile.name, signature)
-        known: PodClass | None = self._cache.take(key)
+        known: PodClass | None = self._cache.find(key)
         try:
-            kept = self._made(pod) if known is None else self._refreshed(known, pod)
+            kept = self._bring_up_to_date(key, known, pod)
             rows = np.flatnonzero(kept.feasible())
             if self._cluster.nodes.nominations:
                 rows = self._without_crowded(kept, pod, rows)
-        except (Unserved, BrokenRowsError):
-            return None
         except PASSING:
+            self._cache.discard(key)
             raise
         except BaseException as error:  # noqa: BLE001 - deciding alone can do without a class
-            self._break = error
+            self._cache.discard(key)
+            self._break = None if isinstance(error, Unserved | BrokenRowsError) else error
             return None
-        self._cache.put(key, kept, kept.size, self.statistics)
         self._asked.add(signature)
         if not again:
             path = DecisionPath.FIRST if known is None else DecisionPath.COLUMNS
@@ -238,14 +239,9 @@ class Classes:
             why = broken("such pods are decided one by one", error)
             self._report(Report(self._profile.name, str(why)))
 
-    def _remember(
-        self, signature: int, pod: Pod, outcome: Found | Failed, path: DecisionPath
-    ) -> Found | Failed:
-        if isinstance(outcome, Found):
-            self.statistics.placed(signature, outcome.row)
-        elif self.is_on and path not in _NOT_FOR_OTHERS:
-            self._failures.put(signature, pod, outcome)
-        return outcome
+    def _is_example(self, path: DecisionPath) -> bool:
+        """Whether a failure tells how pods like that one fail."""
+        return self.is_on and path not in _NOT_FOR_OTHERS
 
     def _on_named(self, signature: int, pod: Pod) -> Found | None:
         """The one node that a pod names, if it fits there: one row is asked about in plain numbers.
@@ -273,10 +269,14 @@ class Classes:
         self, signature: int, pod: Pod, window: Window
     ) -> tuple[DecisionPath, Found | Failed | None]:
         key = Key(self._profile.name, signature)
-        known: PodClass | None = self._cache.take(key)
-        kept = self._made(pod) if known is None else self._refreshed(known, pod)
-        path, row, feasible = self._choose(kept, pod, window)
-        self._cache.put(key, kept, kept.size, self.statistics)
+        known: PodClass | None = self._cache.find(key)
+        try:
+            kept = self._bring_up_to_date(key, known, pod)
+            path, row, feasible = self._choose(kept, pod, window)
+        except BaseException:
+            # Answers that are partly up to date are good for nobody.
+            self._cache.discard(key)
+            raise
         if row is None:
             # The reasons are worth a full look: there is one per class and state of the cluster.
             return DecisionPath.FIRST, None
@@ -287,21 +287,29 @@ class Classes:
         kept.last_row = row
         return (DecisionPath.FIRST if known is None else path), Found(row, kept.pre_filtered, None)
 
-    def _made(self, pod: Pod) -> PodClass:
+    def _bring_up_to_date(self, key: Key, known: PodClass | None, pod: Pod) -> PodClass:
+        """The class as of now, made if there is none yet."""
+        if known is None:
+            made = self._make(pod)
+            self._cache.put(key, made, made.size, self.statistics)
+            return made
+        size = known.size
+        if self._settings.classes or self._is_explained(known):
+            known.refresh(pod)
+        else:
+            self.statistics.flushes[Flush.INTERRUPTED] += 1
+            known.rebuild(pod)
+        if known.size != size:
+            self._cache.put(key, known, known.size, self.statistics)
+        return known
+
+    def _make(self, pod: Pod) -> PodClass:
         if self._settings.most_classes is not None:
             self._cache.keep_most(self._profile.name, self._settings.most_classes - 1)
         began = self._clock()
         made = PodClass(self._profile, pod, self._cluster, self.statistics)
         self._observer.answers_stored(self._profile.name, began)
         return made
-
-    def _refreshed(self, kept: PodClass, pod: Pod) -> PodClass:
-        if self._settings.classes or self._is_explained(kept):
-            kept.refresh(pod)
-        else:
-            self.statistics.flushes[Flush.INTERRUPTED] += 1
-            kept.rebuild(pod)
-        return kept
 
     def _is_explained(self, kept: PodClass) -> bool:
         """Whether all that changed is where the class itself placed its last pod."""

@@ -49,11 +49,16 @@ class Failures:
 
     def find(self, signature: int, priority: int) -> Failed | None:
         """The failure of a like pod, if nothing has changed since that it depends on."""
-        key = Key(self._profile.name, signature, priority)
-        known: KnownFailure | None = self._cache.take(key)
-        if known is None or not self._is_current(known):
+        if not self._cache.failures:
+            # Most pods that are placed are not like one that failed.
             return None
-        self._keep(key, known)
+        key = Key(self._profile.name, signature, priority)
+        known: KnownFailure | None = self._cache.find(key)
+        if known is None:
+            return None
+        if not self._is_current(known):
+            self._cache.discard(key)
+            return None
         return known.failed
 
     def put(self, signature: int, pod: Pod, failed: Failed) -> None:

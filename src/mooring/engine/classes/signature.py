@@ -10,7 +10,7 @@ from operator import or_
 from mooring.cluster import Nodes
 from mooring.cluster.derived import Recent
 from mooring.engine.budget import is_ordinary
-from mooring.framework.calls import PASSING, ask_sign
+from mooring.framework.calls import PASSING, ask_sign, ask_skips
 from mooring.framework.plugin import TEMPLATE, UNSIGNABLE, Sign
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod, PodSpec
@@ -55,6 +55,8 @@ class _SignedTemplate:
     """What pods that share all signed parts are signed with."""
 
     signature: Signature
+    #: Whether nobody has to be asked about each of them.
+    is_whole: bool
     #: Its identity is part of the key, so that it stays alive.
     spec: PodSpec
     #: The services and the controller of such pods, and the version of these for which it is known.
@@ -86,10 +88,7 @@ class Signer:
         if self.silent:
             return Unsigned(self.silent[0], Unsignable.SILENT)
         try:
-            signature = self._sign_remembered(pod, nodes)
-            if self._asked and isinstance(signature, int):
-                return self._number(self._asked, pod, nodes, signature)
-            return signature
+            return self._sign_with_all(pod, nodes)
         except _BrokenSign as broken:
             return Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)
 
@@ -102,25 +101,33 @@ class Signer:
         self._known.sweep()
         self._numbers.sweep()
 
-    def _sign_remembered(self, pod: Pod, nodes: Nodes) -> Signature:
-        """What the plugins sign that say of what they make their signatures."""
+    def _sign_with_all(self, pod: Pod, nodes: Nodes) -> Signature:
         spec = pod.spec
         # Claims change while pods wait, and granted resources are told by no template.
         if spec.volumes or pod.status.sizes:
-            return self._sign_anew(pod, nodes)
+            return self._complete(self._sign_anew(pod, nodes), pod, nodes)
         key = id(spec), pod.namespace, pod.node_name, pod.owner, self._texts(pod, nodes)
         known = self._known.find(key)
-        if known is not None and self._is_current(known, pod, nodes):
-            return known.signature
+        if known is not None and (
+            known.version == nodes.workloads.version or self._is_current(known, pod, nodes)
+        ):
+            signature = known.signature
+            return signature if known.is_whole else self._complete(signature, pod, nodes)
         signature = self._sign_anew(pod, nodes)
         if signature is not TOO_MANY_RULES and not self._is_long(pod):
             self._known.put(key, self._make_entry(signature, pod, nodes))
+        return self._complete(signature, pod, nodes)
+
+    def _complete(self, signature: Signature, pod: Pod, nodes: Nodes) -> Signature:
+        """Adds what the plugins sign that are asked about every pod."""
+        if self._asked and isinstance(signature, int):
+            return self._number(self._asked, pod, nodes, signature)
         return signature
 
     def _is_current(self, known: _SignedTemplate, pod: Pod, nodes: Nodes) -> bool:
         """Whether services and controllers say the same of such pods as when they were signed."""
         version = nodes.workloads.version
-        if known.version == version or not self._parts.siblings:
+        if not self._parts.siblings:
             return True
         if nodes.workloads.siblings(pod) != known.siblings:
             return False
@@ -129,8 +136,8 @@ class Signer:
 
     def _make_entry(self, signature: Signature, pod: Pod, nodes: Nodes) -> _SignedTemplate:
         siblings = nodes.workloads.siblings(pod) if self._parts.siblings else None
-        version = nodes.workloads.version
-        return _SignedTemplate(signature, pod.spec, siblings, version)
+        is_whole = all(_skips(plugin, pod) for plugin in self._asked)
+        return _SignedTemplate(signature, is_whole, pod.spec, siblings, nodes.workloads.version)
 
     def _texts(self, pod: Pod, nodes: Nodes) -> Hashable:
         """The labels and annotations that may tell pods of one template apart."""
@@ -175,6 +182,15 @@ class Signer:
 def _ask(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
     try:
         return ask_sign(plugin, pod, nodes)
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise _BrokenSign(plugin.name) from error
+
+
+def _skips(plugin: Sign, pod: Pod) -> bool:
+    try:
+        return ask_skips(plugin, pod)
     except PASSING:
         raise
     except BaseException as error:

@@ -90,7 +90,7 @@ class Consultations:
 
     def concerns(self, pod: Pod) -> bool:
         """Whether some extender takes part in decisions about a pod."""
-        return any(each.concerns(pod.spec) for each in self._extenders)
+        return bool(self._extenders) and any(each.concerns(pod.spec) for each in self._extenders)
 
     def begin(self, queued: QueuedPod, survey: PodSurvey, now: float) -> None:
         """Begins the decision about a pod."""

@@ -46,7 +46,7 @@ from .claim_scores import has_alternatives
 from .claims_to_write import is_ready, plan_writes
 from .device_advice import advise_on_claims
 from .device_allocation import AllocationFound
-from .extended import find_extended
+from .extended import find_extended, may_claim
 from .preparation import ClaimPlans, PreparedClaims, prepare_claims
 from .references import UnresolvedClaim, find_claims, is_fresh
 from .release import find_release
@@ -106,6 +106,9 @@ class DynamicResources(
         if any(not is_fresh(claim, pod, known) for claim in claims):
             return UNSIGNABLE
         return tuple(claim.spec for claim in claims)
+
+    def skips(self, pod: Pod) -> bool:
+        return not may_claim(pod)
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         return self.reads if self._may_claim(pod, nodes) else Change.CLASSES

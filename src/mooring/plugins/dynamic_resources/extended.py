@@ -111,20 +111,29 @@ def find_extended(pod: Pod, nodes: Nodes) -> ExtendedAsk | None:
 
 def mapped_resources(pod: Pod, classes: DeviceClasses) -> dict[str, str]:
     """The resources of a pod that classes stand behind, with these classes."""
-    names = pod.spec.__dict__.get("_extended_names")
-    if names is None:
-        names = pod.spec.__dict__["_extended_names"] = tuple(_extended_names(pod))
+    names = _extended_names(pod)
     if not names:
         return {}
     behind = ((name, classes.for_resource(name)) for name in names)
     return {name: found.name for name, found in behind if found is not None}
 
 
-def _extended_names(pod: Pod) -> Iterator[str]:
+def may_claim(pod: Pod) -> bool:
+    """Whether pods of this template may have claims, of their own or by extended resources."""
+    return bool(pod.spec.resource_claims or _extended_names(pod))
+
+
+def _extended_names(pod: Pod) -> tuple[str, ...]:
     """The resources that a class may stand behind; found out once per template."""
-    for name, amount in pod.requests:
-        if amount and (is_extended(name) or name.startswith(IMPLICIT)):
-            yield name
+    names: tuple[str, ...] | None = pod.spec.__dict__.get("_extended_names")
+    if names is None:
+        names = tuple(
+            name
+            for name, amount in pod.requests
+            if amount and (is_extended(name) or name.startswith(IMPLICIT))
+        )
+        pod.spec.__dict__["_extended_names"] = names
+    return names
 
 
 def make_special(spec: PodSpec, classes: Mapping[str, str]) -> SpecialClaim:

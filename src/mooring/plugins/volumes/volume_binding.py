@@ -143,6 +143,9 @@ class VolumeBinding(
 
     # Binding
 
+    def skips(self, pod: Pod) -> bool:
+        return not pod.spec.claiming
+
     def reserve(self, pod: Pod, nodes: Nodes, row: int) -> Rejected | None:
         claims = claims_of(pod, nodes.storage)
         if claims is None or isinstance(claims, Rejected):
