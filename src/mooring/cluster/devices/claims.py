@@ -96,7 +96,7 @@ class ClaimsWriter(ResourceClaims):
                 keys.append(claim.key)
             # It was decided before it had a uid.
             special = extended_uid(claim.owner.uid)
-            flight = self._flights.get(special)
+            flight = self.flights.get(special)
             if flight is not None and flight.allocation.has_same_devices(claim.allocation):
                 uids.append(special)
         return landed if claim.allocation is None else landed + self._land(uids)
