@@ -357,8 +357,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bytes are never given back",
         CACHE,
-        "        self.bytes -= entry.size\n        return entry.value\n",
-        "        return entry.value\n",
+        "            self.bytes -= entry.size\n",
+        "            pass\n",
     ),
     Mutation(
         "what is unused stays",
