@@ -24,6 +24,7 @@ OPERATIONS = {
     "… that is exclusive": Change.EXCLUSIVE,
     "… that is neither a daemonset's nor static": Change.ORDINARY,
     "a pod is nominated to a node, or no longer": Change.NOMINATED,
+    "room on a node is kept for a gang, or no longer": Change.KEPT_ROOM,
     "a node comes or goes": Change.MEMBERSHIP,
     "a node's allocatable changes": Change.ALLOCATABLE,
     "a node's labels change": Change.LABELS,

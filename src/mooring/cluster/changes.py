@@ -54,6 +54,8 @@ class Change(IntFlag):
     #: What is reported of a pod that runs: phase, conditions, start, granted resources.
     POD_STATUS = 1 << 24
     BUDGETS = 1 << 25
+    #: Room is kept for a gang, or no longer.
+    KEPT_ROOM = 1 << 26
 
     NONE = 0
     #: The kinds that extended resources add, one per type.

@@ -23,6 +23,7 @@ from .devices.devices import Devices
 from .extended.contract import HandleRegistry
 from .extended.resources import ExtendedResources
 from .inventory import Images, PortColumns, VisitOrder
+from .kept_room import KeptRoom
 from .label_index import LabelKeys
 from .labels import LabelColumns, Vocabulary
 from .nodes import Nodes, State
@@ -296,6 +297,16 @@ class Cluster:
             # While others are filtered it counts as running, and its terms may repel them.
             for term in pod.terms.anti_affinity:
                 label_keys.add(term.selector)
+
+    def keep_room(self, kept: KeptRoom | None) -> None:
+        """Keeps the room of some nodes for a gang; None is for nobody."""
+        before, self._state.kept_room = self._state.kept_room, kept
+        if before == kept:
+            return
+        names = {name for each in (before, kept) if each is not None for name in each.nodes}
+        for row in (self._state.rows.get(name) for name in names):
+            if row is not None:
+                self._note(row, Change.KEPT_ROOM)
 
     # Namespaces, services and controllers
 

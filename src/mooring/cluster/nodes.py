@@ -25,6 +25,7 @@ from .devices.groups import RowGroups
 from .extended.contract import ExtendedResource
 from .extended.resources import ExtendedResources, ExtendedView
 from .inventory import Image, Images, PortColumns, VisitOrder
+from .kept_room import KeptRoom
 from .label_index import LabelKeys
 from .labels import ABSENT, LabelColumn, LabelColumns, Vocabulary
 from .pod_groups import KnownGroups, PodGroups
@@ -73,6 +74,7 @@ class State:
     derived: NodeDerived = field(default_factory=NodeDerived)
     #: Made when first asked for, kept up to date from then on.
     pod_table: PodTable | None = None
+    kept_room: KeptRoom | None = None
     #: Made when asked for, dropped when the row changes.
     facts: dict[int, RowFacts] = field(default_factory=dict)
 
@@ -140,6 +142,11 @@ class Nodes:
         self.volume_use = self._state.volume_use
         #: What plugins keep of nodes: extended resources by type.
         self.extended: ExtendedView = self._state.extended
+
+    @property
+    def kept_room(self) -> KeptRoom | None:
+        """The nodes that are kept for a gang which has waited for long."""
+        return self._state.kept_room
 
     # Rows and names
 

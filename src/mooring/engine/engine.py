@@ -243,8 +243,7 @@ class Engine:
 
     def step(self, now: float, budget: int = 1) -> list[Action]:
         """Makes up to `budget` decisions; returns what is to be done since the last step."""
-        if self._attempts.waiting or self._consultations:
-            self._look_after(now)
+        self._look_after(now)
         if now >= self._next_sweep:
             self._sweep(now)
         self._expire(now)
@@ -265,6 +264,11 @@ class Engine:
         return taken
 
     def _look_after(self, now: float) -> None:
+        """Does what is due without any event."""
+        if self._groups is not None:
+            self._groups.protector.look_after(now)
+        if not self._attempts.waiting and not self._consultations:
+            return
         for placement in list(self._attempts.waiting.values()):
             try:
                 self._attempts.look_after(placement, now)
@@ -292,6 +296,7 @@ class Engine:
             self.queue.next_flush(now),
             self._attempts.next_deadline(),
             self._consultations.next_deadline(),
+            None if self._groups is None else self._groups.protector.next_deadline(),
         ]
         known = [moment for moment in moments if moment is not None]
         return max(now, min(known)) if known else None

@@ -25,6 +25,7 @@ from .actions import Action, EvictPod, PatchPodGroupStatus, PodGroupCondition, P
 from .attempts import Attempts
 from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from .gangs.gang_diagnosis import diagnose
+from .gangs.gang_protector import GangProtector
 from .gangs.group_cycle import Decide
 from .gangs.group_decision import GroupDecider, GroupDecision
 from .gangs.group_result import GroupCode
@@ -70,6 +71,8 @@ class GroupAttempts:
         self._emit = emit
         #: By the uid of the group that needs the room.
         self._evictions: dict[str, GroupEvictions] = {}
+        #: Keeps room for gangs that starve.
+        self.protector = GangProtector(decider.cluster, queue, emit)
 
     def attempt(
         self, entry: QueuedGroup, profiles: Mapping[str, Profile], decide: Decide, now: float
@@ -155,6 +158,7 @@ class GroupAttempts:
         self._observer.group_tried(profile.name, result, members[0].began)
         if decision.remedy is not None:
             self._evict(decision, profile, now)
+        self.protector.consider(decision, entry, now)
         is_error = decision.status.code is GroupCode.ERROR
         is_placed = decision.status.code is GroupCode.SUCCESS and not refused
         how = GroupReturn.FAILED if is_error else GroupReturn.REFUSED

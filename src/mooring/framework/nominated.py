@@ -35,6 +35,7 @@ _BEYOND_COUNTS = Change.ALL & ~(
     | Change.NAMESPACES
     | Change.SERVICES
     | Change.MEMBERSHIP
+    | Change.KEPT_ROOM
 )
 
 

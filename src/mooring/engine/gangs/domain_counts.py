@@ -17,12 +17,16 @@ from mooring.framework.profile import Profile
 from mooring.objects.coexist import is_exclusive
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
+from mooring.plugins.gang_protection import GangProtection
 from mooring.plugins.node_resources_fit import NodeResourcesFit
 
 from .group_result import Domain
 
 # What these reserve, pods that are counted here do not ask for.
 _HARMLESS = frozenset({"VolumeBinding", "DynamicResources"})
+
+# What these read of a pod, all members of a group have in common.
+_SHARED = _HARMLESS | {GangProtection.name}
 
 
 def count_members(
@@ -62,7 +66,7 @@ def group_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> list[
 
 def _signed_parts(profile: Profile) -> SignedParts | None:
     """What filters read of a pod besides its template; None if one of them does not say."""
-    signing = [plugin for plugin in profile.filter if plugin.name not in _HARMLESS]
+    signing = [plugin for plugin in profile.filter if plugin.name not in _SHARED]
     known = [plugin.signs if isinstance(plugin, Sign) else None for plugin in signing]
     parts = [each for each in known if each is not None]
     return reduce(or_, parts, TEMPLATE) if len(parts) == len(known) else None
