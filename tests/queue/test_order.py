@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hypothesis.strategies as st
 import msgspec
+from hypothesis import given
 
 from mooring.queue.pod_heap import PodHeap
 from mooring.queue.queued_pod import QueuedPod
@@ -133,8 +135,26 @@ def test_a_heap_forgets_the_items_of_removed_pods() -> None:
     for queued in waiting[:-1]:
         heap.remove(queued.pod.uid)
 
-    assert len(heap._items) < 100
+    assert len(heap._items) + len(heap._line) < 100
     assert heap.head() is waiting[-1]
+
+
+@given(st.lists(st.one_of(st.integers(0, 9), st.sampled_from(["pop", "remove"])), max_size=60))
+def test_pods_leave_by_key_and_arrival_whichever_way_they_came(doings: list[int | str]) -> None:
+    heap, waiting = PodHeap(), dict[str, tuple[int, int]]()
+    for arrival, doing in enumerate(doings):
+        first = min(waiting, key=waiting.__getitem__, default=None)
+        if doing == "pop":
+            queued = heap.pop()
+            assert (queued and queued.pod.uid) == first
+            waiting.pop(first or "", None)
+        elif doing == "remove" and waiting:
+            heap.remove(waiting.popitem()[0])
+        elif isinstance(doing, int):
+            queued = QueuedPod(pod(f"p{arrival}"), 0.0, arrival)
+            heap.push(queued, doing)
+            waiting[queued.pod.uid] = doing, arrival
+    assert {each.pod.uid for each in heap} == waiting.keys()
 
 
 def test_a_deleted_pod_is_gone_from_wherever_it_waits() -> None:

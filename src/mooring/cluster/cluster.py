@@ -503,7 +503,7 @@ class Cluster:
     def _count(self, pod: Pod, row: int, amount: int) -> None:
         state = self._state
         columns, held = state.columns, pod.held
-        count_requests(columns, state.facts.get(row), held, row, amount)
+        count_requests(columns, self.nodes.facts(row), held, amount)
         if pod.spec.host_ports:
             state.ports.count(pod.spec.host_ports, row, amount, state.columns.capacity)
         if pod.spec.volumes:

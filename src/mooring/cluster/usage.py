@@ -38,23 +38,14 @@ RETOLD = _POD_ANNOTATIONS | _POD_STATUS
 # Requests
 
 
-def count_requests(
-    columns: Columns, facts: RowFacts | None, held: Held, row: int, amount: int
-) -> None:
+def count_requests(columns: Columns, facts: RowFacts, held: Held, amount: int) -> None:
     """A pod came to (1) or left (-1) a row. What no node offers has no column.
 
     Facts are kept up to date: plain numbers are added up faster than those of an array, and the
     next decision that looks at the row needs them.
     """
-    if facts is None:
-        for name, request in held.requests:
-            if name not in columns.resources:
-                columns.request_unoffered(row, name, amount * request)
-        add_requests(columns.requested, columns.resources, held, row, amount)
-        add_nonzero(columns.nonzero_requested, held, row, amount)
-        return
     places, known, sums = columns.resources, facts.requested, columns.requested
-    array, bound = sums.array, sums.bound
+    array, bound, row = sums.array, sums.bound, facts.number
     for name, request in held.requests:
         at = places.get(name)
         if at is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -24,14 +25,18 @@ def _give_up(error: BaseException) -> None:
 class PodHeap:
     """Pods by key, ties by arrival. Removed pods leave an item behind that is skipped later.
 
+    Most pods come in the order in which they leave. So an item that is not before the last one of
+    the line joins the line, which costs one comparison, and only the others go to the heap.
     Where keys cannot be compared, `repair` is called, which must `reorder` the heap.
     """
 
-    __slots__ = ("_items", "_live", "_repair", "_serials")
+    __slots__ = ("_items", "_line", "_live", "_repair", "_serials")
 
     def __init__(self, repair: Callable[[BaseException], None] = _give_up) -> None:
         self._repair = repair
         self._items: list[_Item] = []
+        #: Items in ascending order.
+        self._line: deque[_Item] = deque()
         self._live: dict[str, _Item] = {}
         # Unique, so that comparing two items never reaches the pods.
         self._serials = count()
@@ -50,7 +55,10 @@ class PodHeap:
         item = (key, queued.arrival, next(self._serials), queued)
         self._live[queued.pod.uid] = item
         try:
-            heappush(self._items, item)
+            if not self._line or self._line[-1] < item:
+                self._line.append(item)
+            else:
+                heappush(self._items, item)
         except PASSING:
             raise
         except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
@@ -59,7 +67,7 @@ class PodHeap:
     def remove(self, uid: str) -> None:
         """Takes out a pod that is in the heap."""
         del self._live[uid]
-        if len(self._items) > 2 * len(self._live) + _SLACK:
+        if len(self._items) + len(self._line) > 2 * len(self._live) + _SLACK:
             self._tidy()
 
     def reorder(self, key: Callable[[QueuedPod], Any]) -> None:
@@ -69,6 +77,7 @@ class PodHeap:
         self._tidy()
 
     def _tidy(self) -> None:
+        self._line.clear()
         self._items = list(self._live.values())
         try:
             heapify(self._items)
@@ -82,8 +91,11 @@ class PodHeap:
         item = self._first()
         if item is None:
             return None
-        del self._live[item[3].pod.uid]
-        return item[3]
+        queued = item[3]
+        del self._live[queued.pod.uid]
+        if self._line and self._line[0] is item:
+            self._line.popleft()
+        return queued
 
     def head(self) -> QueuedPod | None:
         """The pod with the smallest key, which stays in."""
@@ -115,14 +127,24 @@ class PodHeap:
         return item[0], item[1]
 
     def _first(self) -> _Item | None:
-        while self._items:
-            item = self._items[0]
-            if self._live.get(item[3].pod.uid) is item:
-                return item
-            try:
-                heappop(self._items)
-            except PASSING:
-                raise
-            except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
-                self._repair(error)
-        return None
+        line, live = self._line, self._live
+        while line and live.get(line[0][3].pod.uid) is not line[0]:
+            line.popleft()
+        if not self._items:
+            return line[0] if line else None
+        try:
+            return self._first_of_both()
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - comparing keys is a plugin's code
+            self._repair(error)
+        return self._first_of_both()
+
+    def _first_of_both(self) -> _Item | None:
+        """The first item of the heap or of the line, whose first pod is in."""
+        items, line, live = self._items, self._line, self._live
+        while items and live.get(items[0][3].pod.uid) is not items[0]:
+            heappop(items)
+        if items and not (line and line[0] < items[0]):
+            return items[0]
+        return line[0] if line else None
