@@ -134,6 +134,11 @@ def test_settings(settings: dict[str, Any], problem: str) -> None:
             id="victims",
         ),
         pytest.param(
+            {"gangs": {"partialSeconds": -1}},
+            "profiles[0].gangs.partialSeconds: must be 0 or greater, got -1",
+            id="partial gangs",
+        ),
+        pytest.param(
             {"percentageOfNodesToScore": 200},
             "profiles[0].percentageOfNodesToScore: must be between 0 and 100, got 200",
             id="percentage",

@@ -227,6 +227,7 @@ class ProfileDocument(Wire, frozen=True):
             yield "schedulerName", "is required"
         yield from percentage_problems(self.percentage_of_nodes_to_score)
         yield from ((f"plugins.{where}", message) for where, message in self.plugins.problems())
+        yield from ((f"gangs.{where}", message) for where, message in self.gangs.problems())
 
 
 class ConfigurationDocument(SchedulerSettings, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from mooring.objects.meta import Wire
@@ -12,3 +13,11 @@ class GangPolicy(Wire, frozen=True):
 
     #: Whom a gang evicts: whoever is where the scores put it, or as few pods as possible.
     victims: Literal["upstream", "fewest"] = "upstream"
+    #: What becomes of members that run while too few of a gang do: they wait for the others, or are
+    #: evicted after a while.
+    partial: Literal["retry", "release"] = "retry"
+    partial_seconds: int = 300
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if self.partial_seconds < 0:
+            yield "partialSeconds", f"must be 0 or greater, got {self.partial_seconds}"

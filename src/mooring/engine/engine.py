@@ -266,7 +266,7 @@ class Engine:
     def _look_after(self, now: float) -> None:
         """Does what is due without any event."""
         if self._groups is not None:
-            self._groups.protector.look_after(now)
+            self._groups.look_after(now)
         if not self._attempts.waiting and not self._consultations:
             return
         for placement in list(self._attempts.waiting.values()):
@@ -296,7 +296,7 @@ class Engine:
             self.queue.next_flush(now),
             self._attempts.next_deadline(),
             self._consultations.next_deadline(),
-            None if self._groups is None else self._groups.protector.next_deadline(),
+            None if self._groups is None else self._groups.next_deadline(),
         ]
         known = [moment for moment in moments if moment is not None]
         return max(now, min(known)) if known else None

@@ -29,6 +29,7 @@ from .gangs.gang_protector import GangProtector
 from .gangs.group_cycle import Decide
 from .gangs.group_decision import GroupDecider, GroupDecision
 from .gangs.group_result import GroupCode
+from .gangs.partial_gangs import PartialGangs
 from .placement import Placement
 
 _IN_PROGRESS = "waiting for the preemption for this pod group to be finished"
@@ -72,7 +73,18 @@ class GroupAttempts:
         #: By the uid of the group that needs the room.
         self._evictions: dict[str, GroupEvictions] = {}
         #: Keeps room for gangs that starve.
-        self.protector = GangProtector(decider.cluster, queue, emit)
+        self._protector = GangProtector(decider.cluster, queue, emit)
+        self._partial = PartialGangs(decider.cluster, emit)
+
+    def look_after(self, now: float) -> None:
+        """Does what is due without any event."""
+        self._protector.look_after(now)
+        self._partial.look_after(now)
+
+    def next_deadline(self) -> float | None:
+        """When something is due without any event."""
+        moments = (self._protector.next_deadline(), self._partial.next_deadline())
+        return min((each for each in moments if each is not None), default=None)
 
     def attempt(
         self, entry: QueuedGroup, profiles: Mapping[str, Profile], decide: Decide, now: float
@@ -158,7 +170,8 @@ class GroupAttempts:
         self._observer.group_tried(profile.name, result, members[0].began)
         if decision.remedy is not None:
             self._evict(decision, profile, now)
-        self.protector.consider(decision, entry, now)
+        self._protector.consider(decision, entry, now)
+        self._partial.consider(decision, now)
         is_error = decision.status.code is GroupCode.ERROR
         is_placed = decision.status.code is GroupCode.SUCCESS and not refused
         how = GroupReturn.FAILED if is_error else GroupReturn.REFUSED
