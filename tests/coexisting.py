@@ -7,6 +7,7 @@ from typing import Any
 from mooring.objects.coexist import (
     ANNOTATION,
     DAEMONSET_AND_STATIC_PODS,
+    GROUP,
     MIRROR,
     NAMESPACE_LABEL,
     TRUSTED,
@@ -34,6 +35,11 @@ DAEMON: Manifest = {
 }
 MIRRORED: Manifest = {"annotations": {MIRROR: "0123"}}
 ANNOTATED: Manifest = {"annotations": {ANNOTATION: DAEMONSET_AND_STATIC_PODS}}
+
+#: Exclusive, but for pods of its namespace with the same label.
+TOGETHER: Manifest = {
+    "annotations": {ANNOTATION: DAEMONSET_AND_STATIC_PODS, GROUP: "label:app"},
+}
 
 
 def exclusive(

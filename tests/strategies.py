@@ -29,7 +29,7 @@ from mooring.plugins.disk_io.disk_io_resource import (
 )
 from mooring.plugins.disk_io.quiet_disk import QUIET
 from tests.builders import node, pod
-from tests.coexisting import ANNOTATED, DAEMON, MIRRORED
+from tests.coexisting import ANNOTATED, DAEMON, MIRRORED, TOGETHER
 from tests.storage_builders import csi_node, pv, pvc, storage_class
 
 NAMES = tuple(f"n{at}" for at in range(6))
@@ -312,7 +312,9 @@ def known_disks(focus: str) -> st.SearchStrategy[dict[str, DiskIOResource]]:
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "controller": True}
 owned: Written = {"ownerReferences": [OWNER]}
-metadata = st.sampled_from([{}, {}, {}, owned, owned, owned, DAEMON, MIRRORED, ANNOTATED])
+metadata = st.sampled_from(
+    [{}, {}, {}, owned, owned, owned, DAEMON, MIRRORED, ANNOTATED, TOGETHER, TOGETHER]
+)
 DYING = {"deletionTimestamp": "2024-01-01T00:00:00Z"}
 
 

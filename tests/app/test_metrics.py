@@ -433,4 +433,7 @@ async def test_exclusive_pods_on_nodes_are_counted(scene: Scene) -> None:
     scene.driver.settle()
 
     assert before == {"": 0.0}
-    assert (await scene.read())["mooring_exclusive_pods"] == {"": 1.0}
+    told = await scene.read()
+    assert told["mooring_exclusive_pods"] == {"": 1.0}
+    assert told["mooring_exclusive_nodes"] == {"default": 1.0}
+    assert told["mooring_exclusive_nodes_unrequested"]["default cpu"] == 3.0

@@ -22,6 +22,7 @@ from mooring.engine.events import (
     EvictionFailed,
     Removed,
 )
+from mooring.objects.coexist import GROUP
 from mooring.objects.csi import MIGRATED_PLUGINS
 from mooring.objects.custom import CustomKind
 from mooring.objects.decode import from_builtins
@@ -70,6 +71,8 @@ class Shape:
     outsiders: bool = False
     #: Whether pods are those of stateful sets, with volumes of their own, and attachments are few.
     stateful: bool = False
+    #: Whether pods with some labels share nodes with their like, whatever their policies are.
+    grouped: bool = False
     #: How many times as many pods come, and are decided, at once.
     burst: int = 1
 
@@ -181,6 +184,8 @@ class World:
 
     def apply(self, kind: Kind, manifest: Manifest) -> Events:
         """Writes an object and tells of it."""
+        if self.shape.grouped and kind == "Pod":
+            _group_by_label(manifest["metadata"])
         self.objects.setdefault(kind, {})[_key(manifest)] = manifest
         yield Applied(from_builtins(kind, manifest))
 
@@ -799,3 +804,9 @@ def _key(manifest: Manifest) -> str:
 
 def _partial(happen: Callable[..., Events], *arguments: Any) -> Callable[[], Events]:
     return lambda: happen(*arguments)
+
+
+def _group_by_label(metadata: Manifest) -> None:
+    """Pods of one app share nodes with their like; the others do not."""
+    if metadata.get("labels", {}).get("app") == "web":
+        metadata.setdefault("annotations", {})[GROUP] = "label:tier"

@@ -292,6 +292,26 @@ EXCLUSIVE_PODS = _gauge(
     Level.OURS,
     "Pods on nodes that by their coexist policy share the node with no ordinary pod.",
 )
+EXCLUSIVE_NODES = _gauge(
+    "mooring_exclusive_nodes",
+    Level.OURS,
+    "Nodes that exclusive pods of a namespace hold.",
+    "namespace",
+)
+STRANDED_RESOURCES = _gauge(
+    "mooring_exclusive_nodes_unrequested",
+    Level.OURS,
+    "What no pod requests of the nodes that exclusive pods of a namespace hold: cores, or bytes.",
+    "namespace",
+    "resource",
+)
+EXTENDED_RESOURCE = _gauge(
+    "mooring_extended_resource",
+    Level.OURS,
+    "Figures of an extended resource, such as its capacity and what is used, over all nodes.",
+    "resource",
+    "figure",
+)
 BUILD_INFO = _gauge("mooring_build_info", Level.OURS, "Always 1.", "version", "python_version")
 
 METRICS: tuple[Metric, ...] = (
@@ -336,6 +356,9 @@ METRICS: tuple[Metric, ...] = (
     CLASSES,
     CLASS_BYTES,
     EXCLUSIVE_PODS,
+    EXCLUSIVE_NODES,
+    STRANDED_RESOURCES,
+    EXTENDED_RESOURCE,
     BUILD_INFO,
 )
 

@@ -15,15 +15,19 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Protocol
 
+import numpy as np
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import generate_latest
 
 import mooring
+from mooring.cluster import Nodes
+from mooring.cluster.extended import ExtendedView
 from mooring.engine import Engine
 from mooring.framework.profile import Profile
 from mooring.framework.series import Counts, Histogram, Metric, Series
 from mooring.framework.status import PluginError
+from mooring.objects.resources import CPU, MEMORY
 from mooring.queue import QueuedPod
 from mooring.web.turns import Read, in_slices
 
@@ -160,6 +164,8 @@ class Metrics:
         yield _by_one(table.CAUGHT_ERRORS, engine.caught)
         yield _by_one(table.TOO_COSTLY_PODS, engine.too_costly)
         yield Counts(table.EXCLUSIVE_PODS, [((), int(cluster.nodes.exclusive_pods.sum()))])
+        yield from _of_exclusive_nodes(cluster.nodes)
+        yield _of_extended_resources(cluster.extended)
 
     def _of_batches(self) -> Iterator[Counts]:
         attempts, flushed = Counts(table.BATCH_ATTEMPTS), Counts(table.BATCH_CACHE_FLUSHED)
@@ -213,6 +219,32 @@ def _blames(waiting: Iterable[QueuedPod]) -> Iterator[tuple[str, str]]:
     for queued in waiting:
         for plugin in queued.blamed:
             yield plugin, queued.pod.spec.scheduler_name
+
+
+def _of_exclusive_nodes(nodes: Nodes) -> Iterator[Counts]:
+    """Who holds how many nodes by exclusive pods, and what nobody requests of these."""
+    held, unrequested = Counts(table.EXCLUSIVE_NODES), Counts(table.STRANDED_RESOURCES)
+    for namespace in sorted(nodes.exclusive_namespaces):
+        rows = list(nodes.exclusive_rows(namespace))
+        held.add((namespace,), len(rows))
+        for resource, per_unit in ((CPU, 1000), (MEMORY, 1)):
+            at = nodes.resources[resource]
+            left = np.clip(nodes.allocatable[at][rows] - nodes.requested[at][rows], 0, None)
+            unrequested.add((namespace, resource), float(left.sum()) / per_unit)
+    yield from (held, unrequested)
+
+
+def _of_extended_resources(extended: ExtendedView) -> Counts:
+    """The figures of extended resources that are kept as columns, summed over nodes."""
+    figures = Counts(table.EXTENDED_RESOURCE)
+    for resource_type in extended:
+        columns, pool = extended.columns(resource_type), extended.pool(resource_type)
+        names = columns.names if columns is not None else ()
+        for name in names:
+            assert columns is not None
+            total = int(columns[name].sum()) if pool is None else int(pool.figures()[name])
+            figures.add((resource_type, name), total)
+    return figures
 
 
 def _by_one(metric: Metric, values: Mapping[str, int]) -> Counts:

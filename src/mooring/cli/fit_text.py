@@ -79,6 +79,18 @@ def _left(fit: Fit) -> Iterator[RenderableType]:
         yield line(f"    {shorten(each.pods)}")
         if fit.why is not None and fit.why.pod in each.pods:
             yield from _suggestion(fit.why)
+    yield from _freed(fit)
+
+
+def _freed(fit: Fit) -> Iterator[RenderableType]:
+    """Which evictions would free nodes for exclusive pods."""
+    if fit.freed:
+        pods = sum(len(each.pods) for each in fit.freed)
+        nodes = "1 node" if len(fit.freed) == 1 else f"{len(fit.freed)} nodes"
+        yield ""
+        yield line(f"Evicting {pods} pod{'s' * (pods > 1)} would free {nodes}:")
+        rows = [(each.node, str(len(each.pods)), shorten(each.pods)) for each in fit.freed]
+        yield from _first_rows(("NODE", "PODS", "EVICT"), rows)
 
 
 def _suggestion(why: Explanation) -> Iterator[RenderableType]:

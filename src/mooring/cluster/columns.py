@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.objects.coexist import is_exclusive, is_ordinary
+from mooring.objects.coexist import GROUP, group_of, is_exclusive, is_ordinary
 from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
@@ -24,6 +25,8 @@ NONZERO_CPU, NONZERO_MEMORY = 0, 1
 NONZERO = {CPU: NONZERO_CPU, MEMORY: NONZERO_MEMORY}
 
 _FIRST_CAPACITY = 64
+
+V = TypeVar("V")
 
 
 #: The two places of `CoexistingPods.counts`.
@@ -51,6 +54,11 @@ class CoexistingPods:
     def __init__(self, counts: NDArray[np.int32]) -> None:
         #: int32[exclusive or ordinary, row]
         self.counts = counts
+        #: By coexist group and row, how many of these are its members.
+        self.groups: dict[str, dict[int, tuple[int, int]]] = {}
+        #: By namespace and row, how many of the exclusive ones are its pods.
+        self.holders: dict[str, dict[int, int]] = {}
+        self._is_copy = False
 
     @property
     def exclusive(self) -> NDArray[np.int32]:
@@ -67,11 +75,46 @@ class CoexistingPods:
         kinds = coexistence_change(pod)
         if kinds & _EXCLUSIVE:
             self.counts[EXCLUSIVE_PODS, row] += amount
+            self._hold(pod.namespace, row, amount)
         if kinds & _ORDINARY:
             self.counts[ORDINARY_PODS, row] += amount
+        if GROUP in pod.annotations:
+            self._join(pod, row, amount, kinds)
+
+    def _hold(self, namespace: str, row: int, amount: int) -> None:
+        rows = self._writable(self.holders, namespace)
+        rows[row] = rows.get(row, 0) + amount
+        if not rows[row]:
+            del rows[row]
+        if not rows:
+            del self.holders[namespace]
+
+    def _join(self, pod: Pod, row: int, amount: int, kinds: int) -> None:
+        group = group_of(pod)
+        if group is None:
+            return
+        rows = self._writable(self.groups, group)
+        exclusive, ordinary = rows.get(row, (0, 0))
+        exclusive += amount * bool(kinds & _EXCLUSIVE)
+        ordinary += amount * bool(kinds & _ORDINARY)
+        rows[row] = exclusive, ordinary
+        if not (exclusive or ordinary):
+            del rows[row]
+        if not rows:
+            del self.groups[group]
+
+    def _writable(self, kept: dict[str, dict[int, V]], key: str) -> dict[int, V]:
+        rows = kept.get(key, {})
+        if self._is_copy or not rows:
+            rows = kept[key] = dict(rows)
+        return rows
 
     def copy(self) -> CoexistingPods:
-        return CoexistingPods(self.counts.copy())
+        """One that can be changed without changing this one."""
+        other = CoexistingPods(self.counts.copy())
+        other.groups, other.holders = dict(self.groups), dict(self.holders)
+        other._is_copy = True
+        return other
 
 
 class Columns:

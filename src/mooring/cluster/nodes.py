@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.objects.coexist import GROUP, group_of
 from mooring.objects.device import NodeChoice
 from mooring.objects.node import Node
 from mooring.objects.node_selector import Malformed, NodeRequirement, NodeTerm
@@ -237,11 +238,29 @@ class Nodes:
     def labels_that_matter(self, pod: Pod) -> tuple[tuple[str, str], ...]:
         """The labels of a pod that a selector in use, or one of its own, reads."""
         keys, own = self._state.label_keys, pod.spec.own_label_keys
-        if not pod.labels or not (own or keys.are_there):
+        labels = pod.labels
+        if GROUP in pod.annotations:
+            # What its coexist group is named after may be a label that no selector reads.
+            own |= {GROUP}
+            labels = {**labels, GROUP: group_of(pod) or ""}
+        elif not labels or not (own or keys.are_there):
             return ()
         return tuple(
-            sorted(label for label in pod.labels.items() if label[0] in keys or label[0] in own)
+            sorted(label for label in labels.items() if label[0] in keys or label[0] in own)
         )
+
+    def coexist_group(self, group: str) -> Mapping[int, tuple[int, int]]:
+        """Where members of a coexist group are: per row, how many are exclusive and ordinary."""
+        return self._coexisting.groups.get(group, {})
+
+    def exclusive_rows(self, namespace: str) -> Mapping[int, int]:
+        """Where exclusive pods of a namespace are, and how many."""
+        return self._coexisting.holders.get(namespace, {})
+
+    @property
+    def exclusive_namespaces(self) -> Collection[str]:
+        """The namespaces that have exclusive pods on nodes."""
+        return self._coexisting.holders.keys()
 
     @property
     def labels_version(self) -> int:

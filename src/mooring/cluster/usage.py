@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.objects.coexist import is_exclusive, is_ordinary
+from mooring.objects.coexist import GROUP, is_exclusive, is_ordinary
 from mooring.objects.pod import Held, Pod
 from mooring.objects.resources import PODS
 
@@ -112,7 +112,10 @@ def counts_alike(known: Pod, seen: Pod) -> bool:
         and (known.status is seen.status or known.held == seen.held)
         and (
             known.annotations == seen.annotations
-            or coexistence_change(known) == coexistence_change(seen)
+            or (
+                coexistence_change(known) == coexistence_change(seen)
+                and known.annotations.get(GROUP) == seen.annotations.get(GROUP)
+            )
         )
     )
 

@@ -24,6 +24,7 @@ from mooring.queue.object_events import (
     GROUP_ADD,
     GROUP_DELETE,
     GROUP_UPDATE,
+    NAMESPACE_UPDATE,
     NODE_ADD,
     NODE_DELETE,
     UNSCHEDULED_POD_ADD,
@@ -91,9 +92,12 @@ class Intake:
     def _put_workload(self, item: Namespace | SelectingObject, now: float) -> None:
         is_namespace = isinstance(item, Namespace)
         trusted = is_namespace and self._trusts(item.name)
-        self._cluster.put_workload(item)
-        if is_namespace and trusted != self._trusts(item.name):
-            self._count_anew(item.name, now)
+        before = self._cluster.put_workload(item)
+        if isinstance(item, Namespace):
+            if trusted != self._trusts(item.name):
+                self._count_anew(item.name, now)
+            if before != item:
+                self._queue.wake(NAMESPACE_UPDATE, before, item, now)
 
     def remove(self, item: Object, now: float) -> Events:
         """Takes note that an object is gone; returns what that amounts to."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from .pod import COEXIST_POLICY, PLACED, Pod
+from .pod_group import GROUP_LABEL
 
 #: Says the same as `spec.coexistPolicy`, which an API server that does not know it drops.
 ANNOTATION = COEXIST_POLICY
@@ -21,6 +22,14 @@ ANNOTATION = COEXIST_POLICY
 #: came to their node.
 NAMESPACE_LABEL = COEXIST_POLICY
 TRUSTED = "trusted"
+
+#: Says with whom of its namespace a pod shares a node all the same, by what these have in common:
+#: the controller (JOB), the pod group (POD_GROUP), or the value of a label (LABEL and its key).
+GROUP = "scheduling.mooring.dev/coexist-group"
+JOB, POD_GROUP, LABEL = "Job", "PodGroup", "label:"
+
+#: On a namespace: how many nodes its exclusive pods may hold.
+LIMIT_LABEL = "scheduling.mooring.dev/max-exclusive-nodes"
 
 ANY = "Any"
 DAEMONSET_AND_STATIC_PODS = "DaemonsetAndStaticPods"
@@ -48,6 +57,30 @@ def is_exclusive(pod: Pod) -> bool:
     """Whether it tolerates no pods but those of daemonsets and static ones."""
     policy = pod.spec.coexist_policy or pod.annotations.get(ANNOTATION)
     return policy == DAEMONSET_AND_STATIC_PODS
+
+
+def group_of(pod: Pod) -> str | None:
+    """The group whose members tolerate each other on a node; None if the pod is in none.
+
+    Members say so themselves, each by the annotation: nobody is let in who did not ask for it.
+    """
+    said = pod.annotations.get(GROUP)
+    if said is None:
+        return None
+    value: str | None = None
+    if said == JOB and pod.owner is not None:
+        value = pod.owner.uid or f"{pod.owner.kind}/{pod.owner.name}"
+    elif said == POD_GROUP:
+        value = pod.group_name or pod.labels.get(GROUP_LABEL)
+    elif said.startswith(LABEL):
+        value = pod.labels.get(said.removeprefix(LABEL))
+    return f"{pod.namespace}/{said}/{value}" if value else None
+
+
+def are_together(pod: Pod, other: Pod) -> bool:
+    """Whether two pods are of one group, and so share a node whatever their policies are."""
+    group = group_of(pod)
+    return group is not None and group == group_of(other)
 
 
 def is_trusted(namespace_labels: Mapping[str, str]) -> bool:
@@ -92,16 +125,25 @@ def is_ordinary(pod: Pod) -> bool:
 def unknown_policy(pod: Pod) -> str | None:
     """What is wrong with the policy; None if it is one that there is."""
     policy = policy_of(pod)
-    if policy in (ANY, DAEMONSET_AND_STATIC_PODS):
+    if policy not in (ANY, DAEMONSET_AND_STATIC_PODS):
+        where = "spec.coexistPolicy" if pod.spec.coexist_policy else f"annotation {ANNOTATION}"
+        return _refuse(where, f"{ANY} or {DAEMONSET_AND_STATIC_PODS}", policy)
+    group = pod.annotations.get(GROUP)
+    if group in (None, JOB, POD_GROUP) or (group.startswith(LABEL) and group != LABEL):
         return None
-    where = "spec.coexistPolicy" if pod.spec.coexist_policy else f"annotation {ANNOTATION}"
-    shown = policy if len(policy) <= _MOST_SHOWN else f"{policy[:_MOST_SHOWN]}…"
-    told = msgspec.json.encode(shown).decode()
-    return f"failed CoexistPolicy: {where} must be {ANY} or {DAEMONSET_AND_STATIC_PODS}, got {told}"
+    return _refuse(f"annotation {GROUP}", f"{JOB}, {POD_GROUP} or {LABEL}KEY", group)
+
+
+def _refuse(where: str, expected: str, found: str) -> str:
+    shown = found if len(found) <= _MOST_SHOWN else f"{found[:_MOST_SHOWN]}…"
+    text = msgspec.json.encode(shown).decode()
+    return f"failed CoexistPolicy: {where} must be {expected}, got {text}"
 
 
 def conflict(pod: Pod, present: Pod) -> str | None:
     """Why a pod cannot come to a node where another is; None if it can."""
+    if are_together(pod, present):
+        return None
     if is_ordinary(pod) and is_exclusive(present):
         return EXCLUSIVE_THERE
     if is_exclusive(pod) and is_ordinary(present):

@@ -14,6 +14,7 @@ from .disk_io.disk_io import DiskIO
 from .disk_io.quiet_disk import QuietDisk
 from .dynamic_resources.dynamic_resources import DynamicResources
 from .gang_protection import GangProtection
+from .exclusive_node_limits import ExclusiveNodeLimits
 from .gpu_aware import GPUAware
 from .image_locality import ImageLocality
 from .inter_pod_affinity.inter_pod_affinity import InterPodAffinity
@@ -63,6 +64,7 @@ BUILTIN: tuple[type[Plugin], ...] = (
     QuietDisk,
     CountedResources,
     CountedPools,
+    ExclusiveNodeLimits,
 )
 
 #: The same by name.

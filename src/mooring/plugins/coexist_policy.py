@@ -32,9 +32,11 @@ from mooring.objects.coexist import (
     ANNOTATION,
     ANY,
     EXCLUSIVE_THERE,
+    GROUP,
     MIRROR,
     OTHERS_THERE,
     conflict,
+    group_of,
     is_exclusive,
     is_ordinary,
     unknown_policy,
@@ -81,10 +83,12 @@ class CoexistStanding:
 
     is_exclusive: bool
     is_ordinary: bool
+    #: Its members tolerate each other.
+    group: str | None = None
 
     @classmethod
     def of(cls, pod: Pod) -> CoexistStanding:
-        return cls(is_exclusive(pod), is_ordinary(pod))
+        return cls(is_exclusive(pod), is_ordinary(pod), group_of(pod))
 
 
 class CoexistPolicy(
@@ -99,16 +103,17 @@ class CoexistPolicy(
 
     name = "CoexistPolicy"
     Args = CoexistPolicyArgs
-    reads = Change.EXCLUSIVE | Change.ORDINARY | Change.ALLOCATABLE
+    # Who is there matters where members of a group tolerate each other; else counts are enough.
+    reads = Change.EXCLUSIVE | Change.ORDINARY | Change.ALLOCATABLE | Change.PODS
     scope = Scope.ROW
-    signs = SignedParts(annotations=frozenset((ANNOTATION, MIRROR)))
+    signs = SignedParts(annotations=frozenset((ANNOTATION, MIRROR, GROUP)))
     reduces = Reduction.NOTHING
 
     def __init__(self, args: CoexistPolicyArgs | None = None) -> None:
         self._prefers_smallest = (args or CoexistPolicyArgs()).prefer_smallest_node
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return is_exclusive(pod), is_ordinary(pod), unknown_policy(pod)
+        return is_exclusive(pod), is_ordinary(pod), unknown_policy(pod), group_of(pod)
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         kinds = Change.EXCLUSIVE if is_ordinary(pod) else Change.NONE
@@ -130,18 +135,25 @@ class CoexistPolicy(
         return None
 
     def filter(self, prepared: CoexistStanding, nodes: Nodes, rows: Rows) -> Verdict:
+        exclusive, ordinary = _strangers(prepared, nodes)
         repelled = nodes.nothing(rows)
         if prepared.is_ordinary:
-            repelled = nodes.exclusive_pods[rows] > 0
+            repelled = exclusive[rows] > 0
         if not prepared.is_exclusive:
             return Verdict.rejecting(repelled, _EXCLUSIVE_THERE)
-        in_use = (nodes.ordinary_pods[rows] > 0) & ~repelled
+        in_use = (ordinary[rows] > 0) & ~repelled
         return Verdict((_EXCLUSIVE_THERE, _OTHERS_THERE), np.stack((repelled, in_use)))
+
+    def sees(self, prepared: CoexistStanding, nodes: Nodes) -> Change:
+        return self.reads if prepared.group else self.reads & ~Change.PODS
 
     def recheck(self, prepared: CoexistStanding, nodes: Nodes, row: RowFacts) -> Rescore:
         at = row.number
-        if (prepared.is_ordinary and nodes.exclusive_pods[at]) or (
-            prepared.is_exclusive and nodes.ordinary_pods[at]
+        exclusive, ordinary = 0, 0
+        if prepared.group is not None:
+            exclusive, ordinary = nodes.coexist_group(prepared.group).get(at, (0, 0))
+        if (prepared.is_ordinary and nodes.exclusive_pods[at] > exclusive) or (
+            prepared.is_exclusive and nodes.ordinary_pods[at] > ordinary
         ):
             return Rescore.INFEASIBLE
         return Rescore.UPDATED
@@ -220,6 +232,21 @@ class CoexistPolicy(
 
     def _after_node_comes(self, pod: Pod, old: None, new: Node) -> bool:
         return unknown_policy(pod) is None
+
+
+def _strangers(
+    standing: CoexistStanding, nodes: Nodes
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """int32[row] each: the exclusive and the ordinary pods that are not of the pod's group."""
+    members = nodes.coexist_group(standing.group) if standing.group is not None else {}
+    if not members:
+        return nodes.exclusive_pods, nodes.ordinary_pods
+    rows = np.fromiter(members, np.intp, len(members))
+    counts = np.array(list(members.values()), np.int32)
+    exclusive, ordinary = nodes.exclusive_pods.copy(), nodes.ordinary_pods.copy()
+    exclusive[rows] -= counts[:, 0]
+    ordinary[rows] -= counts[:, 1]
+    return exclusive, ordinary
 
 
 def _is_in_the_way(other: Pod, pod: Pod) -> bool:

@@ -28,6 +28,8 @@ from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, MEMORY, format_amount
 from mooring.world import Scene, World, place_pod
 
+from .freed_nodes import FreedNode, find_freed_nodes
+
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
@@ -87,6 +89,8 @@ class Fit(ExplanationPart, frozen=True):
     moves: tuple[Move, ...] = ()
     #: About the first that finds no node.
     why: Explanation | None = None
+    #: If that one is exclusive: nodes that evictions would free, as many as there are such copies.
+    freed: tuple[FreedNode, ...] = ()
 
 
 class Comparison(ExplanationPart, frozen=True):
@@ -204,7 +208,17 @@ class PodPlacer:
                 Move(key, there[key], node) for key, node in self.places.items() if key in there
             ),
             why=None if self.refused is None else explain(self.engine, self.refused),
+            freed=self._find_freed(question),
         )
+
+    def _find_freed(self, question: Question) -> tuple[FreedNode, ...]:
+        pod = self.refused
+        profile = pod and self.engine.profiles.get(pod.spec.scheduler_name)
+        if pod is None or not profile:
+            return ()
+        is_copy = question.template is not None
+        wanted = sum(map(len, self.messages.values())) if is_copy else 1
+        return find_freed_nodes(profile, pod, self.engine.cluster.nodes, wanted)
 
     def _runs_out(self, template: Pod | None, first: set[str]) -> tuple[RunsOut, ...]:
         """Why nodes that were feasible for a copy are so no more."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster.cluster import Cluster
+from mooring.cluster.columns import CoexistingPods
 from mooring.cluster.labels import Vocabulary
 from mooring.cluster.nodes import Nodes, State
 from mooring.cluster.pods import LesserPods, start_of
@@ -33,6 +34,7 @@ def check(cluster: Cluster) -> None:
         _same(f"node {name}", _row(cluster.nodes, row), _row(rebuilt.nodes, other))
     _check_facts(cluster.nodes, state)
     _check_dead_rows(state)
+    _check_coexisting(state)
     _check_labels(state)
     _check_tallies(state)
     _check_standing(cluster, rebuilt)
@@ -140,6 +142,16 @@ def _check_dead_rows(state: State) -> None:
     }
     for name, column in kept.items():
         assert not column[..., dead].any(), f"{name} of rows without a node is not zero"
+
+
+def _check_coexisting(state: State) -> None:
+    """Groups and holders are what counting their pods anew finds."""
+    anew = CoexistingPods(np.zeros_like(state.columns.coexisting.counts))
+    for row, pods in enumerate(state.pods):
+        for pod in pods.values():
+            anew.count(pod, row, 1)
+    _same("coexist groups", state.columns.coexisting.groups, anew.groups)
+    _same("exclusive pods by namespace", state.columns.coexisting.holders, anew.holders)
 
 
 def _check_labels(state: State) -> None:
