@@ -14,11 +14,14 @@ import yaml
 from typer.main import get_group
 
 from mooring.app import metric_table
+from mooring.app.webhook import RAISE_PATH
 from mooring.cli import app
 from mooring.config import load
 from mooring.engine.registry import registry
 from mooring.framework.profile import known_plugins
+from mooring.objects import coexist
 from mooring.objects.kinds import KINDS, READ_KINDS
+from mooring.objects.pod import PLACED
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -186,3 +189,29 @@ def test_the_shadow_can_read_what_the_scheduler_reads_and_write_nothing() -> Non
 
     reads = {each for each in grants(base) if each[2] in ("list", "watch")}
     assert grants(shadow) == reads
+
+
+def test_the_raised_requests_of_the_webhook_are_asked_for_at_its_path() -> None:
+    (mutating,) = documents("webhook/raise-requests/mutating-webhook.yaml")
+    (component,) = documents("webhook/raise-requests/kustomization.yaml")
+    (hook,) = mutating["webhooks"]
+    (patch,) = yaml.safe_load(component["patches"][0]["patch"])
+    known = {option for each in get_group(app).commands["webhook"].params for option in each.opts}
+
+    assert hook["clientConfig"]["service"]["path"] == RAISE_PATH
+    assert hook["failurePolicy"] == "Ignore"
+    assert patch["value"] in known
+
+
+def test_the_admission_policies_name_our_annotations_and_are_bound() -> None:
+    found = [
+        *documents("admission-policy/placed.yaml"),
+        *documents("admission-policy/unchanged.yaml"),
+    ]
+    policies = [each for each in found if each["kind"] == "ValidatingAdmissionPolicy"]
+    texts = [str(each["spec"]["validations"]) for each in policies]
+
+    assert PLACED in texts[0]
+    assert all(name in texts[1] for name in (coexist.ANNOTATION, coexist.GROUP))
+    bound = [each["spec"]["policyName"] for each in found if each not in policies]
+    assert bound == [each["metadata"]["name"] for each in policies]

@@ -10,7 +10,7 @@ one reservation at most, and the next one replaces it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from time import monotonic
 
@@ -50,6 +50,10 @@ class CoexistGuard:
     def find(self, namespace: str, name: str) -> Pod | None:
         """The pod of that name, as last seen."""
         return self._pods.get(f"{namespace}/{name}")
+
+    def pods_on(self, node: str) -> Iterable[Pod]:
+        """The pods on a node, as last seen."""
+        return self._placed.get(node, {}).values()
 
     def review(self, pod: Pod, node: str) -> CoexistRefusal | None:
         """Why a pod may not go to a node; None if it may."""

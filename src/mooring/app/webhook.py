@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -40,11 +40,15 @@ from . import logs
 from .coexist_guard import CoexistGuard
 from .connections import ConnectionLimits
 from .https_site import ServingSettings, serve_https
+from .raised_requests import NodeSizes, encode_patch, raise_requests
 
 _log = logs.make_log(__name__)
 
 #: Where reviews are posted.
 PATH = "/coexist-policy"
+
+#: Where pods are posted whose requests may be raised.
+RAISE_PATH = "/raise-requests"
 
 #: An API server asks once per request that it has under way, which are some hundreds at most.
 LIMITS = ConnectionLimits(most=512, most_per_address=256)
@@ -122,8 +126,13 @@ class Webhook:
         on_error: OnError,
         *,
         trusts_callers: bool = False,
+        sizes: NodeSizes | None = None,
     ) -> None:
-        """Trust callers if only an API server gets through to here."""
+        """Trust callers if only an API server gets through to here.
+
+        With `sizes`, requests of exclusive pods are raised to the size of a node.
+        """
+        self.sizes = sizes
         self._api = api
         self._guard = guard
         #: Until the pods are known, nothing can be said of them.
@@ -153,6 +162,25 @@ class Webhook:
                     "CoexistPolicy", f"failed CoexistPolicy: cannot tell: {error}"
                 )
         return _respond(review.uid, refusal)
+
+    async def raise_requests(self, request: web.Request) -> web.Response:
+        """Answers a review of a pod that is created: never a refusal, perhaps a patch."""
+        body = await self._read_body(request)
+        try:
+            review = decode_at_any_depth(_REVIEW.decode, body).request
+        except UNREADABLE as error:
+            return _answer_unreadable(body, error)
+        patch: list[dict[str, Any]] = []
+        try:
+            pod = from_json("Pod", bytes(review.object))
+            assert isinstance(pod, Pod)
+            if self.sizes is not None and self._synced.is_set():
+                manifest = msgspec.json.decode(review.object)
+                patch = raise_requests(pod, manifest, self.sizes)
+        except UNREADABLE as error:
+            # The API server will say itself what is wrong with it.
+            _log.warning("Could not read a pod", error=error)
+        return _respond(review.uid, None, encode_patch(patch))
 
     async def is_ready(self, _: web.Request) -> web.Response:
         if self._synced.is_set():
@@ -243,8 +271,10 @@ def _refuse_unreadable(error: Exception) -> CoexistRefusal:
     )
 
 
-def _respond(uid: str, refusal: CoexistRefusal | None) -> web.Response:
-    response: dict[str, Any] = {"uid": uid, "allowed": refusal is None}
+def _respond(
+    uid: str, refusal: CoexistRefusal | None, more: Mapping[str, str] | None = None
+) -> web.Response:
+    response: dict[str, Any] = {"uid": uid, "allowed": refusal is None, **(more or {})}
     if refusal is not None:
         response["status"] = {
             "code": HTTPStatus.FORBIDDEN,
@@ -263,6 +293,7 @@ class WebhookSettings:
     serving: ServingSettings
     on_error: OnError = OnError.ALLOW
     enabled: bool = True
+    raises_requests: bool = False
 
 
 async def guard_cluster(connection: Connection, settings: WebhookSettings) -> None:
@@ -284,13 +315,23 @@ async def serving_reviews(api: Api, settings: WebhookSettings) -> AsyncIterator[
     asks_for_certificates = bool(settings.serving.certificate.client_ca_file)
     guard = CoexistGuard(enabled=settings.enabled)
     reflector = Reflector(api, KINDS["Pod"], guard)
+    raises = settings.raises_requests and settings.enabled
+    sizes = NodeSizes(guard.pods_on) if raises else None
     webhook = Webhook(
-        api, guard, reflector.synced, settings.on_error, trusts_callers=asks_for_certificates
+        api,
+        guard,
+        reflector.synced,
+        settings.on_error,
+        trusts_callers=asks_for_certificates,
+        sizes=sizes,
     )
     app = application(webhook, asks_for_certificates=asks_for_certificates)
     # Without the right to see namespaces, none of them is trusted.
     namespaces = Reflector(api, KINDS["Namespace"], guard)
-    watching = asyncio.gather(reflector.run(), namespaces.run())
+    watches = [reflector.run(), namespaces.run()]
+    if sizes is not None:
+        watches.append(Reflector(api, KINDS["Node"], sizes).run())
+    watching = asyncio.gather(*watches)
     try:
         async with serve_https(app, settings.serving) as port:
             yield port
@@ -304,6 +345,8 @@ def application(webhook: Webhook, *, asks_for_certificates: bool = False) -> web
     guards = [_require_certificate()] if asks_for_certificates else []
     app = web.Application(client_max_size=_MOST_BYTES, middlewares=guards)
     app.router.add_post(PATH, webhook.answer)
+    if webhook.sizes is not None:
+        app.router.add_post(RAISE_PATH, webhook.raise_requests)
     app.router.add_get("/healthz", _healthy)
     app.router.add_get("/readyz", webhook.is_ready)
     return app
@@ -313,7 +356,7 @@ def _require_certificate() -> Middleware:
     @web.middleware
     async def require(request: web.Request, handler: Handler) -> web.StreamResponse:
         # The handshake has checked who signed it; without one this is empty.
-        if request.path == PATH and not request.get_extra_info("peercert"):
+        if request.path in (PATH, RAISE_PATH) and not request.get_extra_info("peercert"):
             text = "a client certificate is required\n"
             return web.Response(status=HTTPStatus.UNAUTHORIZED, text=text)
         return await handler(request)

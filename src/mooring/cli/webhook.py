@@ -50,6 +50,12 @@ def webhook(  # noqa: PLR0913 - one for each flag
         ErrorAnswer,
         typer.Option(help="What to answer while the pods of the cluster cannot be read."),
     ] = ErrorAnswer.ALLOW,
+    raise_requests: Annotated[
+        bool,
+        typer.Option(
+            help="Raise the requests of exclusive pods to the size of the smallest node they suit."
+        ),
+    ] = False,
     feature_gates: FeatureGatesOption = "",
     log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
@@ -76,6 +82,7 @@ def webhook(  # noqa: PLR0913 - one for each flag
         ServingSettings(bind_address, secure_port, certificate, app.LIMITS),
         app.OnError(on_error.value),
         FeatureGates.from_text(feature_gates).enabled("CoexistPolicy"),
+        raise_requests,
     )
 
     options = ConnectionOptions(kubeconfig, context)
