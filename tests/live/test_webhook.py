@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +15,7 @@ import aiohttp
 import pytest
 import yaml
 
-from mooring.objects.pod import PLACED
+from mooring.objects.pod import COEXIST_POLICY, PLACED
 from tests.client_certificates import ClientAuthority
 
 from .arena import Arena, arena, node, pod
@@ -29,7 +28,7 @@ _SHIPPED = Path(__file__).parents[2] / "deploy" / "webhook" / "webhook.yaml"
 _PODS = "/api/v1/namespaces/default/pods"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _CONFIGURATIONS = f"{_ADMISSION}/validatingwebhookconfigurations"
-_PAGE = Path(__file__).parents[2] / "docs" / "coexist-policy.md"
+_POLICIES = Path(__file__).parents[2] / "deploy" / "admission-policy"
 _PLURALS = {
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
@@ -257,12 +256,9 @@ def _shown_to(port: int, certificate: Path, key: Path, folder: Path) -> str:
     return f"--admission-control-config-file={path}"
 
 
-async def test_the_admission_policy_of_the_page_lets_only_bindings_mark_a_pod(admin: Arena) -> None:
-    policies = [
-        each
-        for each in map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", _PAGE.read_text(), re.S))
-        if each["kind"].startswith("ValidatingAdmissionPolicy")
-    ]
+async def test_the_admission_policies_let_only_bindings_mark_a_pod(admin: Arena) -> None:
+    files = [_POLICIES / name for name in ("placed.yaml", "unchanged.yaml")]
+    policies = [each for path in files for each in yaml.safe_load_all(path.read_text())]
     folders = {each["kind"]: f"{_ADMISSION}/{_PLURALS[each['kind']]}" for each in policies}
     for each in policies:
         await admin.request("POST", folders[each["kind"]], each)
@@ -274,6 +270,9 @@ async def test_the_admission_policy_of_the_page_lets_only_bindings_mark_a_pod(ad
         await bind(admin, "mpi", "n1")
         bound = await admin.request("GET", f"{_PODS}/mpi")
         assert bound["metadata"]["annotations"][PLACED] == bound["metadata"]["uid"]
+        bound["metadata"]["annotations"][COEXIST_POLICY] = "Any"
+        with pytest.raises(AssertionError, match="a pod that has a node keeps its"):
+            await admin.request("PUT", f"{_PODS}/mpi", bound)
     finally:
         for each in policies:
             await admin.delete(f"{folders[each['kind']]}/{each['metadata']['name']}")

@@ -13,8 +13,8 @@ from .default_binder import DefaultBinder
 from .disk_io.disk_io import DiskIO
 from .disk_io.quiet_disk import QuietDisk
 from .dynamic_resources.dynamic_resources import DynamicResources
-from .gang_protection import GangProtection
 from .exclusive_node_limits import ExclusiveNodeLimits
+from .gang_protection import GangProtection
 from .gpu_aware import GPUAware
 from .image_locality import ImageLocality
 from .inter_pod_affinity.inter_pod_affinity import InterPodAffinity
