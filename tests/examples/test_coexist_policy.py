@@ -104,8 +104,9 @@ def test_every_example_is_told_of(name: str) -> None:
 # The page
 
 
-def block(kind: str) -> dict[str, Any]:
-    (found,) = (read for text in BLOCKS if (read := yaml.safe_load(text))["kind"] == kind)
+def block(kind: str, about: str = "") -> dict[str, Any]:
+    texts = (text for text in BLOCKS if about in text)
+    (found,) = (read for text in texts if (read := yaml.safe_load(text))["kind"] == kind)
     assert isinstance(found, dict)
     return found
 
@@ -120,7 +121,14 @@ def test_the_manifest_of_the_page_makes_exclusive_pods() -> None:
 
 def test_the_configuration_of_the_page_is_that_of_the_example() -> None:
     written = yaml.safe_load((EXAMPLES / "scheduler.yaml").read_text())
-    assert block("KubeSchedulerConfiguration") == written
+    assert block("KubeSchedulerConfiguration", "preferSmallestNode") == written
+
+
+def test_the_limits_of_the_page_can_be_loaded() -> None:
+    written = block("KubeSchedulerConfiguration", "ExclusiveNodeLimits")
+    (profile,) = load(yaml.safe_dump(written), known=KNOWN).profiles
+
+    assert any(each.name == "ExclusiveNodeLimits" for each in profile.points["filter"])
 
 
 def test_the_page_forbids_daemonsets() -> None:
