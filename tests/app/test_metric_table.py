@@ -77,6 +77,33 @@ KUBERNETES = {
         (0.001, 2, 15),
     ),
     "podgroup_scheduling_algorithm_duration_seconds": (HISTOGRAM, ALPHA, "", (0.001, 2, 15)),
+    # Those of 1.37.
+    "queued_entities": (GAUGE, ALPHA, "queue type", None),
+    "queue_incoming_entities_total": (COUNTER, ALPHA, "queue event type", None),
+    "generated_placements_total": (COUNTER, ALPHA, "profile", None),
+    "placement_evaluations_total": (COUNTER, ALPHA, "result profile", None),
+    "placement_evaluation_duration_seconds": (
+        HISTOGRAM,
+        ALPHA,
+        "result profile",
+        (0.001, 2, 15),
+    ),
+    "workload_preemption_attempts_total": (COUNTER, ALPHA, "result", None),
+    "workload_preemption_victims": (HISTOGRAM, ALPHA, "", (1, 2, 11)),
+    "preemption_workload_disruptions": (HISTOGRAM, ALPHA, "preemptor", (1, 2, 11)),
+    "preemption_evaluation_duration_seconds": (
+        HISTOGRAM,
+        ALPHA,
+        "preemptor result",
+        (0.001, 2, 16),
+    ),
+    "preemption_execution_duration_seconds": (
+        HISTOGRAM,
+        ALPHA,
+        "preemptor result",
+        (0.001, 2, 16),
+    ),
+    "preemption_pdb_violations_total": (COUNTER, ALPHA, "preemptor", None),
     "volume_scheduling_stage_error_total": (COUNTER, ALPHA, "operation", None),
     "volume_binder_cache_requests_total": (COUNTER, ALPHA, "operation", None),
 }

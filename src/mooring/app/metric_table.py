@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mooring.framework.series import Bounds, Kind, Level, Metric, exponential
 
+from .group_metric_table import GROUP_METRICS
+
 _MILLISECOND = exponential(0.001, 2, 15)
 _POINT = exponential(0.0001, 2, 12)
 _PLUGIN = exponential(0.00001, 1.5, 20)
@@ -55,22 +57,6 @@ PREEMPTION_VICTIMS = _histogram(
 )
 PREEMPTION_ATTEMPTS = _counter(
     "scheduler_preemption_attempts_total", Level.STABLE, "Attempts to find a remedy by preemption."
-)
-PODGROUP_ATTEMPTS = _counter(
-    "scheduler_podgroup_schedule_attempts_total",
-    Level.ALPHA,
-    "Attempts to place a group of pods; the result is scheduled, unschedulable, error or "
-    "waiting_on_preemption.",
-    "result",
-    "profile",
-)
-PODGROUP_ATTEMPT_DURATION = _histogram(
-    "scheduler_podgroup_scheduling_attempt_duration_seconds",
-    Level.ALPHA,
-    "How long an attempt to place a group of pods took.",
-    exponential(0.001, 2, 15),
-    "result",
-    "profile",
 )
 PENDING_PODS = _gauge(
     "scheduler_pending_pods",
@@ -320,8 +306,6 @@ METRICS: tuple[Metric, ...] = (
     SCHEDULING_ALGORITHM_DURATION,
     PREEMPTION_VICTIMS,
     PREEMPTION_ATTEMPTS,
-    PODGROUP_ATTEMPTS,
-    PODGROUP_ATTEMPT_DURATION,
     PENDING_PODS,
     POD_SCHEDULING_ATTEMPTS,
     POD_SCHEDULING_SLI_DURATION,
@@ -360,6 +344,7 @@ METRICS: tuple[Metric, ...] = (
     STRANDED_RESOURCES,
     EXTENDED_RESOURCE,
     BUILD_INFO,
+    *GROUP_METRICS,
 )
 
 _NO_CLAIMS = "not counted yet"
@@ -377,7 +362,6 @@ ABSENT: dict[str, str] = {
     "scheduler_async_api_call_execution_total": _NO_DISPATCHER,
     "scheduler_async_api_call_execution_duration_seconds": _NO_DISPATCHER,
     "scheduler_pending_async_api_calls": _NO_DISPATCHER,
-    "scheduler_podgroup_scheduling_algorithm_duration_seconds": "see the attempt's duration",
     "scheduler_volume_scheduling_stage_error_total": _NO_VOLUME_STAGES,
     "scheduler_volume_binder_cache_requests_total": _NO_VOLUME_STAGES,
 }

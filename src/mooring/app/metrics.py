@@ -31,6 +31,7 @@ from mooring.objects.resources import CPU, MEMORY
 from mooring.queue import QueuedPod
 from mooring.web.turns import Read, in_slices
 
+from . import group_metric_table as groups
 from . import logs
 from . import metric_table as table
 from .metric_text import add_of_profile, make_family, write_family
@@ -163,6 +164,10 @@ class Metrics:
         yield _by_one(table.CACHE_SIZE, sizes)
         yield _by_one(table.CAUGHT_ERRORS, engine.caught)
         yield _by_one(table.TOO_COSTLY_PODS, engine.too_costly)
+        yield Counts(groups.QUEUED_ENTITIES, queue.entities())
+        yield Counts(groups.QUEUE_INCOMING_ENTITIES, queue.incoming_entities())
+        kept = cluster.nodes.kept_room
+        yield Counts(groups.KEPT_NODES, [((), 0 if kept is None else len(kept.nodes))])
         yield Counts(table.EXCLUSIVE_PODS, [((), int(cluster.nodes.exclusive_pods.sum()))])
         yield from _of_exclusive_nodes(cluster.nodes)
         yield _of_extended_resources(cluster.extended)

@@ -16,10 +16,11 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.framework.observe import Clock, Observer
+from mooring.framework.observe import Clock
 from mooring.framework.series import Counts, Histogram
 
 from . import metric_table as table
+from .group_observations import GroupObservations
 from .logs import make_log
 
 LOG = make_log("mooring.metrics")
@@ -34,7 +35,7 @@ _MANY_ATTEMPTS = 15
 _MANY = 2_048
 
 
-class Observations(Observer):
+class Observations(GroupObservations):
     """Counts and times. Made once for a process and given to its engine."""
 
     def __init__(self, clock: Clock = perf_counter) -> None:
@@ -56,8 +57,6 @@ class Observations(Observer):
         self._hint_durations = Histogram(table.GET_NODE_HINT_DURATION)
         self._store_durations = Histogram(table.STORE_RESULTS_DURATION)
         self._permit_waits = Histogram(table.PERMIT_WAIT_DURATION)
-        self._victims = Histogram(table.PREEMPTION_VICTIMS)
-        self._group_durations = Histogram(table.PODGROUP_ATTEMPT_DURATION)
         self._wake_durations = Histogram(table.QUEUEING_HINT_DURATION)
         self._event_durations = Histogram(table.EVENT_HANDLING_DURATION)
 
@@ -99,9 +98,6 @@ class Observations(Observer):
         if len(kept) > _MANY:
             self._work_out()
 
-    def group_tried(self, profile: str, result: str, began: float) -> None:
-        self._group_durations.observe((result, profile), self.clock() - began)
-
     def flush_helped(self) -> None:
         self._after_flush.add()
 
@@ -131,9 +127,6 @@ class Observations(Observer):
     def remedy_sought(self) -> None:
         self._remedies_sought.add()
 
-    def victims_found(self, victims: int) -> None:
-        self._victims.observe((), victims)
-
     # Events
 
     def hint_answered(self, plugin: str, event: str, hint: str, began: float) -> None:
@@ -152,8 +145,7 @@ class Observations(Observer):
         return (
             self._attempt_durations,
             self._algorithm_durations,
-            self._group_durations,
-            self._victims,
+            *self.group_histograms(),
             self._attempts,
             self._sli_durations,
             self._point_durations,
@@ -178,11 +170,8 @@ class Observations(Observer):
                 for plugin, count in counted.items()
             ),
         )
-        groups = Counts(
-            table.PODGROUP_ATTEMPTS,
-            ((labels, buckets.count) for labels, buckets in self._group_durations),
-        )
-        return attempts, groups, evaluations, self._remedies_sought, self._after_flush
+        own = attempts, evaluations, self._remedies_sought, self._after_flush
+        return *own, *self.group_counts()
 
     def _work_out(self) -> None:
         for profile, durations in self._ranked.items():

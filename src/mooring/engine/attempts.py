@@ -19,10 +19,11 @@ import msgspec
 from mooring.cluster import Cluster
 from mooring.config import Extender
 from mooring.framework.attempt import Failed
-from mooring.framework.observe import SUCCESS, Observer
+from mooring.framework.observe import POD, SUCCESS, Observer
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected
 from mooring.objects.pod import PLACED, Pod
+from mooring.plugins.preemption.victim_units import count_disruptions
 from mooring.queue import FailedAttempt, Queue, QueuedPod
 from mooring.queue.object_events import ASSIGNED_POD_DELETE
 
@@ -74,7 +75,7 @@ class Attempts:
         self._placements: dict[str, Placement] = {}
         #: Those that wait for a permit or for what was written.
         self._waiting: dict[str, Placement] = {}
-        self.evictions = Evictions(queue, emit)
+        self.evictions = Evictions(queue, emit, observer)
         #: How often pods of each profile were too costly to be decided.
         self.too_costly: Counter[str] = Counter()
 
@@ -146,7 +147,9 @@ class Attempts:
         failure = failed.known.get(signed) if remedied is None else None
         if failure is None:
             failed = replace(failed, attempt=queued.attempts)
+            began = self._observer.clock()
             found = remedied or seek_remedy(profile, pod, failed, self._cluster.nodes)
+            self._observer.victims_sought(POD, found.status, began)
             failure = Failure(
                 UNSCHEDULABLE,
                 diagnosis.message(failed, found.text),
@@ -173,10 +176,11 @@ class Attempts:
         if remedy is None or not victims:
             return
         self._outrank(pod, remedy.node_name)
-        self._observer.victims_found(len(remedy.victims))
+        disruptions = count_disruptions(remedy.victims, self._cluster.nodes)
+        self._observer.victims_found(POD, len(remedy.victims), disruptions, remedy.violations)
         for victim in victims:
             if not self.oust(victim, remedied.plugin, now):
-                self.evictions.begin(pod, victim, remedied, profile)
+                self.evictions.begin(pod, victim, remedied, profile, now)
                 continue
             where = remedy.node_name, profile.name, " (in kube-scheduler memory)."
             self._emit(actions.preempted(victim, pod, *where))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mooring.cluster import Cluster
-from mooring.framework.observe import Observer
+from mooring.framework.observe import PODGROUP, Observer
 from mooring.framework.profile import Profile
 from mooring.framework.status import Rejected, unresolvable
 from mooring.objects.pod import Pod
@@ -48,6 +48,8 @@ class GroupEvictions:
     """The victims of one group that are still to be evicted."""
 
     key: GroupKey
+    #: When they were asked for.
+    since: float
     #: What is told of each victim once it is evicted, by uid.
     events: dict[str, RecordEvent] = field(default_factory=dict)
 
@@ -168,6 +170,8 @@ class GroupAttempts:
         self._tell_group(decision, profile)
         result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[decision.status.code]
         self._observer.group_tried(profile.name, result, members[0].began)
+        if decision.status.code is GroupCode.SUCCESS:
+            self._observer.group_placed(profile.name, decision.way)
         if decision.remedy is not None:
             self._evict(decision, profile, now)
         self._protector.consider(decision, entry, now)
@@ -243,9 +247,11 @@ class GroupAttempts:
         victims = [each for each in remedy.victims if not each.terminating] if remedy else []
         if remedy is None or not victims:
             return
-        self._observer.victims_found(len(remedy.victims))
+        self._observer.victims_found(
+            PODGROUP, len(remedy.victims), remedy.disruptions, remedy.violations
+        )
         message = f"{profile.name}: preempting to accommodate a higher priority podgroup"
-        known = self._evictions.setdefault(group.uid, GroupEvictions(group.group_key))
+        known = self._evictions.setdefault(group.uid, GroupEvictions(group.group_key, now))
         for victim in victims:
             told = actions.preempted_by_group(victim, group, profile.name)
             if self._attempts.oust(victim, _PLUGIN, now):
@@ -254,6 +260,7 @@ class GroupAttempts:
                 known.events[victim.uid] = told
                 self._emit(EvictPod(PodRef.to(victim), PodRef.to_group(group), message))
         if not known.events:
+            self._observer.victims_left(PODGROUP, "success", 0.0)
             del self._evictions[group.uid]
 
     def hold_back(self, pod: Pod) -> tuple[str, Rejected] | None:
@@ -273,7 +280,7 @@ class GroupAttempts:
         event = known.events.pop(victim_uid, None) if known is not None else None
         if event is not None:
             self._emit(event)
-            self._finish(group_uid, now)
+            self._finish(group_uid, "success", now)
 
     def failed(self, victim_uid: str, group_uid: str, now: float) -> None:
         """A victim could not be evicted: its group may look for another way at once."""
@@ -281,12 +288,13 @@ class GroupAttempts:
         if known is None:
             return
         known.events.pop(victim_uid, None)
-        self._finish(group_uid, now)
+        self._finish(group_uid, "error", now)
         self._queue.hurry(known.key, now)
 
-    def _finish(self, group_uid: str, now: float) -> None:
+    def _finish(self, group_uid: str, result: str, now: float) -> None:
         known = self._evictions[group_uid]
         if not known.events:
+            self._observer.victims_left(PODGROUP, result, now - known.since)
             del self._evictions[group_uid]
             self._queue.look_again(known.key, now)
 

@@ -11,7 +11,16 @@ from mooring.cluster import Nodes
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import ask_post_filter, ask_sign
 from mooring.framework.device_writes import ClaimRelease
-from mooring.framework.observe import ERROR, POST_FILTER, SUCCESS, PointTimer, make_caller
+from mooring.framework.observe import (
+    ERROR,
+    POD,
+    POST_FILTER,
+    SUCCESS,
+    UNOBSERVED,
+    Observer,
+    PointTimer,
+    make_caller,
+)
 from mooring.framework.plugin import UNSIGNABLE, NoRemedy, Remedy, Sign
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected, unresolvable
@@ -119,6 +128,8 @@ class PodEvictions(msgspec.Struct, frozen=True):
     plugin: str
     #: What is told of each victim once it is evicted, by uid.
     events: dict[str, RecordEvent]
+    #: When they were asked for.
+    since: float = 0.0
 
 
 class Evictions:
@@ -127,9 +138,12 @@ class Evictions:
     Such a pod waits until all calls are made.
     """
 
-    def __init__(self, queue: Queue, emit: Callable[[Action], None]) -> None:
+    def __init__(
+        self, queue: Queue, emit: Callable[[Action], None], observer: Observer = UNOBSERVED
+    ) -> None:
         self._queue = queue
         self._emit = emit
+        self._observer = observer
         self._preemptions: dict[str, PodEvictions] = {}
 
     def hold_back(self, uid: str) -> tuple[str, Rejected] | None:
@@ -137,11 +151,13 @@ class Evictions:
         known = self._preemptions.get(uid)
         return None if known is None else (known.plugin, unresolvable(_IN_PROGRESS))
 
-    def begin(self, pod: Pod, victim: Pod, remedied: Remedied, profile: Profile) -> None:
+    def begin(
+        self, pod: Pod, victim: Pod, remedied: Remedied, profile: Profile, now: float
+    ) -> None:
         """Asks for the eviction of a victim."""
         message = f"{profile.name}: preempting to accommodate a higher priority pod"
         self._emit(EvictPod(PodRef.to(victim), PodRef.to(pod), message))
-        known = self._preemptions.setdefault(pod.uid, PodEvictions(remedied.plugin, {}))
+        known = self._preemptions.setdefault(pod.uid, PodEvictions(remedied.plugin, {}, now))
         node_name = remedied.nominate or ""
         known.events[victim.uid] = actions.preempted(victim, pod, node_name, profile.name)
 
@@ -151,14 +167,14 @@ class Evictions:
         event = known.events.pop(victim_uid, None) if known is not None else None
         if event is not None:
             self._emit(event)
-            self._finish(pod_uid, now)
+            self._finish(pod_uid, "success", now)
 
     def failed(self, victim_uid: str, pod_uid: str, now: float) -> None:
         """A victim could not be evicted: the pod may look for another way at once."""
         known = self._preemptions.get(pod_uid)
         if known is not None:
             known.events.pop(victim_uid, None)
-        self._finish(pod_uid, now)
+        self._finish(pod_uid, "error", now)
         queued = self._queue.get(pod_uid)
         if queued is not None:
             self._queue.activate([queued.pod], now)
@@ -167,10 +183,12 @@ class Evictions:
         """The pod is gone, or placed."""
         self._preemptions.pop(pod_uid, None)
 
-    def _finish(self, pod_uid: str, now: float) -> None:
+    def _finish(self, pod_uid: str, result: str, now: float) -> None:
         known = self._preemptions.get(pod_uid)
-        if known is not None and known.events:
-            return
+        if known is not None:
+            if known.events:
+                return
+            self._observer.victims_left(POD, result, now - known.since)
         self.forget(pod_uid)
         queued = self._queue.get(pod_uid)
         if queued is not None and queued.place is Place.GATED:

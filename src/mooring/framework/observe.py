@@ -20,6 +20,9 @@ PRE_ENQUEUE: Final = "PreEnqueue"
 PRE_FILTER: Final = "PreFilter"
 FILTER: Final = "Filter"
 POST_FILTER: Final = "PostFilter"
+GROUP_POST_FILTER: Final = "PodGroupPostFilter"
+PLACEMENT_GENERATE: Final = "PlacementGenerate"
+PLACEMENT_SCORE: Final = "PlacementScore"
 PRE_SCORE: Final = "PreScore"
 SCORE: Final = "Score"
 NORMALIZE: Final = "ScoreExtensionNormalize"
@@ -95,6 +98,21 @@ class Observer:
     def group_tried(self, profile: str, result: str, began: float) -> None:
         """Called when an attempt to place a group of pods ends."""
 
+    def group_decided(self, began: float) -> None:
+        """Called when it was decided where the members of a group go."""
+
+    def group_placed(self, profile: str, way: str) -> None:
+        """Called when a group was placed: in_order, levels, reordered or searched."""
+
+    def domains_found(self, profile: str, count: int) -> None:
+        """Called with the number of domains in which a group may be placed."""
+
+    def domains_counted(self, profile: str, feasible: int, infeasible: int) -> None:
+        """Called when it was counted which domains take a group."""
+
+    def domain_tried(self, profile: str, is_feasible: bool, began: float) -> None:
+        """Called when a group was tried in a domain."""
+
     def flush_helped(self) -> None:
         """Called if the pod just scheduled was tried only because it had waited for too long."""
 
@@ -120,8 +138,20 @@ class Observer:
     def remedy_sought(self) -> None:
         """Called when post-filters were asked for a pod."""
 
-    def victims_found(self, victims: int) -> None:
-        """Called when preemption found its victims."""
+    def victims_sought(self, preemptor: str, result: str, began: float) -> None:
+        """Called when victims were looked for, with the code of what was found."""
+
+    def victims_found(
+        self, preemptor: str, victims: int, disruptions: int, violations: int
+    ) -> None:
+        """Called when preemption found its victims.
+
+        Disruptions are victims of groups; one that is evicted whole counts once. Violations are
+        victims beyond what a budget allows.
+        """
+
+    def victims_left(self, preemptor: str, result: str, seconds: float) -> None:
+        """Called when all victims were asked to go; the seconds are by the clock of events."""
 
     # Events
 
@@ -134,6 +164,10 @@ class Observer:
     def event_handled(self, event: str, began: float) -> None:
         """Called when an event was taken in."""
 
+
+#: Who needs room.
+POD: Final = "pod"
+PODGROUP: Final = "podgroup"
 
 #: The observer of engines that are not observed.
 UNOBSERVED: Final = Observer()

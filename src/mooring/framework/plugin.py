@@ -184,6 +184,8 @@ class Remedy:
 
     node_name: str
     victims: tuple[Pod, ...] = ()
+    #: How many of the victims are more than a disruption budget allows.
+    violations: int = 0
 
     def __post_init__(self) -> None:
         check_text("Remedy.node_name", self.node_name)

@@ -6,6 +6,7 @@ until the group returns.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 from math import floor
@@ -28,12 +29,21 @@ from .object_events import (
 from .queue import MAX_IN_UNSCHEDULABLE, Queue
 from .queue_events import WakeAnswer
 from .queued_group import QueuedGroup, head_of, widen
-from .queued_pod import NEVER_FAILED, FailedAttempt, Place, QueuedPod
+from .queued_pod import NEVER_FAILED, QUEUES, FailedAttempt, Place, QueuedPod
 
 _GROUP_CHANGE = "PodGroupUpdate"
 
 # Of many groups that wait, so many come back in the same second; but none comes later than this.
 _GROUPS_PER_SECOND, _MOST_SPREAD_SECONDS = 64, 8
+
+# What metrics call the places.
+_SIZES = {
+    Place.ACTIVE: "active",
+    Place.BACKOFF: "backoff",
+    Place.ERROR_BACKOFF: "backoff",
+    Place.GATED: "gated",
+    Place.UNSCHEDULABLE: "unschedulable",
+}
 
 _Aside = dict[GroupKey, dict[str, QueuedPod]]
 
@@ -52,7 +62,15 @@ class GroupReturn(Enum):
 class GroupedQueue(Queue):
     """A queue of pods and groups of pods."""
 
-    __slots__ = ("_entries", "_group_of", "_groups", "_helpful", "_incomplete")
+    __slots__ = (
+        "_entries",
+        "_group_of",
+        "_groups",
+        "_helpful",
+        "_incoming_groups",
+        "_incoming_members",
+        "_incomplete",
+    )
 
     def __init__(self, groups: KnownGroups, **settings: Any) -> None:
         super().__init__(**settings)
@@ -65,6 +83,9 @@ class GroupedQueue(Queue):
         self._group_of: dict[str, GroupKey] = {}
         #: Counts what happened that might help a refused group: all but that a pod got a node.
         self._helpful = 0
+        #: How many groups came into each queue, and how many pods with them, as `incoming`.
+        self._incoming_groups: Counter[tuple[str, str]] = Counter()
+        self._incoming_members: Counter[tuple[str, str]] = Counter()
 
     # What waits
 
@@ -111,21 +132,39 @@ class GroupedQueue(Queue):
     def sizes(self) -> dict[str, int]:
         """How many pods wait, as kube-scheduler's metrics tell them apart."""
         sizes = super().sizes()
-        names = {
-            Place.ACTIVE: "active",
-            Place.BACKOFF: "backoff",
-            Place.ERROR_BACKOFF: "backoff",
-            Place.GATED: "gated",
-            Place.UNSCHEDULABLE: "unschedulable",
-        }
         pending = 0
         for entry in self._entries.values():
             pending += len(entry.late)
-            if entry.place in names:
-                sizes[names[entry.place]] += len(entry.members) - 1
+            if entry.place in _SIZES:
+                sizes[_SIZES[entry.place]] += len(entry.members) - 1
         sizes["incomplete"] = sum(map(len, self._incomplete.values()))
         sizes["pending"] = pending
         return sizes
+
+    def entities(self) -> Iterator[tuple[tuple[str, str], int]]:
+        groups = Counter(
+            _SIZES[entry.place] for entry in self._entries.values() if entry.place in _SIZES
+        )
+        for (queue, kind), count in super().entities():
+            yield (queue, kind), count - groups[queue]
+            yield (queue, "podgroup"), groups[queue]
+
+    def incoming_entities(self) -> Iterator[tuple[tuple[str, str, str], int]]:
+        for (queue, event, kind), count in super().incoming_entities():
+            members = self._incoming_members[queue, event]
+            if count > members:
+                yield (queue, event, kind), count - members
+        for key, count in self._incoming_groups.items():
+            yield (*key, "podgroup"), count
+
+    def _move(self, queued: QueuedPod, place: Place, label: str) -> None:
+        super()._move(queued, place, label)
+        if isinstance(queued, QueuedGroup):
+            key = QUEUES[place], label
+            self._incoming_groups[key] += 1
+            self._incoming_members[key] += len(queued.members)
+            # As an entry it was counted once.
+            self.incoming[key] += len(queued.members) - 1
 
     # Pods come, change and go
 

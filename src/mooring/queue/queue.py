@@ -121,6 +121,14 @@ class Queue:
             "gated": size(Place.GATED),
         }
 
+    def entities(self) -> Iterator[tuple[tuple[str, str], int]]:
+        """How many entries wait, by queue and type."""
+        return (((queue, "pod"), count) for queue, count in Queue.sizes(self).items())
+
+    def incoming_entities(self) -> Iterator[tuple[tuple[str, str, str], int]]:
+        """How many entries came into each queue, by what brought them there, and by type."""
+        return (((*key, "pod"), count) for key, count in self.incoming.items())
+
     def rejections(self) -> Counter[tuple[str, str]]:
         """How many waiting pods a plugin of a profile rejected, by plugin and profile."""
         return Counter(

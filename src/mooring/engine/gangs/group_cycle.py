@@ -12,6 +12,7 @@ from mooring.engine import diagnosis
 from mooring.engine.cycle import Found
 from mooring.engine.diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from mooring.framework.attempt import Failed
+from mooring.framework.observe import PLACEMENT_GENERATE, PLACEMENT_SCORE, PointTimer
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
@@ -144,18 +145,23 @@ class GroupCycle:
 
     def _run_domains(self) -> GroupResult:
         """Tries each domain, and keeps what was found in the best of those that take the group."""
-        domains = topology.find_domains(self.group, self._nodes)
+        profile, observer = self.trial.profile, self.trial.observer
+        with PointTimer(observer, PLACEMENT_GENERATE, profile.name):
+            domains = topology.find_domains(self.group, self._nodes)
         if isinstance(domains, GroupStatus):
             return GroupResult(domains)
+        observer.domains_found(profile.name, len(domains))
         if len(domains) > 1 and not self.is_literal:
             counted = self._run_best(domains)
             if counted is not None:
                 return counted
         tried: list[GroupResult] = []
         for domain in domains:
+            began = observer.clock()
             mark = self.trial.mark()
             result = self.try_domain(domain)
             self.trial.roll_back(mark)
+            observer.domain_tried(profile.name, result.is_success, began)
             if result.status.code is GroupCode.ERROR:
                 return result
             tried.append(result)
@@ -163,7 +169,8 @@ class GroupCycle:
         if not successes:
             return _refusal(len(domains), tried[0], tried)
         if len(successes) > 1:
-            topology.score_domains(successes, self._nodes, self.trial.profile, self._scheduled)
+            with PointTimer(observer, PLACEMENT_SCORE, profile.name):
+                topology.score_domains(successes, self._nodes, profile, self._scheduled)
         best = max(successes, key=lambda each: each.score)
         self._place_again(best)
         best.tried = tried
@@ -180,11 +187,12 @@ class GroupCycle:
             for domain, count in zip(domains, counts, strict=True)
             if count and scheduled + count >= self.group.min_count
         ]
+        profile = self.trial.profile
+        rejected = len(domains) - len(enough)
+        self.trial.observer.domains_counted(profile.name, len(enough), rejected)
         if not enough:
             return self._refuse_all(domains)
-        scored = topology.score_counts(
-            enough, self.members[0], self._nodes, self.trial.profile, scheduled
-        )
+        scored = topology.score_counts(enough, self.members[0], self._nodes, profile, scheduled)
         best = max(range(len(enough)), key=lambda at: (sum(scored[at].values()), -at))
         domain, count = enough[best]
         mark = self.trial.mark()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mooring.cluster import Cluster
 from mooring.engine.diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
-from mooring.framework.observe import Observer
+from mooring.framework.observe import GROUP_POST_FILTER, PODGROUP, Observer, PointTimer
 from mooring.framework.profile import Profile
 from mooring.framework.status import PluginError
 from mooring.objects.meta import Condition
@@ -61,6 +61,11 @@ class GroupDecision:
     def is_waiting(self) -> bool:
         """Whether victims are to make way for the group."""
         return self.remedy is not None and self.remedy.is_found
+
+    @property
+    def way(self) -> str:
+        """How the places of a group that was placed were found."""
+        return self.result.found_by or ("levels" if self.result.spread else "in_order")
 
     def needs_room(self) -> bool:
         """Whether nothing but room on nodes could help a group that was refused."""
@@ -169,11 +174,17 @@ class GroupDecider:
         prefer = place_by_levels if group.preferred_keys and not is_literal else None
         with_topology = self.settings.topology or bool(group.own_topology_key)
         cycle = GroupCycle(group, members, trial, decide, with_topology, is_literal, prefer)
+        began = self.observer.clock()
         result = cycle.run()
         if result.status.code is GroupCode.UNSCHEDULABLE and not is_literal:
             result = search(cycle) or result
+        self.observer.group_decided(began)
         if result.status.code is not GroupCode.UNSCHEDULABLE:
             return GroupDecision(group, members, result, trial)
         is_sparing = profile.gangs.victims == "fewest" and not is_literal
-        remedy = GroupPreemption(cycle, is_sparing).seek()
+        with PointTimer(self.observer, GROUP_POST_FILTER, profile.name) as running:
+            began = self.observer.clock()
+            remedy = GroupPreemption(cycle, is_sparing).seek()
+            running.status = remedy.code
+        self.observer.victims_sought(PODGROUP, remedy.code, began)
         return GroupDecision(group, members, result, trial, remedy)

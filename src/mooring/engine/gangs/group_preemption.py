@@ -9,8 +9,9 @@ import numpy as np
 
 from mooring.cluster import Nodes
 from mooring.framework.nominated import filter_with_nominated, sees_only_counts
+from mooring.framework.observe import SUCCESS
 from mooring.framework.points import pre_filter
-from mooring.framework.status import PluginError
+from mooring.framework.status import Code, PluginError
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 from mooring.plugins.preemption.default_preemption import makes_way
@@ -53,9 +54,25 @@ class GroupRemedy:
     is_found: bool = False
     #: Where each member is to go, by uid.
     nominations: Mapping[str, str] | None = None
-    victims: tuple[Pod, ...] = ()
+    #: Who has to go.
+    units: tuple[VictimUnit, ...] = ()
     #: What was found for the members without any pod of lower priority.
     trial: GroupResult | None = None
+    #: The code of kube-scheduler's status.
+    code: str = Code.UNSCHEDULABLE.value
+
+    @property
+    def victims(self) -> tuple[Pod, ...]:
+        return tuple(pod for unit in self.units for pod in unit.pods)
+
+    @property
+    def disruptions(self) -> int:
+        """How many of the units are groups, or pods of groups."""
+        return sum(unit.is_group for unit in self.units)
+
+    @property
+    def violations(self) -> int:
+        return sum(unit.violations for unit in self.units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +114,12 @@ class GroupPreemption:
             return GroupRemedy(f"{_PREFIX}{_ABOVE_MINIMUM}")
         if self._is_ongoing(priority):
             kept = {pod.uid: pod.nominated_node_name for pod in self.members}
-            return GroupRemedy(f"{_PREFIX}{_ONGOING}", is_found=True, nominations=kept)
+            return GroupRemedy(
+                f"{_PREFIX}{_ONGOING}", is_found=True, nominations=kept, code=SUCCESS
+            )
         units = find_units(self._nodes, priority)
         if not units:
-            return GroupRemedy(f"{_PREFIX}{_NO_VICTIMS}")
+            return GroupRemedy(f"{_PREFIX}{_NO_VICTIMS}", code=Code.UNRESOLVABLE.value)
         units = mark_violations(units, BudgetIndex(self._nodes.workloads.budgets))
         units = spare_order(units)
         remedy, victims = self._try_victims(units, self.cycle)
@@ -133,13 +152,14 @@ class GroupPreemption:
             victims = self._spare(units, result.placed)
         finally:
             self.trial.roll_back()
-        pods = tuple(pod for unit in victims for pod in unit.pods)
+        count = sum(len(unit.pods) for unit in victims)
         remedy = GroupRemedy(
-            f"{_PREFIX}found a placement for podgroup, preempting {len(pods)} victims",
+            f"{_PREFIX}found a placement for podgroup, preempting {count} victims",
             is_found=True,
             nominations={each.pod.uid: each.node_name for each in result.placed},
-            victims=pods,
+            units=tuple(victims),
             trial=result,
+            code=SUCCESS,
         )
         return remedy, victims
 

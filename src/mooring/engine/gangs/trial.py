@@ -24,7 +24,7 @@ class Trial:
     def __init__(self, cluster: Cluster, profile: Profile, observer: Observer) -> None:
         self.cluster = cluster
         self.profile = profile
-        self._observer = observer
+        self.observer = observer
         self._journal: list[Callable[[], None]] = []
         #: What plugins said wrong while they gave back what they had reserved.
         self.problems: list[str] = []
@@ -59,7 +59,7 @@ class Trial:
         )
         self._journal.append(lambda: self._take_back(placed))
         self.placements[pod.uid] = placed
-        refused = placement.reserve(placed, cluster.nodes, self._observer)
+        refused = placement.reserve(placed, cluster.nodes, self.observer)
         if refused is not None:
             self.roll_back(mark)
             return refused
@@ -96,5 +96,5 @@ class Trial:
 
     def _take_back(self, placed: Placement) -> None:
         del self.placements[placed.pod.uid]
-        self.problems += placement.unreserve(placed, self.cluster.nodes, self._observer)
+        self.problems += placement.unreserve(placed, self.cluster.nodes, self.observer)
         self.cluster.forget(placed.pod.uid)

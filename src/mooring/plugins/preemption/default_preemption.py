@@ -162,7 +162,8 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
 
 def _take_best(found: Candidates, nodes: Nodes) -> Remedy:
     best = found.best()
-    return Remedy(nodes.name(int(found.rows[best])), found.victims(best))
+    name = nodes.name(int(found.rows[best]))
+    return Remedy(name, found.victims(best), int(found.violations[best]))
 
 
 def ineligible(pod: Pod, failed: Failed, nodes: Nodes) -> str:

@@ -45,6 +45,18 @@ def find_units_on(nodes: Nodes, row: int, priority: int) -> list[VictimUnit]:
     return _sort(_units(nodes, (row,)), priority)
 
 
+def count_disruptions(victims: Iterable[Pod], nodes: Nodes) -> int:
+    """How many groups are evicted whole, and how many pods of other groups besides."""
+    if not nodes.groups.links:
+        return 0
+    found: set[object] = set()
+    for pod in victims:
+        group = nodes.groups.of(pod)
+        if group is not None:
+            found.add(group.group_key if group.is_evicted_whole else pod.uid)
+    return len(found)
+
+
 def _sort(units: Iterable[VictimUnit], priority: int) -> list[VictimUnit]:
     lesser = [each for each in units if each.priority < priority]
     return sorted(lesser, key=lambda unit: unit.importance)
