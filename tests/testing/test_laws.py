@@ -126,6 +126,13 @@ class Unsteady(Disk, PreFilter[Pod]):
         return pod if nodes.label("late").filled else None
 
 
+class TurnsWithLabels(Unsteady):
+    """Says that only taints decide whether it skips."""
+
+    is_steady = False
+    turns_with = Change.TAINTS
+
+
 class WatchesOtherwise(Disk):
     is_steady = True
 
@@ -186,6 +193,7 @@ def test_a_plugin_that_keeps_the_laws_passes() -> None:
         ReadsStatusOfPods(),
         ReadsVersions(),
         Unsteady(),
+        TurnsWithLabels(),
         WatchesOtherwise(),
         HintsByName(),
         ReadsOtherRows(),

@@ -208,6 +208,7 @@ _ATTRIBUTES: Mapping[str, type | tuple[type, ...]] = {
     "reads_figures_only": bool,
     "reduces": Reduction,
     "is_steady": bool,
+    "turns_with": (Change, type(None)),
     "signs": (SignedParts, type(None)),
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 
-class DeviceClaimRef(msgspec.Struct, frozen=True, omit_defaults=True):
+class DeviceClaimRef(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Which claim is meant, and the form in which it was last seen."""
 
     namespace: str
@@ -20,7 +20,7 @@ class DeviceClaimRef(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.namespace}/{self.name}"
 
 
-class ClaimGrant(msgspec.Struct, frozen=True, omit_defaults=True):
+class ClaimGrant(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A pod is to use a claim, which may get its devices for that."""
 
     claim: DeviceClaimRef
@@ -31,7 +31,7 @@ class ClaimGrant(msgspec.Struct, frozen=True, omit_defaults=True):
     reserved_for: tuple[dict[str, Any], ...] = ()
 
 
-class ClaimCreation(msgspec.Struct, frozen=True, omit_defaults=True):
+class ClaimCreation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A claim that is to be made for the extended resources of a pod, and who gets what of it."""
 
     devices: dict[str, Any]
@@ -39,7 +39,7 @@ class ClaimCreation(msgspec.Struct, frozen=True, omit_defaults=True):
     mappings: tuple[dict[str, str], ...] = ()
 
 
-class DeviceWrites(msgspec.Struct, frozen=True, omit_defaults=True):
+class DeviceWrites(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Everything that is written about devices before a pod is bound, in this order."""
 
     grants: tuple[ClaimGrant, ...] = ()
@@ -50,7 +50,7 @@ class DeviceWrites(msgspec.Struct, frozen=True, omit_defaults=True):
     are_slow: bool = False
 
 
-class ClaimRelease(msgspec.Struct, frozen=True, omit_defaults=True):
+class ClaimRelease(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A claim that gives its devices back, or is deleted with its finalizer gone."""
 
     claim: DeviceClaimRef

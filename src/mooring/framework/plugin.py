@@ -61,6 +61,9 @@ class Plugin(ABC):
     #: Promises that the pod alone, not the cluster, decides what `watch` says, and whether
     #: `pre_filter` and `pre_score` skip, reject or narrow: then one of many like pods is asked.
     is_steady: ClassVar[bool] = False
+    #: For one that is not: promises that only these kinds of change decide that for pods that it
+    #: signs alike. None is all that it watches.
+    turns_with: ClassVar[Change | None] = None
     #: Promises that what it says of a row, to one pod, is made of the row's `RowFacts.figures` and
     #: nothing else of it, not even the name: rows with equal figures are then asked about once.
     reads_figures_only: ClassVar[bool] = False

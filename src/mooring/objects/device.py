@@ -14,7 +14,7 @@ from .quantity import Quantity
 AmountText = str | int | float
 
 
-class DeviceAttribute(Wire, frozen=True):
+class DeviceAttribute(Wire, frozen=True, gc=False):
     """One value; exactly one of the four is set, unless a newer API server knows more of them."""
 
     string: str | None = None
@@ -23,7 +23,7 @@ class DeviceAttribute(Wire, frozen=True):
     version: str | None = None
 
 
-class CapacityRange(Wire, frozen=True):
+class CapacityRange(Wire, frozen=True, gc=False):
     """The amounts that may be taken of a capacity: from min to max, in steps."""
 
     min: Quantity | None = None
@@ -31,7 +31,7 @@ class CapacityRange(Wire, frozen=True):
     step: Quantity | None = None
 
 
-class CapacityPolicy(Wire, frozen=True):
+class CapacityPolicy(Wire, frozen=True, gc=False):
     """How much of a capacity a request takes."""
 
     default: Quantity | None = None
@@ -39,34 +39,34 @@ class CapacityPolicy(Wire, frozen=True):
     valid_range: CapacityRange | None = None
 
 
-class DeviceCapacity(Wire, frozen=True):
+class DeviceCapacity(Wire, frozen=True, gc=False):
     """How much a device has of something."""
 
     value: AmountText
     request_policy: CapacityPolicy | None = None
 
 
-class CounterValue(Wire, frozen=True):
+class CounterValue(Wire, frozen=True, gc=False):
     """How much there is of a counter, or how much a device takes of it."""
 
     value: Quantity
 
 
-class CounterConsumption(Wire, frozen=True):
+class CounterConsumption(Wire, frozen=True, gc=False):
     """What a device takes of one set of counters."""
 
     counter_set: str = ""
     counters: dict[str, CounterValue] | None = None
 
 
-class CounterSet(Wire, frozen=True):
+class CounterSet(Wire, frozen=True, gc=False):
     """Counters that devices of a pool share."""
 
     name: str = ""
     counters: dict[str, CounterValue] | None = None
 
 
-class DeviceTaint(Wire, frozen=True):
+class DeviceTaint(Wire, frozen=True, gc=False):
     """What keeps claims away from a device unless they tolerate it."""
 
     key: str = ""
@@ -74,7 +74,7 @@ class DeviceTaint(Wire, frozen=True):
     effect: str = ""
 
 
-class SliceDevice(Wire, frozen=True):
+class SliceDevice(Wire, frozen=True, gc=False):
     """A device in a slice."""
 
     name: str = ""
@@ -130,7 +130,7 @@ def choose_nodes(
     return tuple(compile_term(each) for each in selector.node_selector_terms)
 
 
-class ResourceSlice(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceSlice(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A part of a pool of devices."""
 
     wire: ClassVar = _WireSlice

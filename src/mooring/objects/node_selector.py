@@ -18,7 +18,7 @@ NAME_FIELD = "metadata.name"
 _INT64 = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
 
-class NodeSelectorRequirement(Wire, frozen=True):
+class NodeSelectorRequirement(Wire, frozen=True, gc=False):
     """One expression of a node selector term, as written."""
 
     key: str
@@ -26,14 +26,14 @@ class NodeSelectorRequirement(Wire, frozen=True):
     values: tuple[str, ...] | None = None
 
 
-class NodeSelectorTerm(Wire, frozen=True):
+class NodeSelectorTerm(Wire, frozen=True, gc=False):
     """Expressions that must all hold, as written."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] | None = None
     match_fields: tuple[NodeSelectorRequirement, ...] | None = None
 
 
-class NodeSelector(Wire, frozen=True):
+class NodeSelector(Wire, frozen=True, gc=False):
     """Terms of which one must hold, as written."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()

@@ -104,7 +104,7 @@ class ClaimSpec(Wire, frozen=True, dict=True, weakref=True, eq=False):
         return self.devices.config or ()
 
 
-class DeviceResult(Wire, frozen=True):
+class DeviceResult(Wire, frozen=True, gc=False):
     """A device that a request was given."""
 
     request: str = ""
@@ -119,7 +119,7 @@ class DeviceResult(Wire, frozen=True):
     consumed_capacity: dict[str, Quantity] | None = None
 
 
-class ConfigResult(Wire, frozen=True):
+class ConfigResult(Wire, frozen=True, gc=False):
     """How the devices of some requests are set up, and who said so."""
 
     source: str = ""
@@ -127,12 +127,12 @@ class ConfigResult(Wire, frozen=True):
     opaque: OpaqueConfig | None = None
 
 
-class _DeviceResults(Wire, frozen=True):
+class _DeviceResults(Wire, frozen=True, gc=False):
     results: tuple[DeviceResult, ...] | None = None
     config: tuple[ConfigResult, ...] | None = None
 
 
-class Allocation(Wire, frozen=True):
+class Allocation(Wire, frozen=True, gc=False):
     """The devices of a claim, and the nodes on which they can be used."""
 
     devices: _DeviceResults = _DeviceResults()
@@ -168,7 +168,7 @@ class Allocation(Wire, frozen=True):
         return seconds(self.allocation_timestamp)
 
 
-class ClaimUser(Wire, frozen=True):
+class ClaimUser(Wire, frozen=True, gc=False):
     """Who may use the devices of a claim."""
 
     resource: str = ""
@@ -177,7 +177,7 @@ class ClaimUser(Wire, frozen=True):
     api_group: str = ""
 
 
-class DeviceStatus(Wire, frozen=True):
+class DeviceStatus(Wire, frozen=True, gc=False):
     """What a driver reports about a device that was allocated."""
 
     driver: str = ""
@@ -203,7 +203,7 @@ class _WireClaim(Wire, frozen=True):
     status: _ClaimStatus = _ClaimStatus()
 
 
-class ResourceClaim(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceClaim(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A claim to devices."""
 
     wire: ClassVar = _WireClaim

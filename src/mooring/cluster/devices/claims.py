@@ -9,7 +9,7 @@ import msgspec
 from mooring.objects.resource_claim import Allocation, ResourceClaim
 
 
-class DecidedClaim(msgspec.Struct, frozen=True):
+class DecidedClaim(msgspec.Struct, frozen=True, gc=False):
     """What a claim will be given. The claim for extended resources has no uid before it is made."""
 
     key: str
@@ -17,14 +17,14 @@ class DecidedClaim(msgspec.Struct, frozen=True):
     allocation: Allocation
 
 
-class Decision(msgspec.Struct, frozen=True):
+class Decision(msgspec.Struct, frozen=True, gc=False):
     """What was decided about the claims of a pod that is on its way to a node."""
 
     node_name: str
     claims: tuple[DecidedClaim, ...] = ()
 
 
-class Flight(msgspec.Struct):
+class Flight(msgspec.Struct, gc=False):
     """An allocation that no claim has shown yet, and the pod that it was decided for."""
 
     pod_uid: str

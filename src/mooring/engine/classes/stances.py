@@ -30,6 +30,12 @@ class Stance:
     watch: int
     skips: bool
 
+    @property
+    def turns_with(self) -> int:
+        """The changes after which the plugin may take another stance."""
+        kinds = self.plugin.turns_with
+        return self.watch if kinds is None else self.watch & int(kinds)
+
 
 class Stances:
     """The stances of the plugins of one class whose stance the cluster may change."""
@@ -43,12 +49,15 @@ class Stances:
     def note(self, plugin: Plugin, point: Point, watch: int, *, skips: bool = False) -> None:
         """A plugin has taken a stance. One that is steady never takes another."""
         if not plugin.is_steady:
-            self._stances.append(Stance(plugin, point, watch, skips))
-            self.watch |= watch
+            stance = Stance(plugin, point, watch, skips)
+            self._stances.append(stance)
+            self.watch |= stance.turns_with
 
     def have_turned(self, pod: Pod, union: int) -> bool:
         """Whether a plugin takes another stance by now, after such changes."""
-        return any(each.watch & union and self._has_turned(each, pod) for each in self._stances)
+        return any(
+            each.turns_with & union and self._has_turned(each, pod) for each in self._stances
+        )
 
     def _has_turned(self, stance: Stance, pod: Pod) -> bool:
         plugin, nodes = stance.plugin, self._nodes

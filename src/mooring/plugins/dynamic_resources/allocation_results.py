@@ -33,7 +33,7 @@ def make_allocation(
     results = tuple(
         _result(pick, views[pick.pool], f"{owner}-{at}") for at, pick in enumerate(picks)
     )
-    config = tuple(_config(claim, picks))
+    config = tuple(_config(claim, picks)) if claim.is_configured else ()
     return Allocation.made_of(results, config, _node_selector(picks, views, node_name))
 
 

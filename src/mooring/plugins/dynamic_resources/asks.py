@@ -169,6 +169,10 @@ class CompiledClaim:
         self.spec = spec
         self.requests = tuple(_compile(each, classes, answers) for each in spec.requests)
         self.constraints: tuple[DeviceConstraint, ...] = spec.constraints
+        #: Whether anybody says how its devices are to be set up.
+        self.is_configured = bool(spec.config) or any(
+            ask.device_class is not None and ask.device_class.config for ask in self.asks()
+        )
         #: Whether the first devices that would do are the right ones, where there are enough.
         self.is_plain = not self.constraints and all(
             not request.has_alternatives and not (ask.is_admin or ask.wants_all or ask.problem())

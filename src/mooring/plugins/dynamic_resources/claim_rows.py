@@ -38,6 +38,8 @@ UNFIT = Reason("cannot fit resource", Code.UNRESOLVABLE)
 
 _REASONS = (STALE, UNFIT, NOTHING, INVALID, UNAVAILABLE)
 
+_ONE: Mask = np.ones(1, np.bool_)
+
 #: What stands for the name of the special claim before it has one.
 SPECIAL_NAME = "<extended-resources>"
 
@@ -131,6 +133,13 @@ class ClaimRows:
 
     # One row
 
+    def part_of(self, row: int) -> RowPart:
+        """What has to be allocated on a row."""
+        if self._prepared.extended is None:
+            return RowPart(_ONE, self._prepared.plan, None)
+        one = ClaimRows(self._prepared, self._nodes, np.array([row], np.intp))
+        return next(part for part in one.parts() if part.where[0])
+
     def describe(self, row: int) -> str:
         """Why allocation breaks on a row, in its own names."""
         outcome, keys = self._search(row)
@@ -143,8 +152,7 @@ class ClaimRows:
         return text if outcome.names_itself else f"node {self._nodes.name(row)}: {text}"
 
     def _search(self, row: int) -> tuple[AllocationOutcome, list[str]]:
-        one = ClaimRows(self._prepared, self._nodes, np.array([row], np.intp))
-        part = next(part for part in one.parts() if part.where[0])
+        part = self.part_of(row)
         assert part.plan is not None, "nothing is searched where nothing has to be allocated"
         groups = self._nodes.device_groups
         views = groups.views(self._nodes.name(row), row)
@@ -156,14 +164,11 @@ class ClaimRows:
 
     def decide(self, row: int) -> RowDecision | None:
         """The devices that a pod's claims get on a row; None if none are found."""
-        one = ClaimRows(self._prepared, self._nodes, np.array([row], np.intp))
-        part = next(part for part in one.parts() if part.where[0])
+        part = self.part_of(row)
         name = self._nodes.name(row)
         if part.plan is None:
             return RowDecision(Decision(name), part.special)
-        groups = self._nodes.device_groups
-        numbers = int(groups.local[row]), int(groups.patterns[row])
-        outcome = part.plan.outcome(groups, *numbers)
+        outcome = part.plan.outcome_on(self._nodes.device_groups, row)
         if outcome.found is not AllocationFound.DEVICES:
             return None
         return RowDecision(Decision(name, tuple(self._allocate(row, part, outcome))), part.special)
@@ -178,7 +183,9 @@ class ClaimRows:
         targets.append((f"{pod.namespace}/{SPECIAL_NAME}", extended_uid(pod.uid)))
         for at, claim in enumerate(part.plan.claims):
             key, uid = targets[at]
-            picks = [pick for pick in outcome.picks if pick.claim == at]
+            picks = outcome.picks
+            if len(part.plan.claims) > 1:
+                picks = tuple(pick for pick in picks if pick.claim == at)
             try:
                 made = make_allocation(claim, picks, views, name, uid)
             except SearchError as error:

@@ -83,6 +83,10 @@ class ClaimsPlan:
             found = np.where(late, AllocationFound.ERROR.value, found)
         return found.astype(np.int8)
 
+    def outcome_on(self, groups: RowGroups, row: int) -> AllocationOutcome:
+        """What a row gets."""
+        return self.outcome(groups, groups.local.item(row), groups.patterns.item(row))
+
     def outcome(self, groups: RowGroups, local: int, pattern: int) -> AllocationOutcome:
         """What the rows with these numbers get."""
         if self._wide_version != groups.wide_version or len(self._outcomes) > _MOST_GROUPS:

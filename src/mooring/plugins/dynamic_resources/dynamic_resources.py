@@ -86,6 +86,8 @@ class DynamicResources(
     # What many nodes share is noted as a change everywhere.
     scope = Scope.ROW
     reduces = Reduction.LARGEST
+    # Pods are signed alike only if their claims are there, and nothing is decided about these.
+    turns_with = Change.CLASSES
 
     def __init__(self, args: DynamicResourcesArgs | None = None) -> None:
         self._args = args or DynamicResourcesArgs()
@@ -151,10 +153,7 @@ class DynamicResources(
         plan = prepared.plan
         if plan is None or prepared.allocated or prepared.extended is not None:
             return Rescore.UNKNOWN
-        groups = nodes.device_groups
-        outcome = plan.outcome(
-            groups, int(groups.local[row.number]), int(groups.patterns[row.number])
-        )
+        outcome = plan.outcome_on(nodes.device_groups, row.number)
         if outcome.found is AllocationFound.ERROR:
             return Rescore.UNKNOWN
         return Rescore.UPDATED if outcome.found is AllocationFound.DEVICES else Rescore.INFEASIBLE
