@@ -85,8 +85,32 @@ _SCALARS = {
     f"{_SCHEMAS}.JSON": "any",
 }
 
-#: Fields of Mooring's own, which no document of Kubernetes has.
-_ADDED = {"core.v1.PodSpec": ("coexistPolicy: string",)}
+#: Fields that no document of that version has: Mooring's own, and those of jobs in 1.37.
+_ADDED = {
+    "batch.v1.JobSpec": ("scheduling: JobSchedulingConfiguration = 17",),
+    "core.v1.PodSpec": ("coexistPolicy: string",),
+}
+
+_GROUPS = "scheduling.v1alpha2"
+
+#: The types of these fields.
+_ADDED_TYPES = {
+    "batch.v1.JobDisruptionMode": (
+        f"all: {_GROUPS}.BasicSchedulingPolicy = 2",
+        f"single: {_GROUPS}.BasicSchedulingPolicy = 1",
+    ),
+    "batch.v1.JobGangPolicy": ("minCount: int32 = 1",),
+    "batch.v1.JobSchedulingConfiguration": (
+        "disruptionMode: JobDisruptionMode = 3",
+        f"resourceClaims: []{_GROUPS}.PodGroupResourceClaim = 4 | merge=name keys=name",
+        f"schedulingConstraints: {_GROUPS}.PodGroupSchedulingConstraints = 2",
+        "schedulingPolicy: JobSchedulingPolicy = 1",
+    ),
+    "batch.v1.JobSchedulingPolicy": (
+        f"basic: {_GROUPS}.BasicSchedulingPolicy = 1",
+        "gang: JobGangPolicy = 2",
+    ),
+}
 
 #: Scalars that Go leaves out of JSON if they are zero.
 _CAN_BE_ZERO = ("boolean", "bytes", "int32", "int64", "string")
@@ -137,11 +161,14 @@ class Schemas:
 
     def table(self, package: str, names: Iterable[str]) -> str:
         messages = read_messages(self.source, package)
-        paragraphs = [self._paragraph(name, messages) for name in sorted(names)]
+        own = {name for name in _ADDED_TYPES if name.rpartition(".")[0] == package}
+        paragraphs = [self._paragraph(name, messages) for name in sorted({*names, *own})]
         return "\n\n".join(paragraphs) + "\n"
 
     def _paragraph(self, name: str, messages: Messages) -> str:
         package, _, short = name.rpartition(".")
+        if name in _ADDED_TYPES:
+            return "\n".join([short, *(f"  {line}" for line in _ADDED_TYPES[name])])
         shape = self.types[name]
         title = f"{short} | atomic" if shape.get("x-kubernetes-map-type") == "atomic" else short
         required, properties = set(shape.get("required") or ()), shape.get("properties") or {}

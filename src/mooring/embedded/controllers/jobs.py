@@ -13,6 +13,7 @@ from .controller import Concerns, Controller, ControllerApi
 from .event_recorder import EventRecorder, PodKeeper
 from .items import PodItem
 from .job_counts import INDEX, INDEX_FAILURES, JobCounts, JobTally, index_of
+from .job_groups import JobGroups, join_group
 from .job_outcome import Outcome, find_ending, finish, job_status, outcome, time_of
 from .ownership import Adoption, pod_of
 from .replica_sets import ROUND, rank_for_removal
@@ -117,6 +118,7 @@ class JobController(Controller):
         self._adoption = Adoption(cluster, JOBS, PODS)
         self._recorder = EventRecorder(cluster, "job-controller")
         self._keeper = PodKeeper(cluster, self._recorder)
+        self._groups = JobGroups(cluster, self._recorder)
         #: Pods that are gone count on, by uid of the job.
         self._tallies: dict[str, JobTally] = {}
 
@@ -137,7 +139,8 @@ class JobController(Controller):
         result = outcome(item, counts, tally, self.cluster.now)
         if result is not None:
             return self._end(item, counts, result)
-        more, again = self._scale(item, counts, tally)
+        group = self._groups.ensure(item, is_new=_is_new(item, counts))
+        more, again = self._scale(item, counts, tally, group)
         status = self._status(item)
         self._record_suspension(item, status)
         self.cluster.set_status(JOBS, item, status)
@@ -170,7 +173,9 @@ class JobController(Controller):
         self.cluster.cache.catch_up()
         return job_status(item, *self._count(item), self.cluster.now_text)
 
-    def _scale(self, item: Json, counts: JobCounts, tally: JobTally) -> tuple[bool, float | None]:
+    def _scale(
+        self, item: Json, counts: JobCounts, tally: JobTally, group: Json | None
+    ) -> tuple[bool, float | None]:
         """Makes or removes pods; returns whether there is more to do, and when to look again."""
         now = self.cluster.now
         going = surplus(item, counts, now)
@@ -192,7 +197,7 @@ class JobController(Controller):
         else:
             pods = new_pods(item, 0 if again else min(counts.missing, ROUND))
         for pod in pods:
-            self._keeper.create(item, pod)
+            self._keeper.create(item, join_group(pod, group))
         return counts.missing > ROUND and not again, again
 
     def _end(self, item: Json, counts: JobCounts, result: Outcome) -> float | None:
@@ -233,6 +238,14 @@ class JobController(Controller):
             return left
         self.cluster.delete(self.cluster.cache.by_uid[uid])
         return None
+
+
+def _is_new(item: Json, counts: JobCounts) -> bool:
+    """Whether a job has never started: only then its pods can be told to be a group."""
+    status = item.get("status") or {}
+    if counts.active or any(status.get(field) for field in ("startTime", "succeeded", "failed")):
+        return False
+    return not condition_of(status, "Suspended")
 
 
 def _deadline(item: Json, status: Json, now: float) -> float | None:

@@ -8,22 +8,45 @@ from functools import partial
 from mooring.embedded.api.column import NAME, age_column, field_column
 from mooring.embedded.api.decoding import part
 from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, StatusRules, built_in
-from mooring.embedded.refusals import Fault, invalid_value, required
+from mooring.embedded.refusals import Fault, forbidden, invalid_value, required
+from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.table import Json
+
+from .priority_classes import find_priority_class
 
 
 class PodGroupRules(StatusRules):
-    """The rules of pod groups; how a group is placed cannot change."""
+    """The rules of pod groups: of how they are placed only the least number can change."""
 
     status_keeps_metadata = True
 
     def faults(self, item: Json) -> Iterator[Fault]:
-        yield from _policy_faults("spec", part(item, "spec"))
+        yield from policy_faults("spec", part(item, "spec"))
 
     def update_faults(self, item: Json, old: Json) -> Iterator[Fault]:
-        policy = part(part(item, "spec"), "schedulingPolicy")
-        if policy != part(part(old, "spec"), "schedulingPolicy"):
+        policy, before = (part(part(each, "spec"), "schedulingPolicy") for each in (item, old))
+        if policy.keys() != before.keys():
             yield invalid_value("spec.schedulingPolicy", policy, "field is immutable")
+        constraints = part(item, "spec").get("schedulingConstraints")
+        if constraints != part(old, "spec").get("schedulingConstraints"):
+            yield invalid_value("spec.schedulingConstraints", constraints, "field is immutable")
+
+    def admit(self, kind: ServedKind, store: ObjectStore, item: Json, old: Json | None) -> None:
+        """Gives a new group the priority of its class, as pods get theirs."""
+        if old is not None:
+            return
+        spec, name = part(item, "spec"), item["metadata"]["name"]
+        chosen = find_priority_class(store, kind.plural, name, spec.get("priorityClassName", ""))
+        value = chosen.get("value", 0)
+        if spec.get("priority", value) != value:
+            why = (
+                f"the integer value of priority ({spec['priority']}) must not be provided in spec; "
+                f"priority admission controller computed {value} from the given PriorityClass name"
+            )
+            raise forbidden(kind.plural, name, why)
+        spec["priority"] = value
+        if chosen:
+            spec["priorityClassName"] = chosen["metadata"]["name"]
 
 
 class WorkloadRules(KindRules):
@@ -32,10 +55,11 @@ class WorkloadRules(KindRules):
         if not templates:
             yield required("spec.podGroupTemplates")
         for index, each in enumerate(templates):
-            yield from _policy_faults(f"spec.podGroupTemplates[{index}]", each)
+            yield from policy_faults(f"spec.podGroupTemplates[{index}]", each)
 
 
-def _policy_faults(at: str, spec: Json) -> Iterator[Fault]:
+def policy_faults(at: str, spec: Json) -> Iterator[Fault]:
+    """What is wrong with how pods are to be placed together."""
     policy = part(spec, "schedulingPolicy")
     if not policy.keys() & {"basic", "gang"}:
         yield required(f"{at}.schedulingPolicy", "must specify one of: `basic`, `gang`")

@@ -17,6 +17,8 @@ from mooring.embedded.api.decoding import fill, part
 from mooring.embedded.api.kind import STATUS, ServedKind, known_kind
 from mooring.embedded.refusals import (
     Fault,
+    forbidden_field,
+    invalid_value,
     required,
     unsupported,
 )
@@ -77,6 +79,7 @@ class JobRules(TemplateRules):
             yield unsupported("spec.completionMode", spec.get("completionMode"), modes)
         yield from selecting_faults("job", spec)
         yield from template_faults(spec, None)
+        yield from _scheduling_faults(spec)
         policy = part(part(spec, "template"), "spec").get("restartPolicy")
         if policy not in ("OnFailure", "Never"):
             detail = 'valid values: "OnFailure", "Never"'
@@ -84,8 +87,38 @@ class JobRules(TemplateRules):
 
     def update_faults(self, item: Json, old: Json) -> Iterator[Fault]:
         yield from unchanged_faults(item, old, "completionMode", "selector")
+        fixed, before = (_fixed_scheduling(part(each, "spec")) for each in (item, old))
+        if fixed != before:
+            yield forbidden_field("spec.scheduling", _FIXED)
         if not part(old, "spec").get("suspend"):
             yield from unchanged_faults(item, old, "template")
+
+
+_FIXED = "field is immutable, except for schedulingPolicy.gang.minCount"
+
+
+def _scheduling_faults(spec: Json) -> Iterator[Fault]:
+    """What is wrong with how the pods of a job are to be placed together."""
+    policy = part(part(spec, "scheduling"), "schedulingPolicy")
+    at = "spec.scheduling.schedulingPolicy"
+    if len(policy) > 1:
+        yield invalid_value(at, policy, "must specify exactly one of: `basic`, `gang`")
+    least = part(policy, "gang").get("minCount")
+    if least is None:
+        return
+    if least < 1:
+        yield invalid_value(f"{at}.gang.minCount", least, "must be greater than or equal to 1")
+    most = spec.get("parallelism", 1)
+    if least > most:
+        detail = f"must not be greater than parallelism ({most})"
+        yield invalid_value(f"{at}.gang.minCount", least, detail)
+
+
+def _fixed_scheduling(spec: Json) -> Json:
+    """What cannot change of it."""
+    asked = dict(part(spec, "scheduling"))
+    asked["schedulingPolicy"] = sorted(part(asked, "schedulingPolicy"))
+    return asked
 
 
 def _job_status(item: Json) -> str:

@@ -34,6 +34,7 @@ from .limit_ranges import limit_pod
 from .pod_scheduling import drop_disabled
 from .pod_spec import containers, creation_faults, default_pod_spec, pod_faults
 from .pod_updates import pod_update_faults, resize
+from .priority_classes import find_priority_class
 from .runtime_classes import apply_runtime_class
 
 _DEFAULT_GRACE_SECONDS = 30
@@ -156,7 +157,7 @@ class PodRules(KindRules):
 def _prioritize(store: ObjectStore, item: Json) -> None:
     """Gives a pod the priority of its class."""
     spec, name = item["spec"], item["metadata"]["name"]
-    chosen = _priority_class(store, name, spec.get("priorityClassName", ""))
+    chosen = find_priority_class(store, "pods", name, spec.get("priorityClassName", ""))
     computed = {
         "priority": chosen.get("value", 0),
         "preemptionPolicy": chosen.get("preemptionPolicy", "PreemptLowerPriority"),
@@ -172,18 +173,6 @@ def _prioritize(store: ObjectStore, item: Json) -> None:
     spec |= computed
     if chosen:
         spec["priorityClassName"] = chosen["metadata"]["name"]
-
-
-def _priority_class(store: ObjectStore, pod: str, named: str) -> Json:
-    classes = store.table("priorityclasses.scheduling.k8s.io").entries
-    if named:
-        entry = classes.get(named)
-        if entry is None:
-            raise forbidden("pods", pod, f"no PriorityClass with name {named} was found")
-        return entry.object
-    items = [entry.object for entry in classes.values()]
-    marked = [each for each in items if each.get("globalDefault")]
-    return min(marked, key=lambda each: each["value"], default={})
 
 
 def _tolerate_trouble(spec: Json) -> None:
