@@ -36,10 +36,14 @@ def devices(random: Random, count: int) -> list[dict[str, Any]]:
 
 def objects(seed: int) -> list[Any]:
     random = Random(seed)
-    made: list[Any] = [device_class(), device_class("l4", OF_MODEL.format("L4"))]
+    kind = device_class(extendedResourceName="example.com/gpu")
+    made: list[Any] = [kind, device_class("l4", OF_MODEL.format("L4"))]
     for number in range(8):
         name = f"n{number}"
-        made.append(node(name, cpu=random.choice([4, 8]), labels={"zone": random.choice("ab")}))
+        # A device plugin serves one of them: there no claim is made.
+        served = {"gpu": 1} if number == 3 else {}
+        labels = {"zone": random.choice("ab")}
+        made.append(node(name, cpu=random.choice([4, 8]), labels=labels, **served))
         made.append(resource_slice(name, devices(random, random.randint(0, 4))))
     made.append(resource_slice("net", devices(random, 3), allNodes=True))
     alternatives = [
@@ -63,6 +67,8 @@ def objects(seed: int) -> list[Any]:
         spec = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}
         status = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": name}]}
         made.append(pod(name, cpu=1, spec=spec, status=status))
+        if number % 3 == 0:
+            made.append(pod(f"x{number}", cpu=1, gpu=random.choice([1, 1, 2])))
     return made
 
 
@@ -77,7 +83,7 @@ def place(items: list[Any], classes: bool) -> tuple[dict[str, Any], int]:
     known = world.engine.cluster.nodes.devices.claims
     found: dict[str, Any] = {}
     for each in world.pods.values():
-        made = known.get(each.key)
+        made = known.get(each.key) or next(iter(known.extended_of(each.uid)), None)
         allocation = None if made is None else made.allocation
         found[each.name] = each.node_name, allocation and allocation.written()
     (kept,) = world.engine.classes.values()

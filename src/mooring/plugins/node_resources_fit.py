@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -105,6 +105,16 @@ class Need:
             for code in (Code.UNSCHEDULABLE, Code.UNRESOLVABLE)
         )
 
+    def places_on(self, nodes: Nodes, allocatable: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """The same for a row, without what devices serve there."""
+        yield nodes.resources[PODS], 1
+        for name, amount in self.amounts:
+            at = nodes.resource(name)
+            if name not in self.by_devices:
+                yield (nodes.resources[PODS], _NOWHERE) if at is None else (at, amount)
+            elif at is not None and allocatable[at]:
+                yield at, amount
+
     def places(self, nodes: Nodes) -> tuple[tuple[int, int], ...]:
         """The columns that matter, and how much must be left in each."""
         version = nodes.resources_version
@@ -143,6 +153,9 @@ class NodeResourcesFit(
         self._share = SHARES.get(self._args.scoring_strategy.type)
         self._device_counts = DeviceCounts()
 
+    def see_cluster(self, nodes: Nodes) -> None:
+        nodes.device_decisions.heed_scores(self.scored_resources)
+
     @property
     def scored_resources(self) -> dict[str, int]:
         """The resources by which nodes are scored, with their weights."""
@@ -176,9 +189,13 @@ class NodeResourcesFit(
         return Verdict(prepared.reasons, failed)
 
     def recheck(self, prepared: Need, nodes: Nodes, row: RowFacts) -> Rescore:
-        if prepared.by_devices:
-            return Rescore.UNKNOWN
         allocatable, requested = row.allocatable, row.requested
+        if prepared.by_devices:
+            fits = all(
+                allocatable[at] - requested[at] >= amount
+                for at, amount in prepared.places_on(nodes, allocatable)
+            )
+            return Rescore.UPDATED if fits else Rescore.INFEASIBLE
         for at, amount in prepared.places(nodes):
             if allocatable[at] - requested[at] < amount:
                 return Rescore.INFEASIBLE

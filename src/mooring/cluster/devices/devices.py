@@ -10,6 +10,7 @@ from mooring.objects.resource_claim import Allocation, DeviceObject, ResourceCla
 
 from .claims import ClaimsWriter, Decision, ResourceClaims
 from .device_classes import DeviceClasses
+from .device_log import DeviceLog
 from .device_use import DeviceUse
 from .groups import MatchNodes, RowGroups
 from .pools import Pool, PoolKey
@@ -33,6 +34,9 @@ class KnownDevices:
         self.pools: dict[PoolKey, Pool] = {}
         self.use = DeviceUse()
         self._groups = RowGroups(self.pools, self.use, rows)
+        self.log = DeviceLog()
+        #: The extended resources for which it matters to scores how many devices are in use.
+        self.scored_resources: set[str] = set()
         #: The time of day in seconds since the epoch, as far as anyone told.
         self.today: float | None = None
 
@@ -79,6 +83,10 @@ class DeviceDecisions(KnownDevices):
         for allocation in self._claims.release(pod_uid):
             self._count(allocation, -1)
 
+    def heed_scores(self, resources: Iterable[str]) -> None:
+        """Nodes are scored by how many devices they have behind these resources."""
+        self.scored_resources |= set(resources)
+
     def _count(self, allocation: Allocation, amount: int) -> None:
         results = allocation.results
         self.use.count(results, amount)
@@ -86,6 +94,7 @@ class DeviceDecisions(KnownDevices):
             self._note_use((result.driver, result.pool), result.device)
 
     def _note_use(self, key: PoolKey, device: str) -> None:
+        self.log.note(key)
         nodes = self._groups.change_use(key, device)
         if nodes is None:
             self.note(EVERYWHERE, Change.CLAIMS)
@@ -128,14 +137,17 @@ class Devices(DeviceDecisions):
 
     def join(self, name: str) -> None:
         """A row was given to a node."""
+        self.log.rows_version += 1
         self._groups.change_node(name)
 
     def leave(self, row: int) -> None:
         """A node loses its row."""
+        self.log.rows_version += 1
         self._groups.leave_row(row)
 
     def relabel(self) -> None:
         """The labels of some node have changed."""
+        self.log.rows_version += 1
         self._groups.change_labels()
 
     def grow(self, capacity: int) -> None:
@@ -146,6 +158,7 @@ class Devices(DeviceDecisions):
         for allocation in self._claims.adopt(other._claims):
             self._count(allocation, 1)
         self.today = other.today
+        self.scored_resources = other.scored_resources
 
     def _put_claim(self, claim: ResourceClaim) -> ResourceClaim | None:
         before = self.claims.get(claim.key)
@@ -170,6 +183,7 @@ class Devices(DeviceDecisions):
         before = self._slices.get(item.name)
         if before == item:
             return before
+        self.log.note(item.name)
         keys = {(each.driver, each.pool) for each in (before, item) if each is not None}
         self._note_pools(keys)
         if before is not None:
@@ -183,6 +197,7 @@ class Devices(DeviceDecisions):
     def _remove_slice(self, name: str) -> None:
         before = self._slices.pop(name, None)
         if before is not None:
+            self.log.note(name)
             keys = {(before.driver, before.pool)}
             self._note_pools(keys)
             self._take_slice(before)

@@ -66,19 +66,12 @@ class ClaimRows:
 
     def parts(self) -> Iterator[RowPart]:
         """Rows by what has to be allocated there."""
-        prepared, extended = self._prepared, self._prepared.extended
-        if extended is None or prepared.plans is None:
-            yield RowPart(np.ones(self._count, np.bool_), prepared.plan, None)
+        extended = self._prepared.extended
+        if extended is None:
+            yield self._part(np.ones(self._count, np.bool_), frozenset())
             return
-        classes = self._nodes.devices.classes
-        specs = tuple(claim.spec for claim in prepared.unallocated)
         for names, where in extended.combinations(self._nodes, self._rows):
-            if not names:
-                yield RowPart(where, prepared.plan, None)
-                continue
-            special = extended.special(names)
-            plan = prepared.plans.plan((*specs, special.spec), classes)
-            yield RowPart(where, plan, special)
+            yield self._part(where, names)
 
     def outcomes(self, plan: ClaimsPlan) -> RowOutcomes:
         groups = self._nodes.device_groups
@@ -135,10 +128,18 @@ class ClaimRows:
 
     def part_of(self, row: int) -> RowPart:
         """What has to be allocated on a row."""
-        if self._prepared.extended is None:
-            return RowPart(_ONE, self._prepared.plan, None)
-        one = ClaimRows(self._prepared, self._nodes, np.array([row], np.intp))
-        return next(part for part in one.parts() if part.where[0])
+        extended = self._prepared.extended
+        names = frozenset() if extended is None else extended.names_on(self._nodes, row)
+        return self._part(_ONE, names)
+
+    def _part(self, where: Mask, names: frozenset[str]) -> RowPart:
+        """Rows where devices have to serve these extended resources."""
+        prepared = self._prepared
+        if not names or prepared.extended is None or prepared.plans is None:
+            return RowPart(where, prepared.plan, None)
+        special = prepared.extended.special(names)
+        specs = (*(claim.spec for claim in prepared.unallocated), special.spec)
+        return RowPart(where, prepared.plans.plan(specs, self._nodes.devices.classes), special)
 
     def describe(self, row: int) -> str:
         """Why allocation breaks on a row, in its own names."""

@@ -46,7 +46,7 @@ from .claim_scores import has_alternatives
 from .claims_to_write import is_ready, plan_writes
 from .device_advice import advise_on_claims
 from .device_allocation import AllocationFound
-from .extended import find_extended, may_claim
+from .extended import ExtendedAsk, find_extended, may_claim
 from .preparation import ClaimPlans, PreparedClaims, prepare_claims
 from .references import UnresolvedClaim, find_claims, is_fresh
 from .release import find_release
@@ -98,11 +98,12 @@ class DynamicResources(
         self._nodes = nodes
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        extended = find_extended(pod, nodes)
         if not pod.spec.resource_claims:
-            return UNSIGNABLE if find_extended(pod, nodes) is not None else None
+            return None if extended is None else _sign_extended(pod, extended, nodes)
         # Only claims that were made for a pod and have no devices yet are as good as others.
         claims = self._resolve(pod, nodes)
-        if claims is None or find_extended(pod, nodes) is not None:
+        if claims is None or extended is not None:
             return UNSIGNABLE
         known = nodes.devices.claims
         if any(not is_fresh(claim, pod, known) for claim in claims):
@@ -150,8 +151,12 @@ class DynamicResources(
         return ClaimRows(prepared, nodes, rows).filter()
 
     def recheck(self, prepared: PreparedClaims, nodes: Nodes, row: RowFacts) -> Rescore:
-        plan = prepared.plan
-        if plan is None or prepared.allocated or prepared.extended is not None:
+        extended, plan = prepared.extended, prepared.plan
+        if extended is not None and not extended.others and not extended.is_stale:
+            plan = ClaimRows(prepared, nodes, nodes.everything).part_of(row.number).plan
+            if plan is None:
+                return Rescore.UPDATED
+        elif plan is None or prepared.allocated or extended is not None:
             return Rescore.UNKNOWN
         outcome = plan.outcome_on(nodes.device_groups, row.number)
         if outcome.found is AllocationFound.ERROR:
@@ -303,3 +308,15 @@ class DynamicResources(
             return find_claims(pod, nodes.devices.claims)
         except UnresolvedClaim:
             return None
+
+
+def _sign_extended(pod: Pod, extended: ExtendedAsk, nodes: Nodes) -> Hashable:
+    """All that is read of a pod that asks for devices by extended resources alone."""
+    devices = nodes.devices
+    if extended.stale is not None or devices.claims.is_in_flight(extended_uid(pod.uid)):
+        return UNSIGNABLE
+    if not devices.scored_resources.isdisjoint(extended.classes):
+        # The score by resources would change with the devices in use, of which it does not know.
+        return UNSIGNABLE
+    special = extended.special(frozenset(extended.classes))
+    return special.spec, special.mappings, extended.others, tuple(extended.classes.items())

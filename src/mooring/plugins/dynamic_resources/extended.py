@@ -89,8 +89,15 @@ class ExtendedAsk:
 
     def special_on(self, nodes: Nodes, row: int) -> SpecialClaim | None:
         """The claim for a row; None if devices have to serve nothing there."""
-        ((names, _),) = self.combinations(nodes, np.array([row], np.intp))
+        names = self.names_on(nodes, row)
         return self.special(names) if names else None
+
+    def names_on(self, nodes: Nodes, row: int) -> frozenset[str]:
+        """The resources that devices have to serve on a row."""
+        columns = ((name, nodes.resource(name)) for name in self.classes)
+        return frozenset(
+            name for name, at in columns if at is None or not nodes.allocatable.item(at, row)
+        )
 
     def special(self, names: frozenset[str]) -> SpecialClaim:
         """The claim for those resources that devices have to serve."""
