@@ -12,7 +12,7 @@ from mooring.engine.actions import Action, BindPod, EvictPod, RecordEvent
 from mooring.engine.classes.statistics import DecisionPath
 from mooring.objects.pod import Pod
 from tests.builders import node, pod
-from tests.exactness.four_ways import FourWays, configuration, profile, run
+from tests.exactness.four_ways import ON_AND_OFF, FourWays, configuration, profile, run
 from tests.exactness.templates import GPU
 from tests.exactness.test_four_ways import SEEDS, trying
 from tests.exactness.test_traps import Told
@@ -42,6 +42,33 @@ def gpu_aware(mode: str, *, remembers: bool = False) -> Configuration:
 @trying(0.16)
 def test_every_way_decides_the_same(mode: str, remembers: bool, seed: int) -> None:
     run(seed, gpu_aware(mode, remembers=remembers))
+
+
+def sharing() -> Configuration:
+    """A reserve for free GPUs, pods that make way, and the score that avoids fragments."""
+    aware = {
+        "resources": [GPU],
+        "reservePerFreeGPU": {"cpu": "500m", "memory": "1Gi"},
+        "backfillBelowPriority": 1,
+    }
+    typical = [{"gpus": 1, "cpu": 2, "weight": 3}, {"gpus": 2, "cpu": 4, "memory": "4Gi"}]
+    enabled = [{"name": "GPUAware", "weight": 2}, {"name": "GPUFragmentation", "weight": 5}]
+    fragments = {"resources": [GPU], "typicalPods": typical}
+    return configuration(
+        profile(
+            plugins={"multiPoint": {"enabled": enabled}},
+            pluginConfig=[
+                {"name": "GPUAware", "args": aware},
+                {"name": "GPUFragmentation", "args": fragments},
+            ],
+        )
+    )
+
+
+@given(seed=SEEDS)
+@trying(0.05)
+def test_every_way_decides_the_same_where_gpu_nodes_are_shared(seed: int) -> None:
+    run(seed, sharing(), ways=ON_AND_OFF)
 
 
 def test_the_streams_meet_gpu_nodes(monkeypatch: pytest.MonkeyPatch) -> None:

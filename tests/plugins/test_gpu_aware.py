@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import given
 
 from mooring.cluster import Change, Cluster
 from mooring.config import ConfigError, load, load_mapping
+from mooring.documents.conversion import decode_hook
 from mooring.engine import Engine
 from mooring.framework.plugin import Rescore
 from mooring.framework.profile import known_plugins
@@ -22,10 +24,13 @@ from mooring.framework.wakeups import Action, Resource
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
-from mooring.plugins.gpu_aware import GPUAware, GPUAwareArgs, repository
+from mooring.plugins.gpu_aware import GPUAware
+from mooring.plugins.gpu_aware_args import GPUAwareArgs, repository
 from mooring.simulate.loading import load as manifests
 from mooring.simulate.simulation import simulate
+from mooring.testing import drive
 from tests.builders import EMPTY, cluster, node, pod
+from tests.cli.invoking import Mooring
 from tests.engine.driver import driver, evictions
 from tests.plugins.asking import codes, listens, rejections, scores, wakes
 from tests.strategies import clusters, nodes
@@ -41,7 +46,7 @@ REASON = (
 
 
 def args(**given: Any) -> GPUAwareArgs:
-    return msgspec.convert(given, GPUAwareArgs)
+    return msgspec.convert(given, GPUAwareArgs, dec_hook=decode_hook)
 
 
 def plugin(**given: Any) -> GPUAware:
@@ -270,7 +275,7 @@ def test_own_labels() -> None:
 def test_the_code_and_the_reason_name_what_is_configured() -> None:
     asked, made = plugin(resources=["x.com/npu-*"]), cluster(gpu_node(resource="x.com/npu-4"))
 
-    assert codes(asked, pod(), made) == {"n": Code.UNSCHEDULABLE}
+    assert codes(asked, pod(), made) == {"n": Code.UNRESOLVABLE}
     assert "x.com/npu-*" in str(rejections(asked, pod(), made))
 
 
@@ -548,3 +553,98 @@ def test_the_page_tells_every_argument_and_default() -> None:
         assert f"`{name}`" in page
     configuration = page.split("```yaml\n")[1].split("```")[0]
     load(configuration, known=known_plugins(REGISTRY))
+
+
+# What is reserved for free GPUs, and pods that make way
+
+RESERVING = plugin(reservePerFreeGPU={"cpu": 2, "memory": "4Gi"})
+
+
+@pytest.mark.parametrize(
+    ("taken", "cpu", "memory", "kept"),
+    [
+        pytest.param(0, 4, "8Gi", False, id="what two free GPUs do not need"),
+        pytest.param(0, 5, "8Gi", True, id="too much cpu"),
+        pytest.param(0, 4, "9Gi", True, id="too much memory"),
+        pytest.param(1, 5, "8Gi", False, id="a GPU that is taken needs no reserve"),
+        pytest.param(2, 7, "15Gi", False, id="all GPUs are taken"),
+    ],
+)
+def test_others_may_use_what_free_gpus_could_not_need(
+    taken: int, cpu: int, memory: str, kept: bool
+) -> None:
+    there = node("n", cpu=8, memory="16Gi", **{NVIDIA: 2})
+    made = cluster(there, node("plain", cpu=8, memory="16Gi"))
+    if taken:
+        made.put_pod(pod("gpus", node="n", **{NVIDIA: taken}))
+
+    found = rejections(RESERVING, pod("p", cpu=cpu, memory=memory), made)
+    assert found is not None
+    assert ("n" in found) == kept
+    if kept:
+        assert found["n"][0].startswith("node(s) with GPUs keep 2 cpu and 4Gi memory for each free")
+        assert codes(RESERVING, pod("p", cpu=cpu, memory=memory), made)["n"] is Code.UNSCHEDULABLE
+
+
+def test_pods_are_told_apart_by_what_they_ask_of_the_reserve() -> None:
+    nodes = cluster().nodes
+    signed = [RESERVING.sign(pod("p", cpu=cpu), nodes) for cpu in (1, 2, 2)]
+    assert signed[0] != signed[1] == signed[2]
+    assert DEFAULT.sign(pod("p", cpu=1), nodes) == DEFAULT.sign(pod("p", cpu=2), nodes)
+
+
+def test_pods_below_a_priority_use_gpu_nodes_when_others_are_full() -> None:
+    filling = plugin(backfillBelowPriority=10)
+    made = cluster(gpu_node("gpu"), node("plain"))
+    low, high = (pod("p", spec={"priority": priority}) for priority in (9, 10))
+
+    assert rejections(filling, low, made) is None
+    assert set(rejections(filling, high, made) or ()) == {"gpu"}
+    assert scores(filling, low, made) == {"gpu": 0, "plain": 100}
+    assert scores(filling, high, made) is None
+    assert filling.sign(low, made.nodes) != filling.sign(high, made.nodes)
+
+
+def test_lists_that_add_to_the_defaults() -> None:
+    more = plugin(
+        additionalResources=["example.com/npu"],
+        additionalDevicePluginImages=[{"image": "example.com/npu-plugin"}],
+        additionalGPUNodeLabels=["example.com/npu"],
+        rememberGPUNodes=True,
+    )
+    made = cluster(
+        gpu_node("gpu"),
+        gpu_node("npu", resource="example.com/npu"),
+        node("labelled", labels={"example.com/npu": "yes"}),
+    )
+    serving = pod("p", spec={"containers": [{"name": "c", "image": "example.com/npu-plugin:1"}]})
+
+    assert set(rejections(more, pod(), made) or ()) == {"gpu", "npu", "labelled"}
+    assert rejections(more, serving, made) is None
+
+
+def test_backfill_makes_way_for_a_gpu_pod() -> None:
+    profile = {
+        "plugins": {"multiPoint": {"enabled": [{"name": "GPUAware"}]}},
+        "pluginConfig": [{"name": "GPUAware", "args": {"backfillBelowPriority": 0}}],
+    }
+    there = node("gpu", cpu=4, **{NVIDIA: 1})
+    run = drive(there, pod("fills", cpu=4, spec={"priority": -1}), profiles=[profile])
+    run.settle()
+    assert run.node_of("fills") == "gpu"
+
+    asked = {"requests": {"cpu": "2", NVIDIA: "1"}, "limits": {NVIDIA: "1"}}
+    run.apply(pod("trains", spec={"containers": [{"name": "main", "resources": asked}]}))
+    run.settle()
+    assert evictions(run.story) == ["fills"]
+
+
+def test_the_shared_example_gives_room_to_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mooring = Mooring(monkeypatch, capsys)
+    files = str(EXAMPLE / "shared.yaml"), str(EXAMPLE / "cluster.yaml")
+    outcome = json.loads(mooring("simulate", "-o", "json", "--config", *files).out)
+
+    placed = {each["pod"]: each["node"] for each in outcome["placements"]}
+    assert placed["batch"] in ("gpu-1", "gpu-2")

@@ -17,15 +17,35 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == (
         "2 nodes, 4 pods\n"
         "\n"
-        "GPUAware                                             off  Filter   Score\n"
-        "GPUs allocated, of 2                                   1       2       1\n"
-        "GPU pods pending, of 2                                 1       0       1\n"
-        "CPU pods pending, of 2                                 0       1       0\n"
-        "CPU pods on GPU nodes                                  1       0       1\n"
-        "GPU nodes with free GPUs                               1       0       1\n"
-        "... but no CPU or memory for a pending GPU pod         1       0       1\n"
-        "... nor for any GPU pod of the trace                   1       0       1\n"
+        "                                                     off  Filter   Score Reserve"
+        " Packing     FGD\n"
+        "GPUs allocated, of 2                                   1       2       1       2"
+        "       1       1\n"
+        "GPU pods pending, of 2                                 1       0       1       0"
+        "       1       1\n"
+        "CPU pods pending, of 2                                 0       1       0       1"
+        "       0       0\n"
+        "CPU pods on GPU nodes                                  1       0       1       0"
+        "       1       1\n"
+        "GPU nodes with free GPUs                               1       0       1       0"
+        "       1       1\n"
+        "... but no CPU or memory for a pending GPU pod         1       0       1       0"
+        "       1       1\n"
+        "... nor for any GPU pod of the trace                   1       0       1       0"
+        "       1       1\n"
     )
+
+
+def test_pods_come_and_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(write(tmp_path, NODES, PODS)), "--churn", "4"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines[3:]] == [
+        "GPUs allocated",
+        "GPU pods waiting",
+        "CPU pods waiting",
+    ]
+    assert all(0.0 <= float(value) <= 2.0 for value in lines[3].split()[2:])
 
 
 def test_another_list_of_pods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

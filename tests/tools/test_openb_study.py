@@ -29,7 +29,7 @@ def outcomes(folder: Path, *pods: str) -> dict[str, Outcome]:
 
 
 def test_every_setting_is_tried_on_a_cluster_of_its_own(tmp_path: Path) -> None:
-    assert tuple(outcomes(tmp_path, *PODS)) == SETTINGS
+    assert tuple(outcomes(tmp_path, *PODS)) == tuple(SETTINGS)
 
 
 def test_what_each_mode_does(tmp_path: Path) -> None:

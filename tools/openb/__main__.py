@@ -10,6 +10,7 @@ from pathlib import Path
 from mooring.documents.errors import InputError
 from mooring.engine.registry import registry
 
+from .churn import ChurnOutcome, churn
 from .study import SETTINGS, Outcome, study, wants_gpu
 from .trace import GPU, PODS, Trace, read
 
@@ -27,18 +28,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="The csv folder of cluster-trace-gpu-v2023, of github.com/alibaba/clusterdata.",
     )
     parser.add_argument("--pods", default=PODS, help="File in that folder that lists the pods.")
+    parser.add_argument(
+        "--churn",
+        type=int,
+        metavar="TURNS",
+        help="Let pods leave as well: in each turn one at random, and the next one comes.",
+    )
     given = parser.parse_args(arguments)
     try:
         trace = read(given.folder, given.pods)
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
-    outcomes = list(study(trace, registry()))
     print(f"{len(trace.nodes):,} nodes, {len(trace.pods):,} pods\n")
-    print(f"{'GPUAware':48}" + "".join(f"{setting:>8}" for setting in SETTINGS))
+    if given.churn:
+        _print_churn(list(churn(trace, registry(), given.churn)))
+        return 0
+    outcomes = list(study(trace, registry()))
+    print(f"{'':48}" + "".join(f"{setting:>8}" for setting in SETTINGS))
     for line in _lines(trace, outcomes):
         print(line)
     return 0
+
+
+def _print_churn(outcomes: Sequence[ChurnOutcome]) -> None:
+    print(f"{'mean over the turns':48}" + "".join(f"{setting:>8}" for setting in SETTINGS))
+    rows = {
+        "GPUs allocated": [each.gpus_allocated for each in outcomes],
+        "GPU pods waiting": [each.gpu_pods_waiting for each in outcomes],
+        "CPU pods waiting": [each.cpu_pods_waiting for each in outcomes],
+    }
+    for name, row in rows.items():
+        print(f"{name:48}" + "".join(f"{value:8,.1f}" for value in row))
 
 
 def _lines(trace: Trace, outcomes: Sequence[Outcome]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +21,30 @@ from mooring.simulate.transcript import Transcript
 
 from .trace import GPU, Trace
 
-#: The plugin is off, or on in a mode.
-SETTINGS = ("off", "Filter", "Score")
+_GPU_AWARE = "GPUAware"
+_RESERVE = {"reservePerFreeGPU": {"cpu": "12", "memory": "48Gi"}}
+_PACKING = {
+    "scoringStrategy": {
+        "type": "MostAllocated",
+        "resources": [
+            {"name": GPU, "weight": 5},
+            {"name": CPU, "weight": 1},
+            {"name": MEMORY, "weight": 1},
+        ],
+    }
+}
+
+#: The default profile, and what is done otherwise: args by plugin. Packing is MostAllocated.
+SETTINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "off": {},
+    "Filter": {_GPU_AWARE: {"mode": "Filter"}},
+    "Score": {_GPU_AWARE: {"mode": "Score"}},
+    "Reserve": {_GPU_AWARE: _RESERVE},
+    "Packing": {"NodeResourcesFit": _PACKING},
+    "FGD": {"GPUFragmentation": {}},
+}
+# Enough for the fragments to decide, and the other scores to break ties.
+_WEIGHTS = {"GPUFragmentation": 1000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +66,7 @@ class Outcome:
 def study(trace: Trace, plugins: Registry, watch: Watch = lambda placed: None) -> Iterator[Outcome]:
     """The outcome in each setting, one after the other."""
     for setting in SETTINGS:
-        engine = Engine(_configuration(setting, plugins), plugins)
+        engine = Engine(configure(setting, plugins), plugins)
         transcript = simulate(engine, (*trace.nodes, *trace.pods), watch)
         yield _outcome(setting, trace, transcript, engine.cluster.nodes)
 
@@ -56,7 +78,7 @@ def wants_gpu(pod: Pod) -> bool:
 
 def starved(nodes: Nodes, pods: Iterable[Pod]) -> Mask:
     """Nodes with free GPUs that would do for one of the pods, and CPU and memory for none."""
-    gpus, cpu, memory = (_free(nodes, name) for name in (GPU, CPU, MEMORY))
+    gpus, cpu, memory = (free(nodes, name) for name in (GPU, CPU, MEMORY))
     would_do, fits = nodes.nothing(nodes.rows), nodes.nothing(nodes.rows)
     # Equal pods share their spec.
     for spec in {id(pod.spec): pod.spec for pod in pods if wants_gpu(pod)}.values():
@@ -79,25 +101,32 @@ def _outcome(setting: str, trace: Trace, transcript: Transcript, nodes: Nodes) -
         gpu_pods_pending=sum(map(wants_gpu, pending)),
         cpu_pods_pending=sum(not wants_gpu(pod) for pod in pending),
         cpu_pods_on_gpu_nodes=sum(each.node in with_gpus for each in cpu_pods),
-        nodes_with_free_gpus=int((_free(nodes, GPU) > 0).sum()),
+        nodes_with_free_gpus=int((free(nodes, GPU) > 0).sum()),
         starved_for_pending=int(starved(nodes, pending).sum()),
         starved_for_all=int(starved(nodes, trace.pods).sum()),
     )
 
 
-def _free(nodes: Nodes, resource: str) -> NDArray[np.int64]:
-    """What is left of a resource, by node."""
+def free(nodes: Nodes, resource: str) -> NDArray[np.int64]:
+    """What is left of a resource, by node, in the order of rows."""
     at = nodes.resource(resource)
     if at is None:
         return np.zeros(len(nodes.rows), np.int64)
     return nodes.allocatable[at, nodes.rows] - nodes.requested[at, nodes.rows]
 
 
-def _configuration(setting: str, plugins: Registry) -> Configuration:
-    profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
-    if setting != SETTINGS[0]:
-        profile["plugins"] = {"multiPoint": {"enabled": [{"name": "GPUAware"}]}}
-        profile["pluginConfig"] = [{"name": "GPUAware", "args": {"mode": setting}}]
+def configure(setting: str, plugins: Registry) -> Configuration:
+    given = SETTINGS[setting]
+    enabled = [
+        {"name": name, "weight": _WEIGHTS.get(name, 1)}
+        for name in given
+        if name != "NodeResourcesFit"
+    ]
+    profile: dict[str, Any] = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"multiPoint": {"enabled": enabled}},
+        "pluginConfig": [{"name": name, "args": args} for name, args in given.items()],
+    }
     written = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

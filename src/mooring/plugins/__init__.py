@@ -16,6 +16,7 @@ from .dynamic_resources.dynamic_resources import DynamicResources
 from .exclusive_node_limits import ExclusiveNodeLimits
 from .gang_protection import GangProtection
 from .gpu_aware import GPUAware
+from .gpu_fragmentation import GPUFragmentation
 from .image_locality import ImageLocality
 from .inter_pod_affinity.inter_pod_affinity import InterPodAffinity
 from .node_affinity import NodeAffinity
@@ -65,6 +66,7 @@ BUILTIN: tuple[type[Plugin], ...] = (
     CountedResources,
     CountedPools,
     ExclusiveNodeLimits,
+    GPUFragmentation,
 )
 
 #: The same by name.

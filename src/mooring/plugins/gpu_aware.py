@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.labels import ABSENT
-from mooring.documents.errors import child, item
 from mooring.framework.advice import Advice, Advise, name_nodes
 from mooring.framework.edits import AskForDevice
 from mooring.framework.plugin import (
@@ -27,79 +24,21 @@ from mooring.framework.plugin import (
     Scores,
     Sign,
 )
-from mooring.framework.status import Reason
+from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.coexist import is_daemonset_pod
-from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.resources import format_amount
 
-_HUB = "docker.io"
-_HUBS = (_HUB, f"index.{_HUB}")
+from .gpu_aware_args import GPUAwareArgs, repository
 
 # A label that is written to say that there is no GPU.
 _NO = "false"
 
-
-class DevicePluginImage(Wire, frozen=True):
-    """An image whose pods make the GPUs of a node known, perhaps in some namespaces only."""
-
-    image: str = ""
-    namespaces: tuple[str, ...] = ()
-
-    def problems(self) -> Iterator[tuple[str, str]]:
-        if not repository(self.image):
-            yield "image", "is required"
-        for at, namespace in enumerate(self.namespaces):
-            if not namespace:
-                yield item("namespaces", at), "must not be empty"
-
-
-class GPUAwareArgs(Wire, frozen=True):
-    """What counts as a GPU, which pods are exempt, and whether the plugin rejects or prefers."""
-
-    mode: Literal["Filter", "Score"] = "Filter"
-    #: Resource names; a `*` at the end makes one a prefix.
-    resources: tuple[str, ...] = (
-        "nvidia.com/gpu",
-        "nvidia.com/gpu.shared",
-        "nvidia.com/mig-*",
-        "amd.com/gpu",
-        "gpu.intel.com/*",
-    )
-    device_plugin_images: tuple[DevicePluginImage, ...] = (
-        DevicePluginImage(image="nvcr.io/nvidia/k8s-device-plugin"),
-        DevicePluginImage(image="docker.io/rocm/k8s-device-plugin"),
-        DevicePluginImage(image="docker.io/intel/intel-gpu-plugin"),
-    )
-    # Network agents and the like must run on every node.
-    exempt_daemon_sets: bool = True
-    #: Whether a node has GPUs that lists them as 0, as a kubelet does while its device plugin is
-    #: away, or that has one of the labels below.
-    remember_gpu_nodes: bool = msgspec.field(default=False, name="rememberGPUNodes")
-    gpu_node_labels: tuple[str, ...] = (
-        "nvidia.com/gpu.present",
-        "amd.com/gpu.device-id",
-        "intel.feature.node.kubernetes.io/gpu",
-        "cloud.google.com/gke-accelerator",
-    )
-
-    def problems(self) -> Iterator[tuple[str, str]]:
-        yield from self._resource_problems()
-        for at, image in enumerate(self.device_plugin_images):
-            for where, message in image.problems():
-                yield child(item("devicePluginImages", at), where), message
-        for at, key in enumerate(self.gpu_node_labels):
-            if not key:
-                yield item("gpuNodeLabels", at), "must not be empty"
-
-    def _resource_problems(self) -> Iterator[tuple[str, str]]:
-        if not self.resources:
-            yield "resources", "at least one is required"
-        for at, name in enumerate(self.resources):
-            if not name or "*" in name[:-1] or name == "*":
-                yield item("resources", at), 'must be a name, or the beginning of one and "*"'
+# Products of the two fit 64 bits.
+_MOST_GPUS, _MOST_RESERVED = 2**10, 2**52
 
 
 @dataclass(frozen=True)
@@ -108,6 +47,8 @@ class GPUNames:
 
     exact: frozenset[str]
     prefixes: tuple[str, ...]
+    #: What the pod requests of that which is reserved for free GPUs.
+    asked: Mapping[str, int] = field(default_factory=dict, compare=False)
     #: Where their columns are, for each version of the places of resources.
     _places: dict[int, tuple[int, ...]] = field(default_factory=dict, compare=False)
 
@@ -140,7 +81,7 @@ class GPUAware(
 
     name = "GPUAware"
     Args = GPUAwareArgs
-    reads = Change.ALLOCATABLE | Change.LABELS
+    reads = Change.ALLOCATABLE | Change.LABELS | Change.REQUESTED
     scope = Scope.ROW
     is_steady = True
     signs = TEMPLATE
@@ -149,34 +90,67 @@ class GPUAware(
     def __init__(self, args: GPUAwareArgs | None = None) -> None:
         self._args = args = args or GPUAwareArgs()
         self._rejects = args.mode == "Filter"
-        self._names = _names(args.resources)
+        self._names = _names(args.all_resources)
         self._remembers = args.remember_gpu_nodes
-        self._labels = args.gpu_node_labels if self._remembers else ()
-        self._images = tuple(
-            (repository(each.image), each.namespaces) for each in args.device_plugin_images
-        )
-        self._kept = Reason(
-            "node(s) with GPUs only take pods with a GPU limit "
-            f"(set one such as {args.resources[0]} or add a node without GPUs)"
-        )
+        labels = (*args.gpu_node_labels, *args.additional_gpu_node_labels)
+        self._labels = labels if self._remembers else ()
+        images = (*args.device_plugin_images, *args.additional_device_plugin_images)
+        self._images = tuple((repository(each.image), each.namespaces) for each in images)
+        reserve = args.reserve_per_free_gpu
+        self._reserve = () if reserve is None else reserve.amounts
+        hint = f"(set one such as {args.all_resources[0]} or add a node without GPUs)"
+        if self._reserve:
+            kept = " and ".join(f"{format_amount(name, n)} {name}" for name, n in self._reserve)
+            self._kept = Reason(f"node(s) with GPUs keep {kept} for each free GPU {hint}")
+        else:
+            # Whoever is evicted, the GPUs stay.
+            text = f"node(s) with GPUs only take pods with a GPU limit {hint}"
+            self._kept = Reason(text, Code.UNRESOLVABLE)
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return self._keeps_off(pod)
+        kept = self._keeps_off(pod)
+        if not (kept and self._rejects):
+            return kept
+        if self._is_backfill(pod):
+            return "backfill"
+        return tuple(self._asked(pod).items()) or kept
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         if not self._keeps_off(pod):
             return Change.NONE
-        return self.reads if self._labels else Change.ALLOCATABLE
+        kinds = Change.ALLOCATABLE
+        if self._reserve:
+            kinds |= Change.REQUESTED
+        return kinds | Change.LABELS if self._labels else kinds
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> GPUNames | None:
-        return self._prepared(pod) if self._rejects else None
+        return self._prepared(pod) if self._rejects and not self._is_backfill(pod) else None
 
     def filter(self, prepared: GPUNames, nodes: Nodes, rows: Rows) -> Verdict:
-        return Verdict.rejecting(self._with_gpus(prepared, nodes, rows), self._kept)
+        kept = self._with_gpus(prepared, nodes, rows)
+        if self._reserve:
+            kept &= self._reaches_reserve(prepared, nodes, rows)
+        return Verdict.rejecting(kept, self._kept)
 
     def recheck(self, prepared: GPUNames, nodes: Nodes, row: RowFacts) -> Rescore:
-        has = self._row_has_gpus(prepared, nodes, row)
-        return Rescore.INFEASIBLE if has else Rescore.UPDATED
+        kept = self._row_has_gpus(prepared, nodes, row)
+        if kept and self._reserve:
+            kept = bool(self._reaches_reserve(prepared, nodes, np.array([row.number]))[0])
+        return Rescore.INFEASIBLE if kept else Rescore.UPDATED
+
+    def _reaches_reserve(self, prepared: GPUNames, nodes: Nodes, rows: Rows) -> Mask:
+        """Where the pod would use what the free GPUs of the node may need."""
+        free_gpus = np.zeros(nodes.count(rows), np.int64)
+        for at in prepared.places(nodes):
+            free_gpus += np.clip(nodes.allocatable[at][rows] - nodes.requested[at][rows], 0, None)
+        # More would not fit a column when multiplied, and no node has as many.
+        np.minimum(free_gpus, _MOST_GPUS, out=free_gpus)
+        reached = nodes.nothing(rows)
+        for name, amount in self._reserve:
+            at = nodes.resources[name]
+            left = nodes.allocatable[at][rows] - nodes.requested[at][rows]
+            reached |= left - prepared.asked.get(name, 0) < free_gpus * min(amount, _MOST_RESERVED)
+        return reached
 
     def advise(
         self, pod: Pod, prepared: GPUNames | None, nodes: Nodes, rows: NDArray[np.intp]
@@ -191,7 +165,8 @@ class GPUAware(
                 yield Advice(problem, (AskForDevice(resource),), kind="gpu")
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> GPUNames | None:
-        return None if self._rejects else self._prepared(pod)
+        # A pod that may use GPU nodes goes there when others are full.
+        return self._prepared(pod) if not self._rejects or self._is_backfill(pod) else None
 
     def score(self, prepared: GPUNames, nodes: Nodes, rows: Rows) -> Scores:
         return np.where(self._with_gpus(prepared, nodes, rows), 0, MAX_SCORE).astype(np.int64)
@@ -205,16 +180,41 @@ class GPUAware(
         actions = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
         if self._labels:
             actions |= Action.UPDATE_NODE_LABEL
-        return (on(Resource.NODE, actions, self._after_node_change, alike=True),)
+        nodes = on(Resource.NODE, actions, self._after_node_change, alike=True)
+        if not self._reserve:
+            return (nodes,)
+        # A pod that goes gives room back; a GPU pod that comes needs no reserve any more.
+        return (
+            nodes,
+            on(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN),
+            on(Resource.ASSIGNED_POD, Action.ADD, self._after_pod_comes, alike=True),
+        )
 
     def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:
+        if self._reserve:
+            return True
         return not self._has_gpus(new) and (old is None or self._has_gpus(old))
+
+    def _after_pod_comes(self, pod: Pod, old: Pod | None, new: Pod) -> bool:
+        return self._asks_for_gpu(new)
 
     # Pods
 
     def _prepared(self, pod: Pod) -> GPUNames | None:
         # A value of its own per pod: the columns that it finds are those of one cluster.
-        return replace(self._names, _places={}) if self._keeps_off(pod) else None
+        if not self._keeps_off(pod):
+            return None
+        return replace(self._names, asked=self._asked(pod), _places={})
+
+    def _asked(self, pod: Pod) -> Mapping[str, int]:
+        """What a pod requests of that which is reserved."""
+        reserved = {name for name, _ in self._reserve}
+        return {name: amount for name, amount in pod.spec.requests if name in reserved}
+
+    def _is_backfill(self, pod: Pod) -> bool:
+        """Whether a pod may use GPU nodes until a GPU pod needs the room."""
+        most = self._args.backfill_below_priority
+        return most is not None and pod.priority < most
 
     def _keeps_off(self, pod: Pod) -> bool:
         """Whether the pod has no business on a node with GPUs."""
@@ -266,19 +266,6 @@ class GPUAware(
         least = 0 if self._remembers else 1
         listed = any(amount >= least and name in self._names for name, amount in node.allocatable)
         return listed or any(node.labels.get(key, _NO) != _NO for key in self._labels)
-
-
-def repository(image: str) -> str:
-    """The registry and path of an image, without tag and digest; Docker Hub is spelled out."""
-    head, slash, last = image.partition("@")[0].rpartition("/")
-    path = head + slash + last.partition(":")[0]
-    registry, _, rest = path.partition("/")
-    is_host = rest and (registry == "localhost" or "." in registry or ":" in registry)
-    if is_host and registry not in _HUBS:
-        return path
-    name = rest if is_host else path
-    # A name without a folder is one of the official images.
-    return name and f"{_HUB}/{name if '/' in name else f'library/{name}'}"
 
 
 def _names(resources: tuple[str, ...]) -> GPUNames:
