@@ -12,7 +12,7 @@ import pytest
 from mooring.app.worker import Worker
 from mooring.client.api import Params, Requests
 from mooring.client.api_errors import ApiError
-from mooring.config import load_mapping
+from mooring.config import FeatureGates, default, load_mapping
 from mooring.engine import Engine
 from mooring.framework.profile import known_plugins
 from mooring.objects.kinds import KINDS, READ_KINDS
@@ -29,11 +29,14 @@ _LIST = {"metadata": {"resourceVersion": "1"}, "items": []}
 class Cluster(FakeApi):
     """An empty cluster that refuses to list some kinds, and tells nothing to those who watch."""
 
-    def __init__(self, refused: set[str]) -> None:
+    def __init__(self, refused: set[str], missing: str = "") -> None:
         super().__init__()
         self._refused = {KINDS[kind].path() for kind in refused}
+        self._missing = missing
 
     async def get(self, path: str, params: Mapping[str, str | int] | None = None) -> bytes:
+        if path == self._missing:
+            raise ApiError(404, "NotFound", "there is no such kind")
         if path in self._refused or path.endswith(KIND.plural):
             raise _FORBIDDEN
         self.script("get", path, _LIST)
@@ -84,6 +87,42 @@ async def test_it_waits_for_the_kinds_that_are_essential(kind: str) -> None:
 
         assert worker.unsynced == f"not listed yet: {kind}"
         assert not worker.known.done()
+    finally:
+        worker.stop()
+        await task
+
+
+@pytest.mark.parametrize(
+    ("gates", "read"),
+    [
+        ({}, []),
+        ({"GenericWorkload": True}, ["scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2"]),
+        ({"Coscheduling": True}, ["scheduling.x-k8s.io/v1alpha1"]),
+    ],
+)
+def test_groups_are_read_in_the_versions_that_the_gates_are_about(
+    gates: dict[str, bool], read: list[str]
+) -> None:
+    forms = KINDS["PodGroup"].read_forms(FeatureGates(**gates))
+
+    assert [form.api_version for form in forms] == read
+
+
+async def test_a_kind_that_is_there_in_another_version_is_not_absent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    configuration = default(known_plugins(REGISTRY), FeatureGates(GenericWorkload=True))
+    cluster = Cluster(set(), missing=KINDS["PodGroup"].path())
+    worker = Worker(
+        lambda _: nullcontext(cast(Requests, cluster)), Engine(configuration, REGISTRY), "me"
+    )
+    task = asyncio.create_task(worker.run())
+    try:
+        async with asyncio.timeout(30):
+            await asyncio.shield(asyncio.wrap_future(worker.known))
+
+        assert worker.absent == []
+        assert "PodGroup" not in caplog.text
     finally:
         worker.stop()
         await task

@@ -36,7 +36,7 @@ async def test_the_whole_story_ends_by_itself(tmp_path: Path) -> None:
         out, err = (each.decode() for each in await process.communicate())
 
     assert (process.returncode, err) == (0, "")
-    assert out.startswith("The cluster is ready: 112 nodes, https://127.0.0.1:")
+    assert out.startswith("The cluster is ready: 116 nodes, https://127.0.0.1:")
     assert [each.title for each in player.CHAPTERS if each.title not in out] == []
     assert out.endswith("\nEvery promise was kept.\n")
     assert "\x1b" not in out

@@ -12,7 +12,9 @@ import yaml
 from msgspec.structs import replace
 
 from mooring.demo import MANIFESTS, BrokenPromise, Stage
+from mooring.demo.demo_client import DemoPod
 from mooring.demo.device_chapter import DEVICES
+from mooring.demo.gang_chapter import GANGS
 from mooring.demo.player import CHAPTERS
 from mooring.demo.resource_chapters import DISKS, EXPLANATION, GPUS, PREEMPTION
 from mooring.demo.workload_chapters import DEPLOYMENT, EXCLUSIVE, JOB
@@ -68,6 +70,25 @@ WHY = "Preempted by pod uid-of-urgent on node small-0"
 BATCHES: Script = {
     "batch.yaml": BATCH,
     "urgent.yaml": ["batch-0", "batch-2", pod("urgent", "small-0"), *NEXT],
+}
+
+
+def _gang(name: str, count: int) -> list[DemoPod]:
+    """A gang of which so many pods have a node in the first rack, and the others wait."""
+    size = 4 if name == "tight" else 6
+    return [
+        pod(f"{name}-{at}", "rack-1-0", app=name)
+        if at < count
+        else pod(f"{name}-{at}", app=name, refusal="minCount (6) cannot be satisfied")
+        for at in range(size)
+    ]
+
+
+LACKS = "4 x 4 cpu: 4 wait. In one rack: best is rack-2 with room for 2, 2 short."
+RIVALS: Script = {
+    "gangs.yaml": [*_gang("red", 6), *_gang("blue", 0)],
+    "tight.yaml": _gang("tight", 0),
+    "delete blue": _gang("tight", 4),
 }
 
 
@@ -159,6 +180,36 @@ CASES = {
     ),
     "devices: the shared one is not freed": Case(
         DEVICES.play, {**CLAIMS, "delete monitor": []}, "so late gets it", "cannot allocate"
+    ),
+    "gangs: all is well": Case(GANGS.play, RIVALS, events=[LACKS]),
+    "gangs: both have a part": Case(
+        GANGS.play,
+        {"gangs.yaml": [*_gang("red", 4), *_gang("blue", 4)]},
+        "one gang has all six",
+        "{'red': 4, 'blue': 4}",
+    ),
+    "gangs: the other holds something": Case(
+        GANGS.play,
+        {"gangs.yaml": [*_gang("red", 6), *_gang("blue", 2)]},
+        "blue waits and holds nothing",
+        "2 of its pods have a node",
+    ),
+    "gangs: nobody says what is missing": Case(
+        GANGS.play, RIVALS, "tight waits for a rack", "no such event"
+    ),
+    "gangs: part of one stays without a node": Case(
+        GANGS.play,
+        {**RIVALS, "delete blue": _gang("tight", 3)},
+        "tight has all four pods",
+        "3 have a node",
+        events=[LACKS],
+    ),
+    "gangs: one is in two racks": Case(
+        GANGS.play,
+        {**RIVALS, "delete blue": [*_gang("tight", 3), pod("t", "rack-2-0", app="tight")]},
+        "they are all in one rack",
+        "['rack-1', 'rack-2']",
+        events=[LACKS],
     ),
     "disks: all is well": Case(DISKS.play, {"ingest.yaml": INGEST, "patch": MEASURED}),
     "disks: two share a disk": Case(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
@@ -78,7 +79,11 @@ class Worker:
     @property
     def absent(self) -> list[str]:
         """The kinds that count as empty because the API server does not have or refuses them."""
-        return [each.kind for each in self._reflectors or () if each.absence]
+        reflectors = self._reflectors or ()
+        # A server has some kinds in one of several versions.
+        present = {each.resource for each in reflectors if not each.absence}
+        absent = (each for each in reflectors if each.resource not in present)
+        return list({each.resource: each.kind for each in absent}.values())
 
     @property
     def left_out(self) -> Mapping[str, int]:
@@ -169,6 +174,9 @@ class Worker:
         # What is known by now stays: looking for garbage among it only takes time.
         gc.collect()
         gc.freeze()
+        for kind in {each.kind for each in reflectors if each.has_other_versions}:
+            if kind in self.absent:
+                _log.warning("The API server has no version of a kind", kind=kind)
         cluster = self._engine.cluster
         _log.info("The cluster is known", nodes=len(cluster.nodes), pods=len(cluster.pods))
         self.known.set_result(None)
@@ -196,11 +204,9 @@ def make_reflectors(
     """One for each kind that scheduling reads, and for each that a plugin asked for."""
     gates = engine.configuration.gates
     kinds: list[ObjectKind] = [
-        form
-        for kind in sorted(READ_KINDS)
-        if not KINDS[kind].gates or any(gates[gate] for gate in KINDS[kind].gates)
-        for form in KINDS[kind].forms
+        form for kind in sorted(READ_KINDS) for form in KINDS[kind].read_forms(gates)
     ]
+    names = Counter((kind.group, kind.kind) for kind in kinds)
     return [
         Reflector(
             api,
@@ -208,6 +214,7 @@ def make_reflectors(
             feed,
             keep_raw=keep_raw(kind.kind),
             essential=isinstance(kind, KnownKind) and kind.essential,
+            has_other_versions=names[kind.group, kind.kind] > 1,
         )
         for kind in (*kinds, *engine.handles.kinds)
     ]

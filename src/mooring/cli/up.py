@@ -220,7 +220,7 @@ def up(  # noqa: PLR0913 - one for each flag
     from mooring.app.observations import Observations
     from mooring.app.up import Reach, UpSettings
     from mooring.config import FeatureGates
-    from mooring.demo import CLUSTER, SCHEDULER
+    from mooring.demo import CLUSTER, GATES, SCHEDULER
     from mooring.embedded.hollow.pod_life import HollowSettings
     from mooring.embedded.server import ServerSettings
 
@@ -230,7 +230,7 @@ def up(  # noqa: PLR0913 - one for each flag
     from .up_cluster import Plan, WelcomeText, read_cluster_file, run_cluster
 
     if demo:
-        nodes, config = str(CLUSTER), SCHEDULER
+        nodes, config, feature_gates = str(CLUSTER), SCHEDULER, GATES
     logs.configure(logs.LogSettings(level=log_level.value))
     observations = Observations()
     options = EngineOptions(config, feature_gates, plugins, election={"leader_elect": False})

@@ -57,6 +57,7 @@ class Reflector:
         params: Params | None = None,
         keep_raw: bool = False,
         essential: bool = True,
+        has_other_versions: bool = False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
@@ -65,6 +66,10 @@ class Reflector:
         self.kind = kind.kind
         self._kind = kind
         self._essential = essential
+        #: Whether the server may have the kind in another version, so that to lack this is no news.
+        self.has_other_versions = has_other_versions
+        #: What the kind is called whatever the version.
+        self.resource = f"{kind.plural}.{kind.group}"
         self._path, selected = kind.listing
         self._params = {**selected, **(params or {})}
         self._mirror = Mirror(kind.kind, decode or reader(kind), sink, keep_raw=keep_raw)
@@ -194,7 +199,7 @@ class Reflector:
             # Its objects went with it. Those that are merely refused may still be there.
             self._mirror.begin_list()
             self._mirror.end_list()
-        if not self.absence:
+        if not self.absence and not (error.is_not_found and self.has_other_versions):
             _LOG.warning("%s: %s; %s", self.kind, error, self._advice(error))
         self.problem = self.absence = str(error)
         self.synced.set()

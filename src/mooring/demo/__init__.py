@@ -4,8 +4,17 @@ Chapters do what a user could do with kubectl, through the API server, and every
 text is checked. A narrator shows the story; nothing is printed here.
 """
 
-from .demo_client import CLUSTER, MANIFESTS, SCHEDULER
+from .demo_client import CLUSTER, GATES, MANIFESTS, SCHEDULER
 from .player import play_story
 from .stage import BrokenPromise, Narrator, Stage
 
-__all__ = ["CLUSTER", "MANIFESTS", "SCHEDULER", "BrokenPromise", "Narrator", "Stage", "play_story"]
+__all__ = [
+    "CLUSTER",
+    "GATES",
+    "MANIFESTS",
+    "SCHEDULER",
+    "BrokenPromise",
+    "Narrator",
+    "Stage",
+    "play_story",
+]

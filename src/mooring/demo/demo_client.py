@@ -23,6 +23,8 @@ from mooring.plugins.disk_io.disk_io_resource import KIND as DISKS
 MANIFESTS = Path(str(files(__package__))) / "manifests"
 CLUSTER = MANIFESTS / "cluster.yaml"
 SCHEDULER = MANIFESTS / "scheduler.yaml"
+#: What the story needs switched on besides.
+GATES = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
 
 
 def load_objects(file: str) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from mooring.engine import Engine
 from . import resource_chapters, workload_chapters
 from .demo_client import PodView, connect_client
 from .device_chapter import DEVICES
+from .gang_chapter import GANGS
 from .stage import Chapter, Narrator, Stage
 
 CHAPTERS = (
@@ -20,6 +21,7 @@ CHAPTERS = (
     workload_chapters.EXCLUSIVE,
     resource_chapters.GPUS,
     DEVICES,
+    GANGS,
     resource_chapters.DISKS,
     resource_chapters.PREEMPTION,
     resource_chapters.EXPLANATION,

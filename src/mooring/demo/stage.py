@@ -164,6 +164,22 @@ class Stage:
         self.narrator.show_promise(promised)
         self.narrator.show_quote(message)
 
+    async def until_told(self, promised: str, reason: str, words: str) -> None:
+        """Waits for an event with some words, and shows the promise and the event."""
+        found: list[str] = []
+
+        async def is_told() -> None:
+            while True:
+                told = [each["message"] for each in await self.client.events(reason)]
+                found[:] = [each for each in told if words in each]
+                if found:
+                    return
+                await asyncio.sleep(_LOOK_SECONDS)
+
+        await self._patiently(promised, is_told(), lambda: "no such event")
+        self.narrator.show_promise(promised)
+        self.narrator.show_quote(found[-1])
+
     def figures(self) -> DecisionFigures:
         """How decisions went so far."""
         return read_figures(self.engine, self.observations)

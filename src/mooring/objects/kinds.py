@@ -55,10 +55,15 @@ class KnownKind(ObjectKind, frozen=True, kw_only=True):
     #: Others count as empty while an API server does not have them or refuses them: then pods that
     #: need them wait, or are spread less well.
     essential: bool = False
-    #: The feature gates of which one must be on for its objects to be read; empty is always.
-    gates: tuple[str, ...] = ()
+    #: API groups, and the feature gate that must be on for its objects of each to be read.
+    gates: tuple[tuple[str, str], ...] = ()
     #: The API versions besides its own in which API servers may have it.
     other_versions: tuple[str, ...] = ()
+
+    def read_forms(self, gates: Mapping[str, bool]) -> list[KnownKind]:
+        """The forms that are read while some feature gates are on."""
+        off = {group for group, gate in self.gates if not gates[gate]}
+        return [form for form in self.forms if form.group not in off]
 
     @property
     def forms(self) -> tuple[KnownKind, ...]:
@@ -116,7 +121,10 @@ _TABLE = (
         "PodGroup",
         "podgroups",
         item=PodGroup,
-        gates=("GenericWorkload", "Coscheduling"),
+        gates=(
+            ("scheduling.k8s.io", "GenericWorkload"),
+            (COSCHEDULING.partition("/")[0], "Coscheduling"),
+        ),
         other_versions=(V1ALPHA2, COSCHEDULING),
     ),
     # What is written, and what manifests and workloads name.
