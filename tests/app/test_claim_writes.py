@@ -222,6 +222,17 @@ async def test_a_claim_that_was_made_though_the_answer_was_lost_is_used() -> Non
     assert api.requests[-2].path == f"{CLAIMS}/{name}/status"
 
 
+async def test_requests_to_make_a_claim_are_counted() -> None:
+    api = FakeApi()
+    api.script("post", CLAIMS, OutcomeUnknown("reset"), {"metadata": LEFT})
+    api.script("get", f"{CLAIMS}/{LEFT['name']}", {"metadata": LEFT})
+    written = writer(api)
+
+    await written.write(CREATION)
+
+    assert written.creations == {"failure": 1, "success": 1}
+
+
 @pytest.mark.parametrize(
     ("spec", "status"),
     [

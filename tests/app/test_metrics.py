@@ -323,6 +323,7 @@ class Unlucky:
     absent: ClassVar[list[str]] = ["Thing"]
     left_out: ClassVar[dict[str, int]] = {"Pod": 2}
     dropped_events = 7
+    claim_creations: ClassVar[dict[str, int]] = {"failure": 3}
     extender_series = ()
 
 
@@ -334,6 +335,7 @@ async def test_what_could_not_be_read_or_written_is_counted(scene: Scene) -> Non
     assert told["mooring_unreadable_objects_total"] == {"Pod": 2}
     assert told["mooring_absent_kind"] == {"Thing": 1}
     assert told["mooring_dropped_events_total"] == {"": 7}
+    assert told["scheduler_resourceclaim_creates_total"] == {"failure": 3}
 
 
 class Counting(PreEnqueue):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from mooring.config import default
+from mooring.config import Duration, default
 from mooring.engine import Engine
 from mooring.engine.actions import (
     Action,
@@ -18,10 +19,15 @@ from mooring.engine.actions import (
     WriteClaims,
 )
 from mooring.engine.events import Applied, BindingFailed, ClaimsWritten, ReleaseFailed
+from mooring.framework.observe import Observer
 from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claim import EXTENDED_CLAIM, FINALIZER, ResourceClaim
 from mooring.plugins import REGISTRY
+from mooring.plugins.dynamic_resources.dynamic_resources import (
+    DynamicResources,
+    DynamicResourcesArgs,
+)
 from mooring.world import World
 from tests.builders import node, pod
 from tests.device_builders import (
@@ -41,11 +47,26 @@ def claiming(name: str, *claims: str, **spec: Any) -> Pod:
     return pod(name, spec={"resourceClaims": refs, **spec})
 
 
+class DeviceWaits(Observer):
+    """Notes how waits for devices ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: list[tuple[tuple[str, ...], str, float]] = []
+
+    def devices_waited(
+        self, profile: str, drivers: Iterable[str], status: str, seconds: float
+    ) -> None:
+        self.ended.append((tuple(drivers), status, seconds))
+
+
 class Scene:
     """An engine and a world with two nodes of two devices each."""
 
     def __init__(self, *objects: Any) -> None:
-        self.engine = Engine(default(known_plugins(REGISTRY)), REGISTRY)
+        self.waits = DeviceWaits()
+        configuration = default(known_plugins(REGISTRY))
+        self.engine = Engine(configuration, REGISTRY, observer=self.waits)
         self.world = World(self.engine)
         self.now = 0.0
         slices = (resource_slice("n1", 2), resource_slice("n2", 2))
@@ -201,9 +222,12 @@ def test_devices_that_get_ready_late_are_waited_for() -> None:
 
     ready = {"type": "Ready", "status": "True"}
     status = {"driver": "gpu.example.com", "pool": "n1", "device": "slow", "conditions": [ready]}
+    scene.step(7.0)
+    assert not scene.waits.ended
     _report(scene, status)
     scene.run(2)
     assert scene.node_of("p") == "n1"
+    assert scene.waits.ended == [(("gpu.example.com",), "success", 7.0)]
 
 
 def test_devices_that_break_are_given_up() -> None:
@@ -226,6 +250,26 @@ def test_devices_that_break_are_given_up() -> None:
         'running PreBind plugin "DynamicResources": '
         'device binding failed: claim=c, reason=Dead, message="no"'
     ]
+    assert scene.waits.ended == [(("gpu.example.com",), "failed", 0.0)]
+
+
+def test_devices_that_are_never_ready_are_given_up_in_time() -> None:
+    slow = [device("slow", bindingConditions=["Ready"])]
+    scene = Scene(
+        resource_slice("n1", slow), resource_slice("n2", []), claim("c"), claiming("p", "c")
+    )
+    scene.run(2)
+    scene.step(601.0)
+    assert scene.waits.ended == [(("gpu.example.com",), "timeout", 601.0)]
+
+
+def test_a_timeout_without_effect_is_told() -> None:
+    timed = DynamicResources(DynamicResourcesArgs(filter_timeout=Duration.of_seconds(30)))
+    assert timed.remarks() == (
+        "filterTimeout 30s has no effect: "
+        "a search ends after 20000 steps on a node and 200000 for a pod",
+    )
+    assert DynamicResources().remarks() == ()
 
 
 def _report(scene: Scene, status: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from hashlib import sha256
@@ -82,6 +83,8 @@ class ClaimWriter:
         self._today = today
         #: The claims that were made for extended resources, by the uid of the pod.
         self._made: dict[str, DeviceClaimRef] = {}
+        #: How many requests to make one ended how.
+        self.creations: Counter[str] = Counter()
 
     async def write(self, action: WriteClaims) -> None:
         """Grants all claims of a pod. Raises ClaimWriteError."""
@@ -257,7 +260,12 @@ class ClaimWriter:
             },
             "spec": {"devices": creation.devices},
         }
-        answer = await self._api.post(_CLAIM.path(pod.namespace), _encode(body))
+        try:
+            answer = await self._api.post(_CLAIM.path(pod.namespace), _encode(body))
+        except _FAILURES:
+            self.creations["failure"] += 1
+            raise
+        self.creations["success"] += 1
         return self._note(decode_at_any_depth(_read_claim, answer), pod)
 
     def forget(self, pod_uid: str) -> None:

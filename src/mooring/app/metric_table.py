@@ -222,6 +222,29 @@ DROPPED_EVENTS = _counter(
     Level.OURS,
     "Events that were not written, because they came faster than the API server took them.",
 )
+CLAIM_CREATES = _counter(
+    "scheduler_resourceclaim_creates_total",
+    Level.ALPHA,
+    "Requests to make a claim for the extended resources of a pod, by status: success or failure.",
+    "status",
+)
+DEVICES_WAITED = _counter(
+    "scheduler_dra_bindingconditions_allocations_total",
+    Level.ALPHA,
+    "Devices that drivers had to make ready, by how that ended: success, failed, timeout or error.",
+    "profile",
+    "driver",
+    "status",
+)
+DEVICE_WAIT_DURATION = _histogram(
+    "scheduler_dra_bindingconditions_wait_duration_seconds",
+    Level.ALPHA,
+    "How long it took until drivers had made devices ready, or would not any more.",
+    exponential(0.1, 2, 14),
+    "profile",
+    "driver",
+    "status",
+)
 EXTENDER_CALLS = _counter(
     "mooring_extender_calls_total",
     Level.OURS,
@@ -331,6 +354,9 @@ METRICS: tuple[Metric, ...] = (
     LEFT_OUT,
     ABSENT_KIND,
     DROPPED_EVENTS,
+    CLAIM_CREATES,
+    DEVICES_WAITED,
+    DEVICE_WAIT_DURATION,
     EXTENDER_CALLS,
     EXTENDER_DURATION,
     CAUGHT_ERRORS,
@@ -347,7 +373,6 @@ METRICS: tuple[Metric, ...] = (
     *GROUP_METRICS,
 )
 
-_NO_CLAIMS = "not counted yet"
 _NO_DISPATCHER = "API calls are actions whose outcome is an event; see rest_client_*"
 _NO_VOLUME_STAGES = "volumes are decided with the pod; failures are attempts with result error"
 
@@ -356,9 +381,6 @@ ABSENT: dict[str, str] = {
     "scheduler_goroutines": "there are none: deciding is one thread",
     "scheduler_preemption_goroutines_duration_seconds": "evictions are actions, not goroutines",
     "scheduler_preemption_goroutines_execution_total": "evictions are actions, not goroutines",
-    "scheduler_resourceclaim_creates_total": _NO_CLAIMS,
-    "scheduler_dra_bindingconditions_allocations_total": _NO_CLAIMS,
-    "scheduler_dra_bindingconditions_wait_duration_seconds": _NO_CLAIMS,
     "scheduler_async_api_call_execution_total": _NO_DISPATCHER,
     "scheduler_async_api_call_execution_duration_seconds": _NO_DISPATCHER,
     "scheduler_pending_async_api_calls": _NO_DISPATCHER,

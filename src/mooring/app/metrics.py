@@ -56,6 +56,9 @@ class WorkerFigures(Protocol):
     def dropped_events(self) -> int: ...
 
     @property
+    def claim_creations(self) -> Mapping[str, int]: ...
+
+    @property
     def extender_series(self) -> Iterable[Series]: ...
 
 
@@ -194,6 +197,7 @@ class Metrics:
         yield _by_one(table.LEFT_OUT, left_out)
         yield _by_one(table.ABSENT_KIND, dict.fromkeys(worker.absent if worker else (), 1))
         yield Counts(table.DROPPED_EVENTS, [((), worker.dropped_events if worker else 0)])
+        yield _by_one(table.CLAIM_CREATES, worker.claim_creations if worker else {})
         if worker is None:
             yield from (Counts(table.EXTENDER_CALLS), Histogram(table.EXTENDER_DURATION))
         else:

@@ -57,6 +57,8 @@ class Observations(GroupObservations):
         self._hint_durations = Histogram(table.GET_NODE_HINT_DURATION)
         self._store_durations = Histogram(table.STORE_RESULTS_DURATION)
         self._permit_waits = Histogram(table.PERMIT_WAIT_DURATION)
+        self._device_waits = Histogram(table.DEVICE_WAIT_DURATION)
+        self._devices_waited = Counts(table.DEVICES_WAITED)
         self._wake_durations = Histogram(table.QUEUEING_HINT_DURATION)
         self._event_durations = Histogram(table.EVENT_HANDLING_DURATION)
 
@@ -124,6 +126,13 @@ class Observations(GroupObservations):
     def permit_waited(self, status: str, seconds: float) -> None:
         self._permit_waits.observe((status,), seconds)
 
+    def devices_waited(
+        self, profile: str, drivers: Iterable[str], status: str, seconds: float
+    ) -> None:
+        for driver in drivers:
+            self._devices_waited.add((profile, driver, status))
+            self._device_waits.observe((profile, driver, status), seconds)
+
     def remedy_sought(self) -> None:
         self._remedies_sought.add()
 
@@ -151,6 +160,7 @@ class Observations(GroupObservations):
             self._point_durations,
             self._plugin_durations,
             self._permit_waits,
+            self._device_waits,
             self._event_durations,
             self._wake_durations,
             self._hint_durations,
@@ -170,7 +180,7 @@ class Observations(GroupObservations):
                 for plugin, count in counted.items()
             ),
         )
-        own = attempts, evaluations, self._remedies_sought, self._after_flush
+        own = attempts, evaluations, self._remedies_sought, self._after_flush, self._devices_waited
         return *own, *self.group_counts()
 
     def _work_out(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, cast
@@ -173,6 +173,11 @@ class Performer:
     def dropped_events(self) -> int:
         """How many events were dropped because they came too fast."""
         return self._event_lane.dropped
+
+    @property
+    def claim_creations(self) -> Mapping[str, int]:
+        """How many claims for extended resources were made or could not be, by status."""
+        return self._claims.creations
 
     def perform(self, action: Action) -> None:
         """Starts an action; its outcome is told when it is known.

@@ -96,6 +96,11 @@ class Worker:
         return 0 if self._performer is None else self._performer.dropped_events
 
     @property
+    def claim_creations(self) -> Mapping[str, int]:
+        """How many claims for extended resources were made or could not be, by status."""
+        return {} if self._performer is None else self._performer.claim_creations
+
+    @property
     def extender_series(self) -> Iterable[Series]:
         """What metrics tell of calls of extenders."""
         return self._extenders.series

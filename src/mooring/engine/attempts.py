@@ -308,6 +308,8 @@ class Attempts:
                     return
             return
         failure = placement.check_preparations(waiting, self._cluster.nodes, now)
+        if failure is not None or not waiting.preparing:
+            placement.tell_of_devices(waiting, self._observer, failure, now)
         if failure is not None:
             self._give_up(waiting, failure, now)
         elif not waiting.preparing:
@@ -341,7 +343,8 @@ class Attempts:
         # From now on it is waited for until it is seen.
         if placed is not None and placed.is_writing:
             placed.is_writing = False
-            if placed.device_writes is not None and placed.device_writes.are_slow:
+            placed.devices_since = now
+            if placed.device_writes is not None and placed.device_writes.slow_drivers:
                 name = placed.profile.name
                 self._emit(actions.waiting_for_devices(placed.pod, placed.node_name, name))
 

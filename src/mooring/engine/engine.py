@@ -17,6 +17,7 @@ from mooring.config import Configuration
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import (
     ask_pre_enqueue,
+    ask_remarks,
     ask_wakeups,
     attach,
     broken,
@@ -101,7 +102,10 @@ class Engine:
         for profile in self.profiles.values():
             for plugin in profile.plugins.values():
                 show_cluster(plugin, self.cluster.nodes)
-        self._outbox: list[Action] = list(_unowned(self.handles))
+        self._outbox: list[Action] = [
+            *_unowned(self.handles),
+            *(each for profile in self.profiles.values() for each in _remarks(profile)),
+        ]
         self.cluster.changes.heed(united(each.reads for each in self.profiles.values()))
         settings = settings or class_settings(configuration)
         #: What is kept for like pods of all profiles.
@@ -506,6 +510,12 @@ def _unowned(handles: HandleRegistry) -> Iterator[Report]:
     for resource_type, readers in handles.unowned:
         names = ", ".join(readers)
         yield Report("", f"no plugin registers extended resource {resource_type}, read by {names}")
+
+
+def _remarks(profile: Profile) -> Iterator[Report]:
+    for plugin in profile.plugins.values():
+        for text in ask_remarks(plugin):
+            yield Report(profile.name, f"{plugin.name}: {text}")
 
 
 def _wakeups(profile: Profile, *, is_extended: bool) -> dict[str, tuple[Wakeup, ...]]:

@@ -82,6 +82,8 @@ class Placement(msgspec.Struct, eq=False, gc=False):
     device_writes: DeviceWrites | None = None
     #: Whether that is still being written.
     is_writing: bool = False
+    #: Since when drivers make its devices ready.
+    devices_since: float = 0.0
 
     @property
     def deadlines(self) -> Iterator[float]:
@@ -247,3 +249,18 @@ def check_preparations(placement: Placement, nodes: Nodes, now: float) -> Failur
             what = f'running PreBind plugin "{plugin.name}": {why}'
             return Failure(SCHEDULER_ERROR, what)
     return None
+
+
+def tell_of_devices(
+    placement: Placement, observer: Observer, failure: Failure | None, now: float
+) -> None:
+    """A wait is over: tells how it ended for devices that drivers had to make ready."""
+    drivers = () if placement.device_writes is None else placement.device_writes.slow_drivers
+    if not drivers or placement.is_writing:
+        return
+    status = "success"
+    if failure is not None:
+        endings = ("failed", "device binding failed"), ("timeout", "device binding timeout")
+        found = (status for status, text in endings if text in failure.message)
+        status = next(found, "error")
+    observer.devices_waited(placement.profile.name, drivers, status, now - placement.devices_since)

@@ -473,6 +473,16 @@ def show_cluster(plugin: Plugin, nodes: Nodes) -> None:
         plugin.see_cluster(nodes)
 
 
+def ask_remarks(plugin: Plugin) -> tuple[str, ...]:
+    """What a plugin has to say of its arguments."""
+    with PluginFence('asking plugin "{}" for its remarks', plugin):
+        answer = plugin.remarks()
+        expect(answer, tuple)
+        for each in answer:
+            expect(each, str)
+        return answer
+
+
 def attach(plugin: Permit, waiting: PendingPermits) -> None:
     """Hands a plugin the pods that wait for its permit, when the scheduler starts."""
     with PluginFence('attaching Permit plugin "{}"', plugin):

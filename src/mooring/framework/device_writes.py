@@ -46,8 +46,8 @@ class DeviceWrites(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     creation: ClaimCreation | None = None
     #: All claims that are or will be reserved for the pod.
     claims: tuple[DeviceClaimRef, ...] = ()
-    #: Whether drivers have to make devices ready after that.
-    are_slow: bool = False
+    #: For each device that has to be made ready after that, the driver that does it.
+    slow_drivers: tuple[str, ...] = ()
 
 
 class ClaimRelease(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

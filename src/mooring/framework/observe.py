@@ -135,6 +135,14 @@ class Observer:
     def permit_waited(self, status: str, seconds: float) -> None:
         """Called when a wait for a permit ends; the seconds are by the clock of events."""
 
+    def devices_waited(
+        self, profile: str, drivers: Iterable[str], status: str, seconds: float
+    ) -> None:
+        """Called when a wait for devices to be made ready ends, with the driver of each device.
+
+        The status is success, failed, timeout or error; the seconds are by the clock of events.
+        """
+
     def remedy_sought(self) -> None:
         """Called when post-filters were asked for a pod."""
 

@@ -93,6 +93,10 @@ class Plugin(ABC):
         """
         return False
 
+    def remarks(self) -> tuple[str, ...]:
+        """What whoever wrote its arguments should know; it is logged when the scheduler starts."""
+        return ()
+
     def metrics(self) -> tuple[Series, ...]:
         """The metrics that the plugin has declared: they appear on /metrics, with the profile."""
         return ()

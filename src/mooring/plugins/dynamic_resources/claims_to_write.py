@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -32,17 +33,17 @@ def plan_writes(
     """All that has to be written for a pod; None if it can be bound as things are."""
     decided = {each.uid: each.allocation for each in decision.claims}
     grants, every = [], []
-    slow = False
+    slow: list[str] = []
     for claim in find_claims(pod, claims):
         every.append(refer_to(claim))
         allocation = decided.get(claim.uid)
-        slow = slow or _is_slow(allocation or claim.allocation)
+        slow += _slow_drivers(allocation or claim.allocation)
         if allocation is not None or not claim.is_for(pod.uid):
             grants.append(_grant(claim, allocation))
     creation = None
     made = decided.get(extended_uid(pod.uid))
     if special is not None and made is not None:
-        slow = slow or _is_slow(made)
+        slow += _slow_drivers(made)
         creation = ClaimCreation(
             msgspec.to_builtins(special.spec.devices),
             made.written(),
@@ -50,11 +51,13 @@ def plan_writes(
         )
     if not grants and creation is None and not slow:
         return None
-    return DeviceWrites(tuple(grants), creation, tuple(every), slow)
+    return DeviceWrites(tuple(grants), creation, tuple(every), tuple(slow))
 
 
-def _is_slow(allocation: Allocation | None) -> bool:
-    return allocation is not None and any(each.binding_conditions for each in allocation.results)
+def _slow_drivers(allocation: Allocation | None) -> Iterator[str]:
+    for each in () if allocation is None else allocation.results:
+        if each.binding_conditions:
+            yield each.driver
 
 
 def _grant(claim: ResourceClaim, allocation: Allocation | None) -> ClaimGrant:

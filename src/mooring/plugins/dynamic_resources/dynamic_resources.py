@@ -47,15 +47,16 @@ from .claims_to_write import is_ready, plan_writes
 from .device_advice import advise_on_claims
 from .device_allocation import AllocationFound
 from .extended import ExtendedAsk, find_extended, may_claim
-from .preparation import ClaimPlans, PreparedClaims, prepare_claims
+from .preparation import MOST_STEPS_OF_POD, ClaimPlans, PreparedClaims, prepare_claims
 from .references import UnresolvedClaim, find_claims, is_fresh
 from .release import find_release
+from .search import MOST_STEPS
 
 
 class DynamicResourcesArgs(Wire, frozen=True):
     """How long devices are waited for."""
 
-    #: Of no use here: searches end after a number of steps.
+    #: Of no effect here, which is logged: searches end after a number of steps.
     filter_timeout: Duration = Duration.of_seconds(10)
     binding_timeout: Duration = Duration.of_seconds(600)
 
@@ -96,6 +97,13 @@ class DynamicResources(
 
     def see_cluster(self, nodes: Nodes) -> None:
         self._nodes = nodes
+
+    def remarks(self) -> tuple[str, ...]:
+        timeout = self._args.filter_timeout
+        if timeout == DynamicResourcesArgs().filter_timeout:
+            return ()
+        bounds = f"{MOST_STEPS} steps on a node and {MOST_STEPS_OF_POD} for a pod"
+        return (f"filterTimeout {timeout} has no effect: a search ends after {bounds}",)
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         extended = find_extended(pod, nodes)
