@@ -439,3 +439,20 @@ async def test_exclusive_pods_on_nodes_are_counted(scene: Scene) -> None:
     assert told["mooring_exclusive_pods"] == {"": 1.0}
     assert told["mooring_exclusive_nodes"] == {"default": 1.0}
     assert told["mooring_exclusive_nodes_unrequested"]["default cpu"] == 3.0
+
+
+@pytest.mark.parametrize("reuse", [True, False])
+async def test_what_could_be_shared_is_counted_whether_anything_is(reuse: bool) -> None:
+    scene = Scene(reuse=reuse)
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "1"}
+    owned = {"ownerReferences": [{**owner, "controller": True}]}
+    scene.driver.apply(node("a", cpu=64))
+    scene.driver.apply(*(pod(f"p{at}", cpu=1 + at // 3, metadata=owned) for at in range(6)))
+    scene.driver.settle()
+
+    told = await scene.read()
+    counts = {key.split()[-1]: count for key, count in told["mooring_like_pods_total"].items()}
+    assert counts == {"alike": 4.0, "first": 2.0, "unsigned": 0.0}
+    apart = {key.split()[0] for key in told["mooring_pods_told_apart_total"]}
+    assert "NodeResourcesFit" in apart
+    assert "NodeAffinity" not in apart

@@ -287,6 +287,22 @@ UNSIGNED_PODS = _counter(
     "plugin",
     "reason",
 )
+LIKE_PODS = _counter(
+    "mooring_like_pods_total",
+    Level.OURS,
+    "Decisions by whether answers could be shared, also while reuse is off: the pod was like one "
+    "before (alike), the first of its kind (first), or not signed (unsigned).",
+    "profile",
+    "result",
+)
+TOLD_APART = _counter(
+    "mooring_pods_told_apart_total",
+    Level.OURS,
+    "Decisions for pods unlike the last one of the same owner, by each plugin that told them "
+    "apart.",
+    "profile",
+    "plugin",
+)
 CLASSES = _gauge(
     "mooring_classes", Level.OURS, "Classes of like pods whose answers are kept.", "profile"
 )
@@ -363,6 +379,8 @@ METRICS: tuple[Metric, ...] = (
     STALL,
     TOO_COSTLY_PODS,
     UNSIGNED_PODS,
+    LIKE_PODS,
+    TOLD_APART,
     CLASSES,
     CLASS_BYTES,
     EXCLUSIVE_PODS,

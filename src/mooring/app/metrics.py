@@ -187,9 +187,19 @@ class Metrics:
             for (plugin, why), count in classes.statistics.unsigned.items():
                 unsigned.add((name, plugin, why.value), count)
         kept = self._engine.classes.items()
-        yield from (attempts, flushed, unsigned)
+        yield from (attempts, flushed, unsigned, *self._of_likeness())
         yield _by_one(table.CLASSES, {name: len(each) for name, each in kept})
         yield _by_one(table.CLASS_BYTES, {name: each.bytes for name, each in kept})
+
+    def _of_likeness(self) -> Iterator[Counts]:
+        """How many pods could share answers, and who tells the others apart."""
+        alike, apart = Counts(table.LIKE_PODS), Counts(table.TOLD_APART)
+        for name, classes in self._engine.classes.items():
+            for result, count in classes.statistics.by_likeness.items():
+                alike.add((name, result), count)
+            for plugin, count in classes.statistics.apart.items():
+                apart.add((name, plugin), count)
+        yield from (alike, apart)
 
     def _of_worker(self) -> Iterator[Series]:
         worker = self._worker

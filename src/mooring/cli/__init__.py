@@ -16,6 +16,7 @@ import typer
 from mooring import __version__
 
 from . import (
+    analyse,
     bench,
     conform,
     explain,
@@ -42,6 +43,7 @@ app = typer.Typer(
 app.command("simulate")(simulate.simulate)
 app.command("explain")(explain.explain)
 app.command("fit")(fit.fit)
+app.command("analyse")(analyse.analyse)
 app.command("run")(run.run)
 app.command("up")(up.up)
 app.command("hollow")(hollow.hollow)

@@ -96,7 +96,7 @@ def replay(
         listener=story,
         is_beside=first.header.setup.is_beside,
     )
-    for segment, number, line, is_known in _read_lines(segments):
+    for segment, number, line, is_known in read_lines(segments):
         if limit.is_before(run, run.counts.now if line.at is None else line.at):
             break
         if is_known:
@@ -143,7 +143,7 @@ def _read_config(
         raise InputError(config, (error.strerror or str(error)).lower()) from error
 
 
-def _read_lines(segments: list[Segment]) -> Iterator[tuple[Segment, int, RecordLine, bool]]:
+def read_lines(segments: list[Segment]) -> Iterator[tuple[Segment, int, RecordLine, bool]]:
     """All lines, and whether they tell what was known when the first segment began."""
     for at, segment in enumerate(segments):
         head = segment.header.objects

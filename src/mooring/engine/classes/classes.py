@@ -27,6 +27,7 @@ from .batch import Turns
 from .failures import Failures
 from .parts import Unserved
 from .pod_class import PodClass
+from .siblings import Siblings
 from .signature import Signer
 from .statistics import DecisionPath, Flush, Statistics
 
@@ -83,6 +84,7 @@ class Classes:
         #: The signatures of pods that were decided since the last sweep.
         self._asked: set[int] = set()
         self._visit: tuple[NDArray[np.intp], Turns] | None = None
+        self._siblings = Siblings(self._signer, self.statistics)
         self.is_on = settings.classes or settings.batches
         if self.is_on and self._signer.silent:
             names = ", ".join(self._signer.silent)
@@ -106,7 +108,7 @@ class Classes:
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
         """The decision for a pod: the same as `cycle.decide` makes, mostly with less work."""
         signature = self._sign(pod)
-        self.statistics.saw(signature)
+        self._siblings.saw(pod, signature, self._cluster.nodes)
         path, outcome = self._served(signature, pod, window)
         if outcome is None or signature is None:
             outcome = self._decide_alone(pod, window)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -91,6 +91,29 @@ class Signer:
             return self._sign_with_all(pod, nodes)
         except _BrokenSign as broken:
             return Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)
+
+    def parts(self, pod: Pod, nodes: Nodes) -> Mapping[str, Hashable] | Unsigned:
+        """What each plugin signs of a pod, by its name: the parts of what like pods share."""
+        if self.silent:
+            return Unsigned(self.silent[0], Unsignable.SILENT)
+        if not is_ordinary(pod):
+            return TOO_MANY_RULES
+        found: dict[str, Hashable] = {}
+        try:
+            for plugin in (*self._remembered, *self._asked):
+                found[plugin.name] = part = _ask(plugin, pod, nodes)
+                if part is UNSIGNABLE:
+                    return Unsigned(plugin.name, Unsignable.UNSIGNABLE)
+        except _BrokenSign as broken:
+            return Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)
+        return found
+
+    def differing(self, one: Pod, other: Pod, nodes: Nodes) -> tuple[str, ...]:
+        """The plugins that tell two pods apart."""
+        ours, theirs = self.parts(one, nodes), self.parts(other, nodes)
+        if isinstance(ours, Unsigned) or isinstance(theirs, Unsigned):
+            return ()
+        return tuple(name for name, part in ours.items() if part != theirs[name])
 
     def forget(self) -> None:
         """Forgets what is known: what it was found from is no longer there."""

@@ -71,8 +71,11 @@ class Statistics:
     flushes: Counter[Flush] = field(default_factory=Counter)
     #: Decisions that could not be shared, by the plugin that was why.
     unsigned: Counter[tuple[str, Unsignable]] = field(default_factory=Counter)
-    #: Decisions for pods that were like one before them.
+    #: Decisions for pods that were signed, and for those of them that were like one before.
+    signed: int = 0
     alike: int = 0
+    #: Decisions for pods that were unlike the last one of their owner, by who told them apart.
+    apart: Counter[str] = field(default_factory=Counter)
     #: How many like pods followed each other, by length.
     runs: Counter[int] = field(default_factory=Counter)
     #: Placements after which the node took no other such pod, of those that were looked at.
@@ -87,8 +90,9 @@ class Statistics:
 
     def saw(self, signature: int | None) -> None:
         """A pod is about to be decided."""
-        if signature is not None and signature in self._places:
-            self.alike += 1
+        if signature is not None:
+            self.signed += 1
+            self.alike += signature in self._places
         if signature is not None and signature == self._last:
             self._length += 1
             return
@@ -123,6 +127,15 @@ class Statistics:
     @property
     def decisions(self) -> int:
         return sum(self.paths.values())
+
+    @property
+    def by_likeness(self) -> dict[str, int]:
+        """Decisions by whether the pod was like one before, whether anything is reused or not."""
+        return {
+            "alike": self.alike,
+            "first": self.signed - self.alike,
+            "unsigned": self.decisions - self.signed,
+        }
 
     @property
     def reused(self) -> int:

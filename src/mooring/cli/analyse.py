@@ -1,0 +1,98 @@
+"""`mooring analyse`: which pods could share answers, and what keeps the others from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import (
+    OUTPUT,
+    AnswerFormat,
+    ConfigOption,
+    ContextOption,
+    FeatureGatesOption,
+    KubeconfigOption,
+    PluginsOption,
+)
+from .rendering import plain
+
+if TYPE_CHECKING:
+    from mooring.simulate.likeness import Likeness
+
+
+def analyse(  # noqa: PLR0913 - one for each flag
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH]...",
+            help="Manifests, or a dump; without any, the cluster of the kubeconfig.",
+            show_default=False,
+        ),
+    ] = None,
+    recording: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="Analyse the pods of a recording instead, with its configuration."
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    plugins: PluginsOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    feature_gates: FeatureGatesOption = "",
+    output: Annotated[AnswerFormat, OUTPUT] = AnswerFormat.TABLE,
+) -> None:
+    """Say which share of pods could be batched, and which plugins keep the others apart.
+
+    It looks at pods alone and decides nothing, so it says the same whether classes and batches are
+    switched on or not.
+    """
+    # Here, so that the other commands start without NumPy.
+    from mooring.documents.errors import InputError
+    from mooring.engine.registry import registry
+    from mooring.simulate.likeness import analyse, load_pods
+
+    from .inputs import ConnectionOptions, EngineOptions, load_plugins, read_cluster
+
+    connection = ConnectionOptions(kubeconfig, context)
+    if recording:
+        from mooring.record.seen_pods import read_pods
+
+        if paths or feature_gates or connection.is_given:
+            raise InputError("--recording", "has its own cluster and gates: give no other")
+        known = registry(load_plugins(plugins or ()))
+        found = analyse(*read_pods(recording, config, known))
+    else:
+        engine = EngineOptions(config, feature_gates, plugins).engine(asks_extenders=False)
+        objects = read_cluster(paths or (), connection, engine.handles.kinds)
+        found = analyse(engine, load_pods(engine, objects))
+    if output is AnswerFormat.JSON:
+        from msgspec import to_builtins
+
+        print(json.dumps([to_builtins(each) for each in found], indent=2))
+        return
+    for each in found:
+        for line in _describe(each):
+            print(plain(line))
+
+
+def _describe(found: Likeness) -> list[str]:
+    pods = "1 pod" if found.pods == 1 else f"{found.pods:,} pods"
+    lines = [
+        f"{found.profile}: {pods}, {found.classes:,} classes; "
+        f"{found.percent} % share a class with another ({found.alike:,})"
+    ]
+    for each in found.apart:
+        what = ", ".join(each.fields) or "what it reads of the cluster"
+        lines.append(
+            f"  {each.percent} % ({each.count:,}) would if {each.plugin} did not tell them apart, "
+            f"mostly by {what}"
+        )
+    for missing in found.unsigned:
+        lines.append(
+            f"  {missing.percent} % ({missing.count:,}) cannot: {missing.plugin} ({missing.reason})"
+        )
+    return lines

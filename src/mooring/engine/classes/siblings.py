@@ -1,0 +1,34 @@
+"""Pods of one owner: how many could share answers, and who tells the others apart."""
+
+from __future__ import annotations
+
+from mooring.cluster import Nodes
+from mooring.objects.pod import Pod
+
+from .signature import Signer
+from .statistics import Statistics
+
+# Owners whose last pod is remembered; beyond it, remembering begins anew.
+_MOST_OWNERS = 4_096
+
+
+class Siblings:
+    """The last pod of each owner, and what it was signed with. Kept while reuse is off, too."""
+
+    def __init__(self, signer: Signer, statistics: Statistics) -> None:
+        self._signer = signer
+        self._statistics = statistics
+        self._last: dict[str, tuple[int, Pod]] = {}
+
+    def saw(self, pod: Pod, signature: int | None, nodes: Nodes) -> None:
+        """A pod is about to be decided: counts who tells it from the last one of its owner."""
+        self._statistics.saw(signature)
+        if signature is None or pod.owner is None:
+            return
+        owner = pod.owner.uid or pod.owner.name
+        before = self._last.get(owner)
+        if before is not None and before[0] != signature:
+            self._statistics.apart.update(self._signer.differing(before[1], pod, nodes))
+        if before is None and len(self._last) >= _MOST_OWNERS:
+            self._last.clear()
+        self._last[owner] = signature, pod

@@ -1,0 +1,92 @@
+"""`mooring analyse`: the share of pods that could be batched, and what prevents the others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.builders import node_manifest, pod_manifest
+from tests.cli.invoking import Mooring
+from tests.record.stage import Stage
+
+OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "1"}
+
+
+@pytest.fixture
+def mooring(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mooring:
+    return Mooring(monkeypatch, capsys)
+
+
+def indexed(at: int) -> dict[str, Any]:
+    """A pod that keeps away from its own index."""
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"index": str(at)}},
+    }
+    rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    owned = {"ownerReferences": [{**OWNER, "controller": True}]}
+    labels = {"index": str(at)}
+    return pod_manifest(f"db-{at}", labels=labels, metadata=owned, spec={"affinity": rule})
+
+
+def dump(folder: Path) -> Path:
+    path = folder / "pods.yaml"
+    pods = [*(indexed(at) for at in range(4)), *(pod_manifest(f"web-{at}") for at in range(6))]
+    path.write_text(yaml.safe_dump_all(pods))
+    return path
+
+
+@pytest.mark.parametrize("gates", ["", "EquivalenceCache=false,OpportunisticBatching=false"])
+def test_the_share_and_what_prevents_more(mooring: Mooring, tmp_path: Path, gates: str) -> None:
+    """Whether anything is reused makes no difference."""
+    result = mooring("analyse", "--feature-gates", gates, str(dump(tmp_path)))
+
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines() == [
+        "default-scheduler: 10 pods, 5 classes; 60 % share a class with another (6)",
+        "  40 % (4) would if InterPodAffinity did not tell them apart, "
+        "mostly by label index, spec.affinity",
+    ]
+
+
+def test_as_json_and_with_a_plugin_that_does_not_sign(mooring: Mooring, tmp_path: Path) -> None:
+    plugin = tmp_path / "plain.py"
+    plugin.write_text(
+        "from mooring.framework.plugin import NodeFilter\n"
+        "class Plain(NodeFilter):\n"
+        "    name = 'Plain'\n"
+        "    def filter_node(self, pod, node):\n"
+        "        return None\n"
+    )
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\n"
+        "kind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {multiPoint: {enabled: [{name: Plain}]}}}]\n"
+    )
+    asked = ("--plugins", str(plugin), "--config", str(config), "-o", "json", str(dump(tmp_path)))
+    (found,) = json.loads(mooring("analyse", *asked).out)
+
+    assert (found["pods"], found["alike"], found["apart"]) == (10, 0, [])
+    assert found["unsigned"] == [
+        {"plugin": "Plain", "reason": "silent", "count": 10, "percent": 100}
+    ]
+
+
+def test_a_recording(mooring: Mooring, tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "run")
+    pods = [indexed(at) for at in range(3)]
+    asyncio.run(stage.play((100.0, [partial(stage.apply, node_manifest("n", cpu=4), *pods)])))
+    stage.recorder.close()
+
+    result = mooring("analyse", "--recording", str(tmp_path / "run"))
+    assert "3 pods, 3 classes; 0 % share" in result.out
+    assert "100 % (3) would if InterPodAffinity" in result.out
+    both = mooring("analyse", "--recording", str(tmp_path / "run"), str(tmp_path))
+    assert both.code == 2
