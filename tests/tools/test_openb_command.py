@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulate.test_openb_trace import write
 from tests.tools.test_openb_study import NODES, PODS
-from tests.tools.test_openb_trace import write
 from tools.openb.__main__ import main
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from mooring.plugins import REGISTRY
+from mooring.simulate.traces.figures import GpuDemands
+from mooring.simulate.traces.openb import GPU, MODEL, read_openb
 from tests.builders import cluster, node, pod
-from tests.tools.test_openb_trace import write
-from tools.openb.study import SETTINGS, Outcome, starved, study
-from tools.openb.trace import GPU, MODEL, Trace, read
+from tests.simulate.test_openb_trace import write
+from tools.openb.study import SETTINGS, Outcome, study
 
 # A node of each kind: eight cores of CPU, and twelve with two GPUs. Two CPU pods come first.
 NODES = ("cpu,8000,32768,0,", "gpu,12000,32768,2,G2")
@@ -24,7 +25,7 @@ PODS = (
 
 
 def outcomes(folder: Path, *pods: str) -> dict[str, Outcome]:
-    trace = read(write(folder, NODES, pods))
+    trace = read_openb(write(folder, NODES, pods))
     return {each.setting: each for each in study(trace, REGISTRY)}
 
 
@@ -77,7 +78,7 @@ def test_a_node_may_have_room_for_others_than_those_that_wait(tmp_path: Path) ->
 
 
 def test_a_trace_without_gpus(tmp_path: Path) -> None:
-    trace: Trace = read(write(tmp_path))
+    trace = read_openb(write(tmp_path))
 
     for each in study(trace, REGISTRY):
         assert (each.gpus_allocated, each.nodes_with_free_gpus, each.starved_for_all) == (0, 0, 0)
@@ -120,9 +121,11 @@ def test_starved(asked: list[dict[str, object]], expected: bool) -> None:
         pod("there", node="n", cpu=2, memory="2Gi", **{GPU: 1}),
     )
 
-    found = starved(there.nodes, [pod(f"p{at}", **each) for at, each in enumerate(asked)])
+    demands = GpuDemands.of([pod(f"p{at}", **each) for at, each in enumerate(asked)])
+    found = demands.find_starved(there.nodes, GPU)
 
     assert dict(zip(there.nodes.names(there.nodes.rows.tolist()), found.tolist(), strict=True)) == {
         "plain": False,
         "n": expected,
     }
+    assert demands.count_stranded(there.nodes) == (2 if expected else 0)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from mooring.documents.errors import InputError
 from mooring.engine.registry import registry
+from mooring.simulate.traces.arrivals import ArrivalTrace
+from mooring.simulate.traces.openb import GPU, PODS, read_openb
 
 from .churn import ChurnOutcome, churn
 from .study import SETTINGS, Outcome, study, wants_gpu
-from .trace import GPU, PODS, Trace, read
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     try:
-        trace = read(given.folder, given.pods)
+        trace = read_openb(given.folder / given.pods)
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
@@ -62,7 +63,7 @@ def _print_churn(outcomes: Sequence[ChurnOutcome]) -> None:
         print(f"{name:48}" + "".join(f"{value:8,.1f}" for value in row))
 
 
-def _lines(trace: Trace, outcomes: Sequence[Outcome]) -> list[str]:
+def _lines(trace: ArrivalTrace, outcomes: Sequence[Outcome]) -> list[str]:
     gpus = sum(dict(node.allocatable).get(GPU, 0) for node in trace.nodes)
     gpu_pods = sum(map(wants_gpu, trace.pods))
     cpu_pods = len(trace.pods) - gpu_pods

@@ -18,10 +18,12 @@ from mooring.engine import Engine
 from mooring.engine.actions import BindPod
 from mooring.framework.plugin import Registry
 from mooring.objects.pod import Pod
+from mooring.simulate.traces.arrivals import ArrivalTrace
+from mooring.simulate.traces.figures import measure_free
+from mooring.simulate.traces.openb import GPU
 from mooring.world import World
 
-from .study import SETTINGS, configure, free, wants_gpu
-from .trace import GPU, Trace
+from .study import SETTINGS, configure, wants_gpu
 
 # The same pods leave in every setting as far as they are placed there.
 _SEED = 7
@@ -39,7 +41,7 @@ class ChurnOutcome:
     cpu_pods_waiting: float
 
 
-def churn(trace: Trace, plugins: Registry, turns: int) -> Iterator[ChurnOutcome]:
+def churn(trace: ArrivalTrace, plugins: Registry, turns: int) -> Iterator[ChurnOutcome]:
     """The outcome in each setting, one after the other."""
     for setting in SETTINGS:
         run = _Run(trace, Engine(configure(setting, plugins), plugins))
@@ -52,7 +54,7 @@ def churn(trace: Trace, plugins: Registry, turns: int) -> Iterator[ChurnOutcome]
 class _Run:
     """One cluster over time."""
 
-    def __init__(self, trace: Trace, engine: Engine) -> None:
+    def __init__(self, trace: ArrivalTrace, engine: Engine) -> None:
         self._trace = trace
         self._engine = engine
         self._world = World(engine)
@@ -88,7 +90,7 @@ class _Run:
         self._decide()
         waiting = self._engine.pending_pods.values()
         gpu_pods = sum(map(wants_gpu, waiting))
-        in_use = self._gpus - int(free(self._engine.cluster.nodes, GPU).sum())
+        in_use = self._gpus - int(measure_free(self._engine.cluster.nodes, GPU).sum())
         return in_use, gpu_pods, len(waiting) - gpu_pods
 
     def _decide(self) -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mooring.cluster import Mask, Nodes
 from mooring.config import Configuration, load_mapping
 from mooring.engine import Engine
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, MEMORY
-from mooring.simulate.simulation import Watch, simulate
-from mooring.simulate.transcript import Transcript
-
-from .trace import GPU, Trace
+from mooring.simulate.traces.arrivals import ArrivalTrace
+from mooring.simulate.traces.figures import GpuDemands, measure_free
+from mooring.simulate.traces.openb import GPU
+from mooring.simulate.traces.virtual_run import VirtualRun
 
 _GPU_AWARE = "GPUAware"
 _RESERVE = {"reservePerFreeGPU": {"cpu": "12", "memory": "48Gi"}}
@@ -63,12 +59,12 @@ class Outcome:
     starved_for_all: int
 
 
-def study(trace: Trace, plugins: Registry, watch: Watch = lambda placed: None) -> Iterator[Outcome]:
-    """The outcome in each setting, one after the other."""
+def study(trace: ArrivalTrace, plugins: Registry) -> Iterator[Outcome]:
+    """The outcome in each setting, one after the other; no pod leaves."""
     for setting in SETTINGS:
-        engine = Engine(configure(setting, plugins), plugins)
-        transcript = simulate(engine, (*trace.nodes, *trace.pods), watch)
-        yield _outcome(setting, trace, transcript, engine.cluster.nodes)
+        run = VirtualRun(Engine(configure(setting, plugins), plugins), trace.without_ends())
+        run.run()
+        yield _outcome(setting, trace, run)
 
 
 def wants_gpu(pod: Pod) -> bool:
@@ -76,43 +72,24 @@ def wants_gpu(pod: Pod) -> bool:
     return GPU in dict(pod.requests)
 
 
-def starved(nodes: Nodes, pods: Iterable[Pod]) -> Mask:
-    """Nodes with free GPUs that would do for one of the pods, and CPU and memory for none."""
-    gpus, cpu, memory = (free(nodes, name) for name in (GPU, CPU, MEMORY))
-    would_do, fits = nodes.nothing(nodes.rows), nodes.nothing(nodes.rows)
-    # Equal pods share their spec.
-    for spec in {id(pod.spec): pod.spec for pod in pods if wants_gpu(pod)}.values():
-        asked = dict(spec.requests)
-        ready = gpus >= asked[GPU]
-        if spec.node_terms is not None:
-            ready &= nodes.satisfying_any(spec.node_terms, nodes.rows)
-        would_do |= ready
-        fits |= ready & (cpu >= asked.get(CPU, 0)) & (memory >= asked.get(MEMORY, 0))
-    return would_do & ~fits
-
-
-def _outcome(setting: str, trace: Trace, transcript: Transcript, nodes: Nodes) -> Outcome:
-    pending = [each.pod for each in transcript.pending]
+def _outcome(setting: str, trace: ArrivalTrace, run: VirtualRun) -> Outcome:
+    nodes = run.engine.cluster.nodes
+    pending = [each.pod for each in run.pods.values() if each.placed is None]
     with_gpus = {node.name for node in trace.nodes if GPU in dict(node.allocatable)}
-    cpu_pods = [each for each in transcript.placed if not wants_gpu(each.pod)]
+    placed = [run.world.pods[each.pod.uid] for each in run.pods.values() if each.placed is not None]
+    at = nodes.resource(GPU)
     return Outcome(
         setting=setting,
-        gpus_allocated=transcript.use[GPU].after if GPU in transcript.use else 0,
+        gpus_allocated=0 if at is None else int(nodes.requested[at, nodes.rows].sum()),
         gpu_pods_pending=sum(map(wants_gpu, pending)),
         cpu_pods_pending=sum(not wants_gpu(pod) for pod in pending),
-        cpu_pods_on_gpu_nodes=sum(each.node in with_gpus for each in cpu_pods),
-        nodes_with_free_gpus=int((free(nodes, GPU) > 0).sum()),
-        starved_for_pending=int(starved(nodes, pending).sum()),
-        starved_for_all=int(starved(nodes, trace.pods).sum()),
+        cpu_pods_on_gpu_nodes=sum(
+            pod.node_name in with_gpus for pod in placed if not wants_gpu(pod)
+        ),
+        nodes_with_free_gpus=int((measure_free(nodes, GPU) > 0).sum()),
+        starved_for_pending=int(GpuDemands.of(pending).find_starved(nodes, GPU).sum()),
+        starved_for_all=int(GpuDemands.of(trace.pods).find_starved(nodes, GPU).sum()),
     )
-
-
-def free(nodes: Nodes, resource: str) -> NDArray[np.int64]:
-    """What is left of a resource, by node, in the order of rows."""
-    at = nodes.resource(resource)
-    if at is None:
-        return np.zeros(len(nodes.rows), np.int64)
-    return nodes.allocatable[at, nodes.rows] - nodes.requested[at, nodes.rows]
 
 
 def configure(setting: str, plugins: Registry) -> Configuration:

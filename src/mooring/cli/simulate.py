@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+    from mooring.engine import Engine
+    from mooring.simulate.loading import Input
     from mooring.simulate.transcript import Pending, Placed, Preempted, Transcript, Use
     from mooring.world import Claimed
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 _PENDING = 1
 
 _GIB = 2**30
+
+_TRACES = "Traces"
 
 
 class SimulateFormat(StrEnum):
@@ -43,15 +48,47 @@ class ExtenderUse(StrEnum):
     SKIP = "skip"
 
 
+TraceOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="TRACE",
+        help="Have pods come and go as a trace tells: a recording, the folder of OpenB, or a CSV "
+        "file (docs/traces.md).",
+        rich_help_panel=_TRACES,
+    ),
+]
+AgainstOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Run the trace with this KubeSchedulerConfiguration, too. May be repeated.",
+        rich_help_panel=_TRACES,
+        show_default=False,
+    ),
+]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the figures of a trace and their course here: .json, or .html with plots.",
+        rich_help_panel=_TRACES,
+    ),
+]
+NoDeparturesOption = Annotated[
+    bool,
+    typer.Option("--no-departures", help="No pod of the trace leaves.", rich_help_panel=_TRACES),
+]
+
+
 def simulate(  # noqa: PLR0913 - one for each flag
     paths: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="PATH...",
             help="YAML or JSON files or folders with nodes and pods; - is standard input.",
             show_default=False,
         ),
-    ],
+    ] = None,
     output: Annotated[SimulateFormat, OUTPUT] = SimulateFormat.TABLE,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
@@ -75,27 +112,59 @@ def simulate(  # noqa: PLR0913 - one for each flag
         ExtenderUse,
         typer.Option(help="Ask the extenders of the configuration, or decide as without them."),
     ] = ExtenderUse.SKIP,
+    trace: TraceOption = None,
+    against: AgainstOption = None,
+    report: ReportOption = None,
+    no_departures: NoDeparturesOption = False,
 ) -> None:
     """Schedule the pending pods of a cluster that is given as manifests.
 
     Reads what `kubectl get nodes,pods,pv,pvc,sc,pdb -A -o yaml` prints, and shows where each pod
     goes. Exit code: 0 if every pod was placed, 1 if a pod stays pending, 2 if the input cannot be
     used.
+
+    With --trace, pods come and go in virtual time, on the nodes of PATH or of the trace, and
+    figures tell how long they waited and how full nodes were. Exit code: 0, or 2.
     """
+    if trace is not None:
+        from .inputs import EngineOptions
+        from .traces import TraceQuestion, print_answer
+
+        configs = (config, *(against or ()))
+        engines = [EngineOptions(each, feature_gates, plugins) for each in configs]
+        question = TraceQuestion(trace, paths or (), engines, stays=no_departures)
+        print_answer(question, report, as_json=output is SimulateFormat.JSON)
+        return
     # Here, so that the other commands start without NumPy.
     from mooring.engine.actions import Report
-    from mooring.simulate.loading import load
-    from mooring.simulate.simulation import pending, simulate
 
-    from .asked_extenders import answering
     from .inputs import EngineOptions
 
+    if not paths:
+        raise typer.BadParameter("name files or folders with nodes and pods", param_hint="PATH")
     options = EngineOptions(config, feature_gates, plugins)
     engine = options.engine(
         verify_share=verify_sample,
         most_classes=most_classes,
         asks_extenders=extenders is ExtenderUse.ASK,
     )
+    manifests, transcript = _schedule(engine, paths)
+    reports = (action.message for _, action in transcript.story if isinstance(action, Report))
+    for text in (*manifests.notes, *reports):
+        note(text)
+    print(_WRITERS[output](transcript))
+    sys.stdout.flush()
+    if transcript.pending:
+        raise typer.Exit(_PENDING)
+
+
+def _schedule(engine: Engine, paths: Sequence[str]) -> tuple[Input, Transcript]:
+    """Reads manifests and schedules them, with a bar that shows how far it is."""
+    from mooring.simulate.loading import load
+    from mooring.simulate.simulation import pending, simulate
+
+    from .asked_extenders import answering
+
     with ProgressBar() as bar:
         # All that is read stays until the end: searching it for garbage doubles the time.
         gc.disable()
@@ -105,14 +174,7 @@ def simulate(  # noqa: PLR0913 - one for each flag
             gc.enable()
         bar.stage("scheduling", pending(manifests.objects))
         with answering(engine) as answer:
-            transcript = simulate(engine, manifests.objects, bar.update, answer)
-    reports = (action.message for _, action in transcript.story if isinstance(action, Report))
-    for text in (*manifests.notes, *reports):
-        note(text)
-    print(_WRITERS[output](transcript))
-    sys.stdout.flush()
-    if transcript.pending:
-        raise typer.Exit(_PENDING)
+            return manifests, simulate(engine, manifests.objects, bar.update, answer)
 
 
 def _write_wide(transcript: Transcript) -> str:

@@ -163,6 +163,8 @@ class Engine:
         # not run after the same ones.
         self._start = crc32(first.name.encode())
         self._placed_in_turn = 0
+        #: How often what nobody asks for is dropped. Where time passes in leaps, that is rarer.
+        self.sweep_seconds = _SWEEP_EVERY
         self._next_sweep = float("-inf")
 
     def _make_queue(self, first: Profile) -> Queue:
@@ -287,7 +289,7 @@ class Engine:
             extended.expire(now)
 
     def _sweep(self, now: float) -> None:
-        self._next_sweep = now + _SWEEP_EVERY
+        self._next_sweep = now + self.sweep_seconds
         self.cluster.sweep()
         for classes in self.classes.values():
             classes.sweep()

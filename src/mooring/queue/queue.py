@@ -44,6 +44,9 @@ Admit = Callable[[Pod, str], tuple[str, Rejected] | None]
 #: How long a pod waits for an event before it is tried again without one, in seconds.
 MAX_IN_UNSCHEDULABLE = 300.0
 
+# Longer than any clock runs, and a number that can be rounded.
+_FOR_EVER = 1e15
+
 
 class Queue:
     """Pods that wait, pods in flight, and the rules by which they move."""
@@ -275,6 +278,10 @@ class Queue:
             queued.flushed, queued.was_flushed = now, True
             self._move_by(queued, WakeAnswer.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now)
         self._record(self._listeners.identify(UNSCHEDULABLE_TIMEOUT, None, None))
+
+    def wait_for_events(self) -> None:
+        """From now on, pods that fail wait until an event wakes them, however long that takes."""
+        self._places.unschedulable.patience = _FOR_EVER
 
     def next_flush(self, now: float) -> float | None:
         """The earliest time at which `flush` or `pop` has something to do; None if never."""

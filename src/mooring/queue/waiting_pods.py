@@ -90,10 +90,11 @@ class _PluginFile:
 class UnschedulablePods:
     """Unschedulable and gated pods; a gated one is filed only under the plugin that holds it."""
 
-    __slots__ = ("_files", "_kinds", "_like", "_listeners", "_patience", "_sweeps", "gated")
+    __slots__ = ("_files", "_kinds", "_like", "_listeners", "_sweeps", "gated", "patience")
 
     def __init__(self, patience: float, listeners: Listeners) -> None:
-        self._patience = patience
+        #: How long pods that nothing wakes wait before they are tried all the same.
+        self.patience = patience
         self._listeners = listeners
         self._like: dict[_Kind, LikePods] = {}
         self._files: dict[tuple[str, str], _PluginFile] = {}
@@ -209,7 +210,7 @@ class UnschedulablePods:
         )
 
     def _swept_at(self, queued: QueuedPod) -> float:
-        end = max(queued.timestamp, queued.flushed) + self._patience
+        end = max(queued.timestamp, queued.flushed) + self.patience
         return float((floor(end / SWEEP_SECONDS) + 1) * SWEEP_SECONDS)
 
 

@@ -10,7 +10,8 @@ import pytest
 from mooring.documents.errors import InputError
 from mooring.objects.node import HOSTNAME
 from mooring.objects.pod import Pod
-from tools.openb.trace import GPU, MODEL, NODES, PODS, Trace, read
+from mooring.simulate.traces.arrivals import ArrivalTrace
+from mooring.simulate.traces.openb import GPU, MODEL, NODES, PODS, read_openb
 
 NODE_HEADER = "sn,cpu_milli,memory_mib,gpu,model"
 POD_HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time"
@@ -24,8 +25,8 @@ def write(folder: Path, nodes: Sequence[str] = (NODE,), pods: Sequence[str] = (P
     return folder
 
 
-def excerpt(folder: Path, *pods: str) -> Trace:
-    return read(write(folder, pods=pods))
+def excerpt(folder: Path, *pods: str) -> ArrivalTrace:
+    return read_openb(write(folder, pods=pods))
 
 
 def models(pod: Pod) -> list[str] | None:
@@ -39,7 +40,7 @@ def models(pod: Pod) -> list[str] | None:
 
 
 def test_nodes(tmp_path: Path) -> None:
-    cpu, gpu = read(write(tmp_path, nodes=[NODE, "n2,96000,2048,8,G2"])).nodes
+    cpu, gpu = read_openb(write(tmp_path, nodes=[NODE, "n2,96000,2048,8,G2"])).nodes
 
     assert (cpu.name, dict(cpu.labels)) == ("n1", {HOSTNAME: "n1"})
     assert dict(cpu.allocatable) == {"cpu": 32_000, "memory": 2**30, "pods": 110}
@@ -78,11 +79,22 @@ def test_pods_come_in_the_order_of_their_creation(tmp_path: Path) -> None:
     assert [pod.name for pod in excerpt(tmp_path, *lines).pods] == ["a", "c", "b", "d"]
 
 
+def test_how_long_pods_run(tmp_path: Path) -> None:
+    write(tmp_path)
+    header = f"{POD_HEADER},deletion_time,scheduled_time"
+    lines = ("a,1,1,0,0,,LS,5,65,15", "b,1,1,0,0,,LS,5,65,", "c,1,1,0,0,,LS,5,,")
+    (tmp_path / PODS).write_text("\n".join((header, *lines, "")))
+
+    arrivals = read_openb(tmp_path).arrivals
+    assert [(each.at, each.seconds) for each in arrivals] == [(5.0, 50.0), (5.0, 60.0), (5.0, None)]
+    assert [each.seconds for each in read_openb(tmp_path).without_ends().arrivals] == [None] * 3
+
+
 def test_another_list_of_pods(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "other.csv").write_text(f"{POD_HEADER}\nother,1,1,0,0,,LS,0\n")
 
-    assert [pod.name for pod in read(tmp_path, "other.csv").pods] == ["other"]
+    assert [pod.name for pod in read_openb(tmp_path / "other.csv").pods] == ["other"]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +157,7 @@ def test_refusals(tmp_path: Path, file: str, content: bytes | None, told: str) -
         path.write_bytes(content)
 
     with pytest.raises(InputError) as caught:
-        read(tmp_path)
+        read_openb(tmp_path)
 
     assert str(caught.value) == f"{path}: {told}"
 
@@ -169,7 +181,7 @@ def test_what_is_no_number(tmp_path: Path, file: str, line: str, field: str, tex
     path.write_text(f"{header}\n{line.format(text)}\n")
 
     with pytest.raises(InputError) as caught:
-        read(tmp_path)
+        read_openb(tmp_path)
 
     wrong = "not a whole number of at most 12 digits"
     assert str(caught.value) == f"{path}: line 2: {field}: {wrong}: {text!r}"

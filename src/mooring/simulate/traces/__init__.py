@@ -1,0 +1,1 @@
+"""Traces: pods that come and go over days, scheduled in virtual time, and figures about it."""

@@ -1,0 +1,133 @@
+"""A trace as a CSV file: a line for each pod, or for several alike, that comes at a time.
+
+    arrival,duration,count,namespace,name,priority,cpu,memory,nvidia.com/gpu
+    0,3600,1,lab,train,0,8,64Gi,4
+    12.5,60,20,shop,batch,10,500m,1Gi,0
+
+`docs/traces.md` describes the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mooring.documents.errors import DecodeError, InputError
+from mooring.documents.yaml_text import read_document
+from mooring.objects.decode import from_builtins
+from mooring.objects.pod import Pod
+
+from .arrivals import Arrival, ArrivalTrace
+from .csv_rows import CsvRow, read_rows
+
+_ARRIVAL, _DURATION, _COUNT = "arrival", "duration", "count"
+_NAMES = ("namespace", "name", "priority", "scheduler", "node_selector", "template")
+_OWN = frozenset((_ARRIVAL, _DURATION, _COUNT, *_NAMES))
+
+# More copies in one line are a mistake.
+_MOST_COPIES = 1_000_000
+
+Manifest = dict[str, Any]
+
+
+def read_csv_trace(path: Path) -> ArrivalTrace:
+    """The pods of a file; the cluster comes from elsewhere. Raises InputError."""
+    templates: dict[str, Manifest] = {}
+    found = [each for row in read_rows(path) for each in _arrivals(row, path, templates)]
+    # Pods of the same moment stay in the order of the file.
+    found.sort(key=lambda each: each.at)
+    return ArrivalTrace(path.stem, tuple(found))
+
+
+def _arrivals(row: CsvRow, path: Path, templates: dict[str, Manifest]) -> Iterator[Arrival]:
+    at = _seconds(row, _ARRIVAL)
+    duration = _seconds(row, _DURATION) if row.fields.get(_DURATION) else None
+    copies = row.number(_COUNT) if row.fields.get(_COUNT) else 1
+    if not 1 <= copies <= _MOST_COPIES:
+        raise row.problem(_COUNT, f"must be from 1 to {_MOST_COPIES:,}")
+    manifest = _make_manifest(row, _read_template(row, path, templates))
+    name = row.fields.get("name") or f"line-{row.line}"
+    for copy in range(copies):
+        yield Arrival(
+            at, _make_pod(row, manifest, f"{name}-{copy}" if copies > 1 else name), duration
+        )
+
+
+def _seconds(row: CsvRow, field: str) -> float:
+    text = row.text(field)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < 1e12:
+        raise row.problem(field, "not a number of seconds")
+    return value
+
+
+def _make_manifest(row: CsvRow, template: Manifest) -> Manifest:
+    """A pod without a name, with what the line says beside its template."""
+    spec = dict(template.get("spec") or {})
+    requests = {
+        name: value
+        for name, value in row.fields.items()
+        if name not in _OWN and value not in ("", "0")
+    }
+    if requests:
+        # Extended resources must be limits, too.
+        limits = {name: value for name, value in requests.items() if "/" in name}
+        own = {"name": "main", "image": "trace", **((spec.get("containers") or [{}])[0])}
+        own["resources"] = {"requests": requests, "limits": limits}
+        spec["containers"] = [own, *(spec.get("containers") or [{}])[1:]]
+    spec.setdefault("containers", [{"name": "main", "image": "trace"}])
+    if row.fields.get("priority"):
+        spec["priority"] = _read_priority(row)
+    if row.fields.get("scheduler"):
+        spec["schedulerName"] = row.text("scheduler")
+    if row.fields.get("node_selector"):
+        spec["nodeSelector"] = _read_selector(row)
+    metadata = dict(template.get("metadata") or {})
+    metadata["namespace"] = row.fields.get("namespace") or metadata.get("namespace") or "default"
+    return {"metadata": metadata, "spec": spec}
+
+
+def _make_pod(row: CsvRow, manifest: Manifest, name: str) -> Pod:
+    metadata = {**manifest["metadata"], "name": name}
+    # Lines may name pods alike, which come and go at different times.
+    metadata["uid"] = f"{metadata['namespace']}/{name}@{row.line}"
+    try:
+        pod = from_builtins("Pod", {**manifest, "metadata": metadata})
+    except DecodeError as error:
+        raise InputError(row.file, f"line {row.line}", error) from None
+    assert isinstance(pod, Pod)
+    return pod
+
+
+def _read_priority(row: CsvRow) -> int:
+    text = row.text("priority")
+    if not text.removeprefix("-").isdigit() or len(text) > 11:
+        raise row.problem("priority", "not a whole number")
+    return int(text)
+
+
+def _read_selector(row: CsvRow) -> dict[str, str]:
+    pairs = [each.partition("=") for each in row.text("node_selector").split(";")]
+    if not all(key and equals for key, equals, _ in pairs):
+        raise row.problem("node_selector", "must be label=value;label=value")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _read_template(row: CsvRow, path: Path, templates: dict[str, Manifest]) -> Manifest:
+    """The manifest of a pod that a line names, relative to the file."""
+    name = row.fields.get("template")
+    if not name:
+        return {}
+    if name not in templates:
+        try:
+            found = read_document((path.parent / name).read_bytes())
+        except (OSError, DecodeError) as error:
+            raise row.problem("template", str(error)) from None
+        if not isinstance(found, dict) or found.get("kind") != "Pod":
+            raise row.problem("template", "must be the manifest of a Pod")
+        templates[name] = found
+    return templates[name]

@@ -1,0 +1,219 @@
+"""Figures about a trace: how long pods waited, how full nodes were, which GPUs nobody could use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Mask, Nodes
+from mooring.engine import Engine
+from mooring.engine.explain.explanation import ExplanationPart
+from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.resources import CPU, MEMORY
+
+from .arrivals import ArrivalTrace
+from .virtual_run import VirtualRun
+
+#: The percentiles of waiting times that are told.
+PERCENTILES = (50, 90, 99)
+
+# The course of things is told in so many steps between the first and the last arrival.
+_STEPS = 240
+_GPU_SUFFIX = "/gpu"
+
+
+class TraceSample(ExplanationPart, frozen=True):
+    """The cluster at one moment."""
+
+    at: float
+    running: int
+    waiting: int
+    preemptions: int
+    #: Percent of what nodes have that pods request, by resource.
+    use: dict[str, float]
+    #: Free GPUs of nodes where no GPU pod of the trace finds the CPU and memory it needs.
+    stranded_gpus: int
+
+
+class TraceFigures(ExplanationPart, frozen=True):
+    """What came of a trace under one configuration."""
+
+    name: str
+    nodes: int
+    pods: int
+    placed: int
+    #: Pods that still wait at the end.
+    left_waiting: int
+    preemptions: int
+    #: Seconds that placed pods waited: percentiles as p50 and so on, max and mean.
+    waiting_seconds: dict[str, float]
+    #: Averages between the first and the last arrival.
+    mean_use: dict[str, float]
+    mean_stranded_gpus: float
+    most_stranded_gpus: int
+    #: Virtual seconds from the first arrival to the end.
+    seconds: float
+    samples: tuple[TraceSample, ...]
+
+
+def run_trace(name: str, engine: Engine, trace: ArrivalTrace) -> TraceFigures:
+    """Has an engine live through a trace, and tells what came of it."""
+    sampler = _Sampler(engine, trace)
+    run = VirtualRun(engine, trace, sampler.look)
+    sampler.run = run
+    run.run()
+    sampler.finish()
+    return _sum_up(name, run, sampler.samples)
+
+
+def _sum_up(name: str, run: VirtualRun, samples: list[TraceSample]) -> TraceFigures:
+    resources = samples[-1].use if samples else {}
+    first = run.trace.arrivals[0].at if run.trace.arrivals else 0.0
+    return TraceFigures(
+        name=name,
+        nodes=len(run.engine.cluster.nodes),
+        pods=len(run.trace.arrivals),
+        placed=len(run.waits),
+        left_waiting=run.waiting,
+        preemptions=run.preemptions,
+        waiting_seconds=_describe_waits(run.waits),
+        mean_use={
+            each: _mean([sample.use.get(each, 0.0) for sample in samples]) for each in resources
+        },
+        mean_stranded_gpus=_mean([sample.stranded_gpus for sample in samples]),
+        most_stranded_gpus=max((sample.stranded_gpus for sample in samples), default=0),
+        seconds=run.now - first,
+        samples=tuple(samples),
+    )
+
+
+def _describe_waits(waits: list[float]) -> dict[str, float]:
+    if not waits:
+        return {}
+    values = np.percentile(waits, PERCENTILES).tolist()
+    told = {f"p{percent}": value for percent, value in zip(PERCENTILES, values, strict=True)}
+    return {**told, "max": max(waits), "mean": _mean(waits)}
+
+
+def _mean(values: list[float] | list[int]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+@dataclass(slots=True)
+class _Sampler:
+    """Looks at the cluster at equal distances in time."""
+
+    engine: Engine
+    trace: ArrivalTrace
+    run: VirtualRun | None = None
+    samples: list[TraceSample] = field(default_factory=list)
+    _times: list[float] = field(init=False)
+    _demands: GpuDemands = field(init=False)
+
+    def __post_init__(self) -> None:
+        arrivals = self.trace.arrivals
+        first, last = (arrivals[0].at, arrivals[-1].at) if arrivals else (0.0, 0.0)
+        self._times = sorted(np.linspace(first, last, _STEPS + 1)[1:].tolist(), reverse=True)
+        self._demands = GpuDemands.of(self.trace.pods)
+
+    def look(self, until: float) -> None:
+        """Called before anything happens that is later than what has happened so far."""
+        while self._times and self._times[-1] < until:
+            self.samples.append(self._sample(self._times.pop()))
+
+    def finish(self) -> None:
+        """What is left is as at the end."""
+        while self._times:
+            self.samples.append(self._sample(self._times.pop()))
+
+    def _sample(self, at: float) -> TraceSample:
+        run, nodes = self.run, self.engine.cluster.nodes
+        assert run is not None, "it is set before the run begins"
+        return TraceSample(
+            at,
+            len(self.engine.cluster.pods),
+            run.waiting,
+            run.preemptions,
+            _measure_use(nodes),
+            self._demands.count_stranded(nodes),
+        )
+
+
+def _measure_use(nodes: Nodes) -> dict[str, float]:
+    """Percent in use of each resource that some node has."""
+    found = {}
+    for name, at in nodes.resources.items():
+        has = float(nodes.allocatable[at, nodes.rows].sum(dtype=np.float64))
+        if has:
+            used = float(nodes.requested[at, nodes.rows].sum(dtype=np.float64))
+            found[name] = 100.0 * used / has
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class GpuDemands:
+    """What GPU pods ask for: per number of GPUs, the smallest amounts of CPU and memory."""
+
+    #: Where such pods may go (one of the specs that say so), how many GPUs of which name they
+    #: want, and pairs of CPU and memory of which no other is smaller in both.
+    demands: tuple[tuple[PodSpec, str, int, tuple[tuple[int, int], ...]], ...]
+
+    @classmethod
+    def of(cls, pods: Iterable[Pod]) -> GpuDemands:
+        found: dict[tuple[object, str, int], tuple[PodSpec, set[tuple[int, int]]]] = {}
+        # Equal pods share their spec.
+        for spec in {id(pod.spec): pod.spec for pod in pods}.values():
+            asked = dict(spec.requests)
+            for name in (each for each in asked if each.endswith(_GPU_SUFFIX)):
+                key = spec.node_terms, name, asked[name]
+                pairs = found.setdefault(key, (spec, set()))[1]
+                pairs.add((asked.get(CPU, 0), asked.get(MEMORY, 0)))
+        return cls(
+            tuple(
+                (spec, name, gpus, _smallest(pairs))
+                for (_, name, gpus), (spec, pairs) in found.items()
+            )
+        )
+
+    def count_stranded(self, nodes: Nodes) -> int:
+        """How many GPUs are free that would do for a pod, on nodes without the rest for any."""
+        total = 0
+        for name in {name for _, name, _, _ in self.demands}:
+            free = measure_free(nodes, name)
+            total += int(free[self.find_starved(nodes, name)].sum())
+        return total
+
+    def find_starved(self, nodes: Nodes, resource: str) -> Mask:
+        """Nodes with free GPUs that would do for one of the pods, and CPU and memory for none."""
+        gpus, cpu, memory = (measure_free(nodes, name) for name in (resource, CPU, MEMORY))
+        would_do, fits = nodes.nothing(nodes.rows), nodes.nothing(nodes.rows)
+        for spec, name, wanted, pairs in self.demands:
+            if name != resource:
+                continue
+            ready = gpus >= wanted
+            if spec.node_terms is not None:
+                ready &= nodes.satisfying_any(spec.node_terms, nodes.rows)
+            would_do |= ready
+            for least_cpu, least_memory in pairs:
+                fits |= ready & (cpu >= least_cpu) & (memory >= least_memory)
+        return would_do & ~fits
+
+
+def _smallest(pairs: set[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Those of which no other is smaller in both."""
+    kept: list[tuple[int, int]] = []
+    for pair in sorted(pairs):
+        if not kept or pair[1] < kept[-1][1]:
+            kept.append(pair)
+    return tuple(kept)
+
+
+def measure_free(nodes: Nodes, resource: str) -> NDArray[np.int64]:
+    """What is left of a resource, by node."""
+    at = nodes.resource(resource)
+    if at is None:
+        return np.zeros(len(nodes.rows), np.int64)
+    return nodes.allocatable[at, nodes.rows] - nodes.requested[at, nodes.rows]
