@@ -57,6 +57,9 @@ export const clock = (seconds) => new Date(1000 * seconds).toLocaleTimeString("e
 export const requests = (asked) =>
   Object.entries(asked).map(([name, value]) => `${name} ${amount(name, value)}`).join(", ");
 
+// The rest of a scheduler's message is about preemption; the panel has all of it.
+export const firstSentence = (message) => message.split(". ")[0].replace(/\.$/, "");
+
 // Puts a text where it is not already: what does not change is not laid out again.
 export function say(place, text) {
   if (place.textContent !== text) place.textContent = text;

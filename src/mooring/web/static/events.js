@@ -1,6 +1,6 @@
 // What happened lately, the latest first: placements, preemptions, failures.
 
-import { clock, count, element, link } from "./elements.js";
+import { clock, count, element, firstSentence, link } from "./elements.js";
 import { timed } from "./pace.js";
 
 const MARKS = { placed: "→", failed: "✕", preempting: "⇄" };
@@ -40,7 +40,7 @@ export class EventList {
   #text({ kind, owner, pod, count: pods, text }) {
     const one = pods === 1;
     const who = one || owner.startsWith("pod ") ? [link(pod, () => this.openPod(pod))] : [`${count(pods, "pod")} of ${owner}`];
-    if (kind === "failed") return [...who, element("span", { class: "hint", text: ` not placed: ${text}` })];
+    if (kind === "failed") return [...who, element("span", { class: "hint", text: ` not placed: ${firstSentence(text)}` })];
     const node = link(text, () => this.openNode(text));
     if (kind === "preempting") return [...who, " makes room on ", node];
     return one ? [...who, " placed on ", node] : [...who, " placed, the latest on ", node];

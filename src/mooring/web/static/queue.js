@@ -1,14 +1,12 @@
 // The waiting pods, by owner or in other groups. Of long lists only the beginning is in the document.
 
-import { count, element, number, say } from "./elements.js";
+import { count, element, firstSentence, number, say } from "./elements.js";
 import { timed } from "./pace.js";
 
 // Lines in the document at first, and how many more come when the end is near.
 const PART = 80;
 const BACKOFF = new Set(["backoff", "error backoff"]);
 const SAYS = { backoff: "backing off", "error backoff": "backing off", "in flight": "being placed" };
-// The rest of the message is about preemption, and in the panel.
-const firstSentence = (message) => message.split(". ")[0].replace(/\.$/, "");
 const placeText = (place) => SAYS[place] ?? place;
 
 // How pods are put together; an empty name means that a pod stands alone.
