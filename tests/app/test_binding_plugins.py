@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from asyncio import CancelledError
 from typing import Any, ClassVar, cast
 
@@ -81,7 +82,12 @@ class Stage:
         self.points = PluginPoints(engine, Binder(cast(Api, self.api), lambda: self.leads))
 
     async def bind(self) -> Bound | BindingFailed:
-        return await self.points.bind(ACTION)
+        """The outcome; a failure without the line of this file that raised it."""
+        outcome = await self.points.bind(ACTION)
+        if isinstance(outcome, Bound):
+            return outcome
+        message = re.sub(r" \(test_binding_plugins.py:\d+\)$", "", outcome.message)
+        return BindingFailed(outcome.uid, message)
 
     def told(self) -> set[tuple[str, ...]]:
         """Points and statuses that were observed."""

@@ -15,7 +15,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mooring.simulate import loading
+from mooring.cli import inputs
 from tests.builders import node_manifest, pod_manifest
 from tests.cli.invoking import Mooring
 
@@ -322,7 +322,7 @@ def test_a_share_of_decisions_is_verified(mooring: Mooring) -> None:
     assert "12 verified, 0 differed" in told
 
 
-@pytest.mark.parametrize("arguments", [(), ("-o", "xml", DEMO), ("--no-such-option", DEMO)])
+@pytest.mark.parametrize("arguments", [("-o", "xml", DEMO), ("--no-such-option", DEMO)])
 def test_bad_usage_is_2(mooring: Mooring, arguments: tuple[str, ...]) -> None:
     result = mooring("simulate", *arguments)
 
@@ -335,7 +335,7 @@ def test_an_internal_error(mooring: Mooring, monkeypatch: pytest.MonkeyPatch, de
     def break_down(*given: object) -> None:
         raise RuntimeError("oh\x1b no")
 
-    monkeypatch.setattr(loading, "load", break_down)
+    monkeypatch.setattr(inputs, "load_manifests", break_down)
 
     result = mooring(*(["--debug"] if debug else []), "simulate", DEMO)
 
@@ -349,7 +349,7 @@ def test_an_interrupt_is_130(mooring: Mooring, monkeypatch: pytest.MonkeyPatch) 
     def interrupt(*given: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(loading, "load", interrupt)
+    monkeypatch.setattr(inputs, "load_manifests", interrupt)
 
     result = mooring("simulate", DEMO)
 

@@ -194,10 +194,14 @@ async def test_nobody_there() -> None:
         pass
 
     async with Api(Connection(Endpoint(server))) as api:
-        with pytest.raises(Unreachable, match=r"^POST /x: "):
+        reached = rf"^{server} cannot be reached: connection refused \({{}}\)$"
+        with pytest.raises(Unreachable, match=reached.format("POST /x")) as first:
             await api.post("/x", b"{}")
-        with pytest.raises(Unreachable, match=r"^watch /x: "):
+        with pytest.raises(Unreachable, match=reached.format("watch /x")) as second:
             await anext(api.watch("/x", {}))
+
+    # A log says so once.
+    assert (first.value.is_repeated, second.value.is_repeated) == (False, True)
 
 
 async def test_a_token_is_renewed_when_it_is_rejected() -> None:

@@ -14,6 +14,7 @@ from mooring.config import default
 from mooring.demo.demo_client import DemoClient, DemoPod, PodView
 from mooring.demo.stage import Stage
 from mooring.engine import Engine
+from mooring.engine.explain import Explanation
 from mooring.framework.profile import known_plugins
 from mooring.plugins import REGISTRY
 
@@ -76,6 +77,9 @@ class Heard:
 
     def show_table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         assert all(len(row) == len(headers) for row in rows)
+
+    def show_explanation(self, explanation: Explanation) -> None:
+        self.quotes.append(explanation.headline)
 
     @contextmanager
     def show_waiting(self, what: str) -> Iterator[None]:

@@ -28,6 +28,7 @@ from . import (
     run,
     shadow,
     simulate,
+    top,
     up,
     webhook,
 )
@@ -44,6 +45,7 @@ app.command("simulate")(simulate.simulate)
 app.command("explain")(explain.explain)
 app.command("fit")(fit.fit)
 app.command("analyse")(analyse.analyse)
+app.command("top")(top.top)
 app.command("run")(run.run)
 app.command("up")(up.up)
 app.command("hollow")(hollow.hollow)

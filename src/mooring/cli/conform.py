@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .rendering import plain
+from .options import AnswerFormat, OutputOption
+from .rendering import plain, print_data
 
 if TYPE_CHECKING:
     from mooring.simulate.conform import CategoryResult
@@ -26,6 +27,7 @@ def conform(
             show_default=False,
         ),
     ],
+    output: OutputOption = AnswerFormat.TABLE,
 ) -> None:
     """Compare the engine's verdicts with recorded verdicts of kube-scheduler.
 
@@ -39,11 +41,12 @@ def conform(
 
     plugins = registry()
     results = conform((each for path in files for each in read_scenarios(path)), plugins)
-    for category, result in results.items():
-        _print(category, result)
     steps = sum(result.steps for result in results.values())
     differences = sum(len(result.differences) for result in results.values())
-    print(f"{'total':14} {steps:6} steps {differences:6} differences")
+    if not print_data(results, output):
+        for category, result in results.items():
+            _print(category, result)
+        print(f"{'total':14} {steps:6} steps {differences:6} differences")
     sys.stdout.flush()
     if differences:
         raise typer.Exit(_DIFFERENT)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
 from rich.spinner import Spinner
@@ -20,7 +20,9 @@ from rich.text import Text
 
 from mooring.app.up import Ready
 from mooring.demo import MANIFESTS, BrokenPromise, play_story
+from mooring.engine.explain import Explanation
 
+from .explain_text import NodeNames, suggestion_parts
 from .rendering import line, plain, plain_console, table, trim
 from .up_cluster import Plan, addresses, metrics_command, own_command, run_cluster
 
@@ -102,6 +104,7 @@ Every promise was kept, and the cluster is yours. In another terminal:
   kubectl apply -f render.yaml                          # and look at the page
   kubectl scale deployment web --replicas=300
   kubectl describe pod without-gpu                      # its event says why it waits
+  {own_command()} top                                           # nodes and queue, live
   {own_command()} explain without-gpu --config scheduler.yaml   # what would help
   kubectl delete pod urgent                             # room for those that it preempted
 {metrics_command(cluster)}
@@ -131,6 +134,14 @@ class Terminal:
 
     def show_table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         self._print(Padding(table(headers, rows), (0, 0, 0, 2 * _INDENT)))
+
+    def show_explanation(self, explanation: Explanation) -> None:
+        names = NodeNames(node for each in explanation.suggestions for node in each.nodes)
+        parts = (
+            line(explanation.headline, "bold"),
+            *suggestion_parts(explanation.suggestions, explanation.state, names),
+        )
+        self._print(Padding(Group(*parts), (0, 0, 0, 2 * _INDENT)))
 
     @contextmanager
     def show_waiting(self, what: str) -> Iterator[None]:

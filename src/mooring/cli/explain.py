@@ -23,7 +23,7 @@ from .options import (
     TokenOption,
     UrlOption,
 )
-from .rendering import note, print_json, render
+from .rendering import note, print_data, render
 
 if TYPE_CHECKING:
     from .explain_answers import Answer
@@ -101,9 +101,7 @@ def explain(  # noqa: PLR0913 - one for each flag
         found = answer(engine, objects, wanted, node)
     for text in found.notes:
         note(text)
-    if output is AnswerFormat.JSON:
-        print_json(found.value)
-    else:
+    if not print_data(found.value, output):
         print(render(found.parts()))
     if not found.has_place:
         raise typer.Exit(_PENDING)

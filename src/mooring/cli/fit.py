@@ -23,6 +23,7 @@ class FitFormat(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+    YAML = "yaml"
     JUNIT = "junit"
     GITHUB = "github"
 

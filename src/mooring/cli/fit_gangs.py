@@ -11,7 +11,7 @@ from mooring.simulate.gang_fit import GangComparison, GangFit, GangQuestion, fit
 
 from .explain_gangs import gang_parts
 from .explain_text import NodeNames
-from .rendering import line, print_json, render, shorten, table
+from .rendering import line, print_data, render, shorten, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -39,9 +39,7 @@ def place_gangs(
     if is_compared:
         before, after = after, fit_gangs(engines[1], scenes[1], question)
         result = GangComparison(before, after)
-    if output == "json":
-        print_json(result)
-    else:
+    if not print_data(result, output):
         print(render(_parts(result)))
     if after.placed < after.asked:
         raise typer.Exit(_LEFT)

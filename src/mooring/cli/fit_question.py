@@ -25,7 +25,7 @@ from .fit_gangs import place_gangs
 from .fit_text import comparison_parts, fit_parts, packing_parts
 from .fit_workloads import is_single_pod, load_files, place_workloads
 from .inputs import ConnectionOptions, EngineOptions, read_cluster_input, read_manifests
-from .rendering import note, print_json, render
+from .rendering import note, print_data, render
 
 T = TypeVar("T")
 
@@ -130,12 +130,11 @@ def _write_fit(
     if is_compared:
         result = compare(engines[1], after, scenes[1], question)
         after = result.after
-    if output == "json":
-        print_json(result)
-    elif isinstance(result, Comparison):
-        print(render(comparison_parts(result)))
-    else:
-        print(render(fit_parts(result)))
+    if not print_data(result, output):
+        if isinstance(result, Comparison):
+            print(render(comparison_parts(result)))
+        else:
+            print(render(fit_parts(result)))
     if after.placed < after.asked:
         raise typer.Exit(_LEFT)
 
@@ -152,9 +151,7 @@ def _reschedule(asked: FitInput, engines: Sequence[Engine], scene: Scene, output
     packings = [measure_present(asked.engines[0].engine(asks_extenders=False), scene)]
     for name, engine in zip(names, engines[1:] or engines, strict=True):
         packings.append(reschedule(name, engine, scene, selects))
-    if output == "json":
-        print_json(packings)
-    else:
+    if not print_data(packings, output):
         print(render(packing_parts(packings)))
     if any(each.left for each in packings):
         raise typer.Exit(_LEFT)

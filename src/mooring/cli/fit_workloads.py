@@ -12,7 +12,7 @@ from mooring.simulate.loading import Additions, Input, load_additions
 from mooring.simulate.workload_fit import WorkloadFit, WorkloadsFit, fit_workloads, left_over
 
 from .explain_text import NodeNames
-from .rendering import indent, line, note, plain, print_json, render, shorten, table
+from .rendering import indent, line, note, plain, print_data, render, shorten, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,14 +44,12 @@ def place_workloads(
 ) -> None:
     """Places workloads and prints the outcome; exits with 1 if one does not fit."""
     found = fit_workloads(engine, scene, additions.workloads, additions.objects)
-    if output == "json":
-        print_json(found)
-    elif output == "junit":
+    if output == "junit":
         print(write_junit(found))
     elif output == "github":
         for text in write_annotations(found):
             print(text)
-    else:
+    elif not print_data(found, output):
         print(render(_parts(found)))
     if any(left_over(found)) or (fail_on == "any" and found.still_waiting):
         raise typer.Exit(_LEFT)

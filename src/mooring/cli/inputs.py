@@ -6,13 +6,14 @@ import asyncio
 import json
 import ssl
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
     from mooring.client import ApiError, ClientError, Connection
 
 _ELECTION_DURATIONS = ("lease_duration", "renew_deadline", "retry_period")
-_EXPLAIN = "/ui/api/explain"
+_EXPLAIN, _STREAM = "/ui/api/explain", "/ui/api/stream"
+# Before a scheduler that does not answer is asked again.
+_PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,17 @@ class ConnectionOptions:
         file = None if self.kubeconfig is None else str(self.kubeconfig)
         return await connect(file, self.context, self.server)
 
+    async def reach(self) -> Connection:
+        """The same, for commands that watch until they are stopped; raises Unreachable."""
+        from mooring.client import Api, ApiError
+
+        connection = await self.connect()
+        async with Api(connection) as api:
+            # Whoever may not read the version may still watch.
+            with suppress(ApiError):
+                await api.get("/version")
+        return connection
+
 
 def read_cluster(
     paths: Sequence[str], connection: ConnectionOptions, kinds: Iterable[CustomKind]
@@ -200,11 +214,21 @@ def read_cluster_input(
     paths: Sequence[str], connection: ConnectionOptions, kinds: Iterable[CustomKind]
 ) -> Input:
     """Reads a cluster as `read_cluster` does, with what it fills into new objects."""
+    found = find_cluster(paths, connection, kinds)
+    for text in found.notes:
+        note(text)
+    return found
+
+
+def find_cluster(
+    paths: Sequence[str], connection: ConnectionOptions, kinds: Iterable[CustomKind]
+) -> Input:
+    """Reads a cluster as `read_cluster` does, and leaves its notes to the caller."""
     if not paths:
         return Input(_list_cluster(connection, kinds))
     if connection.is_given:
         raise InputError(", ".join(paths), "give either manifests or a cluster, not both")
-    return _read_input(paths, kinds)
+    return load_manifests(paths, kinds)
 
 
 def read_manifests(paths: Sequence[str], kinds: Iterable[CustomKind] = ()) -> tuple[Object, ...]:
@@ -261,6 +285,30 @@ class RemoteScheduler:
             return msgspec.json.decode(body, type=Explanation)
         except msgspec.MsgspecError as error:
             raise InputError(self.url, f"does not answer as Mooring does: {error}") from None
+
+    async def follow(self, tell: Callable[[bytes], None], lost: Callable[[str], None]) -> NoReturn:
+        """Tells the messages of the scheduler's page for ever, and when it does not answer.
+
+        Raises InputError if it never answered, or not as Mooring does.
+        """
+        from mooring.client import Api, ApiError, ClientError
+
+        has_answered = False
+        async with Api(self._connection()) as api:
+            while True:
+                try:
+                    async for text in api.watch(_STREAM, {}):
+                        tell(text)
+                        has_answered = True
+                except ClientError as error:
+                    why = _refusal(error) if isinstance(error, ApiError) else _failure(error)
+                    if not has_answered:
+                        raise InputError(self.url, why) from None
+                    lost(why)
+                except msgspec.MsgspecError as error:
+                    why = f"does not answer as Mooring does: {error}"
+                    raise InputError(self.url, why) from None
+                await asyncio.sleep(_PAUSE_SECONDS)
 
     def _connection(self) -> Connection:
         from mooring.client import Connection

@@ -15,10 +15,11 @@ CONNECTION, SCHEDULER, SERVING, LOGS = "API server", "Running scheduler", "Servi
 
 
 class AnswerFormat(StrEnum):
-    """The formats in which `explain` and `fit` print their answer."""
+    """The formats in which commands print their answer; some have more."""
 
     TABLE = "table"
     JSON = "json"
+    YAML = "yaml"
 
 
 class LogFormat(StrEnum):

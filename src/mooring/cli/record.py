@@ -78,7 +78,7 @@ def record(  # noqa: PLR0913 - one for each flag
     recorder = settings.begin()
 
     async def main() -> None:
-        await _follow(await connection.connect(), engine, recorder, for_seconds)
+        await _follow(await connection.reach(), engine, recorder, for_seconds)
 
     try:
         asyncio.run(main())

@@ -42,11 +42,27 @@ def note(text: str) -> None:
     print(plain(f"note: {text}"), file=sys.stderr)
 
 
-def print_json(value: object) -> None:
-    """Prints a msgspec struct as indented JSON."""
+def print_data(value: object, output: str) -> bool:
+    """Prints a value if the format is json or yaml; tells whether it is."""
+    if output not in ("json", "yaml"):
+        return False
     import msgspec
 
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    if output == "json":
+        print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    else:
+        print(write_yaml(msgspec.to_builtins(value)))
+    return True
+
+
+def write_yaml(value: object) -> str:
+    """Writes a value of dictionaries, lists and scalars as YAML."""
+    import yaml
+
+    # PyYAML may be built without libyaml, which is ten times as fast.
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    # All but ASCII is written as escapes, so that no name reaches the terminal raw.
+    return yaml.dump(value, Dumper=dumper, sort_keys=False, width=100).rstrip()
 
 
 def shorten(names: Sequence[str], most: int = _MOST_NAMES) -> str:

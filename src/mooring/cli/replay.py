@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .options import OUTPUT, PluginsOption
-from .rendering import note, plain
+from .options import AnswerFormat, OutputOption, PluginsOption
+from .rendering import note, plain, print_data
 
 # Exit code when a decision differs from the recorded one.
 _DIFFERENT = 1
-
-
-class ReplayFormat(StrEnum):
-    """Output formats of `mooring replay`."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def replay(
@@ -52,7 +43,7 @@ def replay(
     pod: Annotated[
         str, typer.Option(metavar="NAMESPACE/NAME", help="Show all that happened to this pod.")
     ] = "",
-    output: Annotated[ReplayFormat, OUTPUT] = ReplayFormat.TEXT,
+    output: OutputOption = AnswerFormat.TABLE,
 ) -> None:
     """Repeat the decisions of a recording and compare them with the recorded ones.
 
@@ -69,9 +60,7 @@ def replay(
     done = replay(files, config=config, plugins=known, limit=parse_limit(until), pod=pod)
     for text in done.notes:
         note(text)
-    if output is ReplayFormat.JSON:
-        print(json.dumps(to_builtins(done), indent=2))
-    else:
+    if not print_data(to_builtins(done), output):
         for line in describe(done):
             print(plain(line))
     sys.stdout.flush()

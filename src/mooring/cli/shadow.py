@@ -18,7 +18,7 @@ from .options import (
     OutputOption,
     PluginsOption,
 )
-from .rendering import plain, print_json
+from .rendering import plain, print_data
 
 if TYPE_CHECKING:
     from mooring.client import Connection
@@ -61,13 +61,12 @@ def shadow(  # noqa: PLR0913 - one for each flag
     options = ConnectionOptions(kubeconfig, context, master)
 
     async def main() -> ShadowReport:
-        return await _watch(await options.connect(), engine, for_seconds, every)
+        return await _watch(await options.reach(), engine, for_seconds, every)
 
     found = asyncio.run(main())
     if report is not None:
         write_report(found, report)
-    if output is AnswerFormat.JSON:
-        print_json(found)
+    print_data(found, output)
 
 
 async def _watch(

@@ -1,4 +1,4 @@
-"""`mooring simulate`: schedule the pods of a cluster that exists only in files."""
+"""`mooring simulate`: schedule the pods of a cluster without writing to it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import OUTPUT, ConfigOption, FeatureGatesOption, PluginsOption
-from .rendering import ProgressBar, line, note, plain, render, shorten, table
+from .options import (
+    OUTPUT,
+    ConfigOption,
+    ContextOption,
+    FeatureGatesOption,
+    KubeconfigOption,
+    MasterOption,
+    PathsArgument,
+    PluginsOption,
+)
+from .rendering import ProgressBar, line, note, plain, render, shorten, table, write_yaml
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,6 +32,8 @@ if TYPE_CHECKING:
     from mooring.simulate.loading import Input
     from mooring.simulate.transcript import Pending, Placed, Preempted, Transcript, Use
     from mooring.world import Claimed
+
+    from .inputs import ConnectionOptions
 
 # Exit code when a pod stays pending.
 _PENDING = 1
@@ -81,14 +92,7 @@ NoDeparturesOption = Annotated[
 
 
 def simulate(  # noqa: PLR0913 - one for each flag
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH...",
-            help="YAML or JSON files or folders with nodes and pods; - is standard input.",
-            show_default=False,
-        ),
-    ] = None,
+    paths: PathsArgument = None,
     output: Annotated[SimulateFormat, OUTPUT] = SimulateFormat.TABLE,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
@@ -116,12 +120,16 @@ def simulate(  # noqa: PLR0913 - one for each flag
     against: AgainstOption = None,
     report: ReportOption = None,
     no_departures: NoDeparturesOption = False,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    master: MasterOption = None,
 ) -> None:
-    """Schedule the pending pods of a cluster that is given as manifests.
+    """Schedule the pending pods of a cluster, and show where each pod would go. Writes nothing.
 
-    Reads what `kubectl get nodes,pods,pv,pvc,sc,pdb -A -o yaml` prints, and shows where each pod
-    goes. Exit code: 0 if every pod was placed, 1 if a pod stays pending, 2 if the input cannot be
-    used.
+    Reads manifests, such as what `kubectl get nodes,pods,pv,pvc,sc,pdb -A -o yaml` prints, or the
+    cluster from the API server.
+
+    Exit code: 0 if every pod was placed, 1 if a pod stays pending, 2 if the input cannot be used.
 
     With --trace, pods come and go in virtual time, on the nodes of PATH or of the trace, and
     figures tell how long they waited and how full nodes were. Exit code: 0, or 2.
@@ -138,17 +146,16 @@ def simulate(  # noqa: PLR0913 - one for each flag
     # Here, so that the other commands start without NumPy.
     from mooring.engine.actions import Report
 
-    from .inputs import EngineOptions
+    from .inputs import ConnectionOptions, EngineOptions
 
-    if not paths:
-        raise typer.BadParameter("name files or folders with nodes and pods", param_hint="PATH")
+    connection = ConnectionOptions(kubeconfig, context, master)
     options = EngineOptions(config, feature_gates, plugins)
     engine = options.engine(
         verify_share=verify_sample,
         most_classes=most_classes,
         asks_extenders=extenders is ExtenderUse.ASK,
     )
-    manifests, transcript = _schedule(engine, paths)
+    manifests, transcript = _schedule(engine, paths or (), connection)
     reports = (action.message for _, action in transcript.story if isinstance(action, Report))
     for text in (*manifests.notes, *reports):
         note(text)
@@ -158,18 +165,20 @@ def simulate(  # noqa: PLR0913 - one for each flag
         raise typer.Exit(_PENDING)
 
 
-def _schedule(engine: Engine, paths: Sequence[str]) -> tuple[Input, Transcript]:
-    """Reads manifests and schedules them, with a bar that shows how far it is."""
-    from mooring.simulate.loading import load
+def _schedule(
+    engine: Engine, paths: Sequence[str], connection: ConnectionOptions
+) -> tuple[Input, Transcript]:
+    """Reads a cluster and schedules its pods, with a bar that shows how far it is."""
     from mooring.simulate.simulation import pending, simulate
 
     from .asked_extenders import answering
+    from .inputs import find_cluster
 
     with ProgressBar() as bar:
         # All that is read stays until the end: searching it for garbage doubles the time.
         gc.disable()
         try:
-            manifests = load(paths, engine.handles.kinds)
+            manifests = find_cluster(paths, connection, engine.handles.kinds)
         finally:
             gc.enable()
         bar.stage("scheduling", pending(manifests.objects))
@@ -188,14 +197,9 @@ def _write_json(transcript: Transcript) -> str:
 
 
 def _write_yaml(transcript: Transcript) -> str:
-    import yaml
-
     from mooring.simulate.transcript import to_builtins
 
-    # PyYAML may be built without libyaml, which is ten times as fast.
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    # All but ASCII is written as escapes, so that no name reaches the terminal raw.
-    return yaml.dump(to_builtins(transcript), Dumper=dumper, sort_keys=False, width=100).rstrip()
+    return write_yaml(to_builtins(transcript))
 
 
 def write_tables(transcript: Transcript, *, wide: bool = False) -> str:

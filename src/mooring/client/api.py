@@ -64,6 +64,10 @@ Params = Mapping[str, str | int]
 OnAnswer = Callable[[str, str, int | None, float], None]
 
 
+# Whoever asks a server that cannot be reached learns that, but the log says it only this often.
+_QUIET_SECONDS = 30.0
+
+
 class Requests(Protocol):
     """Paths and bodies as the Kubernetes API has them; failures are raised as ClientError."""
 
@@ -125,6 +129,8 @@ class Api:
         self._host = url.authority
         self._session: aiohttp.ClientSession | None = None
         self._sent: Mapping[str, str] = {}
+        #: Until then it goes without saying that the server cannot be reached.
+        self._unreachable_until = float("-inf")
 
     async def __aenter__(self) -> Self:
         endpoint = self._connection.endpoint
@@ -212,7 +218,7 @@ class Api:
             finally:
                 answer.close()
         except (aiohttp.ClientError, OSError) as error:
-            _raise_meaning(error, f"watch {path}")
+            self._raise_meaning(error, f"watch {path}")
 
     async def _request(
         self,
@@ -272,11 +278,23 @@ class Api:
                 self.pace.refused(ticket)
             raise refused
         except (aiohttp.ClientError, OSError) as error:
-            _raise_meaning(error, f"{method} {url.raw_path}")
+            self._raise_meaning(error, f"{method} {url.raw_path}")
         finally:
             self.pace.leave()
             if self._observe is not None:
                 self._observe(method, self._host, status, self._clock() - began)
+
+    def _raise_meaning(self, error: Exception, what: str) -> NoReturn:
+        # These two are all the ways of failing before the first byte of a request is written.
+        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+            now = self._clock()
+            is_repeated = now < self._unreachable_until
+            if not is_repeated:
+                self._unreachable_until = now + _QUIET_SECONDS
+            text = f"{self._base} cannot be reached: {_reason(error)} ({what})"
+            raise Unreachable(text, is_repeated=is_repeated) from error
+        text = f"{what}: {type(error).__name__}: {error}".rstrip(": ")
+        raise OutcomeUnknown(text) from error
 
     async def _authorize(self) -> tuple[aiohttp.ClientSession, Mapping[str, str]]:
         session = self._session
@@ -355,12 +373,17 @@ def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
     return min(float(text), _LONGEST_RETRY_AFTER)
 
 
-def _raise_meaning(error: Exception, what: str) -> NoReturn:
-    text = f"{what}: {type(error).__name__}: {error}".rstrip(": ")
-    # These two are all the ways of failing before the first byte of a request is written.
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-        raise Unreachable(text) from error
-    raise OutcomeUnknown(text) from error
+def _reason(error: aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError) -> str:
+    """What the system says: connection refused, no route, a name that is not known."""
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return "it does not answer in time"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return str(error.certificate_error)
+    cause = error.os_error
+    if isinstance(cause, ConnectionRefusedError):
+        # The event loop writes a text of its own in its place.
+        return "connection refused"
+    return cause.strerror or str(cause)
 
 
 def _socket(address: Any) -> socket.socket:

@@ -19,6 +19,11 @@ class ClientError(MooringError):
 class Unreachable(ClientError):
     """Nothing was sent: trying again is safe."""
 
+    def __init__(self, message: str, *, is_repeated: bool = False) -> None:
+        super().__init__(message)
+        #: Whether another request of the same client failed like this a moment ago.
+        self.is_repeated = is_repeated
+
 
 class TooLarge(ClientError):
     """The answer was given up before its end: asking for less may help."""

@@ -13,7 +13,7 @@ from mooring.objects.decode import UNREADABLE, Reader, reader
 from mooring.objects.meta import ObjectKind
 
 from .api import Params, Requests
-from .api_errors import ApiError, ClientError, OutcomeUnknown, TooLarge
+from .api_errors import ApiError, ClientError, OutcomeUnknown, TooLarge, Unreachable
 from .connection import CredentialsError
 from .listing import read_list
 from .mirror import Mirror, Sink
@@ -181,7 +181,11 @@ class Reflector:
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures - 1, 10))
         pause *= 1 + self._chance()
         asked = error.retry_after if isinstance(error, ApiError) else None
-        _LOG.warning("%s: %s; trying again in %.1f s", self.kind, error, max(pause, asked or 0))
+        # That the server is away is the same news for all kinds.
+        is_known = isinstance(error, Unreachable) and error.is_repeated
+        level = logging.DEBUG if is_known else logging.WARNING
+        text = "%s: %s; trying again in %.1f s"
+        _LOG.log(level, text, self.kind, error, max(pause, asked or 0))
         await self._sleep(max(pause, asked or 0))
 
     # A kind that the server does not have, or refuses

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from msgspec.structs import replace
+
 from mooring.engine.explain import Explanation, Suggestion
 from mooring.framework.edits import LowerRequest
 
@@ -161,17 +163,10 @@ async def _play_explaining(stage: Stage) -> None:
     )
     stage.narrator.show_command("mooring explain report --config scheduler.yaml")
     explanation = stage.explain_pod("report")
-    rows = [
-        (_node_text(each), each.remedy, each.problem)
-        for each in explanation.suggestions[:_MOST_SHOWN]
-    ]
-    stage.narrator.show_table(("WOULD FIT", "IF", "BECAUSE"), rows)
+    first = explanation.suggestions[:_MOST_SHOWN]
+    stage.narrator.show_explanation(replace(explanation, suggestions=first))
     await stage.pause()
     await _follow(stage, explanation)
-
-
-def _node_text(suggestion: Suggestion) -> str:
-    return suggestion.nodes[0] if suggestion.count == 1 else f"{suggestion.count} nodes"
 
 
 async def _follow(stage: Stage, explanation: Explanation) -> None:

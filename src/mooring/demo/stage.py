@@ -106,6 +106,9 @@ class Narrator(Protocol):
     def show_table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Shows a table."""
 
+    def show_explanation(self, explanation: Explanation) -> None:
+        """Shows the answer, and what would help, as `mooring explain` does."""
+
     def show_waiting(self, what: str) -> AbstractContextManager[None]:
         """Shows that something is waited for, for as long as the context lasts."""
 

@@ -6,8 +6,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
+from pathlib import Path
+from traceback import walk_tb
 from typing import TypeVar
 
+from mooring.documents.errors import MooringError
 from mooring.objects.custom import CustomKind, CustomObject
 from mooring.objects.node import Node
 
@@ -234,14 +237,35 @@ def _says_the_same(one: CustomObject, other: CustomObject) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """The kind and the text of what some plugin raised."""
+    """The kind and the text of what some plugin raised, and where."""
     name = type(error).__name__
     try:
         text = f"{name}: {error}"
     except BaseException:  # noqa: BLE001 - the text of an exception is the plugin's code as well
         return name
     # An event or a status cannot hold half a surrogate pair.
-    return text.encode(errors="backslashreplace").decode()
+    return text.encode(errors="backslashreplace").decode() + _locate(error)
+
+
+_PACKAGE = str(Path(__file__).parents[2])
+
+
+def _calls_plugins(file: str) -> bool:
+    """Whether a file is of Mooring itself, and not a plugin."""
+    return file.startswith(_PACKAGE) and not file.startswith(f"{_PACKAGE}/plugins")
+
+
+def _locate(error: BaseException) -> str:
+    """The file and line of a plugin that raised something; empty if no line of it has run."""
+    if isinstance(error, MooringError):
+        # It is about an object, not about the plugin.
+        return ""
+    lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    file = next((name for name, _ in lines if not _calls_plugins(name)), None)
+    if file is None:
+        return ""
+    # What it called may have raised it, but its author knows this line.
+    return f" ({Path(file).name}:{[line for name, line in lines if name == file][-1]})"
 
 
 class Reports:

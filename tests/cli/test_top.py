@@ -1,0 +1,206 @@
+"""`mooring top`: what it shows, in how much room, and where it gets that from."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rich.console import Console, Group
+
+from mooring.cli.inputs import ConnectionOptions, find_cluster
+from mooring.cli.top import _watch_cluster
+from mooring.cli.top_picture import NodeLine, TopPicture, WaitingLine
+from mooring.cli.top_text import top_parts
+from mooring.embedded.server import Server, ServerSettings, serve
+from tests.builders import node, node_manifest, pod, pod_manifest
+from tests.cli.invoking import Mooring
+from tests.cli.test_explain_url import ASKING, scheduler
+from tests.engine.driver import driver
+
+ENDING = ".eu-central-1.compute.internal"
+
+
+def picture(nodes: int = 3, groups: int = 2, **more: Any) -> TopPicture:
+    reason = f"0/{nodes} nodes are available: {nodes} Insufficient cpu. preemption: no"
+    return TopPicture(
+        [
+            NodeLine(f"ip-10-0-0-{at}{ENDING}", at == 1, {"cpu": at / nodes, "memory": 0.95})
+            for at in range(nodes)
+        ],
+        {"cpu": (5000.0, 12000.0), "memory": (2.0**32, 2.0**34), "pods": (7.0, 330.0)},
+        7,
+        [WaitingLine(f"deployment shop/{'x' * 50}-{at}", 4, reason) for at in range(groups)],
+        **more,
+    )
+
+
+def drawn(shown: TopPicture, height: int | None = None, sort: str = "cpu") -> list[str]:
+    console = Console(width=80, file=None, highlight=False)
+    with console.capture() as captured:
+        console.print(Group(*top_parts(shown, 80, height, sort)))
+    return [each.rstrip() for each in captured.get().splitlines()]
+
+
+def test_a_small_cluster_at_80_columns() -> None:
+    assert drawn(picture(groups=1, rates=(120.4, 99.6))) == [
+        "nodes 3   pods 7   waiting 4   decisions/s 120   placed/s 100",
+        "cpu 42% (5 of 12), memory 25% (4Gi of 16Gi), pods 2% (7 of 330)",
+        "",
+        "NODE                    cpu          memory       pods",
+        "ip-10-0-0-2             ████    67%  █████▊  95%  -",
+        "ip-10-0-0-1 (cordoned)  ██      33%  █████▊  95%  -",
+        "ip-10-0-0-0                      0%  █████▊  95%  -",
+        f"(names end in {ENDING})",
+        "",
+        "WAITING",
+        f"4 pods of deployment shop/{'x' * 50}-0",
+        "    0/3 nodes are available: 3 Insufficient cpu",
+    ]
+
+
+@pytest.mark.parametrize("nodes", [0, 3, 500])
+@pytest.mark.parametrize("groups", [0, 2, 60])
+@pytest.mark.parametrize("height", [24, 50])
+def test_a_screen_is_never_exceeded(nodes: int, groups: int, height: int) -> None:
+    lines = drawn(picture(nodes, groups, problem="it is away " * 3), height)
+
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= 80
+    # Either part is there, however long the other is.
+    assert any("no nodes" in each if not nodes else "ip-10-0-0-" in each for each in lines)
+    assert any("no pod waits" in each if not groups else "shop/x" in each for each in lines)
+    if nodes == 500:
+        assert any(re.search(r"and \d+ more nodes", each) for each in lines)
+
+
+def test_nodes_are_sorted_by_name_on_request() -> None:
+    names = [each.split()[0] for each in drawn(picture(), sort="name") if "ip-10" in each]
+
+    assert names == ["ip-10-0-0-0", "ip-10-0-0-1", "ip-10-0-0-2"]
+
+
+def test_manifests_are_shown_once(mooring: Mooring, tmp_path: Path) -> None:
+    said = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available."}
+    objects = [
+        node_manifest("n", cpu=4),
+        pod_manifest("small", cpu=1, node="n"),
+        pod_manifest("big", cpu=9, status={"conditions": [said]}),
+    ]
+    path = tmp_path / "dump.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+
+    result = mooring("top", str(path))
+    data = mooring("top", str(path), "-o", "json")
+    same = mooring("top", str(path), "-o", "yaml")
+
+    assert (result.code, result.err) == (0, "")
+    assert "cpu 25% (1 of 4)" in result.out
+    assert "pod default/big\n    0/1 nodes are available\n" in result.out
+    assert json.loads(data.out)["waiting"][0]["owner"] == "pod default/big"
+    assert yaml.safe_load(same.out) == json.loads(data.out)
+
+
+def test_a_running_scheduler_is_asked(mooring: Mooring, tmp_path: Path) -> None:
+    driven = driver(node("n", cpu=4), pod("small", cpu=1), pod("big", cpu=9))
+    driven.settle()
+    with scheduler(driven.engine, tmp_path) as url:
+        result = mooring("top", "--url", url, *ASKING)
+        denied = mooring("top", "--url", url, "--insecure-skip-tls-verify")
+
+    assert result.code == 0
+    assert re.search(r"^n +█▌ +25%", result.out, re.MULTILINE)
+    assert "pod default/big\n    0/1 nodes are available: 1 Insufficient cpu\n" in result.out
+    assert (denied.code, denied.out) == (2, "")
+    assert "the token is not valid" in denied.err
+
+
+@pytest.mark.parametrize("command", ["top", "simulate", "explain", "shadow", "fit"])
+def test_a_cluster_that_is_away_is_one_clear_line(
+    mooring: Mooring, tmp_path: Path, command: str
+) -> None:
+    path = tmp_path / "kubeconfig"
+    server = {"cluster": {"server": "http://127.0.0.1:1"}, "name": "c"}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    user = {"name": "u", "user": {"token": "t"}}
+    config = {"apiVersion": "v1", "kind": "Config", "current-context": "c"}
+    parts = {"clusters": [server], "contexts": [context], "users": [user]}
+    path.write_text(yaml.safe_dump({**config, **parts}))
+
+    result = mooring(command, f"--kubeconfig={path}")
+
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert result.err.startswith("http://127.0.0.1:1 cannot be reached: connection refused (")
+
+
+@asynccontextmanager
+async def cluster(tmp_path: Path) -> AsyncIterator[tuple[Server, Path]]:
+    """An API server with a node, and the kubeconfig for it."""
+    server = await serve(ServerSettings())
+    try:
+        server.api.create(server.api.kinds["nodes"], "", node_manifest("n", cpu=4))
+        path = tmp_path / "kubeconfig"
+        path.write_text(yaml.safe_dump(server.kubeconfig))
+        yield server, path
+    finally:
+        await server.stop()
+
+
+async def test_a_cluster_is_watched_and_simulated(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (server, path):
+        connection = ConnectionOptions(path)
+        async with _watch_cluster(connection) as look:
+            assert [each.name for each in look().nodes] == ["n"]
+            server.api.create(server.api.kinds["pods"], "default", pod_manifest("p", cpu=1))
+            await _until(lambda: bool(look().waiting))
+            assert look().waiting == [WaitingLine("pod default/p", 1, "")]
+        # What `mooring simulate` reads where no file is given.
+        found = await asyncio.to_thread(find_cluster, (), connection, ())
+        assert {each.name for each in found.objects if each.name in "np"} == {"n", "p"}
+
+
+async def test_in_a_terminal_it_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, path):
+        ours, theirs = pty.openpty()
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "mooring", "top", f"--kubeconfig={path}"),
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "COLUMNS": "80", "LINES": "24", "TERM": "xterm"},
+        )
+        os.close(theirs)
+        try:
+            shown = await asyncio.wait_for(
+                asyncio.to_thread(_read_until, ours, b"no pod waits"), 60
+            )
+            process.send_signal(signal.SIGINT)
+            code = await asyncio.wait_for(process.wait(), 60)
+        finally:
+            os.close(ours)
+
+    assert b"nodes 1" in shown
+    assert b"Traceback" not in shown
+    assert code == 0
+
+
+async def _until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not is_so():  # noqa: ASYNC110 - a picture tells nobody that it has changed
+            await asyncio.sleep(0.01)
+
+
+def _read_until(file: int, text: bytes) -> bytes:
+    found = b""
+    while text not in found:
+        found += os.read(file, 4096)
+    return found
