@@ -40,6 +40,7 @@ from mooring.simulate.reschedule import reschedule as place_anew
 from mooring.simulate.simulation import simulate as run_simulation
 from mooring.simulate.transcript import Transcript
 from mooring.world import Scene
+from mooring.world.claim_templates import ClaimTemplates
 
 #: A KubeSchedulerConfiguration: a file, its content as a mapping, or None for the default one.
 Config = str | Path | Mapping[str, Any] | None
@@ -51,7 +52,7 @@ def read_cluster(*paths: str | Path) -> ClusterSnapshot:
     Raises InputError, which names file, object and field.
     """
     found = load_manifests([str(path) for path in paths])
-    return ClusterSnapshot(found.objects, notes=found.notes)
+    return ClusterSnapshot(found.objects, notes=found.notes, claim_templates=found.claim_templates)
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class ClusterSnapshot:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     #: What was left out when it was read, and why.
     notes: tuple[str, ...] = ()
+    #: Of what claims of new pods are made.
+    claim_templates: ClaimTemplates = field(default_factory=ClaimTemplates)
 
     def configure(
         self,
@@ -112,7 +115,9 @@ class ClusterSnapshot:
         """Places copies of a pod, one after the other, without evicting any."""
         template = pod if isinstance(pod, Pod) else from_builtins("Pod", dict(pod))
         assert isinstance(template, Pod)
-        return place_copies(self.make_engine(), Scene.of(self.objects), Question(template, count))
+        template, claims = self.claim_templates.make_claims(template)
+        question = Question(template, count, claims)
+        return place_copies(self.make_engine(), Scene.of(self.objects), question)
 
     def reschedule(self, name: str = "anew") -> Packing:
         """Places everything that runs anew, and says how full nodes would be."""

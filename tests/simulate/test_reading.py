@@ -16,7 +16,7 @@ from mooring.documents.yaml_text import resolve_scalar
 from mooring.objects.kinds import READ_KINDS
 from mooring.objects.pod import Pod
 from mooring.simulate.loading import load
-from mooring.simulate.manifests import PRIORITY_CLASS, VERSIONS, Manifest, read
+from mooring.simulate.manifests import CLAIM_TEMPLATE, PRIORITY_CLASS, VERSIONS, Manifest, read
 from tests.builders import node_manifest, pod_manifest
 from tests.simulate.inputs import loaded
 
@@ -124,12 +124,12 @@ def test_every_kind_can_be_read(tmp_path: Path, kind: str) -> None:
     given = loaded(tmp_path, node_manifest(), {**manifest, **_LEAST.get(kind, {})})
 
     assert given.notes == ()
-    # Classes of priority are dissolved into the pods that name them.
-    assert len(given.objects) == (1 if kind == PRIORITY_CLASS else 2)
+    # Classes of priority are dissolved into the pods that name them, templates into their claims.
+    assert len(given.objects) == (1 if kind in (PRIORITY_CLASS, CLAIM_TEMPLATE) else 2)
 
 
 def test_every_kind_that_scheduling_knows_is_read() -> None:
-    assert set(VERSIONS) == READ_KINDS | {PRIORITY_CLASS}
+    assert set(VERSIONS) == READ_KINDS | {PRIORITY_CLASS, CLAIM_TEMPLATE}
 
 
 def test_null_is_the_same_as_nothing(tmp_path: Path) -> None:

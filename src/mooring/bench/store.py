@@ -14,7 +14,7 @@ from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claim import ResourceClaim
-from mooring.world.claim_templates import ClaimTemplates, read_template
+from mooring.world.claim_templates import ClaimTemplates, read_claim_template
 
 from .cases import NotSupported, WorkloadError
 from .custom_kinds import CLAIM_TEMPLATE, DEFINITION, custom_kind
@@ -63,7 +63,7 @@ class Store:
     def add_claim_template(self, raw: Manifest) -> None:
         """Keeps a template of claims."""
         try:
-            self._claim_templates.add(read_template(self._fill(CLAIM_TEMPLATE, raw)))
+            self._claim_templates.add(read_claim_template(self._fill(CLAIM_TEMPLATE, raw)))
         except DecodeError as error:
             raise WorkloadError(_title(_key(raw)), error) from None
 

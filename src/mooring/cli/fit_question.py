@@ -115,7 +115,8 @@ def _place(  # noqa: PLR0913 - the question, the engines and the scene
         gangs = GangQuestion(template, asked.gang, asked.count, asked.topology_key)
         place_gangs(engines, (scene, imagined), gangs, is_compared, output)
         return
-    _write_fit(engines, (scene, imagined), Question(template, asked.count), is_compared, output)
+    question = Question(template, asked.count, additions.objects if additions is not None else ())
+    _write_fit(engines, (scene, imagined), question, is_compared, output)
 
 
 def _write_fit(

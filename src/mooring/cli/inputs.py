@@ -21,7 +21,7 @@ import msgspec
 from mooring.config import ConfigError, Configuration, FeatureGates, default, load
 from mooring.config.configuration import API_VERSION, KIND
 from mooring.config.duration import Duration
-from mooring.documents.errors import InputError, Problem
+from mooring.documents.errors import DecodeError, InputError, Problem
 from mooring.engine import Engine
 from mooring.engine.engine import class_settings
 from mooring.engine.explain import Explanation
@@ -30,14 +30,16 @@ from mooring.framework.observe import UNOBSERVED, Observer
 from mooring.framework.plugin import Plugin
 from mooring.framework.profile import known_plugins
 from mooring.objects.custom import CustomKind
-from mooring.objects.kinds import READ_KINDS, Object
+from mooring.objects.kinds import KINDS, READ_KINDS, Object
 from mooring.simulate.loading import Input
 from mooring.simulate.loading import load as load_manifests
+from mooring.simulate.manifests import CLAIM_TEMPLATE
+from mooring.world.claim_templates import ClaimTemplates, read_claim_template
 
 from .rendering import note
 
 if TYPE_CHECKING:
-    from mooring.client import ApiError, ClientError, Connection
+    from mooring.client import Api, ApiError, ClientError, Connection
 
 _ELECTION_DURATIONS = ("lease_duration", "renew_deadline", "retry_period")
 _EXPLAIN, _STREAM = "/ui/api/explain", "/ui/api/stream"
@@ -225,7 +227,8 @@ def find_cluster(
 ) -> Input:
     """Reads a cluster as `read_cluster` does, and leaves its notes to the caller."""
     if not paths:
-        return Input(_list_cluster(connection, kinds))
+        objects, templates = _list_cluster(connection, kinds)
+        return Input(objects, claim_templates=templates)
     if connection.is_given:
         raise InputError(", ".join(paths), "give either manifests or a cluster, not both")
     return load_manifests(paths, kinds)
@@ -243,16 +246,39 @@ def _read_input(paths: Sequence[str], kinds: Iterable[CustomKind]) -> Input:
     return found
 
 
-def _list_cluster(connection: ConnectionOptions, kinds: Iterable[CustomKind]) -> tuple[Object, ...]:
+def _list_cluster(
+    connection: ConnectionOptions, kinds: Iterable[CustomKind]
+) -> tuple[tuple[Object, ...], ClaimTemplates]:
     # Here, because the client takes long to load.
     from mooring.client import Api
     from mooring.client.listing import list_kinds
 
-    async def main() -> list[Object]:
+    async def main() -> tuple[tuple[Object, ...], ClaimTemplates]:
         async with Api(await connection.connect()) as api:
-            return await list_kinds(api, (*sorted(READ_KINDS), *kinds), _note_unreadable)
+            found = await list_kinds(api, (*sorted(READ_KINDS), *kinds), _note_unreadable)
+            return tuple(found), await _list_claim_templates(api)
 
-    return tuple(asyncio.run(main()))
+    return asyncio.run(main())
+
+
+async def _list_claim_templates(api: Api) -> ClaimTemplates:
+    """The templates of which claims of new pods are made; a cluster may have no such kind."""
+    from mooring.client.api_errors import ApiError
+
+    templates = ClaimTemplates()
+    try:
+        text = await api.get(KINDS[CLAIM_TEMPLATE].path())
+    except ApiError as error:
+        if not error.is_not_found:
+            note(f"left out all {CLAIM_TEMPLATE}, which cannot be read: {error}")
+        return templates
+    for raw in msgspec.json.decode(text)["items"]:
+        try:
+            templates.add(read_claim_template(raw))
+        except DecodeError as error:
+            key = f"{raw['metadata']['namespace']}/{raw['metadata']['name']}"
+            _note_unreadable(CLAIM_TEMPLATE, key, str(error))
+    return templates
 
 
 def _note_unreadable(kind: str, key: str, problem: str) -> None:

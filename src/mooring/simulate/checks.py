@@ -21,6 +21,7 @@ from mooring.objects.storage import (
     StorageObject,
 )
 from mooring.objects.workload import PodDisruptionBudget
+from mooring.world.claim_templates import ResourceClaimTemplate
 from mooring.world.defaults import PriorityClass
 
 #: A field and what is wrong with it.
@@ -31,7 +32,9 @@ _BINDING_MODES = ("Immediate", WAIT_FOR_FIRST_CONSUMER)
 _VOLUME_MODES = ("Filesystem", "Block")
 
 
-def find_faults(item: Object | PriorityClass, raw: Mapping[str, Any]) -> Iterator[Fault]:
+def find_faults(
+    item: Object | PriorityClass | ResourceClaimTemplate, raw: Mapping[str, Any]
+) -> Iterator[Fault]:
     """What is wrong with an object, the most telling first; `raw` is how it is written."""
     name = item.metadata.name if isinstance(item, PriorityClass) else item.name
     if not name:

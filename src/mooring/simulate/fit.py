@@ -23,10 +23,12 @@ from mooring.framework.calls import ask_pre_enqueue
 from mooring.framework.points import pre_filter
 from mooring.framework.profile import Profile
 from mooring.framework.status import PluginError
+from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, MEMORY, format_amount
 from mooring.world import Scene, World, place_pod
+from mooring.world.claim_templates import claims_of, copy_claims, without_user
 
 from .freed_nodes import FreedNode, find_freed_nodes
 
@@ -107,26 +109,48 @@ class Question:
 
     template: Pod | None = None
     count: int = 1
+    #: What the template needs that is not in the cluster: claims that were made for it.
+    around: tuple[Object, ...] = ()
 
-    def pods(self, scene: Scene) -> Iterator[Pod]:
-        """What is to be placed, those that leave a drained node first."""
-        yield from (pod for pod, _ in scene.leaving)
+    def pods(self, world: World, scene: Scene) -> Iterator[Pod]:
+        """What is to be placed, those that leave a drained node first.
+
+        The claims of each come to be just before it.
+        """
+        for pod, _ in scene.leaving:
+            free_claims(pod, world)
+            yield pod
         if self.template is not None:
-            yield from (_copy(self.template, number) for number in range(1, self.count + 1))
+            yield from self._copies(world, self.template)
         else:
             yield from sorted(scene.waiting, key=lambda pod: (-pod.priority, pod.created or 0.0))
+
+    def _copies(self, world: World, template: Pod) -> Iterator[Pod]:
+        known = {claim.key: claim for claim in world.engine.cluster.nodes.devices.claims}
+        for number in range(1, self.count + 1):
+            copy, claims = copy_claims(template, _copy(template, number), known)
+            for claim in claims:
+                world.apply(claim, 0.0)
+            yield copy
 
 
 def fit(engine: Engine, scene: Scene, question: Question) -> Fit:
     """Places pods one after the other in an engine that is new and used for nothing else."""
     world = World(engine)
-    for item in (*scene.around, *scene.nodes, *scene.running):
+    for item in (*scene.around, *question.around, *scene.nodes, *scene.running):
         world.apply(item, 0.0)
     run = PodPlacer(engine)
     first = _find_feasible(engine, question.template)
-    for pod in question.pods(scene):
+    for pod in question.pods(world, scene):
         run.place(pod)
     return run.summarize(scene, question, first)
+
+
+def free_claims(pod: Pod, world: World) -> None:
+    """A pod leaves its node: its claims give their devices back, unless others use them."""
+    for claim in list(claims_of(pod, world.engine.cluster.nodes.devices.claims)):
+        left = without_user(claim, pod)
+        world.apply(claim.deallocated() if left is None else left, 0.0)
 
 
 def compare(engine: Engine, before: Fit, scene: Scene, question: Question) -> Comparison:

@@ -15,6 +15,11 @@ from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.pod_owner import owner_names
+from mooring.world.claim_templates import (
+    ClaimTemplates,
+    ResourceClaimTemplate,
+    read_claim_template,
+)
 from mooring.world.defaults import (
     Defaults,
     PriorityClass,
@@ -24,10 +29,10 @@ from mooring.world.defaults import (
 )
 
 from .checks import find_faults
-from .manifests import PRIORITY_CLASS, STORAGE_CLASS, Manifest, read
+from .manifests import CLAIM_TEMPLATE, PRIORITY_CLASS, STORAGE_CLASS, Manifest, read
 from .workload_pods import WantedWorkload, WorkloadTemplate, read_template, wants_node
 
-T = TypeVar("T", bound=Object | PriorityClass)
+T = TypeVar("T", bound=Object | PriorityClass | ResourceClaimTemplate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,8 @@ class Input:
     notes: tuple[str, ...] = ()
     #: What an API server with these objects fills in, such as priorities by class.
     defaults: Defaults = field(default_factory=lambda: Defaults.of(()))
+    #: Of what the claims of new pods are made.
+    claim_templates: ClaimTemplates = field(default_factory=ClaimTemplates)
 
 
 def load(paths: Sequence[str], wanted: Iterable[CustomKind] = ()) -> Input:
@@ -61,11 +68,13 @@ def load(paths: Sequence[str], wanted: Iterable[CustomKind] = ()) -> Input:
     objects = tuple(_objects(manifests, register, defaults))
     made = list(_make_missing_pods(templates, objects, defaults))
     objects = (*objects, *(pod for workload in made for pod in workload.pods))
+    claim_templates = _read_claim_templates(manifests, register)
+    objects = tuple(_with_claims(objects, claim_templates))
     if not any(isinstance(each, Node | Pod) for each in objects):
         raise InputError(", ".join(paths), "nothing to schedule: neither nodes nor pods")
     notes = [f"ignored {count} {kind}: {why}" for (kind, why), count in unread.items()]
     notes += [f"made {len(each.pods)} Pod of {each.text}" for each in made if each.pods]
-    return Input(objects, (*notes, *register.describe_lost_pods()), defaults)
+    return Input(objects, (*notes, *register.describe_lost_pods()), defaults, claim_templates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +95,7 @@ def load_additions(paths: Sequence[str], cluster: Input) -> Additions:
     register = _Register()
     defaults = _read_defaults(read_here, register, cluster.defaults)
     objects = tuple(_objects(read_here, register, defaults))
+    claim_templates = _read_claim_templates(read_here, register, cluster.claim_templates)
     nodes = [item for item in cluster.objects if isinstance(item, Node)]
     workloads = [
         *(_make_pods(each, nodes, defaults) for each in templates),
@@ -97,8 +107,41 @@ def load_additions(paths: Sequence[str], cluster: Input) -> Additions:
     ]
     if not workloads:
         raise InputError(", ".join(paths), "nothing to place: neither workloads nor pods")
-    others = tuple(item for item in objects if not isinstance(item, Pod))
-    return Additions(tuple(workloads), others)
+    others = [item for item in objects if not isinstance(item, Pod)]
+    made = []
+    for workload in workloads:
+        pods = list(_with_claims(workload.pods, claim_templates))
+        others += (item for item in pods if not isinstance(item, Pod))
+        made.append(replace(workload, pods=tuple(pod for pod in pods if isinstance(pod, Pod))))
+    return Additions(tuple(made), tuple(others))
+
+
+def _with_claims(items: Iterable[Object], templates: ClaimTemplates) -> Iterator[Object]:
+    """The objects, each waiting pod after the claims that are made for it from templates."""
+    for item in items:
+        if isinstance(item, Pod) and item.spec.resource_claims and not item.node_name:
+            pod, claims = templates.make_claims(item)
+            yield from claims
+            yield pod
+        else:
+            yield item
+
+
+def _read_claim_templates(
+    manifests: Iterable[Manifest], register: _Register, known: ClaimTemplates | None = None
+) -> ClaimTemplates:
+    found = ClaimTemplates(known)
+    for manifest in manifests:
+        if manifest.known_kind == CLAIM_TEMPLATE:
+            template = _claim_template(manifest)
+            register.add(manifest, template.metadata.namespace, template.metadata.name)
+            found.add(template)
+    return found
+
+
+def _claim_template(manifest: Manifest) -> ResourceClaimTemplate:
+    fill = Defaults.of(()).fill
+    return _read(manifest, lambda raw: fill(CLAIM_TEMPLATE, raw), read_claim_template)
 
 
 def _unplaced(manifest: Manifest) -> Manifest:
@@ -166,7 +209,8 @@ def _objects(
     manifests: list[Manifest], register: _Register, defaults: Defaults
 ) -> Iterator[Object]:
     """Decodes what was read, and compares the objects with each other."""
-    items = [each for each in manifests if each.known_kind != PRIORITY_CLASS]
+    aside = PRIORITY_CLASS, CLAIM_TEMPLATE
+    items = [each for each in manifests if each.known_kind not in aside]
     decoded = [(each, _decoded(each, defaults)) for each in items]
     for manifest, item in decoded:
         register.add(manifest, getattr(item, "namespace", ""), item.name)

@@ -14,11 +14,12 @@ from mooring.objects.kinds import KINDS, READ_KINDS
 
 PRIORITY_CLASS = "PriorityClass"
 STORAGE_CLASS = "StorageClass"
+CLAIM_TEMPLATE = "ResourceClaimTemplate"
 
 #: The kinds that are read, with the API versions in which they are, the newest first.
 VERSIONS: Mapping[str, tuple[str, ...]] = {
     kind: (KINDS[kind].api_version, *KINDS[kind].other_versions)
-    for kind in sorted((*READ_KINDS, PRIORITY_CLASS))
+    for kind in sorted((*READ_KINDS, PRIORITY_CLASS, CLAIM_TEMPLATE))
 }
 
 # The kinds of which controllers make pods, with their groups.
@@ -28,15 +29,9 @@ _WORKLOADS: Mapping[str, str] = {
     "ReplicationController": "",
 }
 
-_DEVICES = "resource claims are not supported yet"
-
 #: Why a kind is not read, where more can be said than that scheduling has no use for it.
 _UNREAD: Mapping[str, str] = {
     "PodTemplate": "only pods are scheduled, and nothing here creates them",
-    "DeviceClass": _DEVICES,
-    "ResourceClaim": _DEVICES,
-    "ResourceClaimTemplate": _DEVICES,
-    "ResourceSlice": _DEVICES,
     "KubeSchedulerConfiguration": "a configuration is given with --config",
 }
 _NO_USE = "scheduling has no use for it"

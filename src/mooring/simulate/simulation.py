@@ -16,6 +16,9 @@ from mooring.engine.actions import (
     EvictPod,
     PatchPodStatus,
     RecordEvent,
+    ReleaseClaim,
+    RevokeClaims,
+    WriteClaims,
     WriteVolumes,
 )
 from mooring.engine.diagnosis import UNSCHEDULABLE
@@ -76,6 +79,10 @@ def pending(objects: Iterable[Object]) -> int:
     return len(Scene.of(objects).waiting)
 
 
+# What is done before the next pod is looked at.
+_ANSWERED = WriteVolumes | WriteClaims | AskExtender
+
+
 @dataclass(slots=True)
 class _Run:
     """One run of the engine.
@@ -124,9 +131,9 @@ class _Run:
         actions = self.engine.step(self.now, budget=1)
         self._perform(actions)
         self._ask_extenders(actions)
-        while any(isinstance(action, WriteVolumes | AskExtender) for action in actions):
-            # The volumes are bound by now, and extenders have answered, so that the pod goes on
-            # before others are looked at.
+        while any(isinstance(action, _ANSWERED) for action in actions):
+            # Volumes are bound by now, claims have their devices, and extenders have answered, so
+            # that the pod goes on before others are looked at.
             actions = self.engine.step(self.now, budget=0)
             self._perform(actions)
             self._ask_extenders(actions)
@@ -159,15 +166,22 @@ class _Run:
                     self._bind(action)
                 case EvictPod():
                     self._evict(action)
-                case WriteVolumes():
-                    self._preparing.add(action.pod.uid)
-                    self.volumes += self.world.write_volumes(action, self.now)
+                case WriteVolumes() | WriteClaims() | RevokeClaims() | ReleaseClaim():
+                    self._write(action)
                 case PatchPodStatus():
                     self._take_status(action)
                 case RecordEvent(pod, reason="FailedScheduling", note=note):
                     self._fail(pod.uid, note)
-        if any(isinstance(action, BindPod | EvictPod) for action in actions):
+        if any(isinstance(action, BindPod | EvictPod | ReleaseClaim) for action in actions):
             self._failed.clear()
+
+    def _write(self, action: WriteVolumes | WriteClaims | RevokeClaims | ReleaseClaim) -> None:
+        if isinstance(action, WriteVolumes | WriteClaims):
+            self._preparing.add(action.pod.uid)
+        if isinstance(action, WriteVolumes):
+            self.volumes += self.world.write_volumes(action, self.now)
+        else:
+            self.world.perform([action], self.now)
 
     def _take_status(self, action: PatchPodStatus) -> None:
         uid, condition = action.pod.uid, action.condition

@@ -25,11 +25,15 @@ class ResourceClaimTemplate(Wire, frozen=True):
     spec: _TemplateSpec = _TemplateSpec()
 
     @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
     def key(self) -> str:
-        return f"{self.metadata.namespace or 'default'}/{self.metadata.name}"
+        return f"{self.metadata.namespace or 'default'}/{self.name}"
 
 
-def read_template(raw: Mapping[str, Any]) -> ResourceClaimTemplate:
+def read_claim_template(raw: Mapping[str, Any]) -> ResourceClaimTemplate:
     """Reads a template into which defaults were filled. Raises DecodeError."""
     return to_struct(ResourceClaimTemplate, raw)
 
@@ -37,8 +41,8 @@ def read_template(raw: Mapping[str, Any]) -> ResourceClaimTemplate:
 class ClaimTemplates:
     """The templates that there are, by namespace and name."""
 
-    def __init__(self) -> None:
-        self._specs: dict[str, ClaimSpec] = {}
+    def __init__(self, known: ClaimTemplates | None = None) -> None:
+        self._specs: dict[str, ClaimSpec] = {} if known is None else dict(known._specs)
 
     def add(self, template: ResourceClaimTemplate) -> None:
         self._specs[template.key] = share_claim_spec(template.spec.spec)
@@ -81,6 +85,24 @@ def _make_claim(pod: Pod, reference: str, spec: ClaimSpec) -> ResourceClaim:
             api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True
         ),
     )
+
+
+def copy_claims(
+    pod: Pod, copy: Pod, known: Mapping[str, ResourceClaim]
+) -> tuple[Pod, tuple[ResourceClaim, ...]]:
+    """A copy of a pod with claims of its own, like those that were made for the pod."""
+    statuses: list[PodResourceClaimStatus] = []
+    made: list[ResourceClaim] = []
+    for each in pod.status.resource_claim_statuses or ():
+        claim = known.get(f"{pod.namespace}/{each.resource_claim_name}")
+        if claim is not None and claim.is_made_for(pod.uid):
+            made.append(_make_claim(copy, each.name, claim.spec))
+            each = replace(each, resource_claim_name=made[-1].name)
+        statuses.append(each)
+    if not made:
+        return copy, ()
+    status = replace(copy.status, resource_claim_statuses=tuple(statuses))
+    return replace(copy, status=status), tuple(made)
 
 
 def claims_of(pod: Pod, claims: ResourceClaims) -> Iterator[ResourceClaim]:
