@@ -41,6 +41,6 @@ def counting() -> Configuration:
 
 
 @given(SEEDS)
-@trying(0.08)
+@trying(0.04)
 def test_every_way_decides_the_same(seed: int) -> None:
     run(seed, counting(), DISKS, ways=ON_AND_OFF)

@@ -18,6 +18,6 @@ LIMITED = configuration(
 
 
 @given(SEEDS)
-@trying(0.1)
+@trying(0.05)
 def test_every_way_decides_the_same(seed: int) -> None:
     run(seed, LIMITED, GROUPED, ways=ON_AND_OFF)

@@ -77,6 +77,7 @@ _KUBERNETES = {
 }
 
 _OWN = {
+    "AutoSignatures": _Stage.OFF,
     "CoexistPolicy": _Stage.ON,
     "Coscheduling": _Stage.OFF,
     "EquivalenceCache": _Stage.ON,

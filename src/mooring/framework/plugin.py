@@ -22,6 +22,7 @@ from mooring.objects.pod import Pod
 
 from .attempt import Failed
 from .device_writes import ClaimRelease, DeviceWrites
+from .pod_trace import PodReads
 from .series import Series
 from .status import (
     Code,
@@ -484,15 +485,21 @@ class PostBind(Plugin):
 class NodeFilter(Filter[Pod]):
     """A filter in plain Python: asked node by node. Slower than columns, always correct."""
 
+    #: What it has read of pods, if that is traced for want of a signature.
+    pod_reads: PodReads | None = None
+
     @abstractmethod
     def filter_node(self, pod: Pod, node: NodeView) -> str | Reason | None:
         """Why the node does not suit, or None when it does."""
 
     def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
-        answers = [
-            self.filter_node(prepared, nodes.view(row)) if nodes.alive[row] else None
-            for row in nodes.numbers(rows)
-        ]
+        def ask(pod: Pod) -> list[str | Reason | None]:
+            return [
+                self.filter_node(pod, nodes.view(row)) if nodes.alive[row] else None
+                for row in nodes.numbers(rows)
+            ]
+
+        answers = ask(prepared) if self.pod_reads is None else self.pod_reads.ask(prepared, ask)
         found = [Reason(each) if isinstance(each, str) else each for each in answers]
         reasons = tuple(dict.fromkeys(each for each in found if each is not None))
         failed = np.array([[each == reason for each in found] for reason in reasons], np.bool_)
@@ -502,15 +509,21 @@ class NodeFilter(Filter[Pod]):
 class NodeScore(Score[Pod]):
     """A score in plain Python: asked node by node."""
 
+    #: What it has read of pods, if that is traced for want of a signature.
+    pod_reads: PodReads | None = None
+
     @abstractmethod
     def score_node(self, pod: Pod, node: NodeView) -> int:
         """The higher, the better; 0 to 100 unless `normalize` says otherwise."""
 
     def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
-        scores = [
-            self.score_node(prepared, nodes.view(row)) if nodes.alive[row] else 0
-            for row in nodes.numbers(rows)
-        ]
+        def ask(pod: Pod) -> list[int]:
+            return [
+                self.score_node(pod, nodes.view(row)) if nodes.alive[row] else 0
+                for row in nodes.numbers(rows)
+            ]
+
+        scores = ask(prepared) if self.pod_reads is None else self.pod_reads.ask(prepared, ask)
         return np.array(scores, np.int64)
 
 

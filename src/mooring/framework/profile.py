@@ -23,6 +23,8 @@ from .plugin import (
     POINTS,
     Bind,
     Filter,
+    NodeFilter,
+    NodeScore,
     Permit,
     Plugin,
     PostBind,
@@ -35,7 +37,9 @@ from .plugin import (
     Registry,
     Reserve,
     Score,
+    Sign,
 )
+from .pod_trace import PodReads
 
 _DEFAULT_GANGS = GangPolicy()
 
@@ -72,6 +76,10 @@ class Profile:
             name: create(registry[name], configuration.args.get(name), gates, handles)
             for name in names
         }
+        if gates["AutoSignatures"]:
+            for plugin in plugins.values():
+                if isinstance(plugin, NodeFilter | NodeScore) and is_traceable(plugin):
+                    plugin.pod_reads = PodReads()
         return cls(
             configuration.scheduler_name,
             configuration.percentage_of_nodes_to_score,
@@ -146,6 +154,26 @@ class Profile:
 
     def _at(self, point: str) -> tuple[Any, ...]:
         return tuple(self.plugins[each.name] for each in self.points.get(point, ()))
+
+
+def is_traceable(plugin: NodeFilter | NodeScore) -> bool:
+    """Whether a plugin decides by being asked node by node, and by nothing else of pods."""
+    if isinstance(plugin, Sign | PreFilter | PreScore):
+        return False
+    kind = type(plugin)
+    own = [
+        (NodeFilter, Filter, ("filter", "sees", "recheck")),
+        (NodeScore, Score, ("score", "normalize", "rescore")),
+    ]
+    for plain, point, names in own:
+        if isinstance(plugin, point) and not isinstance(plugin, plain):
+            return False
+        if not isinstance(plugin, plain):
+            continue
+        if any(getattr(kind, name) is not getattr(plain, name) for name in names):
+            return False
+    # What is watched may depend on more of the pod.
+    return kind.watch is Plugin.watch
 
 
 def known_plugins(registry: Registry) -> dict[str, KnownPlugin]:

@@ -11,7 +11,15 @@ from mooring.cluster import Nodes
 from mooring.cluster.derived import Recent
 from mooring.engine.budget import is_ordinary
 from mooring.framework.calls import PASSING, ask_sign, ask_skips
-from mooring.framework.plugin import TEMPLATE, UNSIGNABLE, Sign
+from mooring.framework.plugin import (
+    TEMPLATE,
+    UNSIGNABLE,
+    NodeFilter,
+    NodeScore,
+    Plugin,
+    Sign,
+)
+from mooring.framework.pod_trace import PodReads
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod, PodSpec
 from mooring.objects.selector import Selector
@@ -70,9 +78,10 @@ class Signer:
     def __init__(self, profile: Profile) -> None:
         points = (*profile.pre_filter, *profile.filter, *profile.pre_score)
         plugins = tuple(dict.fromkeys((*points, *(plugin for plugin, _ in profile.score))))
-        signing = tuple(plugin for plugin in plugins if isinstance(plugin, Sign))
+        signers = [(plugin, _signer_of(plugin)) for plugin in plugins]
+        signing = tuple(signer for _, signer in signers if signer is not None)
         #: The plugins that cannot sign: with any of them, no two pods are known to be alike.
-        self.silent = tuple(plugin.name for plugin in plugins if not isinstance(plugin, Sign))
+        self.silent = tuple(plugin.name for plugin, signer in signers if signer is None)
         self._remembered = tuple(plugin for plugin in signing if plugin.signs is not None)
         self._asked = tuple(plugin for plugin in signing if plugin.signs is None)
         parts = (plugin.signs for plugin in self._remembered if plugin.signs is not None)
@@ -200,6 +209,26 @@ class Signer:
             number = self._given
             self._numbers.put(key, number)
         return number
+
+
+class TracedSign(Sign):
+    """Signs for a plugin in plain Python with what it has read of pods."""
+
+    def __init__(self, name: str, reads: PodReads) -> None:
+        # It speaks for one plugin.
+        self.name = name  # type: ignore[misc]
+        self._reads = reads
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return self._reads.sign(pod)
+
+
+def _signer_of(plugin: Plugin) -> Sign | None:
+    if isinstance(plugin, Sign):
+        return plugin
+    if isinstance(plugin, NodeFilter | NodeScore) and plugin.pod_reads is not None:
+        return TracedSign(plugin.name, plugin.pod_reads)
+    return None
 
 
 def _ask(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
