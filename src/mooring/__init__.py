@@ -1,7 +1,8 @@
 """Mooring is a Kubernetes scheduler that decides over NumPy columns.
 
-As a library: `read_cluster` reads a cluster and `ClusterSnapshot` answers questions about it. See
-docs/library.md. Everything else may change with any version.
+As a library: `read_cluster` and `read_live_cluster` read a cluster, `ClusterSnapshot` answers
+questions about it, and `read_trace` reads who comes and goes. See docs/library.md. Everything else
+may change with any version.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mooring.library import ClusterSnapshot, read_cluster
+    from mooring.library import ClusterSnapshot, read_cluster, read_live_cluster, read_trace
 
-__all__ = ["ClusterSnapshot", "__version__", "read_cluster"]
+__all__ = ["ClusterSnapshot", "__version__", "read_cluster", "read_live_cluster", "read_trace"]
 
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
     """Loads the library when it is first used, so that importing the package takes no time."""
-    if name in ("ClusterSnapshot", "read_cluster"):
+    if name in __all__:
         return getattr(import_module("mooring.library"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

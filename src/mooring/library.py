@@ -5,13 +5,16 @@
     cluster = mooring.read_cluster("dump.yaml")
     print(cluster.explain("shop/web-1").message)
 
-These names are stable: `read_cluster`, `ClusterSnapshot` and what their methods take and return.
+These names are stable: `read_cluster`, `read_live_cluster`, `read_trace`, `ClusterSnapshot` and
+what its methods take and return.
 Everything else may change with any version.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,15 +32,22 @@ from mooring.engine.registry import registry
 from mooring.framework.plugin import Plugin
 from mooring.framework.profile import known_plugins
 from mooring.objects.decode import from_builtins
-from mooring.objects.kinds import Object
+from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.record.last_state import read_last_state
+from mooring.record.reader import is_recording
 from mooring.simulate.fit import Fit, Question
 from mooring.simulate.fit import fit as place_copies
+from mooring.simulate.loading import Input
 from mooring.simulate.loading import load as load_manifests
 from mooring.simulate.reschedule import Packing
 from mooring.simulate.reschedule import reschedule as place_anew
 from mooring.simulate.simulation import simulate as run_simulation
+from mooring.simulate.traces.arrivals import ArrivalTrace
+from mooring.simulate.traces.figures import TraceFigures
+from mooring.simulate.traces.figures import run_trace as run_arrivals
+from mooring.simulate.traces.reading import read_trace as read_arrivals
 from mooring.simulate.transcript import Transcript
 from mooring.world import Scene
 from mooring.world.claim_templates import ClaimTemplates
@@ -47,12 +57,52 @@ Config = str | Path | Mapping[str, Any] | None
 
 
 def read_cluster(*paths: str | Path) -> ClusterSnapshot:
-    """Reads manifests or a dump, such as `kubectl get nodes,pods -A -o yaml` prints.
+    """Reads manifests, a dump such as `kubectl get nodes,pods -A -o yaml` prints, or a recording.
 
-    Raises InputError, which names file, object and field.
+    Of a recording, it is the cluster at the end. Raises InputError, which names file, object and
+    field.
     """
-    found = load_manifests([str(path) for path in paths])
-    return ClusterSnapshot(found.objects, notes=found.notes, claim_templates=found.claim_templates)
+    recordings = [Path(path) for path in paths if is_recording(Path(path))]
+    others = [str(path) for path in paths if Path(path) not in recordings]
+    found = load_manifests(others) if others or not paths else Input(())
+    recorded = (
+        [from_builtins(item["kind"], item) for _, item in read_last_state(recordings)]
+        if recordings
+        else []
+    )
+    return ClusterSnapshot(
+        (*found.objects, *recorded), notes=found.notes, claim_templates=found.claim_templates
+    )
+
+
+def read_live_cluster(
+    kubeconfig: str | Path | None = None, context: str | None = None
+) -> ClusterSnapshot:
+    """Reads what scheduling needs from an API server, as `kubectl` would reach it.
+
+    Raises ClientError or InputError. In a notebook, which has a loop of its own, it works, too.
+    """
+    # Here, because the client takes long to load.
+    from mooring.client import Api, connect
+    from mooring.client.listing import list_kinds
+
+    notes: list[str] = []
+
+    async def read() -> list[Object]:
+        connection = await connect(None if kubeconfig is None else str(kubeconfig), context, None)
+        async with Api(connection) as api:
+            return await list_kinds(
+                api, sorted(READ_KINDS), lambda kind, key, why: notes.append(f"{kind} {key}: {why}")
+            )
+
+    with ThreadPoolExecutor(1) as pool:
+        objects = pool.submit(lambda: asyncio.run(read())).result()
+    return ClusterSnapshot(tuple(objects), notes=tuple(notes))
+
+
+def read_trace(path: str | Path) -> ArrivalTrace:
+    """Reads who comes and goes: a recording, the folder of OpenB, or a CSV file."""
+    return read_arrivals(Path(path))
 
 
 @dataclass(frozen=True)
@@ -122,6 +172,14 @@ class ClusterSnapshot:
     def reschedule(self, name: str = "anew") -> Packing:
         """Places everything that runs anew, and says how full nodes would be."""
         return place_anew(name, self.make_engine(), Scene.of(self.objects))
+
+    def run_trace(self, trace: ArrivalTrace, name: str = "trace") -> TraceFigures:
+        """Has pods come and go in virtual time, on this cluster or, if it is empty, on the trace's.
+
+        Run it for the same cluster configured otherwise, and compare.
+        """
+        chosen = trace.on(self.objects) if self.objects else trace
+        return run_arrivals(name, self.make_engine(), chosen)
 
     def make_engine(self) -> Engine:
         """A new engine for this cluster, without its objects: for experiments of your own."""
