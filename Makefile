@@ -10,7 +10,7 @@ SHELL := /bin/bash
 PIP_INSTALL := $(BIN)/pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt
 NAME_PACKAGES := sed -un 's/^Collecting \([^ ]*\).*/   \1/p'
 
-.PHONY: help demo simulate test coverage soak exactness mutations lint format docs house screenshots bench hostile lock clean
+.PHONY: help demo simulate test coverage soak exactness mutations lint format docs site house screenshots bench hostile lock clean
 .SILENT:
 
 help:
@@ -21,6 +21,7 @@ help:
 	echo "make coverage  the tests alone, with a report of the lines that they run"
 	echo "make format    rewrite the code in house format"
 	echo "make docs      write the tables in the docs that are made from code and results"
+	echo "make site      build the docs as a site with search, in site/"
 	echo "make house     print how large files and functions are, and which names occur twice"
 	echo "make screenshots  take the pictures in the docs, with Chromium"
 	echo "make soak      an hour of hostile objects, killed API servers and killed schedulers"
@@ -67,6 +68,10 @@ format: .venv/installed-test
 docs: .venv/installed
 	$(BIN)/python -m tools.doc_tables
 
+site: .venv/installed-test
+	$(BIN)/python -m tools.site site
+	echo "Open site/index.html"
+
 house: .venv/installed
 	$(BIN)/python -m tools.house src
 
@@ -98,7 +103,7 @@ lock:
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .coverage* coverage.xml .venv .venv-lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf .coverage* coverage.xml .venv .venv-lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist site
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/pip:
