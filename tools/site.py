@@ -80,7 +80,8 @@ class StagedSite:
 
     def add(self, path: Path) -> None:
         """Copies a page with all that it links to, or a file, or the list of a folder's files."""
-        if path in self._known or not path.is_relative_to(ROOT):
+        # mkdocs names the page whose link leads nowhere.
+        if path in self._known or not path.exists() or not path.is_relative_to(ROOT):
             return
         self._known.add(path)
         target = self.folder / path.relative_to(ROOT)
