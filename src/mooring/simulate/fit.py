@@ -28,7 +28,7 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, MEMORY, format_amount
 from mooring.world import Scene, World, place_pod
-from mooring.world.claim_templates import claims_of, copy_claims, without_user
+from mooring.world.claim_templates import copy_claims, without_user
 
 from .freed_nodes import FreedNode, find_freed_nodes
 
@@ -148,7 +148,7 @@ def fit(engine: Engine, scene: Scene, question: Question) -> Fit:
 
 def free_claims(pod: Pod, world: World) -> None:
     """A pod leaves its node: its claims give their devices back, unless others use them."""
-    for claim in list(claims_of(pod, world.engine.cluster.nodes.devices.claims)):
+    for claim in list(world.engine.cluster.nodes.devices.claims.used_by(pod)):
         left = without_user(claim, pod)
         world.apply(claim.deallocated() if left is None else left, 0.0)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.cluster.devices.claims import ResourceClaims
 from mooring.documents.conversion import to_struct
 from mooring.objects.meta import ObjectMeta, OwnerReference, Wire
 from mooring.objects.pod import Pod, PodResourceClaimStatus
@@ -103,19 +102,6 @@ def copy_claims(
         return copy, ()
     status = replace(copy.status, resource_claim_statuses=tuple(statuses))
     return replace(copy, status=status), tuple(made)
-
-
-def claims_of(pod: Pod, claims: ResourceClaims) -> Iterator[ResourceClaim]:
-    """All claims that a pod uses, or that were made for it."""
-    made = {
-        each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses or ()
-    }
-    for each in pod.spec.resource_claims or ():
-        name = each.resource_claim_name or made.get(each.name)
-        known = None if name is None else claims.get(f"{pod.namespace}/{name}")
-        if known is not None:
-            yield known
-    yield from claims.extended_of(pod.uid)
 
 
 def without_user(claim: ResourceClaim, pod: Pod) -> ResourceClaim | None:

@@ -42,7 +42,7 @@ from mooring.objects.resource_claim import (
 )
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
-from .claim_templates import claims_of, without_user
+from .claim_templates import without_user
 
 _BOUND = "Bound"
 
@@ -81,7 +81,7 @@ class World:
 
     def free_claims(self, pod: Pod, now: float) -> None:
         """A pod is gone: claims that were made for it go with it, others lose it as a user."""
-        for claim in list(claims_of(pod, self.engine.cluster.nodes.devices.claims)):
+        for claim in list(self.engine.cluster.nodes.devices.claims.used_by(pod)):
             left = without_user(claim, pod)
             if left is None:
                 self.engine.handle(Removed(claim), now)

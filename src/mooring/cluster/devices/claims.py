@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from mooring.objects.pod import Pod
 from mooring.objects.resource_claim import Allocation, ResourceClaim
 
 
@@ -60,6 +61,18 @@ class ResourceClaims:
         There is more than one if a scheduler died while its claim was being made.
         """
         return tuple(self._known[key] for key in self._extended.get(pod_uid, ()))
+
+    def used_by(self, pod: Pod) -> Iterator[ResourceClaim]:
+        """All claims that a pod refers to, or that were made for it, as far as they are there."""
+        made = {
+            each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses or ()
+        }
+        for each in pod.spec.resource_claims or ():
+            name = each.resource_claim_name or made.get(each.name)
+            known = None if name is None else self.get(f"{pod.namespace}/{name}")
+            if known is not None:
+                yield known
+        yield from self.extended_of(pod.uid)
 
     def is_in_flight(self, uid: str) -> bool:
         """Whether it was decided about a claim that has not been seen allocated since."""

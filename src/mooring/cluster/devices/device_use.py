@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from mooring.objects.resource_claim import DeviceResult
 
@@ -45,6 +45,11 @@ class DeviceHold:
         for name, value in (result.consumed_capacity or {}).items():
             self.amounts[name] = self.amounts.get(name, 0) + amount * int(value)
 
+    def copy(self) -> DeviceHold:
+        same = DeviceHold()
+        same.taken, same.shares, same.amounts = self.taken, self.shares, dict(self.amounts)
+        return same
+
     @property
     def is_free(self) -> bool:
         return not self.taken and not self.shares
@@ -73,6 +78,16 @@ class DeviceUse:
                 del pool[result.device]
                 if not pool:
                     del self._pools[key]
+
+    def without(self, results: Sequence[DeviceResult]) -> DeviceUse:
+        """What would be held of the pools of these devices if claims gave them back."""
+        left = DeviceUse()
+        for each in results:
+            key = each.driver, each.pool
+            if key not in left._pools:
+                left._pools[key] = {name: hold.copy() for name, hold in self.held(key).items()}
+        left.count(results, -1)
+        return left
 
     def state(self, view: PoolView) -> PoolState:
         """What is in use of a pool, as a node sees it."""

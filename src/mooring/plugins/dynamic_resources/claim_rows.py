@@ -26,6 +26,7 @@ from .claim_scores import known_score, outcome_score
 from .device_allocation import AllocationFound, AllocationOutcome, ClaimsPlan, allocate
 from .device_binding import Readiness
 from .extended import SpecialClaim
+from .freed_devices import FreedOutcomes
 from .preparation import GAVE_UP, AllocatedClaim, PreparedClaims, RowOutcomes
 from .references import find_claims
 from .search import claim_number
@@ -37,6 +38,8 @@ STALE = Reason("cannot schedule extended resource claim", Code.UNRESOLVABLE)
 UNFIT = Reason("cannot fit resource", Code.UNRESOLVABLE)
 
 _REASONS = (STALE, UNFIT, NOTHING, INVALID, UNAVAILABLE)
+# Where evicting pods may free devices.
+_HELPABLE = (STALE, UNFIT, Reason(NOTHING.text, Code.UNSCHEDULABLE), INVALID, UNAVAILABLE)
 
 _ONE: Mask = np.ones(1, np.bool_)
 
@@ -73,6 +76,13 @@ class ClaimRows:
         for names, where in extended.combinations(self._nodes, self._rows):
             yield self._part(where, names)
 
+    def found(self, plan: ClaimsPlan) -> RowOutcomes | FreedOutcomes:
+        """What came of the search, with devices free that evicted pods would give back."""
+        gone = self._prepared.gone
+        if gone:
+            return FreedOutcomes(plan, gone, self._nodes, self._rows)
+        return self.outcomes(plan)
+
     def outcomes(self, plan: ClaimsPlan) -> RowOutcomes:
         groups = self._nodes.device_groups
         return RowOutcomes(plan, groups, groups.local[self._rows], groups.patterns[self._rows])
@@ -89,7 +99,7 @@ class ClaimRows:
         for part in self.parts():
             if part.plan is None:
                 continue
-            found = self.outcomes(part.plan)
+            found = self.found(part.plan)
             where = part.where & ~early
             nothing |= found.where(AllocationFound.NOTHING) & where
             invalid |= found.where(AllocationFound.INVALID) & where
@@ -98,7 +108,8 @@ class ClaimRows:
         for claim in self._prepared.allocated:
             unavailable |= ~self.available(claim)
         unavailable &= ~(early | nothing | invalid | broken)
-        return Verdict(_REASONS, failed, broken if broken.any() else None, self.describe)
+        reasons = _HELPABLE if self._prepared.frees_devices else _REASONS
+        return Verdict(reasons, failed, broken if broken.any() else None, self.describe)
 
     def available(self, allocated: AllocatedClaim) -> Mask:
         """Where the devices of a claim can be used."""

@@ -95,8 +95,12 @@ class ClaimsPlan:
         key = groups.group(local), groups.pattern(pattern)
         known = self._outcomes.get(key)
         if known is None:
-            known = self._outcomes[key] = allocate(self.claims, groups.pools(*key), self._is_plain)
+            known = self._outcomes[key] = self.search(groups.pools(*key))
         return known
+
+    def search(self, pools: Sequence[SeenPool]) -> AllocationOutcome:
+        """What comes of these pools, which are in the order in which devices are taken."""
+        return allocate(self.claims, pools, self._is_plain)
 
 
 def allocate(

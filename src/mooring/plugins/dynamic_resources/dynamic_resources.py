@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,7 @@ from .claims_to_write import is_ready, plan_writes
 from .device_advice import advise_on_claims
 from .device_allocation import AllocationFound
 from .extended import ExtendedAsk, find_extended, may_claim
+from .freed_devices import claims_left_on, with_pod, without_pod
 from .preparation import MOST_STEPS_OF_POD, ClaimPlans, PreparedClaims, prepare_claims
 from .references import UnresolvedClaim, find_claims, is_fresh
 from .release import find_release
@@ -59,6 +61,8 @@ class DynamicResourcesArgs(Wire, frozen=True):
     #: Of no effect here, which is logged: searches end after a number of steps.
     filter_timeout: Duration = Duration.of_seconds(10)
     binding_timeout: Duration = Duration.of_seconds(600)
+    #: Whether pods may be evicted so that their devices go to more important ones. Not upstream's.
+    preempt_devices: bool = False
 
     def problems(self) -> Iterator[tuple[str, str]]:
         if self.filter_timeout.seconds < 0:
@@ -107,6 +111,9 @@ class DynamicResources(
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         extended = find_extended(pod, nodes)
+        if self._args.preempt_devices and nodes.nominations.node_of(pod):
+            # What is said of such a pod depends on the node that it waits for.
+            return UNSIGNABLE
         if not pod.spec.resource_claims:
             return None if extended is None else _sign_extended(pod, extended, nodes)
         # Only claims that were made for a pod and have no devices yet are as good as others.
@@ -153,7 +160,18 @@ class DynamicResources(
         if not claims and extended is None:
             return None
         timeout = self._args.binding_timeout.seconds
-        return prepare_claims(pod, claims, extended, nodes, self._plans, timeout)
+        prepared = prepare_claims(pod, claims, extended, nodes, self._plans, timeout)
+        if self._args.preempt_devices and isinstance(prepared, PreparedClaims):
+            return replace(prepared, frees_devices=True)
+        return prepared
+
+    def add_pod(self, prepared: PreparedClaims, nodes: Nodes, pod: Pod, row: int) -> PreparedClaims:
+        return with_pod(prepared, pod)
+
+    def remove_pod(
+        self, prepared: PreparedClaims, nodes: Nodes, pod: Pod, row: int
+    ) -> PreparedClaims:
+        return without_pod(prepared, nodes, pod)
 
     def filter(self, prepared: PreparedClaims, nodes: Nodes, rows: Rows) -> Verdict:
         return ClaimRows(prepared, nodes, rows).filter()
@@ -172,8 +190,9 @@ class DynamicResources(
         return Rescore.UPDATED if outcome.found is AllocationFound.DEVICES else Rescore.INFEASIBLE
 
     def sees(self, prepared: PreparedClaims, nodes: Nodes) -> Change:
-        # Devices belong to claims: no pod that comes or goes changes anything by itself.
-        return Change.NONE
+        # Devices belong to claims: no pod that comes or goes changes anything by itself, unless
+        # its claims are to give their devices back.
+        return Change.CLAIMS if self._args.preempt_devices else Change.NONE
 
     def post_filter(self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile) -> NoRemedy:
         # kube-scheduler's words, also where it misses its own state because a plugin before it
@@ -186,7 +205,21 @@ class DynamicResources(
         prepared = before.prepared.get(self.name)
         if not isinstance(prepared, PreparedClaims):
             return NoRemedy(Code.UNSCHEDULABLE, ("no new claims to deallocate",))
+        if prepared.frees_devices and (waits_for := self._node_to_wait_for(prepared, nodes)):
+            # Whoever else was evicted now would be evicted for nothing.
+            text = f"waiting for devices of node {waits_for} to be released"
+            return NoRemedy(Code.UNRESOLVABLE, (text,))
         return find_release(prepared, failed, nodes, self.name)
+
+    def _node_to_wait_for(self, prepared: PreparedClaims, nodes: Nodes) -> str:
+        """The node to which a pod is nominated, if victims have left it but not their devices."""
+        name = nodes.nominations.node_of(prepared.pod)
+        row = nodes.row(name)
+        gone = {} if row is None else claims_left_on(nodes, row)
+        if row is None or not gone:
+            return ""
+        freed = replace(prepared, gone=gone)
+        return name if self.filter(freed, nodes, np.array([row], np.intp)).ok[0] else ""
 
     def advise(
         self, pod: Pod, prepared: PreparedClaims | None, nodes: Nodes, rows: NDArray[np.intp]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -81,6 +82,10 @@ class PreparedClaims:
     plan: ClaimsPlan | None = None
     extended: ExtendedAsk | None = None
     plans: ClaimPlans | None = None
+    #: Whether evicting pods may free devices.
+    frees_devices: bool = False
+    #: The claims of pods that would be gone, by the uid of the pod.
+    gone: Mapping[str, tuple[ResourceClaim, ...]] = field(default_factory=dict)
 
 
 def prepare_claims(

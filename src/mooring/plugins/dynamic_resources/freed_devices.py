@@ -1,0 +1,97 @@
+"""Devices that others would give back: for preemption, if the plugin's arguments ask for it.
+
+The claims of pods that are evicted give their devices back once the pods are gone. A claim that
+somebody else uses as well keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Nodes, Rows
+from mooring.objects.node_selector import NAME_FIELD
+from mooring.objects.pod import Pod
+from mooring.objects.resource_claim import DeviceResult, ResourceClaim
+
+from .device_allocation import AllocationFound, ClaimsPlan
+from .preparation import PreparedClaims
+
+#: The claims of pods that would be gone, by the uid of the pod.
+GoneClaims = Mapping[str, tuple[ResourceClaim, ...]]
+
+
+def without_pod(prepared: PreparedClaims, nodes: Nodes, pod: Pod) -> PreparedClaims:
+    """The same as if a pod were gone."""
+    claims = tuple(each for each in nodes.devices.claims.used_by(pod) if each.allocation)
+    if not claims or not prepared.frees_devices:
+        return prepared
+    return replace(prepared, gone={**prepared.gone, pod.uid: claims})
+
+
+def with_pod(prepared: PreparedClaims, pod: Pod) -> PreparedClaims:
+    """The same as if a pod that would be gone stayed."""
+    if pod.uid not in prepared.gone:
+        return prepared
+    left = {uid: claims for uid, claims in prepared.gone.items() if uid != pod.uid}
+    return replace(prepared, gone=left)
+
+
+def freed_results(gone: GoneClaims) -> Iterator[DeviceResult]:
+    """The devices of claims that nobody would use any more."""
+    claims = {claim.uid: claim for each in gone.values() for claim in each}
+    for claim in claims.values():
+        if claim.allocation is not None and all(user.uid in gone for user in claim.reserved_for):
+            yield from claim.allocation.results
+
+
+class FreedOutcomes:
+    """What comes of the search on some rows with these devices free. There are few such rows."""
+
+    def __init__(self, plan: ClaimsPlan, gone: GoneClaims, nodes: Nodes, rows: Rows) -> None:
+        results = list(freed_results(gone))
+        left = nodes.devices.use.without(results)
+        keys = {(each.driver, each.pool) for each in results}
+        groups = nodes.device_groups
+        found = []
+        for row in np.arange(len(nodes.alive))[rows].tolist():
+            views = groups.views(nodes.name(row), row)
+            pools = [
+                (view, (left if view.key in keys else nodes.devices.use).state(view))
+                for view in views
+            ]
+            found.append(plan.search(pools).found.value)
+        self._found = np.array(found, np.int8)
+
+    def where(self, found: AllocationFound) -> NDArray[np.bool_]:
+        """The rows for which this came of it."""
+        mask: NDArray[np.bool_] = self._found == found.value
+        return mask
+
+
+def claims_left_on(nodes: Nodes, row: int) -> GoneClaims:
+    """The claims with devices of a node whose users have left it, by who used them.
+
+    Their controller is about to take the devices back.
+    """
+    name, there = nodes.name(row), nodes.pods(row)
+    found: dict[str, list[ResourceClaim]] = {}
+    for claim in nodes.devices.claims:
+        users = [user.uid for user in claim.reserved_for]
+        if not users or any(uid in there for uid in users) or not _is_bound_to(claim, name):
+            continue
+        for uid in users:
+            found.setdefault(uid, []).append(claim)
+    return {uid: tuple(claims) for uid, claims in found.items()}
+
+
+def _is_bound_to(claim: ResourceClaim, node_name: str) -> bool:
+    selector = None if claim.allocation is None else claim.allocation.node_selector
+    return selector is not None and any(
+        field.key == NAME_FIELD and node_name in (field.values or ())
+        for term in selector.node_selector_terms
+        for field in term.match_fields or ()
+    )
