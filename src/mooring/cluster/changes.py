@@ -95,18 +95,15 @@ class ChangeLog:
         #: How many entries are worth keeping.
         self.keep = keep
         self._entries: list[tuple[int, int]] = []
-        self._ignored = 0
+        #: The kinds of change that are noted.
+        self.heeded = -1
 
     def heed(self, kinds: int) -> None:
         """Somebody reads these kinds of change, and nobody reads any others."""
-        self._ignored = _ON_DEMAND & ~int(kinds)
-
-    def heeds(self, kinds: int) -> bool:
-        """Whether any of these kinds is noted."""
-        return bool(kinds & ~self._ignored)
+        self.heeded = ~(_ON_DEMAND & ~int(kinds))
 
     def note(self, row: int, kinds: int) -> None:
-        if self._ignored and not kinds & ~self._ignored:
+        if not kinds & self.heeded:
             return
         self._entries.append((row, kinds))
         self.generation += 1

@@ -258,7 +258,8 @@ class Cluster:
         known = self._pods.get(pod.uid)
         self._assumed.discard(pod.uid)
         self._state.storage.settle(pod.uid)
-        self._state.devices.settle(pod.uid)
+        if self._state.devices.claims.decisions:
+            self._state.devices.settle(pod.uid)
         if known is not None:
             if counts_alike(known, pod):
                 self._replace(pod)
@@ -469,7 +470,7 @@ class Cluster:
         holder = self._stranded[pod.node_name] if row is None else self._state.pods[row]
         holder[pod.uid] = pod
         if row is not None:
-            if self.changes.heeds(RETOLD):
+            if self.changes.heeded & RETOLD:
                 kinds = retold(known, pod)
                 if kinds:
                     self.changes.note(row, kinds)
@@ -503,7 +504,7 @@ class Cluster:
     def _count(self, pod: Pod, row: int, amount: int) -> None:
         state = self._state
         columns, held = state.columns, pod.held
-        count_requests(columns, self.nodes.facts(row), held, amount)
+        count_requests(columns, state.facts.get(row) or self.nodes.facts(row), held, amount)
         if pod.spec.host_ports:
             state.ports.count(pod.spec.host_ports, row, amount, state.columns.capacity)
         if pod.spec.volumes:

@@ -58,20 +58,16 @@ def count_requests(columns: Columns, facts: RowFacts, held: Held, amount: int) -
             array[at, row] = total
         known[at] = total
     known[_PODS] = array[_PODS, row] = known[_PODS] + amount
-    _count_nonzero(columns.nonzero_requested, facts.nonzero_requested, held, row, amount)
-    facts.reset()
-
-
-def _count_nonzero(sums: Sums, known: list[int], held: Held, row: int, amount: int) -> None:
-    cpu, memory = known
-    cpu += amount * held.nonzero_cpu_milli
-    memory += amount * held.nonzero_memory_bytes
+    known, sums = facts.nonzero_requested, columns.nonzero_requested
+    cpu = known[NONZERO_CPU] + amount * held.nonzero_cpu_milli
+    memory = known[NONZERO_MEMORY] + amount * held.nonzero_memory_bytes
     if cpu > sums.bound or memory > sums.bound:
         known[:] = add_nonzero(sums, held, row, amount)
-        return
-    known[:] = cpu, memory
-    sums.array[NONZERO_CPU, row] = cpu
-    sums.array[NONZERO_MEMORY, row] = memory
+    else:
+        known[:] = cpu, memory
+        sums.array[NONZERO_CPU, row] = cpu
+        sums.array[NONZERO_MEMORY, row] = memory
+    facts.reset()
 
 
 def add_requests(

@@ -73,8 +73,8 @@ class Attempts:
         self._emit = emit
         self._observer = observer
         self._placements: dict[str, Placement] = {}
-        #: Those that wait for a permit or for what was written.
-        self._waiting: dict[str, Placement] = {}
+        #: Those that wait for a permit or for what was written, by the uid of the pod.
+        self.waiting: dict[str, Placement] = {}
         self.evictions = Evictions(queue, emit, observer)
         #: How often pods of each profile were too costly to be decided.
         self.too_costly: Counter[str] = Counter()
@@ -82,13 +82,8 @@ class Attempts:
     def get(self, uid: str) -> Placement | None:
         return self._placements.get(uid)
 
-    @property
-    def waiting(self) -> Mapping[str, Placement]:
-        """Those that wait for a permit or for what was written, by the uid of the pod."""
-        return self._waiting
-
     def next_deadline(self) -> float | None:
-        return min((at for each in self._waiting.values() for at in each.deadlines), default=None)
+        return min((at for each in self.waiting.values() for at in each.deadlines), default=None)
 
     # Decided
 
@@ -271,7 +266,7 @@ class Attempts:
 
     def oust(self, victim: Pod, plugin: str, now: float) -> bool:
         """Takes back a victim that waits for its binding: whether it was one."""
-        waiting = self._waiting.get(victim.uid)
+        waiting = self.waiting.get(victim.uid)
         if waiting is not None:
             # It is bound nowhere yet, so that taking it back is enough.
             self._give_up(waiting, Failure(SCHEDULER_ERROR, f"preempted by {plugin}"), now)
@@ -279,17 +274,17 @@ class Attempts:
 
     def permitted(self, uid: str, plugin: str, now: float) -> None:
         """A permit that was waited for is given."""
-        waiting = self._waiting.get(uid)
+        waiting = self.waiting.get(uid)
         if waiting is None or waiting.permits.pop(plugin, None) is None:
             return
         if not waiting.permits:
-            del self._waiting[uid]
+            del self.waiting[uid]
             self._observer.permit_waited(SUCCESS, now - waiting.waits_since)
             self._prepare(waiting, now)
 
     def permit_refused(self, uid: str, plugin: str, message: str, now: float) -> None:
         """A permit that was waited for is refused, or took too long."""
-        waiting = self._waiting.get(uid)
+        waiting = self.waiting.get(uid)
         if waiting is not None and plugin in waiting.permits:
             waited = now - waiting.waits_since
             self._observer.permit_waited(Code.UNSCHEDULABLE.value, waited)
@@ -313,13 +308,16 @@ class Attempts:
         if failure is not None:
             self._give_up(waiting, failure, now)
         elif not waiting.preparing:
-            del self._waiting[waiting.pod.uid]
+            del self.waiting[waiting.pod.uid]
             self._bind(waiting)
 
     def _prepare(self, placed: Placement, now: float) -> None:
         # From here on, a failure is nobody's verdict on the pod.
         self._queue.done(placed.pod.uid)
         work = placement.prepare(placed, self._cluster.nodes, now)
+        if not work:
+            self._bind(placed)
+            return
         if isinstance(work, Failure):
             self._give_up(placed, work, now)
             return
@@ -351,7 +349,7 @@ class Attempts:
     def _wait(self, placed: Placement, state: PlacementState) -> None:
         """A pod must wait: others are told which node it is going to."""
         placed.state = state
-        self._waiting[placed.pod.uid] = placed
+        self.waiting[placed.pod.uid] = placed
         ref = PodRef.to(placed.pod)
         self._emit(PatchPodStatus(ref, nominated_node_name=placed.node_name))
 
@@ -399,7 +397,7 @@ class Attempts:
     def drop(self, uid: str) -> None:
         """Forgets a placement, whatever became of it."""
         self._placements.pop(uid, None)
-        self._waiting.pop(uid, None)
+        self.waiting.pop(uid, None)
 
     def _give_up(self, placed: Placement, failure: Failure, now: float) -> None:
         """Undoes a placement; those who wait hear of the room before the pod itself returns."""

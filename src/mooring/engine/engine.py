@@ -249,10 +249,7 @@ class Engine:
 
     def step(self, now: float, budget: int = 1) -> list[Action]:
         """Makes up to `budget` decisions; returns what is to be done since the last step."""
-        self._look_after(now)
-        if now >= self._next_sweep:
-            self._sweep(now)
-        self._expire(now)
+        self._do_what_is_due(now)
         for _ in range(budget):
             queued = self.queue.pop(now)
             if queued is None:
@@ -269,24 +266,26 @@ class Engine:
         taken, self._outbox = self._outbox, []
         return taken
 
-    def _look_after(self, now: float) -> None:
-        """Does what is due without any event."""
+    def _do_what_is_due(self, now: float) -> None:
+        """Does what needs no event, only time."""
         if self._groups is not None:
             self._groups.look_after(now)
-        if not self._attempts.waiting and not self._consultations:
-            return
+        if self._attempts.waiting or self._consultations.waiting:
+            self._look_after(now)
+        if now >= self._next_sweep:
+            self._sweep(now)
+        extended = self.cluster.extended
+        if extended.is_used and now >= extended.next_expiry:
+            # What was told of extended resources too long ago no longer counts.
+            extended.expire(now)
+
+    def _look_after(self, now: float) -> None:
         for placement in list(self._attempts.waiting.values()):
             try:
                 self._attempts.look_after(placement, now)
             except Exception as error:  # noqa: BLE001 - one pod must not stop the others
                 self._give_up(placement.queued, error, now)
         self._consultations.look_after(now)
-
-    def _expire(self, now: float) -> None:
-        """What was told of extended resources too long ago no longer counts."""
-        extended = self.cluster.extended
-        if extended.is_used and now >= extended.next_expiry:
-            extended.expire(now)
 
     def _sweep(self, now: float) -> None:
         self._next_sweep = now + self.sweep_seconds

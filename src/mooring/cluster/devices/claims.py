@@ -47,7 +47,7 @@ class ResourceClaims:
         #: The keys of the claims for extended resources, by the uid of the pod.
         self._extended: dict[str, list[str]] = {}
         #: Decisions by the uid of the pod.
-        self._decisions: dict[str, Decision] = {}
+        self.decisions: dict[str, Decision] = {}
         #: By the uid of the claim.
         self.flights: dict[str, Flight] = {}
         self._flights_of: dict[str, list[str]] = {}
@@ -80,7 +80,7 @@ class ResourceClaims:
 
     def decision(self, pod_uid: str) -> Decision | None:
         """What was decided about the claims of a pod that is on its way."""
-        return self._decisions.get(pod_uid)
+        return self.decisions.get(pod_uid)
 
     def __iter__(self) -> Iterator[ResourceClaim]:
         return iter(self._known.values())
@@ -126,7 +126,7 @@ class ClaimsWriter(ResourceClaims):
         return self._land([claim.uid])
 
     def decide(self, pod_uid: str, decision: Decision) -> None:
-        self._decisions[pod_uid] = decision
+        self.decisions[pod_uid] = decision
         for each in decision.claims:
             self.flights[each.uid] = Flight(pod_uid, each.allocation)
         self._flights_of[pod_uid] = [each.uid for each in decision.claims]
@@ -138,23 +138,23 @@ class ClaimsWriter(ResourceClaims):
 
     def settle(self, pod_uid: str) -> None:
         """The pod is on its node; what it was given stays until its claims are seen."""
-        self._decisions.pop(pod_uid, None)
+        self.decisions.pop(pod_uid, None)
 
     def release(self, pod_uid: str) -> list[Allocation]:
         """Takes a decision back; returns what is free again for sure."""
-        self._decisions.pop(pod_uid, None)
+        self.decisions.pop(pod_uid, None)
         uids = self._flights_of.get(pod_uid, ())
         return self._land([uid for uid in uids if not self.flights[uid].is_asked])
 
     def end_doubt(self, pod_uid: str) -> list[Allocation]:
         """What was asked for and taken back is not waited for any longer; returns it."""
-        if pod_uid in self._decisions:
+        if pod_uid in self.decisions:
             return []
         return self._land(self._flights_of.get(pod_uid, ()))
 
     def adopt(self, other: ClaimsWriter) -> list[Allocation]:
         """Takes over the decisions of another; returns what they hold."""
-        self._decisions = dict(other._decisions)
+        self.decisions = dict(other.decisions)
         self.flights = dict(other.flights)
         self._flights_of = {uid: list(uids) for uid, uids in other._flights_of.items()}
         return [flight.allocation for flight in self.flights.values()]

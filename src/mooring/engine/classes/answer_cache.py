@@ -35,6 +35,8 @@ class AnswerCache:
         self.bytes = 0
         #: How many of the values are failures.
         self.failures = 0
+        # Nothing was used since.
+        self._last: Key | None = None
         # In the order of their last use.
         self._entries: OrderedDict[Key, _Entry] = OrderedDict()
 
@@ -46,13 +48,16 @@ class AnswerCache:
         entry = self._entries.get(key)
         if entry is None:
             return None
-        self._entries.move_to_end(key)
+        if key is not self._last:
+            self._entries.move_to_end(key)
+            self._last = key
         return entry.value
 
     def put(self, key: Key, value: Any, size: int, statistics: Statistics) -> None:
         """Keeps a value that takes so many bytes, and drops others if there is no room for all."""
         self.discard(key)
         self._entries[key] = _Entry(value, size, statistics)
+        self._last = key
         self.bytes += size
         self.failures += key.priority is not None
         while self.bytes > self.most_bytes and len(self._entries) > 1:

@@ -85,6 +85,8 @@ class Classes:
         self._asked: set[int] = set()
         self._visit: tuple[NDArray[np.intp], Turns] | None = None
         self._siblings = Siblings(self._signer, self.statistics)
+        #: That of the last class: mostly, like pods follow each other.
+        self._key = Key(profile.name, 0)
         self.is_on = settings.classes or settings.batches
         if self.is_on and self._signer.silent:
             names = ", ".join(self._signer.silent)
@@ -142,7 +144,20 @@ class Classes:
         if failed is not None:
             self.statistics.look_back(signature, failed)
             return DecisionPath.FAILURE, failed
-        return self._by_answers(signature, pod, window)
+        try:
+            if pod.spec.named_nodes is not None:
+                # A class is of no use to pods for certain nodes.
+                found = self._on_named(signature, pod) if window.rows is None else None
+                return DecisionPath.NARROWED, found
+            return self._by_class(signature, pod, window)
+        except (Unserved, BrokenRowsError):
+            return DecisionPath.NARROWED, None
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - deciding alone can do without a class
+            self.statistics.flushes[Flush.BROKEN] += 1
+            self._break = error
+            return DecisionPath.BROKEN, None
 
     def _why_alone(self, signature: int | None, pod: Pod, window: Window) -> DecisionPath | None:
         """How a pod is decided that no class serves; None if one may."""
@@ -189,25 +204,6 @@ class Classes:
             path = DecisionPath.FIRST if known is None else DecisionPath.COLUMNS
             self.statistics.paths[path] += 1
         return kept, rows
-
-    def _by_answers(
-        self, signature: int, pod: Pod, window: Window
-    ) -> tuple[DecisionPath, Found | Failed | None]:
-        """The decision by what plugins have answered, or answer quickly."""
-        try:
-            if pod.spec.named_nodes is not None:
-                # A class is of no use to pods for certain nodes.
-                found = self._on_named(signature, pod) if window.rows is None else None
-                return DecisionPath.NARROWED, found
-            return self._by_class(signature, pod, window)
-        except (Unserved, BrokenRowsError):
-            return DecisionPath.NARROWED, None
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001 - deciding alone can do without a class
-            self.statistics.flushes[Flush.BROKEN] += 1
-            self._break = error
-            return DecisionPath.BROKEN, None
 
     def sweep(self) -> None:
         """Drops the classes that had no pod since the last sweep, and what is known of them."""
@@ -270,7 +266,9 @@ class Classes:
     def _by_class(
         self, signature: int, pod: Pod, window: Window
     ) -> tuple[DecisionPath, Found | Failed | None]:
-        key = Key(self._profile.name, signature)
+        key = self._key
+        if key.signature != signature:
+            key = self._key = Key(self._profile.name, signature)
         known: PodClass | None = self._cache.find(key)
         try:
             kept = self._bring_up_to_date(key, known, pod)

@@ -79,14 +79,12 @@ class Consultations:
         self._pending = pending
         self._emit = emit
         self._give_up = give_up
-        self._waiting: dict[str, WaitingDecision] = {}
+        #: The decisions that wait for answers, by the uid of the pod.
+        self.waiting: dict[str, WaitingDecision] = {}
         #: Whether an extender chooses among nodes, interested or not.
         self.is_choosing = any(each.filter_verb or each.prioritize_verb for each in self._extenders)
         if self._extenders:
             queue.divide(self.concerns)
-
-    def __len__(self) -> int:
-        return len(self._waiting)
 
     def concerns(self, pod: Pod) -> bool:
         """Whether some extender takes part in decisions about a pod."""
@@ -145,7 +143,7 @@ class Consultations:
 
     def answer(self, event: ExtenderAnswered, now: float) -> None:
         """An extender has answered. What is not waited for any more is ignored."""
-        decision = self._waiting.get(event.uid)
+        decision = self.waiting.get(event.uid)
         if decision is None:
             return
         asked = event.attempt, event.number
@@ -156,7 +154,7 @@ class Consultations:
 
     def look_after(self, now: float) -> None:
         """Ends decisions about pods that are not ours any more, or whose answers got lost."""
-        for uid, decision in list(self._waiting.items()):
+        for uid, decision in list(self.waiting.items()):
             if decision.deadline <= now or uid not in self._pending:
                 for each in decision.questions:
                     lost = _describe_loss(each, self._extenders[each.extender])
@@ -166,18 +164,18 @@ class Consultations:
 
     def next_deadline(self) -> float | None:
         """When the next answer counts as lost."""
-        return min((each.deadline for each in self._waiting.values()), default=None)
+        return min((each.deadline for each in self.waiting.values()), default=None)
 
     def drop(self, uid: str) -> None:
         """Forgets the decision about a pod, whatever is answered."""
-        decision = self._waiting.pop(uid, None)
+        decision = self.waiting.pop(uid, None)
         if decision is not None:
             decision.steps.close()
             self._make_room()
 
     def _resume(self, decision: WaitingDecision, now: float) -> None:
         queued, uid = decision.queued, decision.uid
-        del self._waiting[uid]
+        del self.waiting[uid]
         try:
             pod = self._pending.get(uid)
             if decision.is_about_group:
@@ -215,12 +213,12 @@ class Consultations:
         decision.answers = {}
         asked = (self._extenders[each.extender] for each in decision.questions)
         decision.deadline = now + max(each.timeout_seconds for each in asked) + _GRACE
-        self._waiting[decision.uid] = decision
+        self.waiting[decision.uid] = decision
         for each in decision.questions:
             self._emit(each)
 
     def _make_room(self) -> None:
-        self._queue.hold_back(len(self._waiting) >= self._most)
+        self._queue.hold_back(len(self.waiting) >= self._most)
 
 
 def _decide(consultation: Consultation, reviews: bool) -> Steps[_Outcome]:
