@@ -205,8 +205,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "an unsignable part is a part",
         SIGNATURE,
-        "            if part is UNSIGNABLE:\n",
-        "            if False:\n",
+        "            part = _ask(plugin, pod, nodes)\n            if part is UNSIGNABLE:\n",
+        "            part = _ask(plugin, pod, nodes)\n            if False:\n",
     ),
     Mutation(
         "namespaces are not told apart",
@@ -259,8 +259,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "pods with many rules are signed",
         SIGNATURE,
-        "        if not is_ordinary(pod):\n",
-        "        if False:\n",
+        "-> Signature:\n        if not is_ordinary(pod):\n",
+        "-> Signature:\n        if False:\n",
     ),
     Mutation(
         "long annotations are remembered",
@@ -271,8 +271,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a broken signature is not told",
         SIGNATURE,
-        "Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)",
-        "Unsigned(broken.plugin, Unsignable.BROKEN)",
+        "Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)\n\n    def parts",
+        "Unsigned(broken.plugin, Unsignable.BROKEN)\n\n    def parts",
     ),
     Mutation(
         "post-filters need not sign",
@@ -677,8 +677,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "remembered GPU labels are not watched",
         GPU,
-        "return self.reads if self._labels else Change.ALLOCATABLE",
-        "return Change.ALLOCATABLE",
+        "return kinds | Change.LABELS if self._labels else kinds",
+        "return kinds",
     ),
     Mutation(
         "volumes in use are signed like others",
