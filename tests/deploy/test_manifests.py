@@ -20,8 +20,11 @@ from mooring.config import load
 from mooring.engine.registry import registry
 from mooring.framework.profile import known_plugins
 from mooring.objects import coexist
+from mooring.objects.custom import CustomKind
 from mooring.objects.kinds import KINDS, READ_KINDS
 from mooring.objects.pod import PLACED
+from mooring.plugins.counted.counted_args import ConfigMapCapacity
+from mooring.plugins.disk_io.disk_io_resource import KIND as DISK_IO
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -215,3 +218,23 @@ def test_the_admission_policies_name_our_annotations_and_are_bound() -> None:
     assert all(name in texts[1] for name in (coexist.ANNOTATION, coexist.GROUP))
     bound = [each["spec"]["policyName"] for each in found if each not in policies]
     assert bound == [each["metadata"]["name"] for each in policies]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [DISK_IO, ConfigMapCapacity(namespace="mooring-system", name="counted-resources").custom_kind],
+    ids=lambda kind: kind.kind,
+)
+def test_what_a_plugin_follows_has_a_component_with_a_role(kind: CustomKind) -> None:
+    """The log tells to apply it where the kind is missing or refused."""
+    folder = kind.manifest.removeprefix("deploy/")
+    (component,) = documents(f"{folder}/kustomization.yaml")
+    found = [each for name in component["resources"] for each in documents(f"{folder}/{name}")]
+    (role,) = [each for each in found if each["kind"] in ("Role", "ClusterRole")]
+    (rule,) = role["rules"]
+
+    assert (rule["apiGroups"], rule["resources"]) == ([kind.group], [kind.plural])
+    assert set(rule["verbs"]) == {"list", "watch"}
+    assert any(each["kind"] in ("CustomResourceDefinition", "ConfigMap") for each in found)
+    if kind.only is not None:
+        assert (role["metadata"]["namespace"], *rule["resourceNames"]) == kind.only

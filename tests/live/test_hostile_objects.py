@@ -183,7 +183,8 @@ async def test_a_custom_kind_that_is_not_there_stops_nobody(
         await bound(process, admin, {"a"})
         assert await process.stop() == 0
 
-    assert process.log.count(f"{advice} nodediskiostatuses.diskio.mooring.dev") == 1
+    kind = "nodediskiostatuses.diskio.mooring.dev (kubectl apply -k deploy/disk-io)"
+    assert process.log.count(f"{advice} {kind}") == 1
 
 
 async def _run(*arguments: str) -> str:

@@ -212,10 +212,12 @@ class Reflector:
     def _advice(self, error: ApiError) -> str:
         name = f"{self._kind.plural}.{self._kind.group}".rstrip(".")
         goes_on = f"scheduling goes on without them, and asks again every {_ABSENCE_SECONDS:g} s"
+        manifest = getattr(self._kind, "manifest", "")
+        applied = f" (kubectl apply -k {manifest})" if manifest else ""
         if error.is_not_found:
-            return f"create the CustomResourceDefinition {name}; until then {goes_on}"
+            return f"create the CustomResourceDefinition {name}{applied}; until then {goes_on}"
         if error.is_forbidden:
-            return f"grant the verbs list and watch for {name}; until then {goes_on}"
+            return f"grant the verbs list and watch for {name}{applied}; until then {goes_on}"
         return goes_on
 
     def _end_absence(self) -> None:

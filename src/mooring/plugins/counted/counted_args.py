@@ -74,7 +74,15 @@ class ConfigMapCapacity(Wire, frozen=True):
     @property
     def custom_kind(self) -> CustomKind:
         only = self.namespace, self.name
-        return CustomKind("", "v1", "ConfigMap", "configmaps", namespaced=True, only=only)
+        return CustomKind(
+            "",
+            "v1",
+            "ConfigMap",
+            "configmaps",
+            namespaced=True,
+            only=only,
+            manifest="deploy/counted-resources",
+        )
 
 
 class CountedCapacity(Wire, frozen=True):

@@ -19,7 +19,9 @@ GROUP = "diskio.mooring.dev"
 #: The resource type, under which other plugins find it.
 DISK_IO = f"{GROUP}/bandwidth"
 
-KIND = CustomKind(GROUP, "v1alpha1", "NodeDiskIOStatus", "nodediskiostatuses")
+KIND = CustomKind(
+    GROUP, "v1alpha1", "NodeDiskIOStatus", "nodediskiostatuses", manifest="deploy/disk-io"
+)
 
 #: The annotations of pods: bytes per second, and the size of the blocks in which they are moved.
 READ, WRITE, BLOCK_SIZE = f"{GROUP}/read", f"{GROUP}/write", f"{GROUP}/block-size"

@@ -1,0 +1,1 @@
+"""Runs the alert rules of deploy/monitoring on made-up series, as promtool does."""
