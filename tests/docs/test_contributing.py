@@ -20,8 +20,8 @@ PATHS = sorted(
 )
 
 
-def test_there_are_twelve_questions() -> None:
-    assert len(QUESTIONS) == 12
+def test_there_are_thirteen_questions() -> None:
+    assert len(QUESTIONS) == 13
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +16,7 @@ from .options import (
     KubeconfigOption,
     PluginsOption,
 )
-from .rendering import plain
+from .rendering import plain, print_data
 
 if TYPE_CHECKING:
     from mooring.simulate.likeness import Likeness
@@ -69,10 +68,7 @@ def analyse(  # noqa: PLR0913 - one for each flag
         engine = EngineOptions(config, feature_gates, plugins).engine(asks_extenders=False)
         objects = read_cluster(paths or (), connection, engine.handles.kinds)
         found = analyse(engine, load_pods(engine, objects))
-    if output is AnswerFormat.JSON:
-        from msgspec import to_builtins
-
-        print(json.dumps([to_builtins(each) for each in found], indent=2))
+    if print_data(found, output):
         return
     for each in found:
         for line in _describe(each):

@@ -141,7 +141,7 @@ def simulate(  # noqa: PLR0913 - one for each flag
         configs = (config, *(against or ()))
         engines = [EngineOptions(each, feature_gates, plugins) for each in configs]
         question = TraceQuestion(trace, paths or (), engines, stays=no_departures)
-        print_answer(question, report, as_json=output is SimulateFormat.JSON)
+        print_answer(question, report, output)
         return
     # Here, so that the other commands start without NumPy.
     from mooring.engine.actions import Report

@@ -17,7 +17,7 @@ from mooring.simulate.traces.figures import TraceFigures, TraceSample, run_trace
 from mooring.simulate.traces.reading import read_trace
 
 from .inputs import EngineOptions
-from .rendering import note, plain, render, table
+from .rendering import note, plain, print_data, render, table
 
 _DAY, _HOUR = 86_400.0, 3_600.0
 
@@ -35,10 +35,11 @@ class TraceQuestion:
     stays: bool = False
 
 
-def print_answer(question: TraceQuestion, report: Path | None, *, as_json: bool) -> None:
+def print_answer(question: TraceQuestion, report: Path | None, output: str) -> None:
     """Runs the trace and prints the figures; writes them and their course to a file."""
     found = answer(question)
-    print(write_json(found) if as_json else write_table(found))
+    if not print_data(found, output):
+        print(write_table(found))
     if report is not None:
         report.write_text(write_page(found) if report.suffix == ".html" else write_json(found))
 

@@ -135,6 +135,7 @@ In another terminal:
   kubectl run hello --image=registry.example/hello && kubectl get pods -o wide
   kubectl run alone --image=registry.example/alone --annotations={ANNOTATION}={EXCLUSIVE}
   {command} explain hello             # why it went where it went
+  {command} top                       # nodes and waiting pods, live
   kubectl get pod hello -o yaml | {command} fit -f -   # how many more of it fit
 {hint}
 
