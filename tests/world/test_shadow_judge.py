@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import ClientSession
 
-from mooring.cli.shadow import make_page
+from mooring.app.shadow_site import make_metrics, make_page, serve_shadow
 from mooring.engine.events import Applied, Removed
 from mooring.objects.pod import Pod
-from mooring.world.shadow_judge import Agreement, Shadow, describe
+from mooring.world.shadow_judge import Agreement, Shadow, describe, find_enough
 from tests.builders import node, pod
 from tests.explain.building import engine
 
@@ -93,6 +94,59 @@ def test_pods_of_other_profiles_and_pods_that_go_are_left_alone() -> None:
     made.handle(Removed(gone), 1.0)
 
     assert made.report().placed == 0
+
+
+@pytest.mark.parametrize(
+    ("percentage", "count", "enough"),
+    [
+        (100, 5000, 5000),
+        (0, 99, 99),
+        (0, 1000, 420),
+        (0, 5000, 500),
+        (0, 20_000, 1000),
+        (30, 200, 100),
+    ],
+)
+def test_how_many_nodes_end_the_search(percentage: int, count: int, enough: int) -> None:
+    """As kube-scheduler's numFeasibleNodesToFind has it."""
+    assert find_enough(percentage, count) == enough
+
+
+@pytest.mark.parametrize(
+    ("percentage", "better", "agreement"),
+    [
+        pytest.param(0, 30, Agreement.SAMPLED, id="it may have missed them"),
+        pytest.param(100, 30, Agreement.LOWER, id="it looks at all"),
+        pytest.param(0, 100, Agreement.LOWER, id="it must have seen one"),
+    ],
+)
+def test_a_search_that_stops_early_explains_a_lower_score(
+    percentage: int, better: int, agreement: Agreement
+) -> None:
+    waiting = pod("p", cpu=1)
+    nodes = [node(f"n{at}", cpu=8 if at < better else 4) for at in range(199)]
+    made = shadow(*nodes, waiting)
+    made.percentage = percentage
+    bind(made, waiting, "n198")
+
+    assert made.counts == {agreement: 1}
+    assert made.report().explained == (100.0 if agreement is Agreement.SAMPLED else 0.0)
+
+
+async def test_it_is_served_live() -> None:
+    waiting = pod("p", cpu=1)
+    made = shadow(BIG, SMALL, waiting)
+    bind(made, waiting, "small")
+    async with serve_shadow(made, 0) as address, ClientSession() as session:
+        page = await (await session.get(address)).text()
+        metrics = await (await session.get(f"{address}/metrics")).text()
+        report = await (await session.get(f"{address}/report.json")).json()
+
+    assert 'http-equiv="refresh"' in page
+    assert "<td>default/p<td>a node that scores less" in page
+    assert metrics == make_metrics(made.report())
+    assert 'mooring_shadow_placements_total{agreement="a node that scores less"} 1' in metrics
+    assert report["placed"] == 1
 
 
 def test_the_report_reads_well_and_names_are_text() -> None:

@@ -64,13 +64,16 @@ async def shadow_cluster(
     engine: Engine,
     recorder: Recorder | None = None,
     clock: Callable[[], float] = time,
+    percentage: int = 100,
 ) -> AsyncIterator[Shadow]:
     """Follows a cluster for as long as the context lasts; it is known when the context begins.
 
     With a recorder, all that is seen is written down, and each placement as it is judged at first:
     looking back changes the order of things within the engine, which a replay would have to repeat.
+    `percentage` is that of the nodes that the other looks at.
     """
-    follower = ShadowFollower(Shadow(engine, perf_counter, recorder is None), recorder, clock)
+    shadow = Shadow(engine, perf_counter, looks_back=recorder is None, percentage=percentage)
+    follower = ShadowFollower(shadow, recorder, clock)
 
     # The client refuses to write, whatever asks it to.
     async with Api(connection, may_write=lambda: False) as api:

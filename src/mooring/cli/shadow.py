@@ -21,12 +21,28 @@ from .options import (
 from .rendering import plain, print_data
 
 if TYPE_CHECKING:
-    from mooring.client import Connection
-    from mooring.engine import Engine
-    from mooring.world.shadow_judge import ShadowReport
+    from mooring.world.shadow_judge import Shadow, ShadowReport
 
 EveryOption = Annotated[
     float, typer.Option("--every", metavar="SECONDS", min=1.0, help="Print figures this often.")
+]
+PortOption = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=65535,
+        help="Port of 127.0.0.1 for a live page, /report.json and /metrics. 0 serves nothing.",
+    ),
+]
+PercentageOption = Annotated[
+    int,
+    typer.Option(
+        "--percentage-of-nodes-to-score",
+        min=0,
+        max=100,
+        help="Percentage of the nodes that the other scheduler looks at, as its configuration has "
+        "it; 0 is what kube-scheduler chooses by itself.",
+    ),
 ]
 ReportOption = Annotated[
     Path | None,
@@ -38,6 +54,8 @@ def shadow(  # noqa: PLR0913 - one for each flag
     for_seconds: ForOption = None,
     every: EveryOption = 60.0,
     report: ReportOption = None,
+    port: PortOption = 0,
+    percentage: PercentageOption = 0,
     output: OutputOption = AnswerFormat.TABLE,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
@@ -54,6 +72,10 @@ def shadow(  # noqa: PLR0913 - one for each flag
     """
     # Here, so that the other commands start without what a scheduler needs.
     import asyncio
+    from contextlib import AsyncExitStack
+
+    from mooring.app.shadow import shadow_cluster
+    from mooring.app.shadow_site import serve_shadow
 
     from .inputs import ConnectionOptions, EngineOptions
 
@@ -61,7 +83,16 @@ def shadow(  # noqa: PLR0913 - one for each flag
     options = ConnectionOptions(kubeconfig, context, master)
 
     async def main() -> ShadowReport:
-        return await _watch(await options.reach(), engine, for_seconds, every)
+        connection = await options.reach()
+        async with AsyncExitStack() as stack:
+            shadow = await stack.enter_async_context(
+                shadow_cluster(connection, engine, percentage=percentage)
+            )
+            print(f"Watching {len(engine.cluster.nodes)} nodes. Ctrl-C stops.", flush=True)
+            if port:
+                address = await stack.enter_async_context(serve_shadow(shadow, port))
+                print(f"Its page: {address}", flush=True)
+            return await _print_reports(shadow, for_seconds, every)
 
     found = asyncio.run(main())
     if report is not None:
@@ -69,20 +100,14 @@ def shadow(  # noqa: PLR0913 - one for each flag
     print_data(found, output)
 
 
-async def _watch(
-    connection: Connection, engine: Engine, seconds: float | None, every: float
-) -> ShadowReport:
-    from mooring.app.shadow import shadow_cluster
-
+async def _print_reports(shadow: Shadow, seconds: float | None, every: float) -> ShadowReport:
     from .signals import StopSignal
 
-    async with shadow_cluster(connection, engine) as following:
-        print(f"Watching {len(engine.cluster.nodes)} nodes. Ctrl-C stops.", flush=True)
-        stop = StopSignal(seconds)
-        while not stop.came:
-            await stop.wait(every)
-            _print(following.report())
-        return following.report()
+    stop = StopSignal(seconds)
+    while not stop.came:
+        await stop.wait(every)
+        _print(shadow.report())
+    return shadow.report()
 
 
 def _print(report: ShadowReport) -> None:
@@ -93,31 +118,6 @@ def _print(report: ShadowReport) -> None:
 
 def write_report(report: ShadowReport, path: Path) -> None:
     """Writes a report as JSON, or as a page if the name ends in .html."""
-    import msgspec
+    from mooring.app.shadow_site import make_json, make_page
 
-    if path.suffix == ".html":
-        path.write_text(make_page(report))
-    else:
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))
-
-
-def make_page(report: ShadowReport) -> str:
-    """The report as a page that needs nothing else."""
-    from html import escape
-
-    from mooring.world.shadow_judge import describe
-
-    rows = "".join(
-        f"<tr><td>{escape(each.pod)}<td>{escape(each.agreement)}<td>{escape(each.theirs)}"
-        f"<td>{each.their_score}<td>{escape(each.ours)}<td>{each.our_score}"
-        for each in report.differences
-    )
-    summary = escape("\n".join(describe(report)))
-    return (
-        '<!doctype html><meta charset="utf-8"><title>Mooring beside another scheduler</title>'
-        "<style>body{font:15px/1.5 system-ui;margin:2em;color-scheme:light dark}"
-        "td,th{padding:.2em 1em .2em 0;text-align:left}</style>"
-        f"<h1>Mooring beside another scheduler</h1><pre>{summary}</pre>"
-        "<h2>Differences</h2><table><tr><th>Pod<th>How<th>Theirs<th>Score<th>Ours<th>Score"
-        f"{rows}</table>"
-    )
+    path.write_text(make_page(report) if path.suffix == ".html" else make_json(report))

@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import numpy as np
+
 from mooring.engine import Engine, budget
-from mooring.engine.cycle import Found, decide
+from mooring.engine.cycle import EVERY_NODE, decide, first_best
 from mooring.engine.events import Applied, Event, Removed
 from mooring.engine.explain.explanation import ExplanationPart
 from mooring.engine.fence import describe as describe_error
-from mooring.framework.attempt import Failed
+from mooring.framework.attempt import Failed, Scored
+from mooring.framework.profile import Profile
 from mooring.objects.meta import failure_to_place
 from mooring.objects.pod import Pod
 
@@ -26,6 +29,11 @@ from mooring.objects.pod import Pod
 _RECENT_SECONDS = 5.0
 _MOST_RECENT = 32
 _MOST_LATER = 16
+# It is not looked at after each of them, but after 1, 2, 4 and so on.
+_LOOKS = frozenset((1, 2, 4, 8, 16, 32))
+
+# Of fewer nodes kube-scheduler looks at all, and it finds at least so many.
+_ALWAYS_LOOKED_AT = 100
 # The differences that are kept whole; all of them are counted.
 _MOST_KEPT = 1_000
 
@@ -37,6 +45,7 @@ class Agreement(StrEnum):
     EQUAL = "a node that scores the same"
     LOWER = "a node that scores less"
     MOVED = "best in the state in which it was decided"
+    SAMPLED = "best of the part of the nodes that it looks at"
     REFUSED = "a node that Mooring refuses"
     NOWHERE = "Mooring finds no node"
     ERROR = "Mooring cannot decide"
@@ -45,6 +54,11 @@ class Agreement(StrEnum):
     def is_best(self) -> bool:
         """Whether both chose from the same best nodes, of the state in which they decided."""
         return self in (Agreement.SAME, Agreement.EQUAL, Agreement.MOVED)
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether they agree, as far as they looked at the same nodes in the same state."""
+        return self.is_best or self is Agreement.SAMPLED
 
 
 class JudgedPlacement(ExplanationPart, frozen=True):
@@ -67,6 +81,8 @@ class ShadowReport(ExplanationPart, frozen=True):
     by_agreement: dict[str, int]
     #: Percent of placements on one of the nodes that are best here, too.
     agreement: float
+    #: Percent of placements that are so, or that looking at a part of the nodes explains.
+    explained: float
     #: Pods that the other scheduler leaves pending and Mooring would place, by key, with the node.
     placeable: dict[str, str]
     #: Seconds to decide a pod here, and from a pod's creation until it was bound there, on average.
@@ -86,6 +102,8 @@ class Shadow:
     looks_back: bool = True
     #: Hears of each placement as it is judged at first, by the state in which it is seen.
     on_judged: Callable[[JudgedPlacement], None] = lambda judged: None
+    #: The percentage of nodes that the other looks at; 0 is kube-scheduler's own choice.
+    percentage: int = 100
     counts: Counter[Agreement] = field(default_factory=Counter)
     differences: deque[JudgedPlacement] = field(default_factory=lambda: deque(maxlen=_MOST_KEPT))
     placeable: dict[str, str] = field(default_factory=dict)
@@ -118,12 +136,14 @@ class Shadow:
 
     def report(self) -> ShadowReport:
         """What was seen so far."""
-        placed = self.counts.total()
-        best = sum(count for agreement, count in self.counts.items() if agreement.is_best)
+        placed, counts = self.counts.total(), self.counts.items()
+        best = sum(count for agreement, count in counts if agreement.is_best)
+        explained = sum(count for agreement, count in counts if agreement.is_explained)
         return ShadowReport(
             placed,
             {agreement.value: self.counts[agreement] for agreement in Agreement},
             100.0 * best / placed if placed else 100.0,
+            100.0 * explained / placed if placed else 100.0,
             dict(self.placeable),
             self.our_seconds / max(placed, 1),
             self.their_seconds / max(placed, 1),
@@ -139,7 +159,7 @@ class Shadow:
             self.their_seconds += max(now - pod.created, 0.0)
         found = self._compare(pod, bound.node_name, outcome)
         self.on_judged(found)
-        if self.looks_back and not _agrees(found):
+        if self.looks_back and not Agreement(found.agreement).is_explained:
             found = self._look_back(pod, bound, found, now)
         self.counts[Agreement(found.agreement)] += 1
         if not _agrees(found):
@@ -160,36 +180,52 @@ class Shadow:
         self._open.append(_OpenCase(pod, bound, found, now + _RECENT_SECONDS))
         return found
 
-    def _decide(self, pod: Pod) -> Found | Failed | str | None:
-        """The decision as things are; a text if it cannot be made, None for others' pods."""
+    def _decide(self, pod: Pod) -> Scored | str | None:
+        """The feasible rows and their totals; a text if it cannot be decided, None if nowhere."""
         profile = self.engine.profiles.get(pod.spec.scheduler_name)
         if profile is None:
             return None
         if too_costly := budget.excess(pod, self.engine.cluster):
             return too_costly
         try:
-            return decide(profile, pod, self.engine.cluster.nodes)
+            return self._score(profile, pod)
         except Exception as error:  # noqa: BLE001 - other pods are judged all the same
             return describe_error(error)
 
-    def _compare(
-        self, pod: Pod, theirs: str, outcome: Found | Failed | str | None
-    ) -> JudgedPlacement:
+    def _score(self, profile: Profile, pod: Pod) -> Scored | None:
         nodes = self.engine.cluster.nodes
-        row = nodes.row(theirs)
-        if not isinstance(outcome, Found):
-            text = outcome if isinstance(outcome, str) else ""
-            agreement = Agreement.ERROR if text else Agreement.NOWHERE
-            return JudgedPlacement(pod.key, agreement, theirs, reason=text)
-        ours = nodes.name(outcome.row)
-        if row == outcome.row:
+        known = self.engine.classes[profile.name].find_feasible(pod, EVERY_NODE, again=True)
+        if known is not None:
+            kept, rows = known
+            return kept.scored(pod, rows) if len(rows) else None
+        outcome = decide(profile, pod, nodes)
+        if isinstance(outcome, Failed):
+            return None
+        only = Scored(np.array([outcome.row], np.intp), {}, np.zeros(1, np.int64))
+        return outcome.scored or only
+
+    def _compare(self, pod: Pod, theirs: str, outcome: Scored | str | None) -> JudgedPlacement:
+        if not isinstance(outcome, Scored):
+            agreement = Agreement.ERROR if outcome else Agreement.NOWHERE
+            return JudgedPlacement(pod.key, agreement, theirs, reason=outcome or "")
+        nodes = self.engine.cluster.nodes
+        best = first_best(outcome, nodes, 0)
+        ours, row = nodes.name(best), nodes.row(theirs)
+        if row == best:
             return JudgedPlacement(pod.key, Agreement.SAME, theirs, ours)
-        totals = _totals(outcome)
-        if row is None or row not in totals:
+        found = np.flatnonzero(outcome.rows == row)
+        if row is None or not len(found):
             return JudgedPlacement(pod.key, Agreement.REFUSED, theirs, ours)
-        mine, other = totals[outcome.row], totals[row]
+        mine, other = int(outcome.totals.max()), int(outcome.totals[found[0]])
         agreement = Agreement.EQUAL if mine == other else Agreement.LOWER
+        if agreement is Agreement.LOWER and self._may_be_sampled(outcome, other):
+            agreement = Agreement.SAMPLED
         return JudgedPlacement(pod.key, agreement, theirs, ours, other, mine)
+
+    def _may_be_sampled(self, outcome: Scored, score: int) -> bool:
+        """Whether a search that stops early may have missed all nodes that score more."""
+        enough = find_enough(self.percentage, len(self.engine.cluster.nodes))
+        return int((outcome.totals > score).sum()) <= len(outcome.rows) - enough
 
     def _was_best(self, pod: Pod, theirs: str, now: float) -> bool:
         """Whether the node was among the best before some of the pods that came just now."""
@@ -198,7 +234,7 @@ class Shadow:
             for _, recent in reversed(self._recent):
                 self.engine.handle(Removed(recent), now)
                 taken.append(recent)
-                if _agrees(self._compare(pod, theirs, self._decide(pod))):
+                if len(taken) in _LOOKS and _agrees(self._compare(pod, theirs, self._decide(pod))):
                     return True
             return False
         finally:
@@ -228,9 +264,9 @@ class Shadow:
         """Notes a pod that the other scheduler could not place, and Mooring could."""
         if failure_to_place(pod.status.conditions) is None:
             return
-        outcome = self._decide(pod)
-        if isinstance(outcome, Found):
-            self.placeable[pod.key] = self.engine.cluster.nodes.name(outcome.row)
+        outcome, nodes = self._decide(pod), self.engine.cluster.nodes
+        if isinstance(outcome, Scored):
+            self.placeable[pod.key] = nodes.name(first_best(outcome, nodes, 0))
         else:
             self.placeable.pop(pod.key, None)
 
@@ -262,18 +298,20 @@ def _replace_agreement(found: JudgedPlacement, agreement: Agreement) -> JudgedPl
     )
 
 
-def _totals(outcome: Found) -> dict[int, int]:
-    """What each feasible row scores."""
-    if outcome.scored is None:
-        return {outcome.row: 0}
-    rows, totals = outcome.scored.rows.tolist(), outcome.scored.totals.tolist()
-    return dict(zip(rows, totals, strict=True))
+def find_enough(percentage: int, count: int) -> int:
+    """How many feasible nodes end kube-scheduler's search; all of them if it looks at all."""
+    if percentage >= 100 or count < _ALWAYS_LOOKED_AT:
+        return count
+    share = percentage or max(5, 50 - count // 125)
+    return max(count * share // 100, _ALWAYS_LOOKED_AT)
 
 
 def describe(report: ShadowReport) -> Iterator[str]:
     """The report in sentences."""
     share = f"{report.agreement:.2f}% on a node that is best here"
     yield f"{report.placed} pods placed by the other scheduler, {share}"
+    if report.explained != report.agreement:
+        yield f"{report.explained:.2f}% if it looks at a part of the nodes"
     for agreement, count in report.by_agreement.items():
         if count:
             yield f"    {count:>8,}  {agreement}"

@@ -1,0 +1,98 @@
+"""What a shadow has seen so far, live: a page, the report as JSON, and metrics.
+
+It is served by plain HTTP on loopback only, because it names pods and nodes to whoever asks;
+`kubectl port-forward` brings it to a desk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from html import escape
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from mooring.world.shadow_judge import Shadow, ShadowReport, describe
+
+from .connections import ConnectionLimits, accept_connections
+
+_LOOPBACK = "127.0.0.1"
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+# A page that is open is loaded again this often.
+_REFRESH_SECONDS = 5
+
+
+@asynccontextmanager
+async def serve_shadow(shadow: Shadow, port: int) -> AsyncIterator[str]:
+    """Serves for as long as the context lasts; gives the address."""
+
+    def answer(make: Callable[[ShadowReport], str], kind: str) -> Handler:
+        async def handle(request: web.Request) -> web.Response:
+            return web.Response(text=make(shadow.report()), headers={"Content-Type": kind})
+
+        return handle
+
+    app = web.Application()
+    app.router.add_get("/", answer(_live_page, "text/html; charset=utf-8"))
+    app.router.add_get("/report.json", answer(make_json, "application/json"))
+    app.router.add_get("/metrics", answer(make_metrics, _METRICS_TYPE))
+    async with accept_connections(app, (_LOOPBACK, port), ConnectionLimits()) as bound:
+        yield f"http://{_LOOPBACK}:{bound}"
+
+
+def make_json(report: ShadowReport) -> str:
+    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+
+
+def make_metrics(report: ShadowReport) -> str:
+    """The figures as Prometheus reads them."""
+    return "".join(f"{line}\n" for line in _metric_lines(report))
+
+
+def _metric_lines(report: ShadowReport) -> Iterator[str]:
+    name = "mooring_shadow_placements_total"
+    yield f"# HELP {name} Placements of the other scheduler, by how Mooring judges them."
+    yield f"# TYPE {name} counter"
+    for agreement, count in report.by_agreement.items():
+        yield f'{name}{{agreement="{agreement}"}} {count}'
+    figures = (
+        ("mooring_shadow_agreement_percent", "On a node that is best here.", report.agreement),
+        ("mooring_shadow_explained_percent", "Or as sampling explains.", report.explained),
+        ("mooring_shadow_placeable_pods", "Wait there, fit here.", len(report.placeable)),
+        ("mooring_shadow_decision_seconds", "Mean time to decide a pod here.", report.our_seconds),
+        ("mooring_shadow_binding_seconds", "Mean time until bound there.", report.their_seconds),
+    )
+    for name, text, value in figures:
+        yield f"# HELP {name} {text}"
+        yield f"# TYPE {name} gauge"
+        yield f"{name} {value}"
+
+
+def _live_page(report: ShadowReport) -> str:
+    return make_page(report, refresh=_REFRESH_SECONDS)
+
+
+def make_page(report: ShadowReport, refresh: int | None = None) -> str:
+    """The report as a page that needs nothing else; it may load itself again."""
+    rows = "".join(
+        f"<tr><td>{escape(each.pod)}<td>{escape(each.agreement)}<td>{escape(each.theirs)}"
+        f"<td>{each.their_score}<td>{escape(each.ours)}<td>{each.our_score}"
+        f"<td>{escape(each.reason)}"
+        for each in reversed(report.differences)
+    )
+    waiting = "".join(
+        f"<tr><td>{escape(pod)}<td>{escape(node)}" for pod, node in report.placeable.items()
+    )
+    again = "" if refresh is None else f'<meta http-equiv="refresh" content="{refresh}">'
+    summary = escape("\n".join(describe(report)))
+    return (
+        f'<!doctype html><meta charset="utf-8">{again}<title>Mooring beside another scheduler'
+        "</title><style>body{font:15px/1.5 system-ui;margin:2em;color-scheme:light dark}"
+        "td,th{padding:.2em 1em .2em 0;text-align:left}</style>"
+        f"<h1>Mooring beside another scheduler</h1><pre>{summary}</pre>"
+        "<h2>Differences</h2><table><tr><th>Pod<th>How<th>Theirs<th>Score<th>Ours<th>Score<th>Why"
+        f"{rows}</table><h2>Waiting there, and placed here</h2>"
+        f"<table><tr><th>Pod<th>Node{waiting}</table>"
+    )
