@@ -16,7 +16,6 @@ import msgspec
 from mooring.objects.coexist import is_exclusive, is_ordinary
 from mooring.objects.kinds import Object
 from mooring.objects.node import Node
-from mooring.objects.node_selector import Malformed
 from mooring.objects.placement_rules import is_tolerated
 from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, MEMORY, format_amount
@@ -146,21 +145,10 @@ def _annotate(metadata: Mapping[str, Any], node_name: str) -> Iterator[dict[str,
 def _suits(pod: Pod, node: Node) -> bool:
     """Whether node selector, required node affinity and taints let the pod onto a node."""
     spec = pod.spec
-    if not (spec.node_selector or {}).items() <= node.labels.items():
-        return False
     tolerations = spec.tolerations or ()
-    if any(
+    return spec.chooses(node.name, node.labels) and not any(
         taint.effect in _KEEPING_OFF and not is_tolerated(taint, tolerations)
         for taint in node.taints
-    ):
-        return False
-    if spec.node_terms is None:
-        return True
-    return any(
-        term is not None
-        and not isinstance(term, Malformed)
-        and term.matches(node.labels, node.name)
-        for term in spec.node_terms
     )
 
 

@@ -234,3 +234,12 @@ def parse_int64(text: str) -> int | None:
         return None
     number = int(text)
     return number if -(2**63) <= number < 2**63 else None
+
+
+def meets_any(
+    terms: Iterable[NodeTerm | Malformed | None] | None, node_name: str, labels: Labels
+) -> bool:
+    """Whether a node meets one of the terms; without a rule, every node does."""
+    if terms is None:
+        return True
+    return any(term.matches(labels, node_name) for term in terms if isinstance(term, NodeTerm))

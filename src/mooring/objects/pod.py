@@ -18,6 +18,7 @@ from .node_selector import (
     Preferences,
     compile_preferences,
     compile_term,
+    meets_any,
     named_nodes,
 )
 from .placement_rules import Affinity, Terms, Toleration, TopologySpreadConstraint, compile_terms
@@ -175,6 +176,12 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
         if not rule:
             return None
         return tuple(compile_term(each) for each in rule.node_selector_terms)
+
+    def chooses(self, node_name: str, labels: Mapping[str, str]) -> bool:
+        """Whether node selector and required node affinity match a node."""
+        if not (self.node_selector or {}).items() <= labels.items():
+            return False
+        return meets_any(self.node_terms, node_name, labels)
 
     @cached_property
     def named_nodes(self) -> frozenset[str] | None:

@@ -38,6 +38,7 @@ from mooring.objects.node_selector import (
     Preferences,
     compile_preferences,
     compile_term,
+    meets_any,
 )
 from mooring.objects.pod import Pod, PodSpec
 from mooring.objects.selector import LabelMark, equality, marks_of
@@ -188,10 +189,8 @@ class NodeAffinity(
         return self._suits(pod.spec, new) and (old is None or not self._suits(pod.spec, old))
 
     def _suits(self, spec: PodSpec, node: Node) -> bool:
-        return (
-            _any_matches(self._added, node)
-            and _any_matches(spec.node_terms, node)
-            and (spec.node_selector or {}).items() <= node.labels.items()
+        return meets_any(self._added, node.name, node.labels) and spec.chooses(
+            node.name, node.labels
         )
 
 
@@ -210,13 +209,6 @@ def _chosen(spec: PodSpec, nodes: Nodes, rows: Rows) -> Mask:
     if spec.node_terms is not None:
         chosen &= nodes.satisfying_any(spec.node_terms, rows)
     return chosen
-
-
-def _any_matches(terms: Terms | None, node: Node) -> bool:
-    if terms is None:
-        return True
-    compiled = (term for term in terms if isinstance(term, NodeTerm))
-    return any(term.matches(node.labels, node.name) for term in compiled)
 
 
 def _usable(preferences: Preferences | Malformed) -> Preferences:

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator
 from mooring.objects import coexist
 from mooring.objects.coexist import CoexistRefusal
 from mooring.objects.node import Node
-from mooring.objects.node_selector import Malformed
 from mooring.objects.placement_rules import is_tolerated
 from mooring.objects.pod import Pod, ports_conflict
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
@@ -39,7 +38,7 @@ def admit(
 
 def _refusals(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[CoexistRefusal]:
     yield from _shortages(pod, node, present)
-    if not _is_chosen(pod, node):
+    if not pod.spec.chooses(node.name, node.labels):
         yield _fail("NodeAffinity", _AFFINITY)
     taken = [port for other in present for port in other.spec.host_ports]
     if any(ports_conflict(port, other) for port in pod.spec.host_ports for other in taken):
@@ -72,22 +71,6 @@ def _shortages(pod: Pod, node: Node, present: Collection[Pod]) -> Iterator[Coexi
                 f"requested: {amount}, used: {used[name]}, capacity: {whole or 0}"
             )
             yield CoexistRefusal(f"OutOf{name}", text)
-
-
-def _is_chosen(pod: Pod, node: Node) -> bool:
-    """Whether node selector and required node affinity match a node."""
-    spec = pod.spec
-    wanted = spec.node_selector or {}
-    if any(node.labels.get(key) != value for key, value in wanted.items()):
-        return False
-    if spec.node_terms is None:
-        return True
-    return any(
-        term is not None
-        and not isinstance(term, Malformed)
-        and term.matches(node.labels, node.name)
-        for term in spec.node_terms
-    )
 
 
 def _fail(predicate: str, text: str) -> CoexistRefusal:
