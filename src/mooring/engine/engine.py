@@ -11,10 +11,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Cluster, HandleRegistry
+from mooring.cluster import Cluster, HandleRegistry, Mask
 from mooring.cluster.changes import united
 from mooring.config import Configuration
-from mooring.framework.attempt import Failed
+from mooring.framework.attempt import Failed, PreFiltered
 from mooring.framework.calls import (
     ask_pre_enqueue,
     ask_remarks,
@@ -123,6 +123,7 @@ class Engine:
                 self.profiles.keys(),
             ),
             observer,
+            self._look,
         )
         self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)
         self._attempts = Attempts(
@@ -399,6 +400,12 @@ class Engine:
         """The decision about a group as things are; its trial is to be kept or undone."""
         profile = self.profiles[members[0].spec.scheduler_name]
         return self.gangs.decide(group, members, profile, self.decide_member)
+
+    def _look(self, pod: Pod) -> tuple[PreFiltered, Mask] | None:
+        """What is known of pods like one: what pre-filters say, and the rows that take it."""
+        classes = self.classes[pod.spec.scheduler_name]
+        found = classes.find_feasible(pod, Window(), again=True)
+        return None if found is None else (found[0].pre_filtered, found[0].feasible())
 
     def decide_member(self, pod: Pod, domain: Domain) -> Found | Failed | None:
         """The decision about a member of a group on the nodes of a domain."""

@@ -20,9 +20,10 @@ from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
 from mooring.plugins.preemption.victim_units import VictimUnit
 
-from .domain_counts import count_fits, group_alike, is_countable
+from .domain_counts import group_alike, is_countable
 from .eviction_costs import Cost, EvictionCosts, EvictionPlan, LikeMembers, cost_of
 from .group_result import Domain
+from .member_fits import count_fits
 from .trial import Trial
 
 #: The row that a member is to go to, by uid.

@@ -14,8 +14,9 @@ from mooring.framework.profile import Profile
 from mooring.objects.placement_rules import CORDONED
 from mooring.objects.pod import Pod
 
-from .domain_counts import are_alike, count_fits, is_countable
+from .domain_counts import are_alike, is_countable
 from .group_result import Domain
+from .member_fits import count_fits
 
 Fits = NDArray[np.int64]
 

@@ -30,6 +30,7 @@ from .group_result import (
     error,
     unschedulable,
 )
+from .member_fits import Look
 from .trial import Trial
 
 #: Decides one member on the nodes of a domain; None means that there are no nodes.
@@ -52,6 +53,7 @@ class GroupCycle:
     is_literal: bool = False
     #: A way to try first, for groups that want more than kube-scheduler knows of.
     prefer: Callable[[GroupCycle], GroupResult | None] | None = None
+    look: Look | None = None
 
     @property
     def _nodes(self) -> Nodes:
@@ -105,17 +107,19 @@ class GroupCycle:
         for pod in self.members:
             member = self.try_member(pod, domain)
             result.members.append(member)
-            if member.failure is not None and member.failure.reason == SCHEDULER_ERROR:
+            remaining -= 1
+            if member.failure is None:
+                scheduled += 1
+                result.has_placed = True
+                continue
+            if member.failure.reason == SCHEDULER_ERROR:
                 what = f"failed to schedule other pod from a pod group: {member.failure.message}"
                 result.status = error(what)
                 return result
-            remaining -= 1
-            scheduled += bool(member.node_name)
-            result.status = progress(self.group, scheduled, remaining)
-            if result.status.code is GroupCode.UNSCHEDULABLE:
-                return result
-            result.has_placed = result.has_placed or bool(member.node_name)
-        if result.status.code is not GroupCode.SUCCESS:
+            if scheduled + remaining < self.group.min_count:
+                break
+        result.status = progress(self.group, scheduled, remaining)
+        if result.status.code is GroupCode.WAITING:
             result.status = unschedulable(*result.status.reasons)
         return result
 
@@ -151,10 +155,14 @@ class GroupCycle:
         if isinstance(domains, GroupStatus):
             return GroupResult(domains)
         observer.domains_found(profile.name, len(domains))
-        if len(domains) > 1 and not self.is_literal:
-            counted = self._run_best(domains)
-            if counted is not None:
-                return counted
+        if len(domains) == 1:
+            return self._run_only(domains[0])
+        counted = None if self.is_literal else self._run_best(domains)
+        return counted if counted is not None else self._run_each(domains)
+
+    def _run_each(self, domains: Sequence[Domain]) -> GroupResult:
+        """Tries all domains, one after the other."""
+        profile, observer = self.trial.profile, self.trial.observer
         tried: list[GroupResult] = []
         for domain in domains:
             began = observer.clock()
@@ -176,31 +184,45 @@ class GroupCycle:
         best.tried = tried
         return best
 
+    def _run_only(self, domain: Domain) -> GroupResult:
+        """Tries the only domain that there is."""
+        began = self.trial.observer.clock()
+        result = self.try_domain(domain)
+        self.trial.observer.domain_tried(self.trial.profile.name, result.is_success, began)
+        if result.status.code is GroupCode.ERROR:
+            return result
+        if not result.is_success:
+            return _refusal(1, result, [result])
+        result.tried = [replace(result)]
+        return result
+
     def _run_best(self, domains: Sequence[Domain]) -> GroupResult | None:
         """Tries only the domain that is best by counting; None if counting does not tell."""
-        counts = count_members(self.members, domains, self.trial.profile, self._nodes)
+        counts = count_members(
+            self.members,
+            domains,
+            self.trial.profile,
+            self._nodes,
+            self.group.domain_key,
+            self.look,
+        )
         if counts is None:
             return None
-        scheduled = self._scheduled
-        enough = [
-            (domain, count)
-            for domain, count in zip(domains, counts, strict=True)
-            if count and scheduled + count >= self.group.min_count
-        ]
         profile = self.trial.profile
+        enough = np.flatnonzero((counts > 0) & (self._scheduled + counts >= self.group.min_count))
         rejected = len(domains) - len(enough)
         self.trial.observer.domains_counted(profile.name, len(enough), rejected)
-        if not enough:
+        if not len(enough):
             return self._refuse_all(domains)
-        scored = topology.score_counts(enough, self.members[0], self._nodes, profile, scheduled)
-        best = max(range(len(enough)), key=lambda at: (sum(scored[at].values()), -at))
-        domain, count = enough[best]
+        best, scores = topology.choose_counted(
+            (enough, counts[enough]), domains, self.members[0], self.group, profile, self._nodes
+        )
         mark = self.trial.mark()
-        result = self.try_domain(domain)
-        if not result.is_success or len(result.placed) != count:
+        result = self.try_domain(domains[best])
+        if not result.is_success or len(result.placed) != counts[best]:
             self.trial.roll_back(mark)
             return None
-        result.scores = scored[best] if len(enough) > 1 else None
+        result.scores = scores if len(enough) > 1 else None
         return result
 
     def _refuse_all(self, domains: Sequence[Domain]) -> GroupResult | None:

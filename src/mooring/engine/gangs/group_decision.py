@@ -27,6 +27,7 @@ from .group_result import (
     error,
 )
 from .group_search import search
+from .member_fits import Look
 from .topology_levels import place_by_levels
 from .trial import Trial
 
@@ -141,6 +142,7 @@ class GroupDecider:
     cluster: Cluster
     settings: GroupSettings
     observer: Observer
+    look: Look | None = None
 
     def _find_unsupported(self, group: PodGroup) -> str | None:
         """What a group asks for that is not there, or switched off."""
@@ -173,7 +175,9 @@ class GroupDecider:
             return GroupDecision(group, members, GroupResult(error(fault)), trial)
         prefer = place_by_levels if group.preferred_keys and not is_literal else None
         with_topology = self.settings.topology or bool(group.own_topology_key)
-        cycle = GroupCycle(group, members, trial, decide, with_topology, is_literal, prefer)
+        cycle = GroupCycle(
+            group, members, trial, decide, with_topology, is_literal, prefer, self.look
+        )
         began = self.observer.clock()
         result = cycle.run()
         if result.status.code is GroupCode.UNSCHEDULABLE and not is_literal:

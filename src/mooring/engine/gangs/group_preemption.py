@@ -28,7 +28,7 @@ from .eviction_costs import cost_of
 from .fewest_victims import FewestVictims, Rows
 from .group_checks import preemption_policy
 from .group_cycle import EVERYWHERE, GroupCycle
-from .group_result import GroupCode, GroupResult, GroupStatus, MemberResult
+from .group_result import Domain, GroupCode, GroupResult, GroupStatus, MemberResult
 from .trial import Trial
 
 _NEVER = "not eligible due to preemptionPolicy=Never."
@@ -168,7 +168,7 @@ class GroupPreemption:
     ) -> GroupRemedy | None:
         """A way to place those whom the group needs at a lower cost; None if none is found."""
         placed = [each.pod for each in known.trial.placed] if known.trial is not None else []
-        domains = [EVERYWHERE]
+        domains: Sequence[Domain] = [EVERYWHERE]
         if self.cycle.with_topology:
             listed = topology.find_domains(self.group, self._nodes)
             domains = [] if isinstance(listed, GroupStatus) else listed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,38 +24,75 @@ NO_PLACEMENTS = "no feasible placements found"
 # In the order of `Nodes.nonzero_requested`.
 _NEVER_ZERO = (CPU, MEMORY)
 
+# Sums beyond this are worked with as Python's integers.
+_MOST_EXACT = 2**55
+
 _UNKNOWN_DOMAIN = "cannot determine domain for already scheduled pods: "
 
 
-def find_domains(group: PodGroup, nodes: Nodes) -> list[Domain] | GroupStatus:
+@dataclass(frozen=True, slots=True)
+class KeyDomains:
+    """All domains of a label by name, and their rows one after the other."""
+
+    domains: tuple[Domain, ...]
+    rows: NDArray[np.intp]
+    #: Where the rows of each domain begin.
+    begins: NDArray[np.intp]
+
+    def sum(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The sum of what the rows of each domain have."""
+        sums: NDArray[np.int64] = np.add.reduceat(values[self.rows], self.begins)
+        return sums
+
+
+def find_domains(group: PodGroup, nodes: Nodes) -> Sequence[Domain] | GroupStatus:
     """The domains in which a group may be placed, by name; or why there are none."""
     key = group.domain_key
     if not key:
         return [Domain("")]
-    by_name = _split(key, nodes)
+    known = split_by(key, nodes)
     taken = _find_taken(group, nodes)
     if isinstance(taken, GroupStatus):
         return taken
-    names = sorted(by_name) if not taken else [name for name in taken if name in by_name]
-    if not names:
-        return unschedulable(NO_PLACEMENTS, headline="")
-    return [Domain(name, by_name[name]) for name in names]
+    domains: Sequence[Domain] = known.domains
+    if taken:
+        domains = [domain for domain in domains if domain.name in taken]
+    return domains or unschedulable(NO_PLACEMENTS, headline="")
 
 
-def _split(key: str, nodes: Nodes) -> dict[str, NDArray[np.intp]]:
-    """The rows of each value of a label."""
+def split_by(key: str, nodes: Nodes) -> KeyDomains:
+    """The domains of a label, kept until a node comes or goes or gets other labels."""
+    return nodes.derived.get(("domains", key), lambda: _split(key, nodes))
+
+
+def sum_domains(
+    values: NDArray[np.int64], domains: Sequence[Domain], nodes: Nodes, key: str = ""
+) -> NDArray[np.int64]:
+    """The sum of what the rows of each domain have."""
+    if key:
+        known = split_by(key, nodes)
+        if known.domains is domains:
+            return known.sum(values)
+    sums = (values.sum() if each.rows is None else values[each.rows].sum() for each in domains)
+    return np.fromiter(sums, np.int64, len(domains))
+
+
+def _split(key: str, nodes: Nodes) -> KeyDomains:
     column = nodes.label(key)
     rows = nodes.rows
     codes = column.codes[rows]
     rows, codes = rows[codes != ABSENT], codes[codes != ABSENT]
-    order = np.argsort(codes, kind="stable")
-    rows, codes = rows[order], codes[order]
-    found, begins = np.unique(codes, return_index=True)
-    parts = np.split(rows, begins[1:]) if len(found) else []
-    return {
-        column.vocabulary.values[code]: part
-        for code, part in zip(found.tolist(), parts, strict=True)
-    }
+    found = np.unique(codes)
+    values = column.vocabulary.values
+    by_name = sorted(found.tolist(), key=lambda code: values[code])
+    places = np.zeros(int(found.max(initial=-1)) + 1, np.intp)
+    places[by_name] = np.arange(len(by_name))
+    order = np.argsort(places[codes], kind="stable")
+    rows = rows[order]
+    begins = np.searchsorted(places[codes[order]], np.arange(len(by_name)))
+    parts = np.split(rows, begins[1:]) if len(by_name) else []
+    domains = tuple(Domain(values[code], part) for code, part in zip(by_name, parts, strict=True))
+    return KeyDomains(domains, rows, begins)
 
 
 def _find_taken(group: PodGroup, nodes: Nodes) -> list[str] | GroupStatus:
@@ -78,75 +116,82 @@ def score_domains(
     results: Sequence[GroupResult], nodes: Nodes, profile: Profile, scheduled: int
 ) -> None:
     """Weighs domains that take a group: the fuller, and the more members, the better."""
-    most = max(scheduled + len(each.placed) for each in results)
     resources = _scored_resources(profile)
-    for result in results:
-        assert result.domain is not None, "a domain was tried"
-        added = {
-            name: sum(each.pod.spec.scoring_requests.get(name, 0) for each in result.placed)
-            for name in resources
-        }
-        count = scheduled + len(result.placed)
-        result.scores = _score(result.domain, added, (count, most), nodes, resources)
-
-
-def score_counts(
-    counted: Sequence[tuple[Domain, int]],
-    pod: Pod,
-    nodes: Nodes,
-    profile: Profile,
-    scheduled: int,
-) -> list[dict[str, int]]:
-    """The same for domains of which it is only counted how many pods like one they take."""
-    most = max(scheduled + count for _, count in counted)
-    resources, asked = _scored_resources(profile), pod.spec.scoring_requests
-    return [
-        _score(
-            domain,
-            {name: count * asked.get(name, 0) for name in resources},
-            (scheduled + count, most),
-            nodes,
-            resources,
+    domains = [each.domain for each in results if each.domain is not None]
+    counts = np.array([scheduled + len(each.placed) for each in results], np.int64)
+    added = {
+        name: np.array(
+            [
+                sum(each.pod.spec.scoring_requests.get(name, 0) for each in result.placed)
+                for result in results
+            ],
+            np.int64,
         )
-        for domain, count in counted
-    ]
-
-
-def _score(
-    domain: Domain,
-    added: Mapping[str, int],
-    counts: tuple[int, int],
-    nodes: Nodes,
-    resources: Mapping[str, int],
-) -> dict[str, int]:
-    """The scores of a domain: how full it would be, and its share of the most members."""
-    count, most = counts
-    rows = nodes.rows if domain.rows is None else domain.rows
-    return {
-        "NodeResourcesFit": _fullness(added, rows, nodes, resources),
-        "PodGroupPodsCount": count * MAX_SCORE // most if most else 0,
+        for name in resources
     }
+    fullness = _fullness(domains, added, resources, nodes)
+    for result, full, share in zip(results, fullness, _shares(counts), strict=True):
+        result.scores = _name_scores(full, share)
+
+
+def choose_counted(
+    counted: tuple[NDArray[np.intp], NDArray[np.int64]],
+    domains: Sequence[Domain],
+    pod: Pod,
+    group: PodGroup,
+    profile: Profile,
+    nodes: Nodes,
+) -> tuple[int, dict[str, int]]:
+    """The best of some domains of which it is only counted how many pods like one they take.
+
+    Counted are their places and the numbers of pods.
+    """
+    places, counts = counted
+    scheduled = len(nodes.groups.placed(group.group_key))
+    resources, asked = _scored_resources(profile), pod.spec.scoring_requests
+    added = {name: np.zeros(len(domains), np.int64) for name in resources}
+    for name in resources:
+        added[name][places] = counts * asked.get(name, 0)
+    fullness = _fullness(domains, added, resources, nodes, group.domain_key)[places]
+    shares = _shares(scheduled + counts)
+    # The first of the best, by name.
+    best = int((fullness + shares).argmax())
+    return int(places[best]), _name_scores(fullness[best], shares[best])
+
+
+def _name_scores(fullness: int, share: int) -> dict[str, int]:
+    return {"NodeResourcesFit": int(fullness), "PodGroupPodsCount": int(share)}
+
+
+def _shares(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many members each domain has, of the most that any has, from 0 to 100."""
+    most = max(1, int(counts.max(initial=0)))
+    return counts * MAX_SCORE // most
 
 
 def _fullness(
-    added: Mapping[str, int],
-    rows: NDArray[np.intp],
-    nodes: Nodes,
+    domains: Sequence[Domain],
+    added: Mapping[str, NDArray[np.int64]],
     resources: Mapping[str, int],
-) -> int:
-    """How full a domain would be with what is added, from 0 to 100."""
-    total = weights = 0
+    nodes: Nodes,
+    key: str = "",
+) -> NDArray[np.int64]:
+    """How full each domain would be with what is added, from 0 to 100."""
+    totals, weights = (np.zeros(len(domains), np.int64) for _ in range(2))
     for name, weight in resources.items():
         place = nodes.resource(name)
         if place is None:
             continue
-        whole = int(nodes.allocatable[place, rows].sum())
-        if not whole:
-            continue
-        used = int(_requested(name, place, nodes)[rows].sum()) + added[name]
-        total += weight * (min(used, whole) * MAX_SCORE // whole)
-        weights += weight
-    return total // weights if weights else 0
+        whole = sum_domains(nodes.allocatable[place], domains, nodes, key)
+        used = sum_domains(_requested(name, place, nodes), domains, nodes, key) + added[name]
+        if whole.max(initial=0) > _MOST_EXACT:
+            # A hundredfold of it is more than 64 bits hold.
+            whole, used = whole.astype(object), used.astype(object)
+        there = whole > 0
+        share = np.minimum(used, whole)[there] * MAX_SCORE // whole[there]
+        totals[there] += weight * share.astype(np.int64)
+        weights[there] += weight
+    return totals // np.maximum(weights, 1)
 
 
 def _requested(name: str, place: int, nodes: Nodes) -> NDArray[np.int64]:

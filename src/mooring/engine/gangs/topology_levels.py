@@ -19,9 +19,10 @@ from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 
 from . import topology
-from .domain_counts import are_alike, count_fits, is_countable
+from .domain_counts import are_alike, is_countable
 from .group_cycle import EVERYWHERE, GroupCycle, progress
 from .group_result import Domain, GroupResult, GroupStatus, MemberResult
+from .member_fits import count_fits
 
 RowNumbers = NDArray[np.intp]
 
@@ -122,7 +123,7 @@ class _LevelPlacement:
         _, domain, sharing = min(found, key=lambda each: each[0])
         return self._carry_out(domain, sharing)
 
-    def _find_domains(self) -> list[Domain] | GroupStatus:
+    def _find_domains(self) -> Sequence[Domain] | GroupStatus:
         if not self._cycle.with_topology:
             return [EVERYWHERE]
         return topology.find_domains(self._cycle.group, self._nodes)
