@@ -6,6 +6,7 @@ from hypothesis import given
 
 from mooring.config import Configuration
 from mooring.plugins.disk_io.disk_io_resource import KIND, READ, WRITE
+from tests.builders import Manifest
 from tests.exactness.four_ways import ON_AND_OFF, configuration, profile, run
 from tests.exactness.streams import Shape
 from tests.exactness.test_four_ways import SEEDS, trying
@@ -14,7 +15,7 @@ DISKS = Shape(disks=True)
 TOLD = {"apiVersion": KIND.api_version, "kind": KIND.kind, "plural": KIND.plural}
 
 
-def counting() -> Configuration:
+def counted_args() -> list[Manifest]:
     """Reads are counted per node, writes as a pool that the object of one node tells of."""
     reads = {**TOLD, "amount": "spec.capacity.read", "maxAge": "40s"}
     pool = {**TOLD, "amount": "spec.capacity.write", "name": "disk-of-n0", "maxAge": "40s"}
@@ -28,15 +29,16 @@ def counting() -> Configuration:
         },
     ]
     pools = [{"name": "writes", "capacity": {"object": pool}, "podAnnotation": WRITE}]
+    return [
+        {"name": "CountedResources", "args": {"resources": resources}},
+        {"name": "CountedPools", "args": {"pools": pools}},
+    ]
+
+
+def counting() -> Configuration:
     enabled = [{"name": "CountedResources", "weight": 5}, {"name": "CountedPools"}]
     return configuration(
-        profile(
-            plugins={"multiPoint": {"enabled": enabled}},
-            pluginConfig=[
-                {"name": "CountedResources", "args": {"resources": resources}},
-                {"name": "CountedPools", "args": {"pools": pools}},
-            ],
-        )
+        profile(plugins={"multiPoint": {"enabled": enabled}}, pluginConfig=counted_args())
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,11 @@ from hypothesis import given
 from mooring.config import Configuration
 from mooring.engine.actions import Action, RecordEvent
 from mooring.engine.classes.statistics import DecisionPath
-from tests.exactness.four_ways import FourWays, configuration, profile, run
+from tests.exactness.four_ways import ON_AND_OFF, FourWays, configuration, profile, run
 from tests.exactness.streams import Shape
 from tests.exactness.templates import GPU
+from tests.exactness.test_auto_signatures import WITH_READER
+from tests.exactness.test_counted import counted_args
 from tests.exactness.test_four_ways import SEEDS, trying
 
 TOGETHER = Shape(nodes=(6, 24), coexisting=True, disks=True)
@@ -36,6 +39,43 @@ def everything() -> Configuration:
 @trying(0.1)
 def test_every_way_decides_the_same(seed: int) -> None:
     run(seed, everything(), shape=TOGETHER)
+
+
+def all_of_ours() -> Configuration:
+    """All that comes with Mooring and is off by default, and a plugin that is signed by tracing."""
+    names = (
+        "GPUAware",
+        "GPUFragmentation",
+        "DiskIO",
+        "QuietDisk",
+        "CountedResources",
+        "CountedPools",
+        "ExclusiveNodeLimits",
+        "Reader",
+    )
+    aware = {
+        "resources": [GPU],
+        "reservePerFreeGPU": {"cpu": "200m", "memory": "200Mi"},
+        "backfillBelowPriority": 1,
+    }
+    typical = [{"gpus": 1, "cpu": 1, "weight": 3}, {"gpus": 2, "cpu": 4}]
+    given = [
+        {"name": "GPUAware", "args": aware},
+        {"name": "GPUFragmentation", "args": {"resources": [GPU], "typicalPods": typical}},
+        {"name": "ExclusiveNodeLimits", "args": {"maxNodesPerNamespace": 4}},
+        {"name": "CoexistPolicy", "args": {"preferSmallestNode": True}},
+        *counted_args(),
+    ]
+    enabled = [{"name": name, "weight": 3} for name in names]
+    raw = profile(plugins={"multiPoint": {"enabled": enabled}}, pluginConfig=given)
+    return configuration(raw, WITH_READER, AutoSignatures=True)
+
+
+@given(seed=SEEDS)
+@trying(0.04)
+def test_every_way_decides_the_same_with_all_of_ours(seed: int) -> None:
+    shape = replace(TOGETHER, grouped=True)
+    run(seed, all_of_ours(), shape, registry=WITH_READER, ways=ON_AND_OFF, recounts=False)
 
 
 def test_the_streams_meet_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -239,6 +239,18 @@ def test_like_pods_share_answers_and_take_no_more_than_there_is() -> None:
     assert classes.statistics.paths[DecisionPath.BATCH] >= 8
 
 
+def test_each_object_is_watched_once() -> None:
+    """Who follows all objects of a kind, and who follows one of them, share a watch."""
+    one = {**resource({"object": {**TOLD, "name": "all"}}), "name": "pool"}
+    both = driver(resource({"object": TOLD}), pools=(one,)).engine.handles.kinds
+    alone = driver(pools=(one,)).engine.handles.kinds
+
+    assert [kind.only for kind in both] == [None]
+    assert [kind.listing for kind in alone] == [
+        ("/apis/example.com/v1/nodeslots", {"fieldSelector": "metadata.name=all"})
+    ]
+
+
 def test_evicting_frees_what_a_pool_lacks() -> None:
     driven = driver(pools=(resource({"configMap": {**MAP, "key": "all"}}),))
     driven.apply(node("a"), node("b"), config_map(all="2"))

@@ -35,8 +35,8 @@ class CustomKind(ObjectKind, frozen=True):
 
     @property
     def whole(self) -> CustomKind:
-        """The kind with all of its objects."""
-        return msgspec.structs.replace(self, only=None)
+        """The kind with all of its objects, whoever asks for it."""
+        return msgspec.structs.replace(self, only=None, manifest="")
 
     @property
     def listing(self) -> tuple[str, Mapping[str, str]]:

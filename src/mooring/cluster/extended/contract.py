@@ -187,9 +187,16 @@ class HandleRegistry:
 
     @property
     def kinds(self) -> tuple[CustomKind, ...]:
-        """The custom resources that somebody must watch for the handles."""
+        """The custom resources that somebody must watch for the handles, each object once."""
+        found: dict[CustomKind, dict[tuple[str, str] | None, CustomKind]] = {}
+        for handle in self._handles.values():
+            for kind in handle.kinds:
+                found.setdefault(kind.whole, {}).setdefault(kind.only, kind)
         return tuple(
-            dict.fromkeys(kind for handle in self._handles.values() for kind in handle.kinds)
+            kind
+            for parts in found.values()
+            # Who follows all objects of a kind follows single ones as well.
+            for kind in ((parts[None],) if None in parts else parts.values())
         )
 
 
