@@ -61,7 +61,7 @@ def test_objects_reach_the_plugin_that_reads_them(name: str, megabytes: int) -> 
 
 
 def test_a_definition_names_the_kind_in_the_version_that_is_kept() -> None:
-    assert custom_kind(yaml.safe_load(CRD)) == KIND
+    assert custom_kind(yaml.safe_load(CRD)) == KIND.whole
     versions = [{"name": "v1"}, {"name": "v2", "storage": True}]
     defined = custom_kind(definition(scope="Namespaced", versions=versions))
     assert defined == CustomKind(KIND.group, "v2", KIND.kind, KIND.plural, namespaced=True)
