@@ -76,6 +76,27 @@ def test_a_pod_that_was_decided_before_another_is_judged_by_that_state() -> None
     }
 
 
+def test_a_pod_that_was_decided_before_another_went_is_judged_by_that_state() -> None:
+    there = pod("there", cpu=7, node="a")
+    waiting = pod("p", cpu=1)
+    made = shadow(node("a", cpu=8), node("b", cpu=7), there, waiting)
+    made.handle(Removed(there), 1.0)
+    bind(made, waiting, "b", now=1.5)
+
+    assert made.counts == {Agreement.MOVED: 1}
+    assert {each.key for each in made.engine.cluster.pods.values()} == {"default/p"}
+
+
+def test_what_happened_long_ago_explains_nothing() -> None:
+    there = pod("there", cpu=7, node="a")
+    waiting = pod("p", cpu=1)
+    made = shadow(node("a", cpu=8), node("b", cpu=7), there, waiting)
+    made.handle(Removed(there), 1.0)
+    bind(made, waiting, "b", now=60.0)
+
+    assert made.counts == {Agreement.LOWER: 1}
+
+
 def test_pods_that_wait_there_and_would_be_placed_here() -> None:
     failed = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no"}]}
     waiting, hopeless = pod("p", cpu=1, status=failed), pod("q", cpu=99, status=failed)

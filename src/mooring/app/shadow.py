@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from time import perf_counter, time
@@ -83,6 +84,9 @@ async def shadow_cluster(
         try:
             for reflector in reflectors:
                 await reflector.synced.wait()
+            # What is known by now stays: looking for garbage among it only takes time.
+            gc.collect()
+            gc.freeze()
             cluster = engine.cluster
             _log.info("The cluster is known", nodes=len(cluster.nodes), pods=len(cluster.pods))
             yield follower.shadow

@@ -64,7 +64,7 @@ def record(  # noqa: PLR0913 - one for each flag
     Exit code: 0 when stopped, 1 if the recording is incomplete, 2 if it cannot begin.
     """
     # Here, so that the other commands start without what a scheduler needs.
-    import asyncio
+    import uvloop
 
     from .inputs import ConnectionOptions, EngineOptions
     from .run import configure_logs, record_settings
@@ -81,7 +81,7 @@ def record(  # noqa: PLR0913 - one for each flag
         await _follow(await connection.reach(), engine, recorder, for_seconds)
 
     try:
-        asyncio.run(main())
+        uvloop.run(main())
     finally:
         recorder.close()
     if recorder.problem:

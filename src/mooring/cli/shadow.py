@@ -71,8 +71,9 @@ def shadow(  # noqa: PLR0913 - one for each flag
     Exit code: 0 when stopped, 2 if the cluster or the configuration cannot be used.
     """
     # Here, so that the other commands start without what a scheduler needs.
-    import asyncio
     from contextlib import AsyncExitStack
+
+    import uvloop
 
     from mooring.app.shadow import shadow_cluster
     from mooring.app.shadow_site import serve_shadow
@@ -94,7 +95,7 @@ def shadow(  # noqa: PLR0913 - one for each flag
                 print(f"Its page: {address}", flush=True)
             return await _print_reports(shadow, for_seconds, every)
 
-    found = asyncio.run(main())
+    found = uvloop.run(main())
     if report is not None:
         write_report(found, report)
     print_data(found, output)

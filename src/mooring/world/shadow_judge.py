@@ -25,12 +25,12 @@ from mooring.objects.pod import Pod
 
 # Another scheduler binds a pod some time after it decided, and in any order: a pod that is bound
 # earlier may have been decided later. The state in which it decided is looked for among so many
-# pods and seconds before the binding, and so many pods after it.
-_RECENT_SECONDS = 5.0
-_MOST_RECENT = 32
+# pods that came or went before the binding, within so many seconds, and so many pods after it.
+_RECENT_SECONDS = 10.0
+_MOST_RECENT = 64
 _MOST_LATER = 16
-# It is not looked at after each of them, but after 1, 2, 4 and so on.
-_LOOKS = frozenset((1, 2, 4, 8, 16, 32))
+# It is not looked at after each of them, but ever more rarely.
+_LOOKS = frozenset((1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64))
 
 # Of fewer nodes kube-scheduler looks at all, and it finds at least so many.
 _ALWAYS_LOOKED_AT = 100
@@ -109,7 +109,8 @@ class Shadow:
     placeable: dict[str, str] = field(default_factory=dict)
     our_seconds: float = 0.0
     their_seconds: float = 0.0
-    _recent: deque[tuple[float, Pod]] = field(default_factory=deque)
+    #: Pods that came to a node or went, with the time.
+    _recent: deque[tuple[float, Applied | Removed]] = field(default_factory=deque)
     #: Placements that are not understood yet: pods that come next may explain them.
     _open: deque[_OpenCase] = field(default_factory=lambda: deque(maxlen=_MOST_LATER))
 
@@ -123,16 +124,27 @@ class Shadow:
         if isinstance(pod, Pod) and isinstance(event, Applied):
             if pod.node_name and pod.uid in self.engine.pending_pods:
                 self._judge(pod, now)
-            is_new = pod.uid not in self.engine.cluster.pods
+            was_there = pod.uid in self.engine.cluster.pods
             self.engine.handle(event, now)
+            is_there = pod.uid in self.engine.cluster.pods
+            if was_there is not is_there:
+                self._remember(Applied(pod) if is_there else Removed(pod), now)
             if not pod.node_name:
                 self._look_at_waiting(pod)
-            elif is_new:
+            elif is_there and not was_there:
                 self._look_again(now)
             return
         if isinstance(pod, Pod):
             self.placeable.pop(pod.key, None)
+            if pod.uid in self.engine.cluster.pods:
+                self._remember(Removed(self.engine.cluster.pods[pod.uid]), now)
         self.engine.handle(event, now)
+
+    def _remember(self, change: Applied | Removed, now: float) -> None:
+        """Notes what changed the cluster: another scheduler may have decided before."""
+        self._recent.append((now, change))
+        while len(self._recent) > _MOST_RECENT or now - self._recent[0][0] > _RECENT_SECONDS:
+            self._recent.popleft()
 
     def report(self) -> ShadowReport:
         """What was seen so far."""
@@ -165,11 +177,6 @@ class Shadow:
         if not _agrees(found):
             self.differences.append(found)
         self.placeable.pop(bound.key, None)
-        self._recent.append((now, bound))
-        while self._recent and (
-            len(self._recent) > _MOST_RECENT or now - self._recent[0][0] > _RECENT_SECONDS
-        ):
-            self._recent.popleft()
 
     def _look_back(
         self, pod: Pod, bound: Pod, found: JudgedPlacement, now: float
@@ -228,18 +235,31 @@ class Shadow:
         return int((outcome.totals > score).sum()) <= len(outcome.rows) - enough
 
     def _was_best(self, pod: Pod, theirs: str, now: float) -> bool:
-        """Whether the node was among the best before some of the pods that came just now."""
-        taken: list[Pod] = []
+        """Whether the node was among the best before some of the pods came or went."""
+        undone: list[Applied | Removed] = []
         try:
-            for _, recent in reversed(self._recent):
-                self.engine.handle(Removed(recent), now)
-                taken.append(recent)
-                if len(taken) in _LOOKS and _agrees(self._compare(pod, theirs, self._decide(pod))):
+            for at, change in reversed(self._recent):
+                if now - at > _RECENT_SECONDS:
+                    break
+                undone.append(self._undo(change, now))
+                if len(undone) in _LOOKS and _agrees(self._compare(pod, theirs, self._decide(pod))):
                     return True
             return False
         finally:
-            for recent in reversed(taken):
-                self.engine.handle(Applied(recent), now)
+            for change in reversed(undone):
+                self.engine.handle(change, now)
+
+    def _undo(self, change: Applied | Removed, now: float) -> Applied | Removed:
+        """Takes a change back; returns the event that makes it again."""
+        changed = change.object
+        assert isinstance(changed, Pod), "only pods are remembered"
+        if isinstance(change, Removed):
+            self.engine.handle(Applied(changed), now)
+            return change
+        # It may have changed since it came.
+        current = self.engine.cluster.pods.get(changed.uid, changed)
+        self.engine.handle(Removed(current), now)
+        return Applied(current)
 
     def _look_again(self, now: float) -> None:
         """Whether a pod that just came explains a placement that was not understood."""
