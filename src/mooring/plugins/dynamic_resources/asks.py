@@ -173,12 +173,14 @@ class CompiledClaim:
         self.is_configured = bool(spec.config) or any(
             ask.device_class is not None and ask.device_class.config for ask in self.asks()
         )
-        #: Whether the first devices that would do are the right ones, where there are enough.
-        self.is_plain = not self.constraints and all(
+        #: Whether it asks for so many devices in one way, and nothing is wrong with that.
+        self.is_regular = all(
             not request.has_alternatives and not (ask.is_admin or ask.wants_all or ask.problem())
             for request in self.requests
             for ask in request.asks
         )
+        #: Whether the first devices that would do are the right ones, where there are enough.
+        self.is_plain = self.is_regular and not self.constraints
 
     def asks(self) -> Iterator[CompiledAsk]:
         for request in self.requests:

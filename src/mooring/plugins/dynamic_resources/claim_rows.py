@@ -92,7 +92,7 @@ class ClaimRows:
         stale, unfit, nothing, invalid, unavailable = failed
         broken = np.zeros(self._count, np.bool_)
         extended = self._prepared.extended
-        if extended is not None:
+        if extended is not None and (extended.is_stale or extended.others):
             stale[:] = extended.is_stale
             unfit[:] = extended.unfit(self._nodes, self._rows) & ~stale
         early = stale | unfit

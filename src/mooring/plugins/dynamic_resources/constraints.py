@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Sequence
 
+from mooring.cluster.devices.groups import SeenPool
 from mooring.cluster.devices.models import DeviceModel
 from mooring.objects.resource_claim import DeviceConstraint
 
-from .asks import CompiledAsk
+from .asks import CompiledAsk, CompiledClaim
 
 _Value = tuple[str, object] | None
 
@@ -20,8 +22,7 @@ class ConstraintState:
         self._attribute = constraint.match_attribute or constraint.distinct_attribute or ""
 
     def _applies(self, ask: CompiledAsk) -> bool:
-        names = self._requests
-        return not names or ask.request_name in names or ask.name in names
+        return _is_meant(self._requests, ask)
 
     def add(self, ask: CompiledAsk, model: DeviceModel) -> bool:
         """Takes a device in, unless the constraint forbids it."""
@@ -102,6 +103,42 @@ def track(constraints: Sequence[DeviceConstraint]) -> tuple[ConstraintState, ...
         _Match(each) if each.match_attribute is not None else _Distinct(each)
         for each in constraints
     )
+
+
+def _is_meant(requests: Collection[str], ask: CompiledAsk) -> bool:
+    return not requests or ask.request_name in requests or ask.name in requests
+
+
+def lacks_matching(claim: CompiledClaim, pools: Sequence[SeenPool]) -> bool:
+    """Whether some devices must have a value in common that too few free ones have.
+
+    For claims that are regular, and pools without devices that can be shared, of which expressions
+    say no more than yes or no: then a search would find nothing either.
+    """
+    for each in claim.constraints:
+        if each.match_attribute is None:
+            continue
+        asks = [ask for ask in claim.asks() if _is_meant(each.requests or (), ask)]
+        wanted = sum(ask.count for ask in asks)
+        if wanted > 1 and wanted > _most_alike(asks, each.match_attribute, pools):
+            return True
+    return False
+
+
+def _most_alike(asks: Sequence[CompiledAsk], attribute: str, pools: Sequence[SeenPool]) -> int:
+    """How many free devices that would do have the same value at the most."""
+    counts: Counter[_Value] = Counter()
+    for view, state in pools:
+        good = 0
+        for ask in asks:
+            good |= ask.masks(view.shape)[0]
+        good &= ~state[0]
+        for place, model in enumerate(view.shape.models):
+            found = _find(model, attribute) if good >> place & 1 else None
+            # Values of types that are not known are like no other.
+            if found is not None and found[0] is not None:
+                counts[found[0]] += 1
+    return max(counts.values(), default=0)
 
 
 def _find(model: DeviceModel, attribute: str) -> tuple[_Value] | None:

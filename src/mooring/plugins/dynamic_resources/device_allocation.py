@@ -14,6 +14,7 @@ from mooring.cluster.devices.groups import LocalGroup, RowGroups, SeenPool, Wide
 from mooring.cluster.devices.pools import PoolStatus
 
 from .asks import CompiledAsk, CompiledClaim, SearchError
+from .constraints import lacks_matching
 from .search import MOST_RESULTS, MOST_STEPS, DeviceSearch, Pick, SearchTooLongError
 
 # What is known of groups that no row is in any more is dropped beyond so many.
@@ -46,9 +47,11 @@ class ClaimsPlan:
 
     def __init__(self, claims: tuple[CompiledClaim, ...]) -> None:
         self.claims = claims
-        self._is_plain = all(claim.is_plain for claim in claims) and all(
-            sum(ask.count for ask in claim.asks()) <= MOST_RESULTS for claim in claims
+        self._is_regular = all(
+            claim.is_regular and sum(ask.count for ask in claim.asks()) <= MOST_RESULTS
+            for claim in claims
         )
+        self._is_plain = self._is_regular and all(claim.is_plain for claim in claims)
         self._outcomes: dict[tuple[LocalGroup, WidePattern], AllocationOutcome] = {}
         self._wide_version = -1
 
@@ -100,6 +103,8 @@ class ClaimsPlan:
 
     def search(self, pools: Sequence[SeenPool]) -> AllocationOutcome:
         """What comes of these pools, which are in the order in which devices are taken."""
+        if self._is_regular and not self._is_plain and _lack_matching(self.claims, pools):
+            return _fail(pools, 0)
         return allocate(self.claims, pools, self._is_plain)
 
 
@@ -124,6 +129,22 @@ def allocate(
     if found is not None:
         return AllocationOutcome(AllocationFound.DEVICES, found, search.steps)
     return _fail(pools, search.steps)
+
+
+def _lack_matching(claims: Sequence[CompiledClaim], pools: Sequence[SeenPool]) -> bool:
+    """Whether devices must have something in common that too few have; then nothing is found."""
+    if any(model.is_shared for view, _ in pools for model in view.shape.models):
+        return False
+    for claim in claims:
+        if any(
+            each.match_attribute is None and each.distinct_attribute is None
+            for each in claim.constraints
+        ):
+            return False
+        if any(ask.masks(view.shape)[1] for ask in claim.asks() for view, _ in pools):
+            # An expression that breaks is told, if the search comes to that device.
+            return False
+    return any(lacks_matching(claim, pools) for claim in claims)
 
 
 def _fail(pools: Sequence[SeenPool], steps: int) -> AllocationOutcome:

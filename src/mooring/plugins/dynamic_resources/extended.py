@@ -62,8 +62,12 @@ class ExtendedAsk:
 
     def combinations(self, nodes: Nodes, rows: Rows) -> Iterator[tuple[frozenset[str], Mask]]:
         """Rows by which of the resources devices have to serve there."""
-        codes: NDArray[np.int64] = np.zeros(nodes.count(rows), np.int64)
         names = tuple(self.classes)
+        if all(nodes.resource(name) is None for name in names):
+            # No node offers any of them itself, which is mostly so.
+            yield frozenset(names), np.ones(nodes.count(rows), np.bool_)
+            return
+        codes: NDArray[np.int64] = np.zeros(nodes.count(rows), np.int64)
         for bit, name in enumerate(names):
             codes |= self._is_missing(name, nodes, rows).astype(np.int64) << bit
         for code in np.unique(codes).tolist():

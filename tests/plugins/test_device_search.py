@@ -1,0 +1,106 @@
+"""What is told without a search is what a search would find."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from mooring.cluster import Cluster
+from mooring.plugins.dynamic_resources.device_allocation import AllocationFound, ClaimsPlan
+from mooring.plugins.dynamic_resources.preparation import ClaimPlans
+from mooring.plugins.dynamic_resources.search import DeviceSearch
+from tests.builders import node
+from tests.device_builders import (
+    claim,
+    device,
+    device_class,
+    holding,
+    request,
+    resource_slice,
+    result,
+)
+
+FAST = 'device.attributes["gpu.example.com"].model == "fast"'
+NUMA, UUID = "gpu.example.com/numa", "gpu.example.com/uuid"
+
+
+def make_cluster(random: Random) -> Cluster:
+    cluster = Cluster()
+    cluster.put_device(device_class())
+    cluster.put_device(device_class("fast", FAST))
+    for name in ("n1", "n2"):
+        cluster.put_node(node(name))
+        cluster.put_device(resource_slice(name, [gpu(random, at) for at in range(4)]))
+    cluster.put_device(resource_slice("net", [gpu(random, at) for at in range(2)], allNodes=True))
+    taken = result(random.choice(["n1", "net"]), f"gpu-{random.randrange(2)}")
+    cluster.put_device(holding("held", taken))
+    return cluster
+
+
+def gpu(random: Random, at: int) -> dict[str, Any]:
+    attributes: dict[str, Any] = {"uuid": {"string": f"{random.random()}"}}
+    if random.random() < 0.9:
+        attributes["numa"] = {"int": random.randrange(2)}
+    if random.random() < 0.95:
+        attributes["model"] = {"string": random.choice(["fast", "slow"])}
+    more: dict[str, Any] = {}
+    if random.random() < 0.05:
+        more["taints"] = [{"key": "bad", "effect": "NoSchedule"}]
+    if random.random() < 0.02:
+        more["allowMultipleAllocations"] = True
+    return device(f"gpu-{at}", attributes=attributes, **more)
+
+
+def make_plan(random: Random, cluster: Cluster) -> ClaimsPlan:
+    specs = []
+    for number in range(random.choice([1, 1, 2])):
+        asked = [
+            request(f"r{at}", random.choice(["gpu", "fast"]), count=random.choice([1, 1, 2, 3]))
+            for at in range(random.choice([1, 2, 2, 3]))
+        ]
+        constraint: dict[str, Any] = {"matchAttribute": random.choice([NUMA, NUMA, UUID])}
+        if random.random() < 0.3:
+            constraint["requests"] = ["r0"]
+        limits = [constraint]
+        if random.random() < 0.2:
+            limits.append({"distinctAttribute": UUID})
+        specs.append(claim(f"c{number}", *asked, constraints=limits).spec)
+    return ClaimPlans().plan(tuple(specs), cluster.nodes.devices.classes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_claims_get_what_a_search_finds(seed: int) -> None:
+    random = Random(seed)
+    told = 0
+    for _ in range(60):
+        cluster = make_cluster(random)
+        plan = make_plan(random, cluster)
+        groups = cluster.nodes.device_groups
+        for row in cluster.nodes.rows.tolist():
+            pools = groups.pools(
+                groups.group(groups.local.item(row)), groups.pattern(groups.patterns.item(row))
+            )
+            outcome = plan.search(pools)
+            if outcome.found is AllocationFound.ERROR:
+                continue
+            expected = DeviceSearch(plan.claims, pools).run()
+            assert (outcome.picks or None) == expected
+            told += outcome.found is AllocationFound.NOTHING and not outcome.steps
+    assert told > 10, "some were told without a search"
+
+
+def test_many_devices_that_all_differ_are_told_apart_at_once() -> None:
+    cluster = Cluster()
+    cluster.put_device(device_class())
+    cluster.put_node(node("n1"))
+    devices = [device(f"gpu-{at}", attributes={"uuid": {"string": str(at)}}) for at in range(64)]
+    cluster.put_device(resource_slice("n1", devices))
+    wanted = [request(f"r{at}") for at in range(8)]
+    spec = claim("c", *wanted, constraints=[{"matchAttribute": UUID}]).spec
+    plan = ClaimPlans().plan((spec,), cluster.nodes.devices.classes)
+
+    outcome = plan.outcome_on(cluster.nodes.device_groups, cluster.nodes.rows.item(0))
+
+    assert (outcome.found, outcome.steps) == (AllocationFound.NOTHING, 0)
