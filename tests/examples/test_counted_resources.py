@@ -36,3 +36,15 @@ def test_the_configurations_of_the_page() -> None:
     for block in blocks(PAGE, "yaml"):
         loaded = load(block.text, known=known_plugins(plugins), source=PAGE.name)
         assert len(dict(Engine(loaded, plugins).handles)) == 1
+
+
+def test_explain_shows_what_is_counted_of_a_node(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mooring = Mooring(monkeypatch, capsys)
+    files = str(EXAMPLE / "scheduler.yaml"), str(EXAMPLE / "cluster.yaml")
+    asked = ("explain", "node/studio-b", "--config", files[0], files[1])
+
+    found = json.loads(mooring(*asked, "-o", "json").out)["extendedResources"]
+    assert found["example.com/uplink"] == {"capacity": 900_000_000, "used": 0, "old": 0}
+    assert "example.com/capture-slots   capacity 2, used 0, old 0" in mooring(*asked).out

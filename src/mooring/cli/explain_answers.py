@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from mooring.cluster.extended.resources import extended_figures
 from mooring.documents.errors import InputError
 from mooring.engine import Engine
 from mooring.engine.events import Applied
@@ -252,7 +253,17 @@ class NodeReport:
                 name: dict(zip(("allocatable", "used"), amounts, strict=True))
                 for name, amounts in self._amounts()
             },
+            "extendedResources": self._extended(),
             "waiting": [self._explain(group) for group in self.groups[:_MOST_GROUPS]],
+        }
+
+    def _extended(self) -> dict[str, dict[str, int]]:
+        """What plugins count of the node beyond its allocatable resources."""
+        found = extended_figures(self.engine.cluster.extended)
+        return {
+            resource_type: dict(nodes[self.node.name])
+            for resource_type, nodes in found.items()
+            if self.node.name in nodes
         }
 
     def _amounts(self) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -295,6 +306,13 @@ class NodeReport:
         ]
         yield ""
         yield table(("RESOURCE", "ALLOCATABLE", "USED", "SHARE"), rows, numbers_from=1)
+        counted = [
+            (resource_type, ", ".join(f"{name} {value:,}" for name, value in figures.items()))
+            for resource_type, figures in self._extended().items()
+        ]
+        if counted:
+            yield ""
+            yield table(("EXTENDED RESOURCE", "COUNTED"), counted)
         if self.groups:
             yield ""
             yield table(("WAITING", "PODS", "HERE"), list(self._rows()), whole=2)
