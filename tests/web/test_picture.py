@@ -149,6 +149,20 @@ def test_what_happens_is_told_once_and_by_owner() -> None:
     assert failed["text"].startswith("0/1 nodes are available")
 
 
+def test_a_pod_that_moves_in_the_queue_has_not_failed_again() -> None:
+    driven = driver(node("n", cpu=4), pod("big", cpu=9))
+    picture, mirror = Picture(driven.engine), Mirror()
+    mirror.apply_all([encode_line(advanced(picture, driven))])
+    driven.settle()
+    mirror.apply_all([encode_line(advanced(picture, driven))])
+    # More room, so that it is worth another try, after its backoff.
+    driven.apply(node("m", cpu=12))
+    mirror.apply_all([encode_line(advanced(picture, driven))])
+
+    assert [each[1] for each in mirror.queue.values()] == ["backoff"]
+    assert [each["kind"] for each in mirror.events] == ["failed"]
+
+
 def test_pods_that_wait_name_owner_group_and_where_room_is_made() -> None:
     low, high = pod("low", cpu=4, node="n"), pod("high", cpu=4, spec={"priority": 9})
     driven = driver(node("n", cpu=4), low, high)
