@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from mooring.objects.resources import format_amount
+from mooring.objects.resources import CPU, format_amount
 
 from .explain_text import NodeNames
 from .rendering import line, plain, table
@@ -79,7 +79,7 @@ def _head(picture: TopPicture, width: int) -> Iterator[Text]:
             yield line(text, "red")
     totals = [
         f"{name} {_percent(asked / has if has else 0.0)} "
-        f"({format_amount(name, int(asked))} of {format_amount(name, int(has))})"
+        f"({_amount(name, asked)} of {_amount(name, has)})"
         for name, (asked, has) in picture.totals.items()
     ]
     for text in wrap(", ".join(totals), width):
@@ -140,6 +140,13 @@ def _use(share: float | None) -> Text:
     text = line(bar, colour)
     text.append(f"{_percent(share):>{_SHARE}}", "default")
     return text
+
+
+def _amount(resource: str, amount: float) -> str:
+    """As people write it; cores to a tenth."""
+    return (
+        f"{round(amount / 1000, 1):g}" if resource == CPU else format_amount(resource, int(amount))
+    )
 
 
 def _percent(share: float) -> str:

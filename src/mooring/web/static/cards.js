@@ -1,7 +1,7 @@
 // A few nodes as cards, with their names and bars of what is used.
 
 import { ABSENT, CORDONED } from "./state.js";
-import { bar, count, element, number, say, setBar } from "./elements.js";
+import { bar, breakable, count, element, number, say, setBar } from "./elements.js";
 import { timed } from "./pace.js";
 
 export class NodeCards {
@@ -82,7 +82,7 @@ export class NodeCards {
     }
     if (!lines.has(resource)) {
       const made = bar(0), value = element("span", { class: "value" });
-      const line = element("span", { class: "line" }, element("span", { class: "what", text: resource }), made, value);
+      const line = element("span", { class: "line" }, element("span", { class: "what" }, ...breakable(resource)), made, value);
       lines.set(resource, { line, made, value });
       bars.append(line);
     }

@@ -107,13 +107,19 @@ class Chart {
       context.globalAlpha = 1;
       write(context, this.says(value), LEFT - 6, y(value), "right");
     }
-    const samples = this.samples.slice(OVER);
+    this.#times(context, width, y(0));
+  }
+
+  // The minutes, and the time of the newest value.
+  #times(context, width, bottom) {
+    const samples = this.samples.slice(OVER), end = width - 4;
+    if (samples.length) write(context, clock(samples.at(-1)[TIME]), end, bottom + 11, "right");
     samples.forEach((sample, at) => {
-      const second = Math.floor(sample[TIME]), before = Math.floor(samples[at - 1]?.[TIME] ?? second);
+      const second = Math.floor(sample[TIME]), before = Math.floor(samples[at - 1]?.[TIME] ?? second), x = this.x(at);
       if (Math.floor(second / 60) === Math.floor(before / 60)) return;
-      context.strokeStyle = line;
-      context.strokeRect(this.x(at), y(0), 0, 4);
-      if (this.x(at) > LEFT + 20 && this.x(at) < width - 24) write(context, clock(second).slice(0, 5), this.x(at), y(0) + 11, "center");
+      context.strokeStyle = ink().line;
+      context.strokeRect(x, bottom, 0, 4);
+      if (x > LEFT + 20 && x < end - 70) write(context, clock(second).slice(0, 5), x, bottom + 11, "center");
     });
   }
 

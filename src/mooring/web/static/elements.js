@@ -32,6 +32,9 @@ export function setBar(made, share, colour) {
   if (colour) fill.style.background = colour;
 }
 
+// A name that is broken after its slashes and dots first, where it has to be.
+export const breakable = (name) => name.split(/(?<=[/.])/).flatMap((part, at) => (at ? [element("wbr"), part] : [part]));
+
 // A part that is folded until it is wanted.
 export const folded = (title, ...children) =>
   element("details", { class: "folded" }, element("summary", { text: title }), ...children);

@@ -1,6 +1,6 @@
 // What is requested of each resource in the whole cluster. Pressing one shows it on the map.
 
-import { amount, bar, element, number, percent, say, setBar } from "./elements.js";
+import { amount, bar, breakable, element, number, percent, say, setBar } from "./elements.js";
 
 export class Totals {
   constructor(place, state, view) {
@@ -25,7 +25,7 @@ export class Totals {
   #make(resources) {
     this.tiles = new Map(resources.map((name) => {
       const share = element("b"), of = element("span", { class: "hint" }), fill = bar(0);
-      const tile = element("button", { type: "button", class: "tile" }, element("span", { text: name }), share, of, fill);
+      const tile = element("button", { type: "button", class: "tile" }, element("span", {}, ...breakable(name)), share, of, fill);
       tile.addEventListener("click", () => this.view.set({ resource: name }));
       return [name, { tile, share, of, fill }];
     }));
