@@ -126,6 +126,11 @@ class FeatureGates(Mapping[str, bool]):
         """Reads `A=true,B=false`; raises ConfigError naming every wrong gate."""
         return cls(**changes(text, source))
 
+    def switch_on(self, name: str) -> Self:
+        """The same gates with one more of them on."""
+        changed = {gate: on for gate, on in self._enabled.items() if on is not _DEFAULTS[gate]}
+        return type(self)(**{**changed, name: True})
+
     def enabled(self, name: str) -> bool:
         """Whether a gate is on; raises KeyError for a name that is no gate."""
         return self._enabled[_ALIASES.get(name, name)]

@@ -21,6 +21,8 @@ from .configuration import (
     SchedulerSettings,
     apply_defaults,
 )
+from .coscheduling import NAME as COSCHEDULING
+from .coscheduling import uses_coscheduling
 from .extenders import find_ignored_resources, order_extenders
 from .gates import FeatureGates
 from .plugin_sets import GATED, KnownPlugin, default_plugins
@@ -78,6 +80,8 @@ def _load(
     written: ConfigurationDocument = conversion.convert(ConfigurationDocument, raw, "", problems)
     conversion.check(written, "", problems)
     profiles = _profiles(written, known, gates, problems)
+    if uses_coscheduling(written.profiles):
+        gates = gates.switch_on(COSCHEDULING)
     problems.raise_any(source)
     settings = {name: getattr(written, name) for name in SchedulerSettings.__struct_fields__}
     settings["leader_election"] = apply_defaults(written.leader_election)

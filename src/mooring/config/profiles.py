@@ -19,6 +19,8 @@ from .configuration import (
     ProfileConfiguration,
     ProfileDocument,
 )
+from .coscheduling import NAME as COSCHEDULING
+from .coscheduling import CoschedulingArgs, without_coscheduling
 from .plugin_sets import (
     ALL,
     IN_TREE,
@@ -56,6 +58,9 @@ def read_args(
     read: dict[str, msgspec.Struct | None] = {}
     for index, entry in enumerate(written):
         at = item(path, index)
+        if entry.name == COSCHEDULING:
+            _decode_entry(entry, CoschedulingArgs, child(at, "args"), problems)
+            continue
         wrong = why_unusable(entry.name, known)
         if wrong is None and entry.name in read:
             wrong = f"args of plugin {describe(entry.name)} are given twice"
@@ -106,7 +111,7 @@ class ProfileReader:
 
     def read(self, written: ProfileDocument, path: str) -> ProfileConfiguration:
         conversion.check(written, path, self.problems)
-        points = self._points(written.plugins, child(path, "plugins"))
+        points = self._points(without_coscheduling(written.plugins), child(path, "plugins"))
         own = written.percentage_of_nodes_to_score
         return ProfileConfiguration(
             scheduler_name=written.scheduler_name or "",
@@ -148,7 +153,7 @@ class ProfileReader:
         for index, plugin in enumerate(written.disabled):
             # To disable what is not there is harmless, as long as the name is right.
             wrong = why_unusable(plugin.name, self.known)
-            if wrong is not None and plugin.name not in IN_TREE | REMOVED | {ALL}:
+            if wrong is not None and plugin.name not in IN_TREE | REMOVED | {ALL, COSCHEDULING}:
                 found.append(Problem(f"{path}.disabled[{index}].name", wrong))
         self.problems.add_found(found)
         disabled = frozenset(plugin.name for plugin in written.disabled)
