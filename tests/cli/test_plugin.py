@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.cli.plugin import PluginNames
+from mooring.cli.plugin_package import PluginNames
 from tests.cli.invoking import Mooring
 
 

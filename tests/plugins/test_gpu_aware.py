@@ -24,7 +24,7 @@ from mooring.framework.wakeups import Action, Resource
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
-from mooring.plugins.gpu_aware import GPUAware
+from mooring.plugins.gpu_aware import RESERVE_LABELS, GPUAware
 from mooring.plugins.gpu_aware_args import GPUAwareArgs, repository
 from mooring.simulate.loading import load as manifests
 from mooring.simulate.simulation import simulate
@@ -584,6 +584,23 @@ def test_others_may_use_what_free_gpus_could_not_need(
     if kept:
         assert found["n"][0].startswith("node(s) with GPUs keep 2 cpu and 4Gi memory for each free")
         assert codes(RESERVING, pod("p", cpu=cpu, memory=memory), made)["n"] is Code.UNSCHEDULABLE
+
+
+@pytest.mark.parametrize(
+    ("label", "kept"),
+    [
+        pytest.param("1", False, id="less is kept here"),
+        pytest.param("3", True, id="more is kept here"),
+        pytest.param("much", False, id="no quantity"),
+    ],
+)
+def test_the_label_of_a_node_goes_before_the_argument(label: str, kept: bool) -> None:
+    labels = {RESERVE_LABELS["cpu"]: label}
+    made = cluster(node("n", cpu=8, memory="64Gi", labels=labels, **{NVIDIA: 2}))
+    asks = pod("p", cpu=4)
+
+    assert (rejections(RESERVING, asks, made) == {}) != kept
+    assert RESERVING.watch(asks, made.nodes) & Change.LABELS
 
 
 def test_pods_are_told_apart_by_what_they_ask_of_the_reserve() -> None:

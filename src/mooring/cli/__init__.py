@@ -22,7 +22,7 @@ from . import (
     explain,
     fit,
     hollow,
-    plugin,
+    plugin_package,
     record,
     replay,
     run,
@@ -55,7 +55,7 @@ app.command("webhook")(webhook.webhook)
 app.command("conform")(conform.conform)
 app.command("replay")(replay.replay)
 app.add_typer(bench.app, name="bench")
-app.add_typer(plugin.app, name="plugin")
+app.add_typer(plugin_package.app, name="plugin")
 
 
 def _show_version(wanted: bool) -> None:

@@ -30,12 +30,19 @@ from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.coexist import is_daemonset_pod
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.objects.resources import format_amount
+from mooring.objects.quantity import Quantity
+from mooring.objects.resources import CPU, MEMORY, format_amount, native
 
 from .gpu_aware_args import GPUAwareArgs, repository
 
 # A label that is written to say that there is no GPU.
 _NO = "false"
+
+#: Labels of a node that go before `reservePerFreeGPU` there.
+RESERVE_LABELS = {
+    CPU: "scheduling.mooring.dev/reserve-cpu-per-gpu",
+    MEMORY: "scheduling.mooring.dev/reserve-memory-per-gpu",
+}
 
 # Products of the two fit 64 bits.
 _MOST_GPUS, _MOST_RESERVED = 2**10, 2**52
@@ -120,7 +127,7 @@ class GPUAware(
             return Change.NONE
         kinds = Change.ALLOCATABLE
         if self._reserve:
-            kinds |= Change.REQUESTED
+            kinds |= Change.REQUESTED | Change.LABELS
         return kinds | Change.LABELS if self._labels else kinds
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> GPUNames | None:
@@ -149,7 +156,8 @@ class GPUAware(
         for name, amount in self._reserve:
             at = nodes.resources[name]
             left = nodes.allocatable[at][rows] - nodes.requested[at][rows]
-            reached |= left - prepared.asked.get(name, 0) < free_gpus * min(amount, _MOST_RESERVED)
+            reserved = _reserves(nodes, rows, name, amount)
+            reached |= left - prepared.asked.get(name, 0) < free_gpus * reserved
         return reached
 
     def advise(
@@ -178,7 +186,7 @@ class GPUAware(
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         actions = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
-        if self._labels:
+        if self._labels or self._reserve:
             actions |= Action.UPDATE_NODE_LABEL
         nodes = on(Resource.NODE, actions, self._after_node_change, alike=True)
         if not self._reserve:
@@ -266,6 +274,32 @@ class GPUAware(
         least = 0 if self._remembers else 1
         listed = any(amount >= least and name in self._names for name, amount in node.allocatable)
         return listed or any(node.labels.get(key, _NO) != _NO for key in self._labels)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReserveOfLabel:
+    """The rule by which values of a label are read: an amount, else what holds for all nodes."""
+
+    resource: str
+    otherwise: int
+
+    def __call__(self, text: str) -> int:
+        try:
+            amount = native(self.resource, Quantity.parse(text))
+        except ValueError:
+            return self.otherwise
+        return min(amount, _MOST_RESERVED)
+
+
+def _reserves(nodes: Nodes, rows: Rows, resource: str, amount: int) -> NDArray[np.int64]:
+    """int64[row]: what is kept of a resource for a free GPU, by the label of the node if any."""
+    otherwise = min(amount, _MOST_RESERVED)
+    column = nodes.label(RESERVE_LABELS[resource])
+    codes = column.codes[rows]
+    if not len(column.vocabulary):
+        return np.full(nodes.count(rows), otherwise, np.int64)
+    said = column.vocabulary.judge(_ReserveOfLabel(resource, otherwise))
+    return np.where(codes == ABSENT, otherwise, said.take(codes))
 
 
 def _names(resources: tuple[str, ...]) -> GPUNames:
