@@ -10,7 +10,7 @@ SHELL := /bin/bash
 PIP_INSTALL := $(BIN)/pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt
 NAME_PACKAGES := sed -un 's/^Collecting \([^ ]*\).*/   \1/p'
 
-.PHONY: help demo simulate test coverage soak exactness mutations lint format docs site house screenshots bench hostile lock clean
+.PHONY: help demo simulate test coverage soak exactness mutations lint format docs site house screenshots bench hostile lock release clean
 .SILENT:
 
 help:
@@ -30,6 +30,7 @@ help:
 	echo "make bench     measure throughput, and write benchmarks/results and the README's table"
 	echo "make hostile   measure what the costliest pods cost, against limits"
 	echo "make lock      refresh constraints.txt"
+	echo "make release   make wheel, sdist, chart and SBOM of the tag that is checked out"
 	echo "make clean     remove everything that was generated"
 
 demo: .venv/installed
@@ -101,6 +102,10 @@ lock:
 	echo "# Every dependency, runtime and test, at the version we test with. Refresh: make lock" > constraints.txt
 	.venv-lock/bin/pip freeze --exclude mooring >> constraints.txt
 	rm -rf .venv-lock
+
+release: .venv/installed-test
+	$(PIP_INSTALL) --quiet --editable '.[test,release]'
+	$(BIN)/python -m tools.release
 
 clean:
 	rm -rf .coverage* coverage.xml .venv .venv-lock .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist site
