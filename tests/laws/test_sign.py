@@ -11,7 +11,9 @@ from hypothesis import given, settings
 
 from mooring.framework.plugin import Plugin, Sign
 from mooring.objects.pod import Pod
-from mooring.testing import check_signatures
+from mooring.plugins import REGISTRY
+from mooring.testing import check_signatures, check_skips
+from tests.builders import pod
 from tests.laws.answers import EITHER, build
 from tests.strategies import clusters, pods
 
@@ -75,3 +77,15 @@ def test_pods_of_one_template_are_signed_alike(kind: type[Plugin], data: st.Data
     twin = msgspec.structs.replace(one, name="two", uid="two", resource_version="7", created=5.0)
 
     assert plugin.sign(one, nodes) == plugin.sign(twin, nodes)
+
+
+@pytest.mark.parametrize("name", ["DynamicResources", "VolumeBinding"])
+@given(data=st.data())
+@settings(max_examples=10)
+def test_who_skips_a_pod_does_nothing_for_it(name: str, data: st.DataObject) -> None:
+    plugin = build(REGISTRY[name])
+    nodes = data.draw(clusters(least=1, focus=name)).nodes
+    one = data.draw(pods("one", focus=name))
+
+    check_skips(plugin, one, nodes)
+    assert plugin.skips(pod())

@@ -18,6 +18,7 @@ from .laws import (
     check_score_rows,
     check_signatures,
     check_signed_parts,
+    check_skips,
     check_unnoted,
     collect_answers,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "check_score_rows",
     "check_signatures",
     "check_signed_parts",
+    "check_skips",
     "check_unnoted",
     "cluster",
     "collect_answers",

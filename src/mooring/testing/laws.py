@@ -23,10 +23,12 @@ from mooring.framework.plugin import (
     Filter,
     Narrowed,
     Plugin,
+    PreBind,
     PreFilter,
     PreScore,
     Reduction,
     Rescore,
+    Reserve,
     Score,
     Sign,
 )
@@ -63,6 +65,7 @@ def check_laws(
     guest = msgspec.structs.replace(pods[0], name="guest", uid="guest")
     for each in pods:
         check_inputs_unchanged(plugin, each, make_cluster(*objects))
+        check_skips(plugin, each, nodes)
         _check_rows(plugin, each, nodes)
         for change in CHANGES:
             check_reads(plugin, each, make_cluster(*objects), change)
@@ -269,6 +272,22 @@ def check_signatures(plugin: Any, one: Pod, other: Pod, nodes: Nodes) -> None:
     if signature is not UNSIGNABLE and signature == plugin.sign(other, nodes):
         answers = collect_answers(plugin, one, nodes)
         assert answers == collect_answers(plugin, other, nodes)
+
+
+def check_skips(plugin: Any, pod: Pod, nodes: Nodes) -> None:
+    """Checks that a plugin which skips a pod signs, reserves and prepares nothing for it."""
+    if not plugin.skips(pod):
+        return
+    done: dict[str, Any] = {}
+    if isinstance(plugin, Sign):
+        done["signs"] = plugin.sign(pod, nodes)
+    for row in nodes.rows.tolist()[:1]:
+        if isinstance(plugin, Reserve):
+            done["reserves"] = plugin.reserve(pod, nodes, row)
+        if isinstance(plugin, PreBind):
+            done["prepares"] = plugin.prepare(pod, nodes, nodes.name(row))
+    for what, answer in done.items():
+        assert answer is None, f"{plugin.name} {what} something for {pod.name}, which it skips"
 
 
 def check_signed_parts(plugin: Any, pod: Pod, nodes: Nodes) -> None:
