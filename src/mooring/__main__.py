@@ -1,5 +1,29 @@
-"""`python -m mooring` is the `mooring` command."""
+"""The `mooring` command, also as `python -m mooring`."""
 
-from mooring.cli import main
+from __future__ import annotations
 
-main()
+import signal
+
+
+def main() -> None:
+    """Runs the command line and ends the process.
+
+    Ctrl-C while it is loaded or at its end ends the process at once, without a traceback.
+    """
+    # Whoever starts us with interrupts ignored wants that.
+    is_heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_heeded:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from mooring import cli
+
+    if is_heeded:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        cli.main()
+    finally:
+        if is_heeded:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+if __name__ == "__main__":
+    main()
