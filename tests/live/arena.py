@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ Manifest = dict[str, Any]
 
 _PODS = "/api/v1/namespaces/default/pods"
 _DEVICES = "/apis/resource.k8s.io/v1"
+_MERGE = {"Content-Type": "application/merge-patch+json"}
 
 
 def node(name: str, *, cpu: int = 8, pods: int = 110, **labels: str) -> Manifest:
@@ -102,10 +103,17 @@ class Arena:
             f"{_DEVICES}/deviceclasses",
         ):
             await self.delete(path)
-        for each in await self.claims():
-            path = f"{_DEVICES}/namespaces/default/resourceclaims/{each['metadata']['name']}"
-            each["metadata"].pop("finalizers", None)
-            await self.request("PUT", path, each)
+        async with asyncio.timeout(60):
+            while claims := await self.claims():
+                for each in claims:
+                    await self._delete_claim(each["metadata"]["name"])
+
+    async def _delete_claim(self, name: str) -> None:
+        """Deletes a claim, which a controller may change or delete at the same time."""
+        path = f"{_DEVICES}/namespaces/default/resourceclaims/{name}"
+        body = {"metadata": {"finalizers": None}}
+        with suppress(AssertionError):
+            await self.request("PATCH", path, body, headers=_MERGE)
             await self.delete(path)
 
     async def created(self, folder: str, name: str) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -268,3 +269,64 @@ async def test_the_scheduler_is_killed_while_it_makes_a_claim_for_extended_resou
     (made,) = await admin.claims()
     assert made["metadata"]["uid"] != left["metadata"]["uid"]
     assert len(devices_of(made)) == 1
+
+
+_URGENT: Manifest = {"metadata": {"name": "urgent"}, "value": 1_000}
+_PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+_PREEMPTING = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - pluginConfig:
+      - {name: DynamicResources, args: {preemptDevices: true}}
+"""
+
+
+async def end_evicted(admin: Arena) -> None:
+    """Does what kubelets do: pods that are asked to go are gone at once."""
+    while True:
+        for each in await admin.pods():
+            if each["metadata"].get("deletionTimestamp"):
+                with suppress(AssertionError):
+                    name = each["metadata"]["name"]
+                    await admin.delete(f"/api/v1/namespaces/default/pods/{name}")
+        await asyncio.sleep(0.1)
+
+
+async def bound(admin: Arena, name: str) -> None:
+    """Waits until a pod is bound."""
+    async with asyncio.timeout(60):
+        while True:
+            if name in (await admin.verdict()).bound:
+                return
+            await asyncio.sleep(0.1)
+
+
+async def test_a_pod_is_evicted_for_its_device_and_its_claim_released_first(
+    plane: ControlPlane, admin: Arena, tmp_path: Path
+) -> None:
+    template = one_gpu("ResourceClaimTemplate", "one-gpu")
+    await admin.create([CLASS, node("n0"), pool(0), template])
+    await admin.request("POST", _PRIORITIES, _URGENT)
+    kubelets = asyncio.create_task(end_evicted(admin))
+    (tmp_path / "config.yaml").write_text(_PREEMPTING)
+    flags = _ALONE, f"--config={tmp_path / 'config.yaml'}"
+    lesser = [claiming(f"low{at}", resourceClaimTemplateName="one-gpu") for at in range(GPUS)]
+    urgent = claiming("urgent", resourceClaimTemplateName="one-gpu")
+    urgent["spec"]["priorityClassName"] = "urgent"
+    try:
+        async with FaultyProxy(plane.server, Faults()).running() as proxy:
+            kubeconfig(tmp_path / "kubeconfig", proxy.url, MOORING_TOKEN)
+            async with mooring(tmp_path / "log", tmp_path / "kubeconfig", *flags):
+                await admin.create(lesser)
+                await admin.all_bound(GPUS)
+                await admin.create([urgent])
+                await bound(admin, "urgent")
+        left = [each["metadata"]["name"] for each in await admin.pods()]
+        assert len(left) == GPUS, "one was enough"
+        held = [device for claim in await admin.claims() for device in devices_of(claim)]
+        assert len(held) == len(set(held)) == GPUS
+    finally:
+        kubelets.cancel()
+        await asyncio.gather(kubelets, return_exceptions=True)
+        await admin.delete(f"{_PRIORITIES}/urgent")
