@@ -11,6 +11,7 @@ from mooring.cluster.extended.resources import extended_figures
 from mooring.config import ConfigError, load_mapping
 from mooring.engine.actions import Report
 from mooring.engine.classes.statistics import DecisionPath
+from mooring.engine.explain import explain
 from mooring.framework.profile import known_plugins
 from mooring.objects.custom import CustomKind, CustomObject
 from mooring.objects.pod import Pod
@@ -268,6 +269,18 @@ def test_a_pool_that_nobody_tells_of() -> None:
 
     assert "1 the pool slots is not known." in why(driven, "p")
     assert driven.node_of("other") == "a"
+
+
+@pytest.mark.parametrize(
+    ("asks", "remedy"),
+    [(3, "its annotation slots were 2"), ("many", "it had no annotation slots")],
+)
+def test_explain_says_what_would_help(asks: Any, remedy: str) -> None:
+    driven = driver(resource({"nodeLabel": "slots"}))
+    driven.apply(node("a", labels={"slots": "2"}))
+    found = explain(driven.engine, asking("p", asks))
+
+    assert remedy in [each.remedy for each in found.suggestions]
 
 
 def test_an_annotation_that_cannot_be_read_is_named() -> None:

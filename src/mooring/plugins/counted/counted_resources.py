@@ -13,6 +13,7 @@ from mooring.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.changes import united
 from mooring.config import ConfigError, Problem
 from mooring.documents.errors import DecodeError
+from mooring.framework.advice import Advice, Advise
 from mooring.framework.plugin import (
     Filter,
     PreFilter,
@@ -31,6 +32,7 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins.amounts import share, shares
 
+from .counted_advice import advise_on_amount, advise_on_annotation
 from .counted_amount import (
     CAPACITY,
     OLD,
@@ -65,7 +67,12 @@ Demands = tuple[Demand, ...]
 
 
 class CountedResources(
-    PreFilter[Demands], Filter[Demands], PreScore[Demands], Score[Demands], Sign
+    PreFilter[Demands],
+    Filter[Demands],
+    PreScore[Demands],
+    Score[Demands],
+    Sign,
+    Advise[Demands],
 ):
     """Compares what pods ask for with what nodes have left, resource by resource."""
 
@@ -142,6 +149,18 @@ class CountedResources(
             if old or can - used < each.amount:
                 return Rescore.INFEASIBLE
         return Rescore.UPDATED
+
+    def advise(
+        self, pod: Pod, prepared: Demands | None, nodes: Nodes, rows: NDArray[np.intp]
+    ) -> Iterator[Advice]:
+        """Ask for less, or for nothing."""
+        for each in self._resources:
+            use = self._handles[each.name].use
+            if each.filter and use.is_said(pod):
+                try:
+                    yield from advise_on_amount(pod, use, each.name, nodes, rows)
+                except DecodeError:
+                    yield advise_on_annotation(pod, use)
 
     # Scoring
 
