@@ -126,13 +126,15 @@ async def test_the_answer_to_an_api_server() -> None:
     webhook = Webhook(
         cast(Api, FakeApi()), CoexistGuard(), known, OnError.ALLOW, sizes=sizes(node("n", cpu=2))
     )
+    bare = {"metadata": {"name": "p", "annotations": EXCLUSIVE}, "spec": {}}
     async with TestClient(TestServer(application(webhook))) as client:
         answers = [
             await (await client.post(RAISE_PATH, json=creation(each))).json()
-            for each in (manifest(), {"spec": {"containers": 7}})
+            for each in (manifest(), {"spec": {"containers": 7}}, bare)
         ]
 
-    first, unreadable = (each["response"] for each in answers)
+    first, unreadable, without = (each["response"] for each in answers)
+    assert without == unreadable
     patch = json.loads(base64.b64decode(first["patch"]))
     assert (first["allowed"], first["patchType"]) == (True, "JSONPatch")
     assert {"op": "add", "path": "/spec/containers/0/resources/requests/cpu", "value": "2"} in patch

@@ -82,7 +82,8 @@ def raise_requests(pod: Pod, manifest: Mapping[str, Any], sizes: NodeSizes) -> l
     if found is None:
         return []
     name, room = found
-    containers = manifest["spec"]["containers"]
+    # Nobody has checked it yet.
+    containers = (manifest.get("spec") or {}).get("containers") or []
     patch = [step for resource in _RAISED for step in _raise(pod, containers, resource, room)]
     if patch:
         patch += _annotate(manifest.get("metadata") or {}, name)
