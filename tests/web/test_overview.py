@@ -13,8 +13,9 @@ import pytest
 
 from mooring.cluster import HandleRegistry, NodeView
 from mooring.framework.plugin import NodeFilter
+from mooring.objects.meta import Condition
 from mooring.objects.pod import Pod
-from mooring.web.details import describe_node
+from mooring.web.details import describe_node, describe_pod
 from mooring.web.overview import count_devices, group_nodes, list_gangs, list_labels
 from tests.builders import node, pod
 from tests.device_builders import resource_slice
@@ -121,6 +122,27 @@ def test_gangs_that_wait_come_first() -> None:
     assert waits["pod"].startswith("default/waits-")
     assert waits["reason"] == "too few nodes"
     assert (runs["name"], runs["placed"], runs["waiting"]) == ("default/a-runs", 2, 0)
+
+
+def test_a_pod_of_a_gang_says_that_it_waits_with_the_others() -> None:
+    said = Condition(type="PodGroupScheduled", status="False", message="one node is short")
+    driven = drive_gangs(
+        node("n", cpu=4), gang("g", 2, conditions=(said,)), *members("g", 2, cpu=3)
+    )
+    driven.settle()
+
+    waits = msgspec.json.decode(describe_pod(driven.engine, "default", "g-0", 0.0) or b"")
+    driven.apply(node("m", cpu=4))
+    driven.now += 1000.0
+    driven.settle()
+    runs = msgspec.json.decode(describe_pod(driven.engine, "default", "g-0", 0.0) or b"")
+
+    gang_text = "pod default/g-0 waits with its gang default/g: 0 of 2 placed, 2 waiting"
+    assert waits["headline"] == gang_text
+    assert waits["alone"] == "pod default/g-0 would go to n: 1 of 1 nodes take it"
+    assert waits["gang"]["message"] == "one node is short"
+    assert (runs["alone"], runs["gang"]["placed"]) == ("", 2)
+    assert runs["headline"].startswith("pod default/g-0 runs on ")
 
 
 class Counting(NodeFilter):

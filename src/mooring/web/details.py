@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from mooring.engine import Engine
 from mooring.engine.explain import Explanation, explain, view_queue
 from mooring.objects.pod import Pod
+from mooring.objects.pod_group import PodGroup
 from mooring.objects.pod_owner import owner_text
 from mooring.queue import QueuedPod
 
@@ -66,6 +67,8 @@ class GangDetail(_Detail, frozen=True):
     is_gang: bool
     placed: int
     waiting: int
+    #: Why the group was not placed when it was tried last.
+    message: str = ""
 
 
 class PodDetail(_Detail, frozen=True):
@@ -75,6 +78,8 @@ class PodDetail(_Detail, frozen=True):
     state: str
     #: The answer in one sentence.
     headline: str = ""
+    #: The same for the pod without the gang that it waits with.
+    alone: str = ""
     owner: str = ""
     priority: int = 0
     requests: dict[str, int] = {}
@@ -147,14 +152,20 @@ def describe_pod(engine: Engine, namespace: str, name: str, now: float) -> bytes
 def _complete(engine: Engine, detail: PodDetail, pod: Pod, now: float) -> PodDetail:
     """Adds what is said of every pod."""
     why = _try_to_explain(engine, pod, now)
+    headline = alone = "" if why is None else why.headline
+    gang = _describe_gang(engine, pod)
+    if gang is not None and gang.is_gang and not detail.running_on:
+        count = f"{gang.placed} of {gang.min_count} placed, {gang.waiting} waiting"
+        headline = f"pod {pod.key} waits with its gang {gang.name}: {count}"
     return replace(
         detail,
-        headline="" if why is None else why.headline,
+        headline=headline,
+        alone="" if alone == headline else alone,
         explanation=why,
         owner=owner_text(pod),
         priority=pod.priority,
         requests=dict(pod.held.requests),
-        gang=_describe_gang(engine, pod),
+        gang=gang,
     )
 
 
@@ -173,7 +184,14 @@ def _describe_gang(engine: Engine, pod: Pod) -> GangDetail | None:
     key = group.group_key
     placed = len(groups.placed(key))
     waiting = groups.count(key) - placed
-    return GangDetail(group.key, group.min_count, group.is_gang, placed, waiting)
+    message = describe_refusal(group)
+    return GangDetail(group.key, group.min_count, group.is_gang, placed, waiting, message)
+
+
+def describe_refusal(group: PodGroup) -> str:
+    """What the conditions of a group say of why it is not placed; empty if they do not."""
+    said = (each for each in group.conditions if each.status == "False" and each.message)
+    return next((each.message or "" for each in said), "")
 
 
 def find(engine: Engine, text: str) -> Generator[None, None, bytes]:

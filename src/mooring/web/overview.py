@@ -19,7 +19,7 @@ from mooring.objects.pod_group import PodGroup
 from mooring.objects.pod_owner import owner_text
 from mooring.objects.resources import Amounts
 
-from .details import describe_extended
+from .details import describe_extended, describe_refusal
 from .messages import pack
 from .queue_picture import SLICE, describe_wait
 
@@ -211,7 +211,7 @@ def _describe_gang(engine: Engine, group: PodGroup) -> Gang:
         groups.count(key) - len(placed),
         group.topology_key,
         "" if waits is None else waits.key,
-        "" if queued is None else describe_wait(queued),
+        describe_refusal(group) or ("" if queued is None else describe_wait(queued)),
     )
 
 

@@ -13,9 +13,11 @@ const MOST = 60;
 const TONES = { fits: "good", running: "good", preempting: "warn", pending: "bad", gated: "warn" };
 
 export function aboutPod(about, follow, overlay) {
-  const why = about.explanation, state = why?.state ?? about.state;
+  const why = about.explanation, state = about.alone ? "gated" : why?.state ?? about.state;
   const parts = [element("p", { class: `headline ${TONES[state] ?? ""}`, text: about.headline || about.message || about.state })];
-  if (about.runningOn || why?.chosen) parts.push(places(about.runningOn, why?.chosen, follow));
+  if (about.gang?.message && !about.runningOn) parts.push(element("p", { class: "message", text: about.gang.message }));
+  if (about.alone) parts.push(element("p", { text: `Without its gang: ${about.alone}` }));
+  if (about.runningOn || (why?.chosen && !about.alone)) parts.push(places(about.runningOn, why?.chosen, follow));
   parts.push(...inQueue(why?.queue, follow));
   const message = why?.message || about.message;
   if (message && state !== "fits") parts.push(element("p", { class: "message", text: message }));

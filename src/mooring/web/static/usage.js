@@ -141,7 +141,7 @@ function gangs({ items }, openPod) {
     element("td", { text: gang.isGang ? `at least ${number(gang.minCount)}` : "no gang", "data-label": "needs" }),
     element("td", { "data-label": "placed" }, element("span", { class: "cell" }, element("span", { text: `${number(gang.placed)} of ${number(gang.placed + gang.waiting)}` }), bar(gang.placed / Math.max(1, gang.placed + gang.waiting)))),
     element("td", { text: gang.topologyKey || "–", "data-label": "together in" }),
-    element("td", { "data-label": "why it waits" }, ...(gang.pod ? [element("span", { class: "cell" }, element("span", { class: "hint", text: gang.reason || "waiting for its turn" }), link(gang.pod, () => openPod(gang.pod)))] : ["–"])),
+    element("td", { "data-label": "why it waits" }, ...(gang.pod ? [element("span", { class: "cell" }, element("span", { class: "hint", text: gang.reason || "its pods wait; the panel says what each of them alone would find" }), link(gang.pod, () => openPod(gang.pod)))] : ["–"])),
   ));
   return [table(heads("group", "needs", "placed", "together in", "why it waits"), rows)];
 }
