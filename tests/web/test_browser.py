@@ -16,7 +16,9 @@ from playwright.async_api import Browser, ConsoleMessage, Page, expect
 from mooring.web import Entry
 from mooring.web import StatusPage as ServedPage
 from tests.builders import node, pod
+from tests.device_builders import resource_slice
 from tests.engine.driver import Driver, driver
+from tests.engine.gangs import drive_gangs, gang, members
 from tests.web.cluster_show import Show
 from tests.web.serving import serving
 
@@ -213,6 +215,23 @@ async def test_who_uses_what(browser: Browser) -> None:
         for tab, says in (("gangs", "No pod groups."), ("devices", "No devices by claim")):
             await page.locator(f"#tab-{tab}").click()
             await expect(page.locator("#usage-body")).to_contain_text(says)
+
+
+async def test_gangs_and_devices_are_listed(browser: Browser) -> None:
+    driven = drive_gangs(
+        node("n", cpu=4), gang("runs", 2), *members("runs", 2, cpu=1), resource_slice("n", 2)
+    )
+    driven.settle()
+    driven.apply(gang("waits", 2), *members("waits", 2, cpu=3))
+    driven.settle()
+    async with serving(driven.engine) as address, looking(browser, f"{address}#tab=gangs") as page:
+        rows = page.locator("#usage-body tbody tr")
+        await expect(rows.nth(0)).to_contain_text("default/waitsat least 20 of 2")
+        await expect(rows.nth(1)).to_contain_text("default/runsat least 22 of 2")
+        await rows.nth(0).locator(".link").click()
+        await expect(page.locator(".headline")).to_contain_text("waits with its gang default/waits")
+        await page.locator("#tab-devices").click()
+        await expect(rows).to_have_text(["gpu.example.com120 taken"])
 
 
 async def test_it_comes_back_when_the_server_does(browser: Browser) -> None:
