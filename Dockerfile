@@ -1,12 +1,13 @@
 # Build: docker build --tag registry.example.com/mooring:0.1.0 .
 FROM python:3.13-slim AS build
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml constraints.txt requirements.lock README.md LICENSE ./
 COPY src src
 # The cluster to try things on, and its demo: `mooring run` does not need them.
 RUN rm -r src/mooring/embedded src/mooring/demo
 RUN python -m venv /opt/mooring \
- && /opt/mooring/bin/pip install --no-cache-dir --constraint constraints.txt . \
+ && /opt/mooring/bin/pip install --no-cache-dir --require-hashes --requirement requirements.lock \
+ && PIP_CONSTRAINT=constraints.txt /opt/mooring/bin/pip install --no-cache-dir --no-deps . \
  && /opt/mooring/bin/python -m compileall -q /opt/mooring
 
 FROM python:3.13-slim

@@ -29,7 +29,7 @@ help:
 	echo "make mutations make mistakes in the machinery of reuse, and see that tests notice"
 	echo "make bench     measure throughput, and write benchmarks/results and the README's table"
 	echo "make hostile   measure what the costliest pods cost, against limits"
-	echo "make lock      refresh constraints.txt"
+	echo "make lock      refresh constraints.txt and requirements.lock"
 	echo "make release   make wheel, sdist, chart and SBOM of the tag that is checked out"
 	echo "make clean     remove everything that was generated"
 
@@ -101,6 +101,7 @@ lock:
 	.venv-lock/bin/pip install --quiet --disable-pip-version-check '.[test]'
 	echo "# Every dependency, runtime and test, at the version we test with. Refresh: make lock" > constraints.txt
 	.venv-lock/bin/pip freeze --exclude mooring >> constraints.txt
+	.venv-lock/bin/python -m tools.lock
 	rm -rf .venv-lock
 
 release: .venv/installed-test
