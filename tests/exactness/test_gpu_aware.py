@@ -49,6 +49,7 @@ def sharing() -> Configuration:
     aware = {
         "resources": [GPU],
         "reservePerFreeGPU": {"cpu": "500m", "memory": "1Gi"},
+        "learnReserve": True,
         "backfillBelowPriority": 1,
     }
     typical = [{"gpus": 1, "cpu": 2, "weight": 3}, {"gpus": 2, "cpu": 4, "memory": "4Gi"}]

@@ -603,6 +603,31 @@ def test_the_label_of_a_node_goes_before_the_argument(label: str, kept: bool) ->
     assert RESERVING.watch(asks, made.nodes) & Change.LABELS
 
 
+@pytest.mark.parametrize(
+    ("trains", "cpu", "kept"),
+    [
+        pytest.param(3, 2, False, id="three cores are kept for the other GPU"),
+        pytest.param(3, 3, True, id="and no less"),
+        pytest.param(0, 4, False, id="without GPU pods, two for each"),
+        pytest.param(0, 5, True, id="no less either"),
+    ],
+)
+def test_what_gpu_pods_request_is_learned(trains: int, cpu: int, kept: bool) -> None:
+    args = {"reservePerFreeGPU": {"cpu": 2}, "learnReserve": True}
+    profile = {
+        "plugins": {"multiPoint": {"enabled": [{"name": "GPUAware"}]}},
+        "pluginConfig": [{"name": "GPUAware", "args": args}],
+    }
+    run = drive(node("gpu", cpu=8, **{NVIDIA: 2}), profiles=[profile])
+    if trains:
+        asked = {"requests": {"cpu": str(trains), NVIDIA: "1"}, "limits": {NVIDIA: "1"}}
+        run.apply(pod("trains", spec={"containers": [{"name": "main", "resources": asked}]}))
+    run.apply(pod("web", cpu=cpu))
+    run.settle()
+
+    assert bool(run.node_of("web")) != kept
+
+
 def test_pods_are_told_apart_by_what_they_ask_of_the_reserve() -> None:
     nodes = cluster().nodes
     signed = [RESERVING.sign(pod("p", cpu=cpu), nodes) for cpu in (1, 2, 2)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
+from mooring.cluster import Change, HandleRegistry, Mask, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.labels import ABSENT
 from mooring.framework.advice import Advice, Advise, name_nodes
 from mooring.framework.edits import AskForDevice
@@ -34,9 +35,13 @@ from mooring.objects.quantity import Quantity
 from mooring.objects.resources import CPU, MEMORY, format_amount, native
 
 from .gpu_aware_args import GPUAwareArgs, repository
+from .gpu_use import GPUS, LEARNED_FIGURES, GPUUseHandle
 
 # A label that is written to say that there is no GPU.
 _NO = "false"
+
+# The type of the extended resource that is learned, before the names that count as GPUs.
+GPU_USE = "scheduling.mooring.dev/gpu-use"
 
 #: Labels of a node that go before `reservePerFreeGPU` there.
 RESERVE_LABELS = {
@@ -88,13 +93,15 @@ class GPUAware(
 
     name = "GPUAware"
     Args = GPUAwareArgs
-    reads = Change.ALLOCATABLE | Change.LABELS | Change.REQUESTED
+    reads = Change.ALLOCATABLE | Change.LABELS | Change.REQUESTED | Change.EXTENDED
     scope = Scope.ROW
     is_steady = True
     signs = TEMPLATE
     reduces = Reduction.NOTHING
 
-    def __init__(self, args: GPUAwareArgs | None = None) -> None:
+    def __init__(
+        self, args: GPUAwareArgs | None = None, handles: HandleRegistry | None = None
+    ) -> None:
         self._args = args = args or GPUAwareArgs()
         self._rejects = args.mode == "Filter"
         self._names = _names(args.all_resources)
@@ -103,6 +110,10 @@ class GPUAware(
         self._labels = labels if self._remembers else ()
         images = (*args.device_plugin_images, *args.additional_device_plugin_images)
         self._images = tuple((repository(each.image), each.namespaces) for each in images)
+        #: Where what GPU pods request is counted, if anybody asks for that.
+        self._learned = f"{GPU_USE}/{','.join(args.all_resources)}" if args.learn_reserve else ""
+        if self._learned and handles is not None:
+            handles.register(self._learned, lambda: GPUUseHandle(self._count_gpus))
         reserve = args.reserve_per_free_gpu
         self._reserve = () if reserve is None else reserve.amounts
         hint = f"(set one such as {args.all_resources[0]} or add a node without GPUs)"
@@ -113,6 +124,10 @@ class GPUAware(
             # Whoever is evicted, the GPUs stay.
             text = f"node(s) with GPUs only take pods with a GPU limit {hint}"
             self._kept = Reason(text, Code.UNRESOLVABLE)
+
+    @classmethod
+    def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:
+        return cls(args, handles)
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         kept = self._keeps_off(pod)
@@ -127,7 +142,7 @@ class GPUAware(
             return Change.NONE
         kinds = Change.ALLOCATABLE
         if self._reserve:
-            kinds |= Change.REQUESTED | Change.LABELS
+            kinds |= Change.REQUESTED | Change.LABELS | nodes.extended.change(self._learned)
         return kinds | Change.LABELS if self._labels else kinds
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> GPUNames | None:
@@ -138,6 +153,9 @@ class GPUAware(
         if self._reserve:
             kept &= self._reaches_reserve(prepared, nodes, rows)
         return Verdict.rejecting(kept, self._kept)
+
+    def sees(self, prepared: GPUNames, nodes: Nodes) -> Change:
+        return self.reads if self._learned else self.reads & ~Change.EXTENDED
 
     def recheck(self, prepared: GPUNames, nodes: Nodes, row: RowFacts) -> Rescore:
         kept = self._row_has_gpus(prepared, nodes, row)
@@ -156,9 +174,26 @@ class GPUAware(
         for name, amount in self._reserve:
             at = nodes.resources[name]
             left = nodes.allocatable[at][rows] - nodes.requested[at][rows]
-            reserved = _reserves(nodes, rows, name, amount)
+            reserved = self._learn(nodes, rows, name, _reserves(nodes, rows, name, amount))
             reached |= left - prepared.asked.get(name, 0) < free_gpus * reserved
         return reached
+
+    def _learn(
+        self, nodes: Nodes, rows: Rows, resource: str, reserved: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """int64[row]: what GPU pods of a node request per GPU, where there are some."""
+        columns = nodes.extended.columns(self._learned) if self._learned else None
+        if columns is None:
+            return reserved
+        gpus, used = columns[GPUS][rows], columns[LEARNED_FIGURES[resource]][rows]
+        # Rounded up: a GPU that is reserved a little less is of no use.
+        each = np.minimum(-(-used // np.maximum(gpus, 1)), _MOST_RESERVED)
+        return np.where(gpus > 0, each, reserved)
+
+    def _count_gpus(self, pod: Pod) -> int:
+        if not self._asks_for_gpu(pod):
+            return 0
+        return sum(amount for name, amount in pod.spec.requests if name in self._names)
 
     def advise(
         self, pod: Pod, prepared: GPUNames | None, nodes: Nodes, rows: NDArray[np.intp]

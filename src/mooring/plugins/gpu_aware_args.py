@@ -56,6 +56,8 @@ class GPUAwareArgs(Wire, frozen=True):
     mode: Literal["Filter", "Score"] = "Filter"
     #: In the mode Filter: others may use of a GPU node what its free GPUs could not need.
     reserve_per_free_gpu: GPUReserve | None = msgspec.field(default=None, name="reservePerFreeGPU")
+    #: What GPU pods of a node request per GPU goes before that where there are some.
+    learn_reserve: bool = False
     #: In the mode Filter: pods of a lower priority may use GPU nodes, and make way for GPU pods.
     backfill_below_priority: int | None = None
     #: Resource names; a `*` at the end makes one a prefix.
@@ -118,6 +120,8 @@ class GPUAwareArgs(Wire, frozen=True):
         if self.reserve_per_free_gpu is not None:
             for where, message in self.reserve_per_free_gpu.problems():
                 yield child("reservePerFreeGPU", where), message
+        if self.learn_reserve and self.reserve_per_free_gpu is None:
+            yield "learnReserve", "needs reservePerFreeGPU, for nodes without GPU pods"
         if self.mode != "Filter":
             for field, given in (
                 ("reservePerFreeGPU", self.reserve_per_free_gpu),
