@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -99,6 +100,25 @@ async def test_after_a_conflict_the_claim_is_read_again() -> None:
 
     assert [each.verb for each in api.requests] == ["patch", "patch", "get", "patch"]
     assert api.requests[-1].body["metadata"]["resourceVersion"] == "9"
+
+
+async def test_pods_that_share_a_claim_do_not_conflict() -> None:
+    """Each goes on from what the one before it has written."""
+    api = FakeApi()
+    first, second = (PodRef("team", name, f"u-{name}") for name in ("a", "b"))
+    users = [{"resource": "pods", "name": each.name, "uid": each.uid} for each in (first, second)]
+    answer = as_read("8", allocation=TIMED, reservedFor=users[:1])
+    api.script("patch", STATUS, answer, as_read("9", allocation=TIMED, reservedFor=users))
+    writes = DeviceWrites((ClaimGrant(REF),), None, (REF,))
+    written = writer(api)
+
+    await asyncio.gather(
+        *(written.write(WriteClaims(each, "n1", writes)) for each in (first, second))
+    )
+
+    assert [each.verb for each in api.requests] == ["patch", "patch"]
+    assert api.requests[1].body["metadata"]["resourceVersion"] == "8"
+    assert api.requests[1].body["status"] == {"reservedFor": users}
 
 
 @pytest.mark.parametrize(

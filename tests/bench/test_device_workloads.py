@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
 from mooring.bench.harness import Result, RunOutcome
+from mooring.bench.live.object_writer import ObjectKey, ObjectWriter, clean
+from mooring.client import Api
 from tests.bench.workloads import MEASURED, NODES, Runs, case, job
 
 DEVICES = {"apiVersion": "resource.k8s.io/v1"}
@@ -98,3 +101,34 @@ def test_claims_for_which_there_are_no_devices_fail_the_run(tmp_path: Path) -> N
     result = DeviceRuns(tmp_path).of(NODES, make_any("class"), made, hand_out, MEASURED)
     assert result.outcome is RunOutcome.FAILED
     assert result.why == "there are no devices for claim n/c-0"
+
+
+class ClaimServer:
+    """An API server that has claims of the workload's own, and one that a controller made."""
+
+    def __init__(self) -> None:
+        self.deleted: list[str] = []
+
+    async def get(self, path: str) -> bytes:
+        return b'{"items": [{"metadata": {"name": "own"}}, {"metadata": {"name": "made"}}]}'
+
+    async def delete(self, path: str, body: bytes) -> bytes:
+        self.deleted.append(path.rpartition("/")[2])
+        return b"{}"
+
+    async def put(self, path: str, body: bytes) -> bytes:
+        return b"{}"
+
+
+def test_claims_that_others_made_are_deleted_after_a_run() -> None:
+    server = ClaimServer()
+    writer = ObjectWriter(cast(Api, server), {})
+    writer.made = {
+        ObjectKey("Namespace", "", "n"): None,
+        ObjectKey("ResourceClaim", "n", "own"): None,
+    }
+
+    asyncio.run(clean(cast(Api, server), writer))
+
+    assert server.deleted == ["own", "made", "n"]
+    assert not writer.made

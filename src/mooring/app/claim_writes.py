@@ -71,6 +71,16 @@ class _Claim(msgspec.Struct, frozen=True):
 _read_claim = msgspec.json.Decoder(_Claim).decode
 
 
+class _Turns:
+    """The writes to one claim that wait for each other: pods that share it would conflict."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
+        #: What the last of them has written.
+        self.latest: _Claim | None = None
+
+
 class ClaimWriter:
     """Writes claims one after the other, each with the version that it was read in.
 
@@ -83,6 +93,8 @@ class ClaimWriter:
         self._today = today
         #: The claims that were made for extended resources, by the uid of the pod.
         self._made: dict[str, DeviceClaimRef] = {}
+        #: By the uid of the claim.
+        self._turns: dict[str, _Turns] = {}
         #: How many requests to make one ended how.
         self.creations: Counter[str] = Counter()
 
@@ -105,7 +117,29 @@ class ClaimWriter:
             await self._create(action.writes.creation, action.pod)
 
     async def _grant(self, grant: ClaimGrant, pod: PodRef, known: _Claim | None) -> None:
-        """Tries until the claim is written, or somebody else has changed it for good."""
+        """Writes a claim when those before it have; each goes on from what the last one wrote."""
+        uid = grant.claim.uid
+        turns = self._turns.setdefault(uid, _Turns())
+        turns.waiting += 1
+        try:
+            async with turns.lock:
+                if turns.latest is not None:
+                    known, turns.latest = turns.latest, None
+                    if _is_done(known, grant, pod):
+                        return
+                    _check(known, grant)
+                written = await self._grant_in_turn(grant, pod, known)
+                if written is not None and written.metadata.uid == uid:
+                    turns.latest = written
+        finally:
+            turns.waiting -= 1
+            if not turns.waiting:
+                del self._turns[uid]
+
+    async def _grant_in_turn(
+        self, grant: ClaimGrant, pod: PodRef, known: _Claim | None
+    ) -> _Claim | None:
+        """Tries until the claim is written, or changed for good by others; returns it then."""
         for attempt in range(_MOST_TRIES):
             if attempt:
                 await asyncio.sleep(_PAUSE)
@@ -115,25 +149,28 @@ class ClaimWriter:
                 if known is None:
                     continue
                 if _is_done(known, grant, pod):
-                    return
+                    return known
                 _check(known, grant)
-            if await self._try(grant, pod, known, last):
-                return
+            written = await self._try(grant, pod, known, last)
+            if written is not None:
+                return written
             known = None
+        return None
 
-    async def _try(self, grant: ClaimGrant, pod: PodRef, known: _Claim, last: bool) -> bool:
-        """Whether the claim is written; False if it is worth another try."""
+    async def _try(
+        self, grant: ClaimGrant, pod: PodRef, known: _Claim, last: bool
+    ) -> _Claim | None:
+        """The claim as it was written; None if it is worth another try."""
         try:
-            await self._write_once(grant, pod, known)
+            return await self._write_once(grant, pod, known)
         except (Unreachable, OutcomeUnknown) as error:
             if last:
                 raise ClaimWriteError(f"{_what(grant)}: {error}") from error
-            return False
+            return None
         except ApiError as error:
             if last or not error.is_conflict:
                 raise ClaimWriteError(f"{_what(grant)}: {error.message}") from error
-            return False
-        return True
+            return None
 
     async def _get(self, claim: DeviceClaimRef, last: bool) -> _Claim | None:
         path = _CLAIM.path(claim.namespace, claim.name)
@@ -151,7 +188,7 @@ class ClaimWriter:
                 raise ClaimWriteError(text) from error
             return None
 
-    async def _write_once(self, grant: ClaimGrant, pod: PodRef, known: _Claim) -> None:
+    async def _write_once(self, grant: ClaimGrant, pod: PodRef, known: _Claim) -> _Claim:
         path = _CLAIM.path(grant.claim.namespace, grant.claim.name)
         meta: dict[str, Any] = {
             "uid": grant.claim.uid,
@@ -165,7 +202,9 @@ class ClaimWriter:
             meta["resourceVersion"] = seen.metadata.resource_version
         status = self._status(grant.allocation, known, pod)
         body = {"metadata": meta, "status": status}
-        await self._api.patch(f"{path}/status", _encode(body), MERGE_PATCH)
+        answer = await self._api.patch(f"{path}/status", _encode(body), MERGE_PATCH)
+        written: _Claim = decode_at_any_depth(_read_claim, answer)
+        return written
 
     def _status(
         self, allocation: dict[str, Any] | None, known: _Claim, pod: PodRef

@@ -205,7 +205,7 @@ class _List(msgspec.Struct):
 
 async def clean(api: Api, writer: ObjectWriter) -> None:
     """Deletes pods first, then whatever they use, then nodes, then namespaces."""
-    for key in writer.made:
+    for key in list(writer.made):
         if key.kind == "Namespace":
             await _delete_claims(api, writer, key.name)
     order = sorted(reversed(writer.made), key=_rank)

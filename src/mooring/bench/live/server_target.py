@@ -140,7 +140,9 @@ class ServerTarget:
         self._write(self._writer.delete(ObjectKey("Pod", entry.namespace, entry.name)))
 
     def allocate_claims(self, namespace: str) -> None:
-        raise NotSupported("devices that are handed out beforehand, through an API server")
+        claims = (key for key in self._writer.made if key.kind == "ResourceClaim")
+        if any(namespace in ("", key.namespace) for key in claims):
+            raise NotSupported("devices that are handed out beforehand, through an API server")
 
     # What controllers and kubelets do
 
