@@ -89,3 +89,21 @@ def test_who_skips_a_pod_does_nothing_for_it(name: str, data: st.DataObject) -> 
 
     check_skips(plugin, one, nodes)
     assert plugin.skips(pod())
+
+
+@pytest.mark.parametrize(
+    ("name", "spec"),
+    [
+        ("DynamicResources", {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}),
+        (
+            "DynamicResources",
+            {"containers": [{"resources": {"requests": {"example.com/gpu": 1}}, "name": "main"}]},
+        ),
+        (
+            "VolumeBinding",
+            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
+        ),
+    ],
+)
+def test_pods_that_a_plugin_is_about_are_not_skipped(name: str, spec: dict[str, Any]) -> None:
+    assert not build(REGISTRY[name]).skips(pod(spec=spec))
