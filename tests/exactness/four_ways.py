@@ -168,7 +168,13 @@ class Witness:
             raise Differs(f"{pod.key} recounted:\nexpected {expected}\n   found {found}")
         return decide(self._profile, pod, self._cluster.nodes, window)
 
+    def find_feasible(self, pod: Pod, window: Window, *, again: bool = False) -> None:
+        """It keeps no class that could tell."""
+
     def sweep(self) -> None:
+        """It keeps nothing."""
+
+    def forget(self) -> None:
         """It keeps nothing."""
 
 

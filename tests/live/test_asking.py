@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mooring.objects.kinds import KINDS, READ_KINDS
+from mooring.simulate.manifests import CLAIM_TEMPLATE
 from tests.live.arena import Arena, node, pod
 from tests.live.control_plane import ControlPlane
 
@@ -48,7 +49,7 @@ class Asking:
 async def asking(plane: ControlPlane, admin: Arena) -> AsyncIterator[Asking]:
     rules = [
         {"apiGroups": [each.group], "resources": [each.plural], "verbs": ["list"]}
-        for each in (KINDS[kind] for kind in sorted(READ_KINDS))
+        for each in (KINDS[kind] for kind in sorted((*READ_KINDS, CLAIM_TEMPLATE)))
     ]
     group = "rbac.authorization.k8s.io"
     role = {"metadata": {"name": _NAME}, "rules": rules}
