@@ -21,7 +21,7 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 _DEFAULT_TIMEOUT = Duration.of_seconds(5)
 
-# In kube-scheduler's words, so that whoever looks for them finds them.
+# In the words of kube-scheduler, so that a search for them finds them.
 _CA_AND_INSECURE = "specifying a root certificates file with the insecure flag is not allowed"
 
 
@@ -162,7 +162,7 @@ def find_extender_problems(extenders: Sequence[Extender]) -> Iterator[tuple[str,
         yield "extenders", f"Invalid value: {found}: only one extender can implement bind"
 
 
-# The fields of `tlsConfig` that are nobody's business.
+# The fields of `tlsConfig` that are secret.
 _SECRETS = ("certData", "keyData")
 
 

@@ -11,7 +11,7 @@ from mooring.objects.meta import Wire
 class GangPolicy(Wire, frozen=True):
     """Mooring's own settings of a profile for groups of pods; the defaults are kube-scheduler's."""
 
-    #: Whom a gang evicts: whoever is where the scores put it, or as few pods as possible.
+    #: Which pods a gang evicts: those on the nodes that score best, or as few pods as possible.
     victims: Literal["upstream", "fewest"] = "upstream"
     #: What becomes of members that run while too few of a gang do: they wait for the others, or are
     #: evicted after a while.

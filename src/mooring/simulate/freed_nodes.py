@@ -33,7 +33,7 @@ def find_freed_nodes(profile: Profile, pod: Pod, nodes: Nodes, count: int) -> tu
     """Up to `count` nodes that an exclusive pod would get, those with the fewest pods first.
 
     A node counts if it takes the pod without those that cannot share it. Priorities and disruption
-    budgets are not looked at: whoever evicts is a person.
+    budgets do not count here: a person decides whom to evict.
     """
     if not is_exclusive(pod):
         return ()

@@ -38,12 +38,12 @@ class GangProtector:
         self._next = float("inf")
 
     @property
-    def _kept(self) -> KeptRoom | None:
+    def _kept_room(self) -> KeptRoom | None:
         return self._cluster.nodes.kept_room
 
     def next_deadline(self) -> float | None:
         """When the next gang has waited for long enough, if room can be kept for it then."""
-        return self._next if self._refused and self._kept is None else None
+        return self._next if self._refused and self._kept_room is None else None
 
     def consider(self, decision: GroupDecision, entry: QueuedGroup, now: float) -> None:
         """A gang was decided: room is kept for it from now on, or no longer."""
@@ -52,7 +52,7 @@ class GangProtector:
         self._refused.pop(key, None)
         if not isinstance(plugin, GangProtection) or not group.is_gang:
             return
-        is_mine = self._kept is not None and self._kept.group == key
+        is_mine = self._kept_room is not None and self._kept_room.group == key
         if decision.status.code is GroupCode.SUCCESS:
             if is_mine:
                 self._release(now)
@@ -64,14 +64,14 @@ class GangProtector:
         due = since + plugin.after_seconds
         if now < due:
             self._wait(key, priority, due)
-        elif is_mine or self._kept is None or self._kept.priority < priority:
+        elif is_mine or self._kept_room is None or self._kept_room.priority < priority:
             self._keep(decision, now)
         else:
             self._wait(key, priority, due)
 
     def look_after(self, now: float) -> None:
         """Ends what is kept for a gang that is gone, and looks for the next that starves."""
-        kept = self._kept
+        kept = self._kept_room
         if kept is not None:
             if not self._waits(kept.group):
                 self._release(now)
@@ -98,7 +98,7 @@ class GangProtector:
         return groups.count(key) >= group.min_count
 
     def _keep(self, decision: GroupDecision, now: float) -> None:
-        before = self._kept
+        before = self._kept_room
         mine = before if before is not None and before.group == decision.group.group_key else None
         kept = choose_room(decision, mine)
         if kept == before:

@@ -67,7 +67,7 @@ class _Part:
 
 
 @dataclass(slots=True)
-class _Sharing:
+class _MemberShares:
     """How members are shared out to domains."""
 
     parts: list[_Part] = field(default_factory=list)
@@ -109,19 +109,19 @@ class _LevelPlacement:
         if isinstance(domains, GroupStatus):
             return None
         needed = max(1, self._cycle.group.min_count - self._scheduled)
-        found: list[tuple[tuple[object, ...], Domain, _Sharing]] = []
+        found: list[tuple[tuple[object, ...], Domain, _MemberShares]] = []
         for number, domain in enumerate(domains):
             rows = self._nodes.rows if domain.rows is None else domain.rows
             room = self._room(rows)
             if min(room, len(self._members)) < needed:
                 continue
-            sharing = self._share(rows, min(room, len(self._members)), self._keys)
-            order = (-sharing.count, sharing.used, room, number)
-            found.append((order, domain, sharing))
+            shares = self._share(rows, min(room, len(self._members)), self._keys)
+            order = (-shares.count, shares.used, room, number)
+            found.append((order, domain, shares))
         if not found:
             return None
-        _, domain, sharing = min(found, key=lambda each: each[0])
-        return self._carry_out(domain, sharing)
+        _, domain, shares = min(found, key=lambda each: each[0])
+        return self._carry_out(domain, shares)
 
     def _find_domains(self) -> Sequence[Domain] | GroupStatus:
         if not self._cycle.with_topology:
@@ -142,17 +142,17 @@ class _LevelPlacement:
         self._cycle.trial.roll_back(mark)
         return placed
 
-    def _share(self, rows: RowNumbers, count: int, keys: Sequence[str]) -> _Sharing:
+    def _share(self, rows: RowNumbers, count: int, keys: Sequence[str]) -> _MemberShares:
         """Shares so many members out to as few domains of each level as possible."""
         if not keys:
-            return _Sharing([_Part(rows, count)])
+            return _MemberShares([_Part(rows, count)])
         inner = [
             self._share(part.rows, part.count, keys[1:])
             for part in self._choose(keys[0], rows, count)
         ]
-        used = [sum(each) for each in zip(*(sharing.used for sharing in inner), strict=True)]
-        parts = [part for sharing in inner for part in sharing.parts]
-        return _Sharing(parts, (len(inner), *used))
+        used = [sum(each) for each in zip(*(shares.used for shares in inner), strict=True)]
+        parts = [part for shares in inner for part in shares.parts]
+        return _MemberShares(parts, (len(inner), *used))
 
     def _number(self, key: str, rows: RowNumbers) -> RowNumbers:
         """The domain of each row, numbered by name; rows without the label are the last domain."""
@@ -196,13 +196,13 @@ class _LevelPlacement:
 
     # Placing
 
-    def _carry_out(self, domain: Domain, sharing: _Sharing) -> GroupResult | None:
+    def _carry_out(self, domain: Domain, shares: _MemberShares) -> GroupResult | None:
         cycle = self._cycle
         mark = cycle.trial.mark()
         members: list[MemberResult] = []
-        for part in sharing.parts:
+        for part in shares.parts:
             members += self._try(part, len(members))
-        # Whoever was not counted on, or found less than was counted, goes where there is room.
+        # Members that were not counted, or found less room than was counted, go anywhere.
         left = [each.pod for each in members if not each.node_name]
         left += self._members[len(members) :]
         members = [each for each in members if each.node_name]

@@ -161,7 +161,7 @@ def _make_special(spec: PodSpec, classes: tuple[tuple[str, str], ...]) -> Specia
     requests: list[DeviceRequest] = []
     mappings: list[RequestMapping] = []
     for resource, class_name in classes:
-        asked, mapped = _Sharing(spec, resource).share()
+        asked, mapped = _DeviceShares(spec, resource).share()
         mappings += mapped
         requests += (_request(name, class_name, count) for name, count in asked)
     # By name as text, so that container-10 comes before container-2.
@@ -174,7 +174,7 @@ def _request(name: str, class_name: str, count: int) -> DeviceRequest:
     return DeviceRequest(name=name, exactly=ask)
 
 
-class _Sharing:
+class _DeviceShares:
     """How the containers of a pod share devices of one resource."""
 
     def __init__(self, spec: PodSpec, resource: str) -> None:

@@ -22,13 +22,13 @@ from .arrivals import Arrival, ArrivalTrace
 def read_recorded_trace(paths: Iterable[Path]) -> ArrivalTrace:
     """What came and went, whatever was decided. Raises InputError."""
     segments = open_recording(paths)
-    reading = _Reading()
+    seen = _SeenSoFar()
     for at, segment in enumerate(segments):
         for number, line in segment.lines():
             # Who has read the segment before knows its head already.
             if at == 0 or number > segment.header.objects + 1:
-                reading.take(segment, number, line)
-    return reading.finish(segments[0].path.stem)
+                seen.take(segment, number, line)
+    return seen.finish(segments[0].path.stem)
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class _SeenPod:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _SeenSoFar:
     """What has been read so far."""
 
     began: float | None = None
