@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import msgspec
 
 from mooring.config import Configuration, FeatureGates, default, load, load_mapping
 from mooring.config.configuration import API_VERSION, KIND
+from mooring.config.kubernetes_versions import DEFAULT_VERSION, read_server_version, read_version
 from mooring.documents.errors import InputError
 from mooring.engine import Engine
 from mooring.engine.events import Applied
@@ -83,21 +85,26 @@ def read_live_cluster(
     Raises ClientError or InputError. In a notebook, which has a loop of its own, it works, too.
     """
     # Here, because the client takes long to load.
-    from mooring.client import Api, connect
+    from mooring.client import Api, ApiError, connect
     from mooring.client.listing import list_kinds
 
     notes: list[str] = []
 
-    async def read() -> list[Object]:
+    async def read() -> tuple[list[Object], str]:
         connection = await connect(None if kubeconfig is None else str(kubeconfig), context, None)
         async with Api(connection) as api:
-            return await list_kinds(
+            version = DEFAULT_VERSION
+            # Whoever may not read the version may still list.
+            with suppress(ApiError):
+                version = read_server_version(await api.get("/version"))
+            objects = await list_kinds(
                 api, sorted(READ_KINDS), lambda kind, key, why: notes.append(f"{kind} {key}: {why}")
             )
+            return objects, version.name
 
     with ThreadPoolExecutor(1) as pool:
-        objects = pool.submit(lambda: asyncio.run(read())).result()
-    return ClusterSnapshot(tuple(objects), notes=tuple(notes))
+        objects, version = pool.submit(lambda: asyncio.run(read())).result()
+    return ClusterSnapshot(tuple(objects), emulation_version=version, notes=tuple(notes))
 
 
 def read_trace(path: str | Path) -> ArrivalTrace:
@@ -116,6 +123,7 @@ class ClusterSnapshot:
     config: Config = None
     plugins: tuple[type[Plugin], ...] = ()
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    emulation_version: str = DEFAULT_VERSION.name
     #: What was left out when it was read, and why.
     notes: tuple[str, ...] = ()
     #: Of what claims of new pods are made.
@@ -126,10 +134,19 @@ class ClusterSnapshot:
         config: Config = None,
         plugins: Sequence[type[Plugin]] = (),
         feature_gates: Mapping[str, bool] | None = None,
+        emulation_version: str = "",
     ) -> ClusterSnapshot:
-        """The same cluster, scheduled otherwise. Without a config, all plugins are enabled."""
+        """The same cluster, scheduled otherwise. Without a config, all plugins are enabled.
+
+        The version is that of kube-scheduler whose decisions are followed, 1.36 or 1.37; without
+        one it stays as it is, which is that of the API server if it was read from one.
+        """
         return replace(
-            self, config=config, plugins=tuple(plugins), feature_gates=feature_gates or {}
+            self,
+            config=config,
+            plugins=tuple(plugins),
+            feature_gates=feature_gates or {},
+            emulation_version=emulation_version or self.emulation_version,
         )
 
     def add(self, *manifests: Mapping[str, Any]) -> ClusterSnapshot:
@@ -216,7 +233,9 @@ class ClusterSnapshot:
         raise InputError(f"pod {key}", f"not found among {len(self.pods)} pods")
 
     def _configuration(self, plugins: Mapping[str, type[Plugin]]) -> Configuration:
-        known, gates = known_plugins(plugins), FeatureGates.parse(self.feature_gates)
+        known = known_plugins(plugins)
+        version = read_version(self.emulation_version, "emulation_version")
+        gates = FeatureGates.parse(self.feature_gates, version=version)
         if isinstance(self.config, str | Path):
             path = Path(self.config)
             return load(path.read_bytes(), known=known, source=str(path), gates=gates)

@@ -87,6 +87,13 @@ def test_another_configuration(mooring: Mooring, recording: Path, tmp_path: Path
     assert "    recorded  bind to n0\n    replayed  bind to n1" in result.out
 
 
+def test_another_version(mooring: Mooring, recording: Path) -> None:
+    """Texts differ, which another version does not count as a difference."""
+    assert mooring("replay", str(recording), "--emulation-version", "1.37").code == 0
+    refused = mooring("replay", str(recording), "--emulation-version", "1.7")
+    assert refused.err == '--emulation-version: must be 1.36 or 1.37, got "1.7"\n'
+
+
 def test_the_story_of_a_pod(mooring: Mooring, recording: Path) -> None:
     result = mooring("replay", str(recording), "--pod", "default/a")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mooring.config.kubernetes_versions import read_version
 from mooring.documents import files
 from mooring.documents.errors import ConfigError, InputError
 from mooring.engine.actions import BindPod, EvictPod
@@ -165,6 +166,19 @@ def test_the_recorded_configuration_is_in_force(tmp_path: Path) -> None:
     assert replay([tmp_path / "most"], config=other).counts.difference_count > 0
 
 
+def test_the_recorded_version_of_kube_scheduler_is_in_force(tmp_path: Path, lines: Lines) -> None:
+    changed = copied(lines)
+    changed[0].setdefault("setup", {})["emulationVersion"] = "1.37"
+    # That decides what is on by default.
+    changed[0]["setup"].pop("featureGates", None)
+    path = write_lines(tmp_path / "run", changed)
+
+    done = replay([path])
+
+    assert "found a potential placement for pod on node" in str(done.counts.differences)
+    assert replay([path], version=read_version("1.36")).counts.difference_count == 0
+
+
 def test_another_version_is_told(tmp_path: Path, lines: Lines) -> None:
     changed = copied(lines)
     changed[0]["version"] = "0.0.7"
@@ -269,6 +283,11 @@ BROKEN = [
     ),
     pytest.param(changing(0, setup={"config": "kind: Cat"}), "apiVersion", id="config"),
     pytest.param(changing(0, setup={"featureGates": {"Cat": True}}), "Cat", id="gate"),
+    pytest.param(
+        changing(0, setup={"emulationVersion": "9"}),
+        'emulationVersion: must be .*, got "9"',
+        id="9",
+    ),
 ]
 
 

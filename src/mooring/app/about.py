@@ -17,9 +17,6 @@ _WARNING = (
     "guarantees and is for debugging purposes only."
 )
 
-#: Which release of kube-scheduler the verdicts are those of.
-EMULATED_VERSION = "1.36"
-
 _PATHS = ("/configz", "/healthz", "/livez", "/metrics", "/metrics/resources", "/readyz")
 
 
@@ -31,14 +28,16 @@ def make_pages(
     started = now()
     pages: dict[str, Callable[[], str]] = {}
     if gates["ComponentStatusz"]:
-        pages["/statusz"] = lambda: write_statusz(started, now(), (*_PATHS, *pages))
+        pages["/statusz"] = lambda: write_statusz(
+            started, now(), gates.version.name, (*_PATHS, *pages)
+        )
     if gates["ComponentFlagz"]:
         pages["/flagz"] = lambda: write_flagz(flags)
     return pages
 
 
-def write_statusz(started: datetime, now: datetime, paths: Iterable[str]) -> str:
-    """Since when this process runs, which version it is, and which paths it serves."""
+def write_statusz(started: datetime, now: datetime, emulated: str, paths: Iterable[str]) -> str:
+    """Since when this process runs, which version it is and follows, and which paths it serves."""
     minutes, seconds = divmod(int((now - started).total_seconds()), 60)
     hours, minutes = divmod(minutes, 60)
     lines = (
@@ -46,7 +45,7 @@ def write_statusz(started: datetime, now: datetime, paths: Iterable[str]) -> str
         f"Up: {hours} hr {minutes:02} min {seconds:02} sec",
         f"Python version: {platform.python_version()}",
         f"Binary version: {mooring.__version__}",
-        f"Emulation version: {EMULATED_VERSION}",
+        f"Emulation version: {emulated}",
         f"Paths: {' '.join(sorted(paths))}",
     )
     return _write_page("statusz", lines)

@@ -12,6 +12,7 @@ from .options import (
     AnswerFormat,
     ConfigOption,
     ContextOption,
+    EmulationVersionOption,
     FeatureGatesOption,
     KubeconfigOption,
     PluginsOption,
@@ -42,6 +43,7 @@ def analyse(  # noqa: PLR0913 - one for each flag
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     feature_gates: FeatureGatesOption = "",
+    emulation_version: EmulationVersionOption = "",
     output: Annotated[AnswerFormat, OUTPUT] = AnswerFormat.TABLE,
 ) -> None:
     """Say which share of pods could be batched, and which plugins keep the others apart.
@@ -54,18 +56,21 @@ def analyse(  # noqa: PLR0913 - one for each flag
     from mooring.engine.registry import registry
     from mooring.simulate.likeness import analyse, load_pods
 
+    from .emulation import choose_version
     from .inputs import ConnectionOptions, EngineOptions, load_plugins, read_cluster
 
     connection = ConnectionOptions(kubeconfig, context)
     if recording:
         from mooring.record.seen_pods import read_pods
 
-        if paths or feature_gates or connection.is_given:
+        if paths or feature_gates or emulation_version or connection.is_given:
             raise InputError("--recording", "has its own cluster and gates: give no other")
         known = registry(load_plugins(plugins or ()))
         found = analyse(*read_pods(recording, config, known))
     else:
-        engine = EngineOptions(config, feature_gates, plugins).engine(asks_extenders=False)
+        version = choose_version(emulation_version, None if paths else connection)
+        options = EngineOptions(config, feature_gates, plugins, version=version)
+        engine = options.engine(asks_extenders=False)
         objects = read_cluster(paths or (), connection, engine.handles.kinds)
         found = analyse(engine, load_pods(engine, objects))
     if print_data(found, output):

@@ -27,6 +27,15 @@ def conform(
             show_default=False,
         ),
     ],
+    version: Annotated[
+        str,
+        typer.Option(
+            metavar="VERSION",
+            help="Version of the kube-scheduler that the verdicts were recorded from, 1.36 or 1.37."
+            " Default: 1.37 for scenarios with pod groups, 1.36 for all others.",
+            show_default=False,
+        ),
+    ] = "",
     output: OutputOption = AnswerFormat.TABLE,
 ) -> None:
     """Compare the engine's verdicts with recorded verdicts of kube-scheduler.
@@ -35,12 +44,14 @@ def conform(
     read.
     """
     # Here, so that the other commands start without NumPy.
+    from mooring.config.kubernetes_versions import read_version
     from mooring.engine.registry import registry
     from mooring.simulate.conform import conform
     from mooring.simulate.verdicts import read_scenarios
 
-    plugins = registry()
-    results = conform((each for path in files for each in read_scenarios(path)), plugins)
+    recorded_from = read_version(version, "--version") if version else None
+    recordings = (each for path in files for each in read_scenarios(path))
+    results = conform(recordings, registry(), recorded_from)
     steps = sum(result.steps for result in results.values())
     differences = sum(len(result.differences) for result in results.values())
     if not print_data(results, output):

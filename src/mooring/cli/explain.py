@@ -12,6 +12,7 @@ from .options import (
     CertificateAuthorityOption,
     ConfigOption,
     ContextOption,
+    EmulationVersionOption,
     FeatureGatesOption,
     InsecureOption,
     KubeconfigOption,
@@ -58,6 +59,7 @@ def explain(  # noqa: PLR0913 - one for each flag
     output: OutputOption = AnswerFormat.TABLE,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
+    emulation_version: EmulationVersionOption = "",
     plugins: PluginsOption = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
@@ -78,6 +80,7 @@ def explain(  # noqa: PLR0913 - one for each flag
     # Here, so that the other commands start without NumPy.
     from mooring.documents.errors import InputError
 
+    from .emulation import choose_version
     from .explain_answers import answer
     from .explain_gangs import GANG_GATES
     from .explain_targets import parse_target
@@ -90,13 +93,16 @@ def explain(  # noqa: PLR0913 - one for each flag
     connection = ConnectionOptions(kubeconfig, context, master)
     if url:
         scheduler = RemoteScheduler(url, token, token_file, certificate_authority, insecure)
-        if paths or config or feature_gates or plugins or connection.is_given:
+        others = (paths, config, feature_gates, emulation_version, plugins, connection.is_given)
+        if any(others):
             text = "a running scheduler has its own cluster and configuration: give no other"
             raise InputError("--url", text)
         found = _ask(scheduler, wanted, node)
     else:
         gates = f"{GANG_GATES},{feature_gates}" if wanted.kind == "PodGroup" else feature_gates
-        engine = EngineOptions(config, gates, plugins).engine(asks_extenders=False)
+        version = choose_version(emulation_version, None if paths else connection)
+        options = EngineOptions(config, gates, plugins, version=version)
+        engine = options.engine(asks_extenders=False)
         objects = read_cluster(paths or (), connection, engine.handles.kinds)
         found = answer(engine, objects, wanted, node)
     for text in found.notes:

@@ -10,6 +10,7 @@ import typer
 
 from .options import (
     ContextOption,
+    EmulationVersionOption,
     FeatureGatesOption,
     KubeconfigOption,
     MasterOption,
@@ -125,6 +126,7 @@ def fit(  # noqa: PLR0913 - one for each flag
     config: ConfigOption = None,
     base_config: BaseConfigOption = None,
     feature_gates: FeatureGatesOption = "",
+    emulation_version: EmulationVersionOption = "",
     plugins: PluginsOption = None,
     output: FormatOption = FitFormat.TABLE,
     kubeconfig: KubeconfigOption = None,
@@ -142,17 +144,23 @@ def fit(  # noqa: PLR0913 - one for each flag
     Exit code: 0 if every pod finds a node, 1 if one does not, 2 if the input cannot be used.
     """
     # Here, so that the other commands start without NumPy.
+    from .emulation import choose_version
     from .explain_gangs import GANG_GATES
     from .fit_question import FitInput, answer_fit
     from .inputs import ConnectionOptions, EngineOptions
 
     gates = f"{GANG_GATES},{feature_gates}" if gang else feature_gates
-    engines = [EngineOptions(each, gates, plugins) for each in (base_config, *(config or ()))]
+    given = [*(paths or ()), *(from_paths or ())]
+    connection = ConnectionOptions(kubeconfig, context, master)
+    version = choose_version(emulation_version, None if given else connection)
     answer_fit(
         FitInput(
-            engines,
-            [*(paths or ()), *(from_paths or ())],
-            ConnectionOptions(kubeconfig, context, master),
+            [
+                EngineOptions(each, gates, plugins, version=version)
+                for each in (base_config, *(config or ()))
+            ],
+            given,
+            connection,
             files=file or [],
             count=count,
             gang=gang,

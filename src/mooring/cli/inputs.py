@@ -21,6 +21,7 @@ import msgspec
 from mooring.config import ConfigError, Configuration, FeatureGates, default, load
 from mooring.config.configuration import API_VERSION, KIND
 from mooring.config.duration import Duration
+from mooring.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from mooring.documents.errors import DecodeError, InputError, Problem
 from mooring.engine import Engine
 from mooring.engine.engine import class_settings
@@ -56,6 +57,8 @@ class EngineOptions:
     #: Python files with plugins, in addition to installed ones.
     plugins: Sequence[Path] | None = None
     election: Mapping[str, str | bool | None] = field(default_factory=dict)
+    #: The version of kube-scheduler that it follows.
+    version: KubernetesVersion = DEFAULT_VERSION
 
     def engine(
         self,
@@ -80,6 +83,15 @@ class EngineOptions:
             settings = replace(settings, most_classes=most_classes)
         return Engine(configuration, plugins, settings, observer)
 
+    def check(self) -> None:
+        """Raises what `engine` would raise about the configuration."""
+        _apply_election(self._configuration(registry(self._own_plugins)), self.election)
+
+    @cached_property
+    def gates(self) -> FeatureGates:
+        """Raises ConfigError that names every wrong gate."""
+        return FeatureGates.from_text(self.feature_gates, version=self.version)
+
     @cached_property
     def text(self) -> str | bytes | None:
         """The configuration as text; None means the default one.
@@ -99,7 +111,7 @@ class EngineOptions:
         return load_plugins(self.plugins or ())
 
     def _configuration(self, plugins: Mapping[str, type[Plugin]]) -> Configuration:
-        known, gates = known_plugins(plugins), FeatureGates.from_text(self.feature_gates)
+        known, gates = known_plugins(plugins), self.gates
         if self.text is None:
             return default(known, gates)
         return load(self.text, known=known, source=str(self.config or "--plugins"), gates=gates)

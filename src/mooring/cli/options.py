@@ -42,6 +42,17 @@ ConfigOption = Annotated[
 FeatureGatesOption = Annotated[
     str, typer.Option(metavar="A=true,B=false", help="Switch these feature gates on or off.")
 ]
+EmulationVersionOption = Annotated[
+    str,
+    typer.Option(
+        "--emulation-version",
+        "--emulated-version",
+        metavar="VERSION",
+        help="Decide and write messages as kube-scheduler of this version does, 1.36 or 1.37. "
+        "Default: the version of the API server; 1.36 without one.",
+        show_default=False,
+    ),
+]
 PluginsOption = Annotated[
     list[Path] | None,
     typer.Option(

@@ -10,6 +10,7 @@ import typer
 from .options import (
     ConfigOption,
     ContextOption,
+    EmulationVersionOption,
     FeatureGatesOption,
     ForOption,
     KubeconfigOption,
@@ -49,6 +50,7 @@ def record(  # noqa: PLR0913 - one for each flag
     ] = "512Mi",
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
+    emulation_version: EmulationVersionOption = "",
     plugins: PluginsOption = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
@@ -66,13 +68,15 @@ def record(  # noqa: PLR0913 - one for each flag
     # Here, so that the other commands start without what a scheduler needs.
     import uvloop
 
+    from .emulation import choose_version
     from .inputs import ConnectionOptions, EngineOptions
     from .run import configure_logs, record_settings
 
     configure_logs(log_format, log_level, 0)
-    options = EngineOptions(config, feature_gates, plugins)
-    engine = options.engine(asks_extenders=False)
     connection = ConnectionOptions(kubeconfig, context, master)
+    version = choose_version(emulation_version, connection)
+    options = EngineOptions(config, feature_gates, plugins, version=version)
+    engine = options.engine(asks_extenders=False)
     settings = record_settings(file, max_size, options, is_beside=True)
     assert settings is not None, "a file is given"
     recorder = settings.begin()

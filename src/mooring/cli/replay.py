@@ -15,7 +15,7 @@ from .rendering import note, plain, print_data
 _DIFFERENT = 1
 
 
-def replay(
+def replay(  # noqa: PLR0913 - one for each flag
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -31,6 +31,17 @@ def replay(
             help="Decide with this KubeSchedulerConfiguration and show which pods go elsewhere.",
         ),
     ] = None,
+    emulation_version: Annotated[
+        str,
+        typer.Option(
+            "--emulation-version",
+            "--emulated-version",
+            metavar="VERSION",
+            help="Decide as kube-scheduler of this version does, 1.36 or 1.37, and show which pods "
+            "go elsewhere. Default: as recorded.",
+            show_default=False,
+        ),
+    ] = "",
     plugins: PluginsOption = None,
     until: Annotated[
         str,
@@ -50,6 +61,7 @@ def replay(
     Exit code: 0 if all are the same, 1 if one differs, 2 if the recording cannot be used.
     """
     # Here, so that the other commands start without NumPy.
+    from mooring.config.kubernetes_versions import read_version
     from mooring.engine.registry import registry
     from mooring.record.replay import parse_limit, replay
     from mooring.record.report import describe, to_builtins
@@ -57,7 +69,15 @@ def replay(
     from .inputs import load_plugins
 
     known = registry(load_plugins(plugins or ()))
-    done = replay(files, config=config, plugins=known, limit=parse_limit(until), pod=pod)
+    version = read_version(emulation_version) if emulation_version else None
+    done = replay(
+        files,
+        config=config,
+        version=version,
+        plugins=known,
+        limit=parse_limit(until),
+        pod=pod,
+    )
     for text in done.notes:
         note(text)
     if not print_data(to_builtins(done), output):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ from .options import (
     CertDirOption,
     ConfigOption,
     ContextOption,
+    EmulationVersionOption,
     FeatureGatesOption,
     KubeconfigOption,
     LogFormat,
@@ -152,6 +154,7 @@ def run(  # noqa: PLR0913 - one for each flag
     invocation: typer.Context,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
+    emulation_version: EmulationVersionOption = "",
     plugins: PluginsOption = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
@@ -190,9 +193,11 @@ def run(  # noqa: PLR0913 - one for each flag
     from mooring.app.https_site import CertificateSettings, ServingSettings
     from mooring.app.run import RunSettings
 
+    from .emulation import await_version
     from .inputs import ConnectionOptions, EngineOptions
 
     configure_logs(log_format, log_level, verbosity)
+    connection = ConnectionOptions(kubeconfig, context, master)
     options = EngineOptions(
         config,
         feature_gates,
@@ -206,6 +211,9 @@ def run(  # noqa: PLR0913 - one for each flag
             "resource_namespace": leader_elect_resource_namespace,
         },
     )
+    # What is wrong with it is told at once, not when the API server answers.
+    options.check()
+    options = replace(options, version=await_version(emulation_version, connection))
     certificate = CertificateSettings(
         tls_cert_file, tls_private_key_file, cert_dir, client_ca_file=client_ca_file
     )
@@ -220,7 +228,7 @@ def run(  # noqa: PLR0913 - one for each flag
         record=record_settings(record, record_max_size, options),
         hung_seconds=_seconds("--hung-after", hung_after),
     )
-    raise typer.Exit(_schedule(ConnectionOptions(kubeconfig, context, master), options, settings))
+    raise typer.Exit(_schedule(connection, options, settings))
 
 
 def configure_logs(log_format: LogFormat, log_level: LogLevel, verbosity: int) -> None:
@@ -236,7 +244,6 @@ def record_settings(
 ) -> Record | None:
     """Says where and what to record; raises InputError if the size is no quantity."""
     from mooring.app.run import Record
-    from mooring.config import FeatureGates
     from mooring.config.extenders import hide_keys
     from mooring.documents.errors import InputError
     from mooring.objects.quantity import Quantity
@@ -255,9 +262,13 @@ def record_settings(
     except ValueError as error:
         flag = "--max-size" if is_beside else "--record-max-size"
         raise InputError(flag, str(error)) from error
-    gates = dict(FeatureGates.from_text(options.feature_gates))
     # A replay needs the setup in order to decide the same.
-    setup = Setup(config=text, feature_gates=gates, is_beside=is_beside)
+    setup = Setup(
+        config=text,
+        feature_gates=dict(options.gates),
+        emulation_version=options.version.name,
+        is_beside=is_beside,
+    )
     return Record(file, setup, RecordSettings(most_bytes=most))
 
 

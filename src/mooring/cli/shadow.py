@@ -11,6 +11,7 @@ from .options import (
     AnswerFormat,
     ConfigOption,
     ContextOption,
+    EmulationVersionOption,
     FeatureGatesOption,
     ForOption,
     KubeconfigOption,
@@ -59,6 +60,7 @@ def shadow(  # noqa: PLR0913 - one for each flag
     output: OutputOption = AnswerFormat.TABLE,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
+    emulation_version: EmulationVersionOption = "",
     plugins: PluginsOption = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
@@ -78,10 +80,14 @@ def shadow(  # noqa: PLR0913 - one for each flag
     from mooring.app.shadow import shadow_cluster
     from mooring.app.shadow_site import serve_shadow
 
+    from .emulation import choose_version
     from .inputs import ConnectionOptions, EngineOptions
 
-    engine = EngineOptions(config, feature_gates, plugins).engine(asks_extenders=False)
     options = ConnectionOptions(kubeconfig, context, master)
+    version = choose_version(emulation_version, options)
+    engine = EngineOptions(config, feature_gates, plugins, version=version).engine(
+        asks_extenders=False
+    )
 
     async def main() -> ShadowReport:
         connection = await options.reach()

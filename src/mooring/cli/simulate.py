@@ -16,6 +16,7 @@ from .options import (
     OUTPUT,
     ConfigOption,
     ContextOption,
+    EmulationVersionOption,
     FeatureGatesOption,
     KubeconfigOption,
     MasterOption,
@@ -96,6 +97,7 @@ def simulate(  # noqa: PLR0913 - one for each flag
     output: Annotated[SimulateFormat, OUTPUT] = SimulateFormat.TABLE,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
+    emulation_version: EmulationVersionOption = "",
     plugins: PluginsOption = None,
     verify_sample: Annotated[
         float,
@@ -135,21 +137,25 @@ def simulate(  # noqa: PLR0913 - one for each flag
     figures tell how long they waited and how full nodes were. Exit code: 0, or 2.
     """
     if trace is not None:
+        from .emulation import choose_version
         from .inputs import EngineOptions
         from .traces import TraceQuestion, print_answer
 
         configs = (config, *(against or ()))
-        engines = [EngineOptions(each, feature_gates, plugins) for each in configs]
+        version = choose_version(emulation_version)
+        engines = [EngineOptions(each, feature_gates, plugins, version=version) for each in configs]
         question = TraceQuestion(trace, paths or (), engines, stays=no_departures)
         print_answer(question, report, output)
         return
     # Here, so that the other commands start without NumPy.
     from mooring.engine.actions import Report
 
+    from .emulation import choose_version
     from .inputs import ConnectionOptions, EngineOptions
 
     connection = ConnectionOptions(kubeconfig, context, master)
-    options = EngineOptions(config, feature_gates, plugins)
+    version = choose_version(emulation_version, None if paths else connection)
+    options = EngineOptions(config, feature_gates, plugins, version=version)
     engine = options.engine(
         verify_share=verify_sample,
         most_classes=most_classes,

@@ -8,6 +8,8 @@ from typing import Any, Self
 
 from mooring.documents.errors import Problems, describe
 
+from .kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
+
 
 class _Stage(Enum):
     """What a gate is by default, and whether that can be changed."""
@@ -23,8 +25,9 @@ class _Stage(Enum):
     NOT_YET = auto()
 
 
-# Every gate that kube-scheduler 1.36 reads, and those of pod groups in 1.37. Those that only the
-# API server obeys, or an endpoint or a cache of the client, change no decision.
+# Every gate that kube-scheduler 1.36 reads, and those of pod groups in 1.37, as they are in 1.36;
+# `kubernetes_versions` says which are on by default since. Those that only the API server obeys,
+# or an endpoint or a cache of the client, change no decision.
 _KUBERNETES = {
     "ClearingNominatedNodeNameAfterBinding": _Stage.ON,
     "ComponentFlagz": _Stage.ON,
@@ -87,7 +90,7 @@ _OWN = {
 OWN = frozenset(_OWN)
 
 _STAGES = _KUBERNETES | _OWN
-_DEFAULTS = {name: stage not in (_Stage.OFF, _Stage.NOT_YET) for name, stage in _STAGES.items()}
+_OFF = frozenset(name for name, stage in _STAGES.items() if stage in (_Stage.OFF, _Stage.NOT_YET))
 
 # Gates that need another one to be on.
 _NEEDS = {
@@ -109,27 +112,38 @@ SOURCE = "--feature-gates"
 
 
 class FeatureGates(Mapping[str, bool]):
-    """Every known gate and whether it is on."""
+    """Every known gate and whether it is on, in a version of Kubernetes."""
 
-    __slots__ = ("_enabled",)
+    __slots__ = ("_enabled", "version")
 
-    def __init__(self, **switched: bool) -> None:
-        self._enabled: Mapping[str, bool] = _DEFAULTS | _check(switched, "<gates>")
+    def __init__(self, version: KubernetesVersion = DEFAULT_VERSION, /, **switched: bool) -> None:
+        self.version = version
+        self._enabled: Mapping[str, bool] = _defaults(version) | _check(switched, "<gates>")
 
     @classmethod
-    def parse(cls, raw: Mapping[str, Any], source: str = SOURCE) -> Self:
+    def parse(
+        cls,
+        raw: Mapping[str, Any],
+        source: str = SOURCE,
+        version: KubernetesVersion = DEFAULT_VERSION,
+    ) -> Self:
         """The defaults with some gates switched; raises ConfigError naming every wrong one."""
-        return cls(**_check(raw, source))
+        return cls(version, **_check(raw, source))
 
     @classmethod
-    def from_text(cls, text: str, source: str = SOURCE) -> Self:
+    def from_text(
+        cls, text: str, source: str = SOURCE, version: KubernetesVersion = DEFAULT_VERSION
+    ) -> Self:
         """Reads `A=true,B=false`; raises ConfigError naming every wrong gate."""
-        return cls(**changes(text, source))
+        return cls(version, **changes(text, source))
 
     def switch_on(self, name: str) -> Self:
         """The same gates with one more of them on."""
-        changed = {gate: on for gate, on in self._enabled.items() if on is not _DEFAULTS[gate]}
-        return type(self)(**{**changed, name: True})
+        return type(self)(self.version, **{**self._changed(), name: True})
+
+    def _changed(self) -> dict[str, bool]:
+        defaults = _defaults(self.version)
+        return {gate: on for gate, on in self._enabled.items() if on is not defaults[gate]}
 
     def enabled(self, name: str) -> bool:
         """Whether a gate is on; raises KeyError for a name that is no gate."""
@@ -145,8 +159,11 @@ class FeatureGates(Mapping[str, bool]):
         return len(self._enabled) + len(_ALIASES)
 
     def __repr__(self) -> str:
-        changed = {name: on for name, on in self._enabled.items() if on is not _DEFAULTS[name]}
-        return f"FeatureGates.parse({changed})"
+        return f"FeatureGates.parse({self._changed()}, version={self.version})"
+
+
+def _defaults(version: KubernetesVersion) -> dict[str, bool]:
+    return {name: name not in _OFF or name in version.switched_on for name in _STAGES}
 
 
 def changes(text: str, source: str = SOURCE) -> dict[str, bool]:

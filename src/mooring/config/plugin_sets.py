@@ -151,4 +151,10 @@ REMOVED = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimit
 def default_plugins(gates: FeatureGates) -> PluginSet:
     """The default plugins, for every point that they extend."""
     off = {name for name in GATED if not gates.enabled(name)}
-    return PluginSet(tuple(each for each in _DEFAULT if each.name not in off))
+    enabled = [each for each in _DEFAULT if each.name not in off]
+    if gates.version.narrows_to_named_node:
+        # Before NodeUnschedulable, so that it is asked first.
+        named = EnabledPlugin("NodeName")
+        enabled.remove(named)
+        enabled.insert(enabled.index(EnabledPlugin("NodeUnschedulable")), named)
+    return PluginSet(tuple(enabled))

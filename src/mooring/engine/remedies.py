@@ -102,7 +102,9 @@ class RemedySearch:
             self._releases = (*self._releases, answer.release)
         match answer:
             case Remedy(node_name):
-                return Remedied("", node_name, answer, SUCCESS, plugin, releases=self._releases)
+                return Remedied(
+                    answer.text, node_name, answer, SUCCESS, plugin, releases=self._releases
+                )
             case NoRemedy(Code.UNSCHEDULABLE, reasons, clears, partial):
                 self._texts.extend(reasons)
                 self._nominate = "" if clears else self._nominate

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.extended.informers import describe
+from mooring.config import FeatureGates
 from mooring.documents.errors import ConfigError
 from mooring.objects.pod import Pod
 
@@ -172,9 +173,7 @@ def _show(answer: object) -> str:
 # Making plugins
 
 
-def create(
-    kind: type[Plugin], args: Any, gates: Mapping[str, bool], handles: HandleRegistry
-) -> Plugin:
+def create(kind: type[Plugin], args: Any, gates: FeatureGates, handles: HandleRegistry) -> Plugin:
     """A plugin for a profile. A mistake in its class is an error at the start."""
     try:
         plugin = kind.create_sharing(args, gates, handles)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, HandleRegistry, Nodes, NodeView, RowFacts, Rows, Scope
+from mooring.config import FeatureGates
 from mooring.objects.pod import Pod
 
 from .attempt import Failed
@@ -70,12 +71,12 @@ class Plugin(ABC):
     reads_figures_only: ClassVar[bool] = False
 
     @classmethod
-    def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:
+    def create(cls, args: Any, gates: FeatureGates) -> Self:
         """Builds the plugin for a profile."""
         return cls() if cls.Args is None else cls(args)  # type: ignore[call-arg]
 
     @classmethod
-    def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:
+    def create_sharing(cls, args: Any, gates: FeatureGates, handles: HandleRegistry) -> Self:
         """Builds a plugin that uses extended resources: it registers their handles here."""
         return cls.create(args, gates)
 
@@ -194,9 +195,12 @@ class Remedy:
     victims: tuple[Pod, ...] = ()
     #: How many of the victims are more than a disruption budget allows.
     violations: int = 0
+    #: What the message of the pod says of it.
+    text: str = ""
 
     def __post_init__(self) -> None:
         check_text("Remedy.node_name", self.node_name)
+        check_text("Remedy.text", self.text)
         check_items("Remedy.victims", self.victims, Pod)
 
 

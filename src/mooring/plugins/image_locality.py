@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from typing import Any, Self
 
 import numpy as np
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
+from mooring.config import FeatureGates
 from mooring.framework.plugin import (
     MAX_SCORE,
     TEMPLATE,
@@ -23,8 +25,8 @@ from mooring.objects.quantity import bounded
 _MIB = 2**20
 # Less than this is pulled in no time.
 _LEAST_BYTES = 23 * _MIB
-# More than this per container makes no difference any more.
-_MOST_BYTES_PER_CONTAINER = 1000 * _MIB
+# More than this per image makes no difference any more.
+_MOST_BYTES_PER_IMAGE = 1000 * _MIB
 
 
 class ImageLocality(Score[Pod], Sign):
@@ -37,13 +39,22 @@ class ImageLocality(Score[Pod], Sign):
     signs = TEMPLATE
     reduces = Reduction.NOTHING
 
+    def __init__(self, *, counts_volumes: bool = False) -> None:
+        self._counts_volumes = counts_volumes
+
+    @classmethod
+    def create(cls, args: Any, gates: FeatureGates) -> Self:
+        return cls(counts_volumes=gates.version.counts_image_volumes)
+
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return tuple(sorted(_images(pod))), len(pod.spec.all_containers)
 
     def score(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Scores:
         present_bytes: Scores = np.zeros(nodes.count(rows), np.int64)
-        most_bytes = _MOST_BYTES_PER_CONTAINER * len(prepared.spec.all_containers)
-        for name in _images(prepared):
+        names = tuple(_images(prepared))
+        expected = len(names) if self._counts_volumes else len(prepared.spec.all_containers)
+        most_bytes = _MOST_BYTES_PER_IMAGE * expected
+        for name in names:
             known = nodes.image(name)
             if known is not None:
                 image, present = known

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
+from mooring.config import FeatureGates
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.edits import DropNodeName
-from mooring.framework.plugin import TEMPLATE, Filter, Rescore, Sign
+from mooring.framework.plugin import TEMPLATE, Filter, Narrowed, PreFilter, Rescore, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
@@ -19,7 +21,7 @@ from mooring.objects.pod import Pod
 _OTHER_NAME = Reason("node(s) didn't match the requested node name", Code.UNRESOLVABLE)
 
 
-class NodeName(Filter[Pod], Sign, Advise[Pod]):
+class NodeName(PreFilter[Pod], Filter[Pod], Sign, Advise[Pod]):
     """Compares the node's name with the one that the pod asks for, if it does."""
 
     name = "NodeName"
@@ -29,19 +31,27 @@ class NodeName(Filter[Pod], Sign, Advise[Pod]):
     is_steady = True
     signs = TEMPLATE
 
+    def __init__(self, *, narrows: bool = False) -> None:
+        self._narrows = narrows
+
+    @classmethod
+    def create(cls, args: Any, gates: FeatureGates) -> Self:
+        return cls(narrows=gates.version.narrows_to_named_node)
+
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.node_name
 
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Pod | Narrowed[Pod] | None:
+        if not pod.node_name:
+            return None
+        return Narrowed(pod, frozenset({pod.node_name})) if self._narrows else pod
+
     def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
-        if not prepared.node_name:
-            return Verdict.accepting(nodes.count(rows))
         return Verdict.rejecting(~nodes.named(prepared.node_name, rows), _OTHER_NAME)
 
     def recheck(self, prepared: Pod, nodes: Nodes, row: RowFacts) -> Rescore:
-        named = prepared.node_name
-        if named and named != nodes.name(row.number):
-            return Rescore.INFEASIBLE
-        return Rescore.UPDATED
+        is_named = prepared.node_name == nodes.name(row.number)
+        return Rescore.UPDATED if is_named else Rescore.INFEASIBLE
 
     def advise(
         self, pod: Pod, prepared: Pod | None, nodes: Nodes, rows: NDArray[np.intp]

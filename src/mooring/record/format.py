@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from mooring.config.kubernetes_versions import DEFAULT_VERSION
 from mooring.documents.json_text import decode_at_any_depth, empty_below
 from mooring.engine.classes.classes import ClassSettings
 from mooring.engine.events import (
@@ -75,6 +76,8 @@ class Setup(Wire, frozen=True):
     #: The text of the KubeSchedulerConfiguration; None when there was no file.
     config: str | None = None
     feature_gates: Mapping[str, bool] = {}
+    #: The version of kube-scheduler that decisions followed.
+    emulation_version: str = DEFAULT_VERSION.name
     #: None is what the feature gates say.
     reuse: ClassSettings | None = None
     #: Whether another scheduler decided, and Mooring watched.

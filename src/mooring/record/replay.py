@@ -10,6 +10,7 @@ from pathlib import Path
 from mooring import __version__
 from mooring.config import Configuration, FeatureGates, default, load
 from mooring.config.duration import Duration
+from mooring.config.kubernetes_versions import KubernetesVersion, read_version
 from mooring.documents.errors import InputError
 from mooring.engine import Engine
 from mooring.engine.registry import registry
@@ -78,18 +79,22 @@ def replay(
     paths: Iterable[Path],
     *,
     config: Path | None = None,
+    version: KubernetesVersion | None = None,
     plugins: Registry | None = None,
     limit: ReplayLimit | None = None,
     pod: str = "",
 ) -> ReplayResult:
-    """Replays a recording. Raises InputError or ConfigError if it cannot be used."""
+    """Replays a recording, or how it would have gone with another configuration or version.
+
+    Raises InputError or ConfigError if it cannot be used.
+    """
     segments = open_recording(paths)
     limit = limit or ReplayLimit()
     first = segments[0]
-    made = make_engine(first, config, registry() if plugins is None else plugins)
+    made = make_engine(first, config, registry() if plugins is None else plugins, version)
     from_middle = first.header.segment > 0
     story = PodStory(made, pod)
-    placements_only = config is not None or from_middle
+    placements_only = config is not None or version is not None or from_middle
     run = Replayer(
         made,
         placements_only=placements_only,
@@ -118,11 +123,16 @@ def replay(
     return result
 
 
-def make_engine(segment: Segment, config: Path | None, plugins: Registry) -> Engine:
-    """The engine that made the recording, or one with another configuration."""
+def make_engine(
+    segment: Segment,
+    config: Path | None,
+    plugins: Registry,
+    version: KubernetesVersion | None = None,
+) -> Engine:
+    """The engine that made the recording, or one with another configuration or version."""
     setup = segment.header.setup
     known = known_plugins(plugins)
-    gates = FeatureGates.parse(setup.feature_gates, f"{segment.path}: setup.featureGates")
+    gates = _read_gates(setup, segment.path, version)
     text, source = _read_config(setup, segment, config)
     configuration: Configuration
     if text is None:
@@ -130,6 +140,19 @@ def make_engine(segment: Segment, config: Path | None, plugins: Registry) -> Eng
     else:
         configuration = load(text, known=known, source=source, gates=gates)
     return Engine(configuration, plugins, setup.reuse)
+
+
+def _read_gates(setup: Setup, path: Path, version: KubernetesVersion | None) -> FeatureGates:
+    source = f"{path}: setup.featureGates"
+    then = read_version(setup.emulation_version, f"{path}: setup.emulationVersion")
+    if version is None:
+        return FeatureGates.parse(setup.feature_gates, source, then)
+    # What was on or off by default is by default in another version, too.
+    defaults = FeatureGates(then)
+    switched = {
+        name: on for name, on in setup.feature_gates.items() if defaults.get(name) is not on
+    }
+    return FeatureGates.parse(switched, source, version)
 
 
 def _read_config(

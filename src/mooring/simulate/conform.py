@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from mooring.config import ConfigError, Configuration, FeatureGates, default, load_mapping
+from mooring.config.kubernetes_versions import DEFAULT_VERSION, VERSIONS, KubernetesVersion
 from mooring.documents.errors import DecodeError, InputError
 from mooring.engine import Engine
 from mooring.engine.actions import AskExtender
@@ -71,14 +72,20 @@ class CategoryResult:
 
 
 def conform(
-    recordings: Iterable[RecordedScenario], registry: Registry
+    recordings: Iterable[RecordedScenario],
+    registry: Registry,
+    version: KubernetesVersion | None = None,
 ) -> dict[str, CategoryResult]:
-    """Replays recordings; returns the outcome per category."""
+    """Replays recordings; returns the outcome per category.
+
+    The version is that of kube-scheduler which made the recordings. Without one, those with pod
+    groups are of the newest, since it was the first to have them, and all others of the default.
+    """
     results: dict[str, CategoryResult] = {}
     for recording in recordings:
         result = results.setdefault(recording.scenario.category, CategoryResult())
         try:
-            engine = make_engine(recording.scenario, registry)
+            engine = make_engine(recording.scenario, registry, version)
         except ConfigError as error:
             result.skipped.append(f"{recording.scenario.name}: {error}")
             continue
@@ -96,13 +103,13 @@ def compare_steps(recording: RecordedScenario, engine: Engine) -> Iterator[list[
     extenders = RecordedExtenders(
         engine.configuration.extenders, scenario.fake_extenders, manifests
     )
-    is_newer = scenario.feature_gates.get("GenericWorkload", False)
+    has_groups = _has_groups(scenario)
     for step, item in _walk(recording, engine):
         if isinstance(item, GroupReplay):
             compared = item.compare()
         else:
             found = _find(engine, item, step, extenders)
-            compared = _compare(step, _as_newer(found) if is_newer else found, item)
+            compared = _compare(step, _sort_victims(found) if has_groups else found, item)
         yield [
             VerdictDifference(scenario.name, step.pod or step.group, what, recorded, ours)
             for what, recorded, ours in compared
@@ -110,27 +117,14 @@ def compare_steps(recording: RecordedScenario, engine: Engine) -> Iterator[list[
         ]
 
 
-def _as_newer(found: PodVerdict) -> PodVerdict:
-    """A verdict in the words of 1.37, from which all with pod groups were recorded."""
-    message = found.message
-    if message is not None:
-        message = message.replace("no new claims to deallocate, ", "", 1)
-    if found.nominated is not None:
-        where = f"on node {found.nominated}, preempting {len(found.victims)} victims"
-        message = f"{message} preemption: found a potential placement for pod {where}"
-    # Its scores say nothing where no claim is unbound; they are told all the same.
-    scores = found.scores
-    if scores:
-        nothing = dict.fromkeys(next(iter(scores.values())), 0)
-        scores = {"VolumeBinding": nothing, **scores}
+def _sort_victims(found: PodVerdict) -> PodVerdict:
+    """Victims by name: members of a group that leave together come in no order."""
     candidates = {
         name: replace(each, victims=tuple(sorted(each.victims)))
         for name, each in (found.candidates or {}).items()
     }
     victims = tuple(sorted(found.victims))
-    return replace(
-        found, message=message, scores=scores, victims=victims, candidates=candidates or None
-    )
+    return replace(found, victims=victims, candidates=candidates or None)
 
 
 def _find(engine: Engine, pod: Pod, step: RecordedStep, extenders: RecordedExtenders) -> PodVerdict:
@@ -223,10 +217,18 @@ def _find_group(engine: Engine, step: RecordedStep, pending: Mapping[str, Pod]) 
     return GroupReplay(engine, group, members, step)
 
 
-def make_engine(scenario: Scenario, registry: Registry) -> Engine:
+def _has_groups(scenario: Scenario) -> bool:
+    return scenario.feature_gates.get("GenericWorkload", False)
+
+
+def make_engine(
+    scenario: Scenario, registry: Registry, version: KubernetesVersion | None = None
+) -> Engine:
     """An engine as the scenario configures it; ConfigError where it asks for what is not there."""
     known = known_plugins(registry)
-    gates = FeatureGates.parse(scenario.feature_gates)
+    if version is None:
+        version = VERSIONS[-1] if _has_groups(scenario) else DEFAULT_VERSION
+    gates = FeatureGates.parse(scenario.feature_gates, version=version)
     if scenario.config is None:
         return Engine(_try_all_nodes(default(known, gates)), registry)
     configuration = load_mapping(scenario.config, known=known, gates=gates, source=scenario.name)

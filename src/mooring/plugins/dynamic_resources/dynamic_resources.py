@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.devices.claims import extended_uid
-from mooring.config import Duration
+from mooring.config import Duration, FeatureGates
+from mooring.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from mooring.config.plugin_sets import IN_TREE
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.attempt import Failed
@@ -94,10 +96,19 @@ class DynamicResources(
     # Pods are signed alike only if their claims are there, and nothing is decided about these.
     turns_with = Change.CLASSES
 
-    def __init__(self, args: DynamicResourcesArgs | None = None) -> None:
+    def __init__(
+        self,
+        args: DynamicResourcesArgs | None = None,
+        version: KubernetesVersion = DEFAULT_VERSION,
+    ) -> None:
         self._args = args or DynamicResourcesArgs()
+        self._version = version
         self._plans = ClaimPlans()
         self._nodes: Nodes | None = None
+
+    @classmethod
+    def create(cls, args: Any, gates: FeatureGates) -> Self:
+        return cls(args, gates.version)
 
     def see_cluster(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -204,12 +215,16 @@ class DynamicResources(
             return NoRemedy(Code.ERROR, ("not found",) if is_known else ())
         prepared = before.prepared.get(self.name)
         if not isinstance(prepared, PreparedClaims):
-            return NoRemedy(Code.UNSCHEDULABLE, ("no new claims to deallocate",))
+            return self._release_nothing("no new claims to deallocate")
         if prepared.frees_devices and (waits_for := self._node_to_wait_for(prepared, nodes)):
             # Whoever else was evicted now would be evicted for nothing.
             text = f"waiting for devices of node {waits_for} to be released"
             return NoRemedy(Code.UNRESOLVABLE, (text,))
-        return find_release(prepared, failed, nodes, self.name)
+        found = find_release(prepared, failed, nodes, self.name)
+        return self._release_nothing("still not schedulable") if found is None else found
+
+    def _release_nothing(self, why: str) -> NoRemedy:
+        return NoRemedy(Code.UNSCHEDULABLE, (why,) if self._version.tells_of_no_release else ())
 
     def _node_to_wait_for(self, prepared: PreparedClaims, nodes: Nodes) -> str:
         """The node to which a pod is nominated, if victims have left it but not their devices."""

@@ -19,8 +19,10 @@ from .claims_to_write import refer_to
 from .preparation import PreparedClaims
 
 
-def find_release(prepared: PreparedClaims, failed: Failed, nodes: Nodes, plugin: str) -> NoRemedy:
-    """What is given back so that the next attempt may find something better."""
+def find_release(
+    prepared: PreparedClaims, failed: Failed, nodes: Nodes, plugin: str
+) -> NoRemedy | None:
+    """What is given back so that the next attempt may find something better, if anything."""
     candidates = releasable(prepared, failed, nodes, plugin)
     if candidates:
         release = ClaimRelease(refer_to(candidates[0]))
@@ -30,7 +32,7 @@ def find_release(prepared: PreparedClaims, failed: Failed, nodes: Nodes, plugin:
         release = ClaimRelease(refer_to(prepared.extended.stale), deletes=True)
         text = "deletion of ResourceClaim completed"
         return NoRemedy(Code.UNSCHEDULABLE, (text,), release=release)
-    return NoRemedy(Code.UNSCHEDULABLE, ("still not schedulable",))
+    return None
 
 
 def releasable(

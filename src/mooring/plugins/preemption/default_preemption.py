@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes
+from mooring.config import FeatureGates
 from mooring.framework.advice import AdviseEviction, EvictionAdvice
 from mooring.framework.attempt import Failed
 from mooring.framework.plugin import (
@@ -33,6 +35,7 @@ from .preemption_dry_run import NOT_LOOKED_AT, DryRun
 
 _NO_CANDIDATE = "no candidate node for preemption"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
+_FOUND = "preemption: found a potential placement for pod on node {}, preempting {} victims"
 
 
 class DefaultPreemptionArgs(Wire, frozen=True):
@@ -65,9 +68,14 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
     reads = Change.PODS | Change.NOMINATED
     signs = TEMPLATE
 
-    def __init__(self, args: DefaultPreemptionArgs) -> None:
+    def __init__(self, args: DefaultPreemptionArgs, *, tells_of_victims: bool = False) -> None:
         self._args = args
+        self._tells_of_victims = tells_of_victims
         self._known = KnownVictims()
+
+    @classmethod
+    def create(cls, args: Any, gates: FeatureGates) -> Self:
+        return cls(args, tells_of_victims=gates.version.tells_of_victims)
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.priority, pod.spec.preemption_policy
@@ -84,7 +92,7 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
     ) -> Remedy | NoRemedy:
         found = self._look(pod, failed, nodes, profile)
-        return found if isinstance(found, NoRemedy) else _take_best(found, nodes)
+        return found if isinstance(found, NoRemedy) else self._take_best(found, nodes)
 
     def propose(
         self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
@@ -102,7 +110,7 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         left = [(row, each.victims, each.violations) for row, each in known if row is not None]
         if not left:
             return NoRemedy(Code.UNSCHEDULABLE, (f"preemption: {_NO_CANDIDATE}",))
-        return _take_best(Candidates.of(left), nodes)
+        return self._take_best(Candidates.of(left), nodes)
 
     def _look(
         self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
@@ -144,6 +152,13 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         reasons.update(skipped)
         return run.candidates(rows, wanted)
 
+    def _take_best(self, found: Candidates, nodes: Nodes) -> Remedy:
+        best = found.best()
+        name = nodes.name(int(found.rows[best]))
+        victims = found.victims(best)
+        text = _FOUND.format(name, len(victims)) if self._tells_of_victims else ""
+        return Remedy(name, victims, int(found.violations[best]), text)
+
     def _wanted(self, potential: int) -> int:
         share = potential * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), potential)
@@ -158,12 +173,6 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         if not len(rows):
             return rows
         return np.roll(rows, -(crc32(f"{pod.uid}/{failed.attempt}".encode()) % len(rows)))
-
-
-def _take_best(found: Candidates, nodes: Nodes) -> Remedy:
-    best = found.best()
-    name = nodes.name(int(found.rows[best]))
-    return Remedy(name, found.victims(best), int(found.violations[best]))
 
 
 def ineligible(pod: Pod, failed: Failed, nodes: Nodes) -> str:

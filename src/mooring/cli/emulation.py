@@ -1,0 +1,89 @@
+"""Which version of kube-scheduler a command follows: the one given, or that of the API server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import typer
+
+from mooring.config.kubernetes_versions import (
+    DEFAULT_VERSION,
+    FLAG,
+    KubernetesVersion,
+    read_server_version,
+    read_version,
+)
+
+from .rendering import note
+from .signals import StopSignal
+
+if TYPE_CHECKING:
+    from mooring.client import Connection
+
+    from .inputs import ConnectionOptions
+
+# Before an API server that does not answer is asked again.
+_PAUSE_SECONDS = 1.0
+
+
+def choose_version(given: str, server: ConnectionOptions | None = None) -> KubernetesVersion:
+    """The version that is given, else the one nearest to the API server's, else the default.
+
+    Raises InputError for a version that is not known, and ClientError if the server is out of
+    reach.
+    """
+    if given:
+        return read_version(given)
+    if server is None:
+        return DEFAULT_VERSION
+
+    async def main() -> KubernetesVersion:
+        return await _ask(await server.connect())
+
+    return asyncio.run(main())
+
+
+def await_version(given: str, server: ConnectionOptions) -> KubernetesVersion:
+    """The same for a scheduler, which may start before its API server: it waits for that.
+
+    Raises Exit when it is told to stop meanwhile.
+    """
+    if given:
+        return read_version(given)
+    found = asyncio.run(_ask_until_answered(server))
+    if found is None:
+        raise typer.Exit(0)
+    return found
+
+
+async def _ask_until_answered(server: ConnectionOptions) -> KubernetesVersion | None:
+    from mooring.client import ClientError
+
+    stop = StopSignal()
+    connection = await server.connect()
+    has_failed = False
+    while not stop.came:
+        try:
+            return await _ask(connection)
+        except ClientError as error:
+            if not has_failed:
+                note(f"waiting for the API server, whose version decides: {error}")
+            has_failed = True
+        await stop.wait(_PAUSE_SECONDS)
+    return None
+
+
+async def _ask(connection: Connection) -> KubernetesVersion:
+    from mooring.client import Api, ApiError
+
+    try:
+        async with Api(connection) as api:
+            return read_server_version(await api.get("/version"))
+    except ApiError as error:
+        # A server that starts up answers 503 or the like for a while.
+        if error.status >= 500:
+            raise
+        name = DEFAULT_VERSION.name
+        note(f"the version of the API server cannot be read; {name} is assumed ({FLAG}): {error}")
+        return DEFAULT_VERSION
