@@ -9,14 +9,14 @@ from typing import Any, cast
 import pytest
 
 from mooring.app import claim_writes
+from mooring.app.claim_revocation import ClaimRevoker
 from mooring.app.claim_writes import ClaimWriteError, ClaimWriter
-from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Api
+from mooring.client.api import MERGE_PATCH, Api
 from mooring.client.api_errors import OutcomeUnknown
-from mooring.engine.actions import PodRef, ReleaseClaim, RevokeClaims, WriteClaims
+from mooring.engine.actions import PodRef, RevokeClaims, WriteClaims
 from mooring.framework.device_writes import (
     ClaimCreation,
     ClaimGrant,
-    ClaimRelease,
     DeviceClaimRef,
     DeviceWrites,
 )
@@ -50,6 +50,11 @@ def granting(grant: ClaimGrant) -> WriteClaims:
 def as_read(version: str, uid: str = "uc", **status: Any) -> dict[str, Any]:
     meta = {"name": "c", "uid": uid, "resourceVersion": version, "finalizers": [FINALIZER]}
     return {"metadata": meta, "status": status}
+
+
+async def revoke_special(api: FakeApi, written: ClaimWriter) -> None:
+    revoker = ClaimRevoker(cast(Api, api))
+    await revoker.revoke(RevokeClaims(POD, (), deletes_special=True), written.forget(POD.uid))
 
 
 NEW = granting(ClaimGrant(REF, ALLOCATION))
@@ -211,7 +216,7 @@ async def test_a_claim_for_extended_resources_is_made_filled_and_told() -> None:
         "resourceClaimName": "web-extended-resources-x",
         "requestMappings": [mapping],
     }
-    await written.revoke(RevokeClaims(POD, (), deletes_special=True))
+    await revoke_special(api, written)
     assert [(each.verb, each.path) for each in api.requests[-2:]] == [
         ("patch", path),
         ("delete", path),
@@ -272,7 +277,7 @@ async def test_a_claim_of_an_earlier_scheduler_is_removed_before_another_is_made
 
     with pytest.raises(ClaimWriteError, match="left behind by an earlier attempt"):
         await written.write(CREATION)
-    await written.revoke(RevokeClaims(POD, (), deletes_special=True))
+    await revoke_special(api, written)
 
     assert (api.requests[-1].verb, api.requests[-1].path) == ("delete", f"{CLAIMS}/{name}")
 
@@ -289,26 +294,3 @@ async def test_a_name_that_somebody_else_has_is_left_to_the_api_server() -> None
     second = api.requests[2].body["metadata"]
     assert "name" not in second
     assert second["generateName"] == "web-extended-resources-"
-
-
-async def test_a_pod_is_taken_out_of_its_claims() -> None:
-    api = FakeApi()
-
-    await writer(api).revoke(RevokeClaims(POD, (REF,)))
-
-    (sent,) = api.requests
-    assert (sent.path, sent.content_type) == (STATUS, STRATEGIC_MERGE_PATCH)
-    user = {"$patch": "delete", "uid": "u1"}
-    assert sent.body == {"metadata": {"uid": "uc"}, "status": {"reservedFor": [user]}}
-
-
-async def test_a_claim_gives_its_devices_back_unless_it_has_changed() -> None:
-    api = FakeApi()
-
-    await writer(api).release(ReleaseClaim(POD, ClaimRelease(REF)))
-
-    (sent,) = api.requests
-    assert sent.body == {
-        "metadata": {"uid": "uc", "resourceVersion": "7"},
-        "status": {"allocation": None, "reservedFor": None, "devices": None},
-    }

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mooring.app.perform import Lane
+from mooring.app.lane import Lane
 
 
 class Workshop:

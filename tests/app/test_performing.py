@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 import pytest
 
 from mooring import testing
-from mooring.app import binding, scheduler
+from mooring.app import binding, claim_revocation, claim_writes, scheduler
 from mooring.app.perform import Performer
 from mooring.app.scheduler import Scheduler
 from mooring.client.api import Api
@@ -23,6 +23,7 @@ from mooring.framework.plugin import PendingPermits, Permit, Wait
 from mooring.framework.profile import known_plugins
 from mooring.objects.pod import Pod
 from tests.builders import node, pod
+from tests.device_builders import DRIVER, claim, claim_manifest, device_class, resource_slice
 
 from .fake_api import FakeApi, refusal
 
@@ -292,3 +293,34 @@ async def test_a_plugin_lets_a_pod_go_within_a_decision() -> None:
         await settle()
 
     assert it.bindings() == {"a": "n1"}
+
+
+def lost(times: int) -> list[OutcomeUnknown]:
+    return [OutcomeUnknown("reset")] * times
+
+
+@pytest.mark.parametrize("has_it", [True, False], ids=["it has them", "it has none"])
+async def test_devices_stay_in_use_until_it_is_known_whether_a_claim_has_them(
+    monkeypatch: pytest.MonkeyPatch, has_it: bool
+) -> None:
+    monkeypatch.setattr(claim_writes, "_PAUSE", 0.0)
+    monkeypatch.setattr(claim_revocation, "_FIRST_PAUSE", 0.0)
+    spec = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
+    path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/c"
+    read = claim_manifest("c", metadata={"resourceVersion": "8"})
+    found = {**read, "status": {"allocation": {"devices": {}}}} if has_it else read
+    async with stage() as it:
+        # The claim cannot be written, nor the pod be taken out of it, nor what it has be read.
+        it.api.script("patch", f"{path}/status", *lost(6))
+        it.api.script("get", path, *[read] * 4, *lost(2))
+        it.api.gate = asyncio.Event()
+        it.apply(node("n1"), device_class(), resource_slice("n1"), claim("c"), pod("a", spec=spec))
+        await settle()
+        assert it.engine.cluster.nodes.devices.claims.is_in_flight("uid-c")
+        it.api.script("get", path, found)
+        it.api.gate.set()
+        await settle(400)
+        use = dict(it.engine.cluster.nodes.devices.use.held((DRIVER, "n1")))
+
+    assert it.reasons() == ["FailedScheduling"]
+    assert list(use) == (["gpu-0"] if has_it else [])

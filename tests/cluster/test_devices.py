@@ -222,9 +222,61 @@ def test_a_decision_that_may_be_written_holds_its_devices_after_it_was_taken_bac
     known.put_device(claim("c", metadata={"finalizers": ["x"]}))
     assert taken(known, "n1") == [1]
 
-    known.end_doubt("pod")
+    known.end_doubt("pod", {})
+    assert taken(known, "n1") == [0]
+    assert known.take_freed_devices() == [allocation("n1", "gpu-0")]
+    check(known)
+
+
+@pytest.mark.parametrize(
+    ("seen", "is_held"),
+    [
+        pytest.param(claim("c", metadata={"resourceVersion": "4"}), True, id="an older form"),
+        pytest.param(claim("c", metadata={"resourceVersion": "x"}), True, id="who knows"),
+        pytest.param(claim("c", metadata={"resourceVersion": "10"}), False, id="given back since"),
+    ],
+)
+@pytest.mark.parametrize("is_seen_first", [False, True])
+def test_a_claim_that_was_read_with_devices_keeps_them_until_it_is_seen(
+    seen: ResourceClaim, is_held: bool, is_seen_first: bool
+) -> None:
+    known = with_slices(resource_slice("n1"))
+    known.put_device(claim("c", metadata={"resourceVersion": "1"}))
+    decisions = known.nodes.device_decisions
+    decisions.decide("pod", decided())
+    decisions.ask("pod")
+    decisions.release("pod")
+
+    steps: list[Callable[[], object]] = [
+        lambda: known.end_doubt("pod", {"uid-c": "9"}),
+        lambda: known.put_device(seen),
+    ]
+    for step in reversed(steps) if is_seen_first else steps:
+        assert taken(known, "n1") == [1]
+        step()
+    assert taken(known, "n1") == [int(is_held)]
+    assert len(known.take_freed_devices()) == (not is_held)
+    known.remove_device(seen)
     assert taken(known, "n1") == [0]
     check(known)
+
+
+def test_an_answer_about_an_earlier_attempt_says_nothing_about_a_later_one() -> None:
+    known = with_slices(resource_slice("n1"))
+    known.put_device(claim("c"))
+    decisions = known.nodes.device_decisions
+    for _ in range(2):
+        # The first time, the claim is seen with devices and gives them back.
+        known.put_device(holding("c", result("n1", "gpu-0")))
+        known.put_device(claim("c"))
+        decisions.decide("pod", decided())
+        decisions.ask("pod")
+        known.revoke_claims("pod")
+        decisions.release("pod")
+    known.end_doubt("pod", {})
+    assert taken(known, "n1") == [1]
+    known.end_doubt("pod", {})
+    assert taken(known, "n1") == [0]
 
 
 def test_of_two_classes_with_one_resource_the_newer_has_it() -> None:
@@ -294,12 +346,12 @@ def test_whatever_happens_rows_see_what_the_objects_say(seed: int) -> None:
         *(lambda each=each: known.remove_node(each.name) for each in nodes),
         *(lambda pod=pod: known.nodes.device_decisions.ask(pod) for pod in "xy"),
         *(lambda pod=pod: known.nodes.device_decisions.release(pod) for pod in "xy"),
-        *(lambda pod=pod: known.end_doubt(pod) for pod in "xy"),
+        *(lambda pod=pod: known.end_doubt(pod, {}) for pod in "xy"),
         lambda: known.nodes.device_groups,
     ]
     for step in range(150):
         if step % 10 == 9 and not known.nodes.devices.claims.decision("x"):
-            known.end_doubt("x")
+            known.end_doubt("x", {})
             known.nodes.device_decisions.decide("x", decided("n0", "gpu-1"))
         random.choice(steps)()
         if step % 5 == 0:

@@ -1,7 +1,8 @@
 """Whatever happens, no device is held twice, none is lost, and every pod that fits is bound.
 
 The API server of this machine keeps claims. Writes are carried out late, in part, or not at all,
-and the scheduler may not hear of it; the scheduler may also be started anew at any time.
+and the scheduler may not hear of it, or hear of a failure before they come true; watches lag and
+leave out what they missed. The scheduler may also be started anew at any time.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from mooring.engine.events import (
     Applied,
     BindingFailed,
     Bound,
+    ClaimsRevoked,
     ClaimsWritten,
     ReleaseFailed,
     Removed,
@@ -43,6 +45,8 @@ names = st.sampled_from(NAMES)
 #: How many writes of an action are carried out: none, the first alone, all.
 NONE, FIRST, ALL = 0, 1, 9
 
+CLAIM_ACTIONS = WriteClaims | RevokeClaims | ReleaseClaim
+
 
 class Devices(RuleBasedStateMachine):
     """Pods that need a device each come, go and get one, with all that can go wrong."""
@@ -57,12 +61,16 @@ class Devices(RuleBasedStateMachine):
         self.asked: list[Any] = []
         #: Changes of claims that the scheduler has not seen yet, in order.
         self.unseen: list[Any] = []
+        #: Writes that were given up and may still come through.
+        self.late: list[WriteClaims] = []
+        #: What was found out and not told yet.
+        self.untold: list[ClaimsRevoked] = []
         self.start()
 
     def start(self) -> None:
         """A scheduler starts, and sees everything as it is."""
         self.engine = Engine(default(known_plugins(REGISTRY)), REGISTRY)
-        self.asked, self.unseen = [], []
+        self.asked, self.unseen, self.late, self.untold = [], [], [], []
         there: list[Any] = [device_class(extendedResourceName="example.com/gpu")]
         there += [node(name) for name in NODES]
         there += [resource_slice(name, 2) for name in NODES]
@@ -134,11 +142,63 @@ class Devices(RuleBasedStateMachine):
     def see_one(self) -> None:
         self.engine.handle(self.unseen.pop(0), self.now)
 
+    @precondition(lambda self: self.unseen)
+    @rule()
+    def miss(self) -> None:
+        """The watch breaks: what comes next of each claim is its newest form."""
+        newest = {each.object.name: each for each in self.unseen}
+        self.unseen = list(newest.values())
+
+    @precondition(lambda self: self.untold)
+    @rule()
+    def tell(self) -> None:
+        self.engine.handle(self.untold.pop(0), self.now)
+
+    @rule(name=names)
+    def deallocate(self, name: str) -> None:
+        """The controller has a claim that nobody uses give its devices back."""
+        known = self.claims.get(name)
+        if known is not None and known.allocation is not None and not known.reserved_for:
+            self.put(known.deallocated())
+
+    @precondition(lambda self: self.asked)
+    @rule(at=st.integers(0, 20))
+    def give_up(self, at: int) -> None:
+        """A write is under way for so long that the scheduler hears of a failure."""
+        writes = [each for each in self.asked if isinstance(each, WriteClaims)]
+        if writes:
+            action = writes[at % len(writes)]
+            self.asked.remove(action)
+            self.write(action, FIRST)
+            self.late.append(action)
+            self.engine.handle(BindingFailed(action.pod.uid, "lost"), self.now)
+
+    @precondition(lambda self: self.late)
+    @rule(at=st.integers(0, 20))
+    def come_late(self, at: int) -> None:
+        """A write that was given up comes through, if its claim is still as it was read."""
+        action = self.late.pop(at % len(self.late))
+        name = f"{action.pod.name}-{action.pod.uid}"
+        if action.writes.creation is None or name in self.claims:
+            self.write(action, ALL)
+
+    def take(self, at: int) -> Any:
+        """An action that was asked for; those about the claims of a pod come in order."""
+        action = self.asked[at % len(self.asked)]
+        if isinstance(action, CLAIM_ACTIONS):
+            action = next(
+                each
+                for each in self.asked
+                if isinstance(each, CLAIM_ACTIONS) and each.pod.uid == action.pod.uid
+            )
+        self.asked.remove(action)
+        return action
+
     @precondition(lambda self: self.asked)
     @rule(at=st.integers(0, 20), heard=st.booleans(), writes=st.sampled_from([NONE, FIRST, ALL]))
     def carry_out(self, at: int, heard: bool, writes: int) -> None:
         """Something is carried out, or not, and the scheduler hears of it, or of a failure."""
-        action = self.asked.pop(at % len(self.asked))
+        action = self.take(at)
         uid = action.pod.uid
         match action:
             case WriteClaims():
@@ -151,8 +211,10 @@ class Devices(RuleBasedStateMachine):
                 self.engine.handle(Applied(self.pods[action.pod.name]), self.now)
             case BindPod():
                 self.engine.handle(BindingFailed(uid, "no such pod"), self.now)
-            case RevokeClaims() if writes:
-                self.revoke(action)
+            case RevokeClaims():
+                if writes:
+                    self.revoke(action)
+                self.untold.append(self.find_out(action))
             case ReleaseClaim():
                 if not (writes and self.release(action) and heard):
                     self.engine.handle(ReleaseFailed(uid, "no"), self.now)
@@ -209,8 +271,21 @@ class Devices(RuleBasedStateMachine):
             known = self.claims.get(ref.name)
             if known is not None and known.uid == ref.uid and known.is_for(action.pod.uid):
                 self.put(replace(known, reserved_for=()))
+
+    def find_out(self, action: RevokeClaims) -> ClaimsRevoked:
+        """Which claims have devices. The others change, so that no late write fits any more."""
+        held = []
+        for ref in action.claims:
+            known = self.claims.get(ref.name)
+            if known is None or known.uid != ref.uid:
+                continue
+            if known.allocation is None:
+                self.put(known)
+            else:
+                held.append(replace(ref, resource_version=known.resource_version))
         if action.deletes_special:
             self.remove(f"{action.pod.name}-{action.pod.uid}")
+        return ClaimsRevoked(action.pod.uid, tuple(held))
 
     def release(self, action: ReleaseClaim) -> bool:
         ref = action.release.claim
@@ -251,6 +326,8 @@ class Devices(RuleBasedStateMachine):
             self.see()
             while self.asked:
                 self.carry_out(0, heard=True, writes=ALL)
+            while self.untold:
+                self.tell()
             self.see()
             self.decide(12.0)
         bound = [each.name for each in self.pods.values() if each.node_name]
@@ -269,3 +346,37 @@ TestDevices.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
+
+
+def test_devices_in_doubt_are_kept_until_somebody_knows_of_them() -> None:
+    """The answer is lost, and the watch lags until the pod is tried again."""
+    machine = Devices()
+    machine.begin()
+    machine.decide(0.0)
+    machine.lose_answers("p1")
+    machine.decide(2.0)
+    machine.see_one()
+    machine.decide(0.0)
+    machine.lose_answers("p0")
+    machine.no_device_is_given_away_twice()
+    machine.teardown()
+
+
+def test_a_write_that_comes_late_finds_a_claim_that_has_changed() -> None:
+    machine = Devices()
+    machine.add("p0")
+    machine.see()
+    machine.decide(0.0)
+    machine.give_up(0)
+    for name in ("p1", "p2", "p3"):
+        # What was asked for before is carried out; then there is one more pod.
+        machine.decide(0.0)
+        while machine.asked:
+            machine.carry_out(0, heard=True, writes=ALL)
+        while machine.untold:
+            machine.tell()
+        machine.add(name)
+        machine.see()
+    machine.come_late(0)
+    machine.no_device_is_given_away_twice()
+    machine.teardown()

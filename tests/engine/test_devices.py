@@ -158,6 +158,11 @@ def test_a_write_that_fails_is_taken_back_and_tried_again() -> None:
     (revoked,) = of_kind(scene.step(), RevokeClaims)
     assert [each.name for each in revoked.claims] == ["c"]
 
+    # Nobody knows what the claim has.
+    scene.run(seconds=2.0)
+    assert not scene.node_of("p")
+
+    scene.world.perform([revoked], scene.now)
     scene.run(seconds=2.0)
     assert scene.node_of("p")
 
@@ -185,12 +190,16 @@ def test_who_waits_hears_that_a_doubtful_device_is_free() -> None:
     (write,) = of_kind(scene.step(), WriteClaims)
     scene.engine.handle(BindingFailed(write.pod.uid, "lost"), 0.0)
     scene.world.apply(claiming("q", "d"), 0.0)
-    assert not of_kind(scene.step(), WriteClaims)
+    actions = scene.step()
+    assert not of_kind(actions, WriteClaims)
 
     gone = next(each for each in scene.world.pods.values() if each.name == "p")
     scene.world.remove(gone, 0.0)
     scene.run(3, seconds=2.0)
+    assert not scene.node_of("q")
 
+    scene.world.perform(of_kind(actions, RevokeClaims), scene.now)
+    scene.run(3, seconds=2.0)
     assert scene.devices("d") == ["n1/gpu-0"]
 
 

@@ -1,4 +1,4 @@
-"""Writing what claims to devices are given, and taking it back."""
+"""Writing what claims to devices are given."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ import msgspec
 from mooring.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Requests
 from mooring.client.api_errors import ApiError, OutcomeUnknown, Unreachable
 from mooring.documents.conversion import to_struct
-from mooring.documents.json_text import decode_at_any_depth
-from mooring.engine.actions import PodRef, ReleaseClaim, RevokeClaims, WriteClaims
+from mooring.engine.actions import PodRef, WriteClaims
 from mooring.framework.device_writes import ClaimCreation, ClaimGrant, DeviceClaimRef
-from mooring.objects.kinds import KINDS
 from mooring.objects.resource_claim import EXTENDED_CLAIM, FINALIZER, ClaimSpec, share_claim_spec
 
 from . import bodies
+from .claim_reads import CLAIM_KIND, ReadClaim, ReadMeta, ReadStatus, read_claim
 
-_CLAIM = KINDS["ResourceClaim"]
-_API_VERSION = f"{_CLAIM.group}/{_CLAIM.version}"
+_API_VERSION = f"{CLAIM_KIND.group}/{CLAIM_KIND.version}"
 
 # A claim that others write at the same time is read and tried again so often.
 _MOST_TRIES, _PAUSE = 5, 0.01
@@ -40,37 +38,6 @@ class ClaimWriteError(Exception):
     """Why claims cannot be written; the text is what users read."""
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    uid: str = ""
-    name: str = ""
-    resource_version: str = ""
-    finalizers: tuple[str, ...] | None = None
-    deletion_timestamp: str | None = None
-    owner_references: tuple[dict[str, Any], ...] | None = None
-
-
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
-    allocation: dict[str, Any] | None = None
-    reserved_for: tuple[dict[str, Any], ...] | None = None
-
-
-class _Claim(msgspec.Struct, frozen=True):
-    """What is read of a claim before it is written."""
-
-    metadata: _Meta = _Meta()
-    spec: ClaimSpec = ClaimSpec()
-    status: _Status = _Status()
-
-    def is_made_for(self, uid: str) -> bool:
-        return any(owner.get("uid") == uid for owner in self.metadata.owner_references or ())
-
-    def is_for(self, uid: str) -> bool:
-        return any(user.get("uid") == uid for user in self.status.reserved_for or ())
-
-
-_read_claim = msgspec.json.Decoder(_Claim).decode
-
-
 class _Turns:
     """The writes to one claim that wait for each other: pods that share it would conflict."""
 
@@ -78,7 +45,7 @@ class _Turns:
         self.lock = asyncio.Lock()
         self.waiting = 0
         #: What the last of them has written.
-        self.latest: _Claim | None = None
+        self.latest: ReadClaim | None = None
 
 
 class ClaimWriter:
@@ -101,14 +68,14 @@ class ClaimWriter:
     async def write(self, action: WriteClaims) -> None:
         """Grants all claims of a pod. Raises ClaimWriteError."""
         for grant in action.writes.grants:
-            known = _Claim(
-                _Meta(
+            known = ReadClaim(
+                ReadMeta(
                     grant.claim.uid,
                     grant.claim.name,
                     grant.claim.resource_version,
                     grant.finalizers,
                 ),
-                status=_Status(None, grant.reserved_for),
+                status=ReadStatus(None, grant.reserved_for),
             )
             # Without a version nobody would notice what others wrote.
             seen = known if grant.claim.resource_version else None
@@ -116,7 +83,7 @@ class ClaimWriter:
         if action.writes.creation is not None:
             await self._create(action.writes.creation, action.pod)
 
-    async def _grant(self, grant: ClaimGrant, pod: PodRef, known: _Claim | None) -> None:
+    async def _grant(self, grant: ClaimGrant, pod: PodRef, known: ReadClaim | None) -> None:
         """Writes a claim when those before it have; each goes on from what the last one wrote."""
         uid = grant.claim.uid
         turns = self._turns.setdefault(uid, _Turns())
@@ -137,8 +104,8 @@ class ClaimWriter:
                 del self._turns[uid]
 
     async def _grant_in_turn(
-        self, grant: ClaimGrant, pod: PodRef, known: _Claim | None
-    ) -> _Claim | None:
+        self, grant: ClaimGrant, pod: PodRef, known: ReadClaim | None
+    ) -> ReadClaim | None:
         """Tries until the claim is written, or changed for good by others; returns it then."""
         for attempt in range(_MOST_TRIES):
             if attempt:
@@ -158,8 +125,8 @@ class ClaimWriter:
         return None
 
     async def _try(
-        self, grant: ClaimGrant, pod: PodRef, known: _Claim, last: bool
-    ) -> _Claim | None:
+        self, grant: ClaimGrant, pod: PodRef, known: ReadClaim, last: bool
+    ) -> ReadClaim | None:
         """The claim as it was written; None if it is worth another try."""
         try:
             return await self._write_once(grant, pod, known)
@@ -172,10 +139,10 @@ class ClaimWriter:
                 raise ClaimWriteError(f"{_what(grant)}: {error.message}") from error
             return None
 
-    async def _get(self, claim: DeviceClaimRef, last: bool) -> _Claim | None:
-        path = _CLAIM.path(claim.namespace, claim.name)
+    async def _get(self, claim: DeviceClaimRef, last: bool) -> ReadClaim | None:
+        path = CLAIM_KIND.path(claim.namespace, claim.name)
         try:
-            return decode_at_any_depth(_read_claim, await self._api.get(path))
+            return read_claim(await self._api.get(path))
         except ApiError as error:
             if error.is_not_found:
                 raise ClaimWriteError(f"claim {claim.key} got deleted in the meantime") from error
@@ -188,8 +155,8 @@ class ClaimWriter:
                 raise ClaimWriteError(text) from error
             return None
 
-    async def _write_once(self, grant: ClaimGrant, pod: PodRef, known: _Claim) -> _Claim:
-        path = _CLAIM.path(grant.claim.namespace, grant.claim.name)
+    async def _write_once(self, grant: ClaimGrant, pod: PodRef, known: ReadClaim) -> ReadClaim:
+        path = CLAIM_KIND.path(grant.claim.namespace, grant.claim.name)
         meta: dict[str, Any] = {
             "uid": grant.claim.uid,
             "resourceVersion": known.metadata.resource_version,
@@ -198,16 +165,15 @@ class ClaimWriter:
         if grant.allocation is not None and FINALIZER not in finalizers:
             body = {"metadata": {**meta, "finalizers": [*finalizers, FINALIZER]}}
             answer = await self._api.patch(path, _encode(body), MERGE_PATCH)
-            seen = decode_at_any_depth(_read_claim, answer)
+            seen = read_claim(answer)
             meta["resourceVersion"] = seen.metadata.resource_version
         status = self._status(grant.allocation, known, pod)
         body = {"metadata": meta, "status": status}
         answer = await self._api.patch(f"{path}/status", _encode(body), MERGE_PATCH)
-        written: _Claim = decode_at_any_depth(_read_claim, answer)
-        return written
+        return read_claim(answer)
 
     def _status(
-        self, allocation: dict[str, Any] | None, known: _Claim, pod: PodRef
+        self, allocation: dict[str, Any] | None, known: ReadClaim, pod: PodRef
     ) -> dict[str, Any]:
         user = {"resource": "pods", "name": pod.name, "uid": pod.uid}
         users = [*(known.status.reserved_for or ()), user]
@@ -274,7 +240,7 @@ class ClaimWriter:
             raise ClaimWriteError(f"claim {ref.key} was left behind by an earlier attempt")
         return ref
 
-    def _note(self, made: _Claim, pod: PodRef) -> DeviceClaimRef:
+    def _note(self, made: ReadClaim, pod: PodRef) -> DeviceClaimRef:
         meta = made.metadata
         ref = self._made[pod.uid] = DeviceClaimRef(pod.namespace, meta.name, meta.uid)
         return ref
@@ -289,7 +255,7 @@ class ClaimWriter:
         }
         body = {
             "apiVersion": _API_VERSION,
-            "kind": _CLAIM.kind,
+            "kind": CLAIM_KIND.kind,
             "metadata": {
                 **({"name": name} if name else {}),
                 "generateName": _stem(pod),
@@ -300,59 +266,19 @@ class ClaimWriter:
             "spec": {"devices": creation.devices},
         }
         try:
-            answer = await self._api.post(_CLAIM.path(pod.namespace), _encode(body))
+            answer = await self._api.post(CLAIM_KIND.path(pod.namespace), _encode(body))
         except _FAILURES:
             self.creations["failure"] += 1
             raise
         self.creations["success"] += 1
-        return self._note(decode_at_any_depth(_read_claim, answer), pod)
+        return self._note(read_claim(answer), pod)
 
-    def forget(self, pod_uid: str) -> None:
-        """The pod is bound: what was made for it stays."""
-        self._made.pop(pod_uid, None)
-
-    # Taking back
-
-    async def revoke(self, action: RevokeClaims) -> None:
-        """Takes the pod out of its claims. What fails is left to the controller of claims."""
-        user = {"$patch": "delete", "uid": action.pod.uid}
-        for claim in action.claims:
-            body = {"metadata": {"uid": claim.uid}, "status": {"reservedFor": [user]}}
-            path = _CLAIM.path(claim.namespace, claim.name, "status")
-            await self._leave_missing(self._api.patch(path, _encode(body), STRATEGIC_MERGE_PATCH))
-        made = self._made.pop(action.pod.uid, None)
-        if action.deletes_special and made is not None:
-            await self._delete(made)
-
-    async def release(self, action: ReleaseClaim) -> None:
-        """Has a claim give its devices back, or deletes it."""
-        claim = action.release.claim
-        if action.release.deletes:
-            await self._delete(claim)
-            return
-        meta = {"uid": claim.uid, "resourceVersion": claim.resource_version}
-        body = {
-            "metadata": {key: value for key, value in meta.items() if value},
-            "status": {"allocation": None, "reservedFor": None, "devices": None},
-        }
-        path = _CLAIM.path(claim.namespace, claim.name, "status")
-        await self._leave_missing(self._api.patch(path, _encode(body), MERGE_PATCH))
-
-    async def _delete(self, claim: DeviceClaimRef) -> None:
-        path = _CLAIM.path(claim.namespace, claim.name)
-        body = {"metadata": {"uid": claim.uid, "finalizers": None}}
-        await self._leave_missing(self._api.patch(path, _encode(body), MERGE_PATCH))
-        await self._leave_missing(self._api.delete(path, bodies.encode_deletion(claim.uid)))
-
-    async def _leave_missing(self, call: Any) -> None:
-        try:
-            await call
-        except ApiError as error:
-            if not error.is_not_found:
-                raise
+    def forget(self, pod_uid: str) -> DeviceClaimRef | None:
+        """What was made for a pod is not made again; returns it."""
+        return self._made.pop(pod_uid, None)
 
 
-def _is_done(known: _Claim, grant: ClaimGrant, pod: PodRef) -> bool:
+def _is_done(known: ReadClaim, grant: ClaimGrant, pod: PodRef) -> bool:
     """Whether an earlier try has come through, though its answer was lost."""
     has_devices = known.status.allocation is not None
     if known.metadata.uid != grant.claim.uid or not (has_devices and known.is_for(pod.uid)):
@@ -373,7 +299,7 @@ def _stem(pod: PodRef) -> str:
     return f"{pod.name}-extended-resources-"[:_MOST_OF_NAME]
 
 
-def _is_as_made(made: _Claim, creation: ClaimCreation) -> bool:
+def _is_as_made(made: ReadClaim, creation: ClaimCreation) -> bool:
     """Whether a claim is as it has just been asked for, and nobody else is about to fill it."""
     wanted = to_struct(ClaimSpec, {"devices": creation.devices})
     return (
@@ -383,7 +309,7 @@ def _is_as_made(made: _Claim, creation: ClaimCreation) -> bool:
     )
 
 
-def _check(known: _Claim, grant: ClaimGrant) -> None:
+def _check(known: ReadClaim, grant: ClaimGrant) -> None:
     meta, key = known.metadata, grant.claim.key
     if meta.uid != grant.claim.uid or meta.deletion_timestamp is not None:
         raise ClaimWriteError(f"claim {key} got deleted in the meantime")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from mooring.client.api import Requests
 from mooring.engine.actions import (
@@ -27,6 +26,7 @@ from mooring.engine.actions import (
 )
 from mooring.engine.events import (
     BindingFailed,
+    ClaimsRevoked,
     ClaimsWritten,
     Event,
     EvictionFailed,
@@ -35,96 +35,23 @@ from mooring.engine.events import (
 
 from . import logs
 from .binding import Binder, PluginPoints
+from .claim_revocation import ClaimRevoker, Revocation
 from .claim_writes import ClaimWriter
 from .extender_calls import ExtenderCalls
+from .lane import Lane
 from .scheduler import Scheduler
 from .writes import ClusterEvents, Writer
-
-Work = Callable[[], Coroutine[Any, Any, None]]
 
 _log = logs.make_log(__name__)
 
 # Wide enough to keep an API server busy, narrow enough that little is under way when it fails.
 _WIDTH = 64
 
+# So many pods at most are waited for at once to find out what their claims have.
+_MOST_REVOCATIONS = 1_024
+
 # Events must not delay bindings; those that come too fast are dropped, oldest first.
 _EVENTS_WIDTH, _MOST_EVENTS = 16, 50_000
-
-
-class Lane:
-    """At most `width` pieces of work at once; the rest waits in line."""
-
-    def __init__(
-        self,
-        width: int,
-        *,
-        done: Callable[[], None] | None = None,
-        most_waiting: int | None = None,
-        on_drop: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._width = width
-        #: Called after each piece of work.
-        self._done = done
-        #: Beyond it, the oldest waiting piece is dropped: only for work that may be lost.
-        self._most_waiting = most_waiting
-        self._on_drop = on_drop
-        self._waiting: deque[Work] = deque()
-        self._workers: set[asyncio.Task[None]] = set()
-        self._unfinished = 0
-        self.dropped = 0
-
-    def __len__(self) -> int:
-        """How much is under way or waiting."""
-        return self._unfinished
-
-    def put(self, work: Work) -> None:
-        """Has a piece of work done, now or as soon as there is room."""
-        self._unfinished += 1
-        if len(self._workers) < self._width:
-            worker = asyncio.get_running_loop().create_task(self._labour(work))
-            self._workers.add(worker)
-            return
-        self._waiting.append(work)
-        if self._most_waiting is not None and len(self._waiting) > self._most_waiting:
-            self._waiting.popleft()
-            self._unfinished -= 1
-            self.dropped += 1
-            self._on_drop()
-
-    async def drain(self) -> None:
-        """Returns when all work that was put in is done."""
-        while self._workers:
-            await asyncio.wait(list(self._workers))
-
-    async def stop(self) -> None:
-        """Drops what waits and cancels what is under way."""
-        self._waiting.clear()
-        workers = list(self._workers)
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-        # Those that never began could not leave.
-        self._workers.clear()
-        self._unfinished = 0
-
-    async def _labour(self, work: Work) -> None:
-        # One worker does many pieces: starting a task for each would cost more than most of them.
-        try:
-            await self._do(work)
-            while self._waiting:
-                await self._do(self._waiting.popleft())
-        finally:
-            # At once, not when the loop says that the task is done: what is put in between would
-            # be left to a worker that looks no more.
-            self._workers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-
-    async def _do(self, work: Work) -> None:
-        try:
-            await work()
-        finally:
-            self._unfinished -= 1
-        if self._done is not None:
-            self._done()
 
 
 def today() -> datetime:
@@ -157,7 +84,10 @@ class Performer:
         self._extender_lane = Lane(_WIDTH)
         self._event_lane = Lane(_EVENTS_WIDTH, most_waiting=_MOST_EVENTS, on_drop=_warn_of_drop)
         self._claims = ClaimWriter(api, today)
-        #: Pods whose claims are being written.
+        self._revoker = ClaimRevoker(api)
+        # Those that cannot be finished mostly sleep, and must not keep others waiting.
+        self._revocation_lane = Lane(_MOST_REVOCATIONS)
+        #: What is done last of all that changes the claims of a pod, by uid.
         self._claiming: dict[str, asyncio.Future[None]] = {}
         #: What is still to be written of the status of a pod or a group, by uid.
         self._patches: dict[str, PatchPodStatus | PatchPodGroupStatus] = {}
@@ -217,6 +147,7 @@ class Performer:
         await self._extenders.stop()
         await self._extender_lane.stop()
         await self._lane.stop()
+        await self._revocation_lane.stop()
         await self._event_lane.stop()
 
     def _bind_later(self, action: BindPod) -> None:
@@ -312,16 +243,18 @@ class Performer:
             self._tell(failed)
 
     async def _change_claims(self, action: WriteClaims | RevokeClaims | ReleaseClaim) -> None:
-        """Changes the claims of a pod, never two things at once."""
+        """Changes the claims of a pod, one thing after the other, in the order of the actions."""
         uid = action.pod.uid
-        while (under_way := self._claiming.get(uid)) is not None:
-            await under_way
+        before = self._claiming.get(uid)
         done = self._claiming[uid] = asyncio.get_running_loop().create_future()
         try:
+            if before is not None:
+                await before
             await self._change_claims_alone(action)
         finally:
-            del self._claiming[uid]
             done.set_result(None)
+            if self._claiming[uid] is done:
+                del self._claiming[uid]
 
     async def _change_claims_alone(self, action: WriteClaims | RevokeClaims | ReleaseClaim) -> None:
         outcome: Event | None = None
@@ -330,9 +263,9 @@ class Performer:
                 await self._claims.write(action)
                 outcome = ClaimsWritten(action.pod.uid)
             elif isinstance(action, RevokeClaims):
-                await self._claims.revoke(action)
+                outcome = await self._revoke(action)
             else:
-                await self._claims.release(action)
+                await self._revoker.release(action)
         except Exception as error:  # noqa: BLE001 - whatever breaks, the pod must not be lost
             told = _describe(error)
             _log.warning("Could not write a pod's claims", **_pod_fields(action), error=told)
@@ -343,6 +276,19 @@ class Performer:
                 outcome = ReleaseFailed(action.pod.uid, told)
         if outcome is not None:
             self._tell(outcome)
+
+    async def _revoke(self, action: RevokeClaims) -> Event | None:
+        """What its claims have, as far as that is known at once."""
+        made = self._claims.forget(action.pod.uid)
+        revocation = await self._revoker.revoke(action, made)
+        if revocation.is_done:
+            return ClaimsRevoked(action.pod.uid, tuple(revocation.held))
+        self._revocation_lane.put(partial(self._finish_revocation, action.pod.uid, revocation))
+        return None
+
+    async def _finish_revocation(self, uid: str, revocation: Revocation) -> None:
+        await self._revoker.finish(revocation)
+        self._tell(ClaimsRevoked(uid, tuple(revocation.held)))
 
     async def _record(self, action: RecordEvent) -> None:
         try:

@@ -375,9 +375,20 @@ class Cluster:
     def remove_device(self, item: DeviceObject) -> None:
         self._state.devices.remove(item)
 
-    def end_doubt(self, uid: str) -> list[Allocation]:
-        """A pod is tried again, or gone: what may have been written for it is free; returns it."""
-        return self._state.devices.end_doubt(uid)
+    def revoke_claims(self, uid: str) -> None:
+        """What was being written about a pod's claims is taken back; its devices stay in use."""
+        self._state.devices.revoke(uid)
+
+    def end_doubt(self, uid: str, held: Mapping[str, str]) -> None:
+        """What was taken back for a pod is free, but for claims that have devices all the same.
+
+        `held` are the uids of these, each with the version in which it was read.
+        """
+        self._state.devices.end_doubt(uid, held)
+
+    def take_freed_devices(self) -> list[Allocation]:
+        """What was decided, and is free because nothing came of it; told once."""
+        return self._state.devices.take_freed()
 
     def tell_time(self, today: float) -> None:
         """What time of day it is, in seconds since the epoch."""

@@ -148,6 +148,8 @@ class RevokeClaims(_Action, frozen=True, tag="revokeClaims"):
     """The pod will not be bound: it uses these claims no more.
 
     They keep their devices, but for the claim that was made for extended resources: it is deleted.
+    Outcome: `ClaimsRevoked`, as soon as it is known which claims have devices, and never before the
+    outcome of the pod's `WriteClaims`.
     """
 
     pod: PodRef

@@ -412,6 +412,7 @@ class Attempts:
         writes = placed.device_writes
         if writes is not None:
             special = writes.creation is not None
+            self._cluster.revoke_claims(placed.pod.uid)
             self._emit(RevokeClaims(PodRef.to(placed.pod), writes.claims, special))
         self._cluster.forget(placed.pod.uid)
 

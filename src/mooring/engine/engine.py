@@ -45,6 +45,7 @@ from .events import (
     Applied,
     BindingFailed,
     Bound,
+    ClaimsRevoked,
     ClaimsWritten,
     Event,
     Evicted,
@@ -222,6 +223,10 @@ class Engine:
         match event:
             case BindingFailed() | ClaimsWritten():
                 self._attempts.end_write(event, now)
+            case ClaimsRevoked(uid, held):
+                self._intake.end_doubt(
+                    uid, {claim.uid: claim.resource_version for claim in held}, now
+                )
             case ReleaseFailed(uid):
                 self.queue.retry(uid, now)
             case PodEnded(uid) | Unbound(uid):
@@ -332,8 +337,6 @@ class Engine:
         if self.cluster.pod(pod.uid) is not None:
             self.queue.done(pod.uid)
             return
-        if self.cluster.nodes.devices.claims.flights:
-            self._intake.end_doubt(pod.uid, now)
         queued.began = self._observer.attempt_began()
         if not is_ordinary(pod) and self._attempts.refuse_costly(queued, profile, now):
             return

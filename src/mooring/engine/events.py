@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from mooring.framework.device_writes import DeviceClaimRef
 from mooring.objects.kinds import Object
 
 from .extender_answers import ExtenderAnswer
@@ -38,6 +39,14 @@ class ClaimsWritten(msgspec.Struct, frozen=True, gc=False):
     """A WriteClaims action succeeded."""
 
     uid: str
+
+
+class ClaimsRevoked(msgspec.Struct, frozen=True, gc=False):
+    """A RevokeClaims action is done, and nothing that was written before it comes true any more."""
+
+    uid: str
+    #: The claims that have devices all the same, in the version in which they were read.
+    held: tuple[DeviceClaimRef, ...] = ()
 
 
 class ReleaseFailed(msgspec.Struct, frozen=True, gc=False):
@@ -107,6 +116,7 @@ Event = (
     | Bound
     | BindingFailed
     | ClaimsWritten
+    | ClaimsRevoked
     | ReleaseFailed
     | PodEnded
     | Unbound

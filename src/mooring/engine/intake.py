@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 
 from msgspec.structs import replace
 
@@ -87,6 +87,7 @@ class Intake:
         event = object_event(item, Action.ADD if before is None else Action.UPDATE)
         if before is None or not says_the_same(before, item):
             self._queue.wake(event, before, item, now)
+        self._tell_of_free_devices(now)
         return (event,)
 
     def _put_workload(self, item: Namespace | SelectingObject, now: float) -> None:
@@ -115,6 +116,7 @@ class Intake:
                 self._cluster.remove_storage(item)
             event = object_event(item, Action.DELETE)
             self._queue.wake(event, item, None, now)
+            self._tell_of_free_devices(now)
             return (event,)
         if isinstance(item, CustomObject):
             return self._remove_custom(item, now)
@@ -252,20 +254,6 @@ class Intake:
         self._nominate(pod, kept, now)
 
     def _remove_pod(self, pod: Pod, now: float) -> Events:
-        events = self._forget_pod(pod, now)
-        self.end_doubt(pod.uid, now)
-        return events
-
-    def end_doubt(self, uid: str, now: float) -> None:
-        """What may have been written for a pod is waited for no longer: others hear of it."""
-        for allocation in self._cluster.end_doubt(uid):
-            held = ResourceClaim(
-                namespace="", name="", uid="", spec=ClaimSpec(), allocation=allocation
-            )
-            event = object_event(held, Action.UPDATE)
-            self._queue.wake(event, held, replace(held, allocation=None), now)
-
-    def _forget_pod(self, pod: Pod, now: float) -> Events:
         self._around.pop(pod.uid, None)
         waiting = self.pending.pop(pod.uid, None)
         if waiting is None:
@@ -281,6 +269,20 @@ class Intake:
             # One that is bound already is on its way no more, and no watch will tell of its node.
             self.take_back(pod.uid, now)
         return (UNSCHEDULED_POD_DELETE,)
+
+    def end_doubt(self, uid: str, held: Mapping[str, str], now: float) -> None:
+        """What became of the writes for a pod that was taken back is known."""
+        self._cluster.end_doubt(uid, held)
+        self._tell_of_free_devices(now)
+
+    def _tell_of_free_devices(self, now: float) -> None:
+        """Those who wait hear of devices of which only a decision has told."""
+        for allocation in self._cluster.take_freed_devices():
+            held = ResourceClaim(
+                namespace="", name="", uid="", spec=ClaimSpec(), allocation=allocation
+            )
+            event = object_event(held, Action.UPDATE)
+            self._queue.wake(event, held, replace(held, allocation=None), now)
 
     def take_back(self, uid: str, now: float, is_waiting: bool = False) -> None:
         """A pod that was bound is not on its node after all; it may wait for another one."""

@@ -21,6 +21,7 @@ from mooring.engine.classes.classes import ClassSettings
 from mooring.engine.events import (
     BindingFailed,
     Bound,
+    ClaimsRevoked,
     ClaimsWritten,
     Event,
     Evicted,
@@ -58,6 +59,7 @@ OUTCOMES: dict[str, type[Any]] = {
         Bound,
         BindingFailed,
         ClaimsWritten,
+        ClaimsRevoked,
         ReleaseFailed,
         PodEnded,
         Unbound,

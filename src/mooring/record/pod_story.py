@@ -26,6 +26,8 @@ from mooring.engine.events import (
     Applied,
     BindingFailed,
     Bound,
+    ClaimsRevoked,
+    ClaimsWritten,
     Event,
     Evicted,
     EvictionFailed,
@@ -193,6 +195,8 @@ def _describe_status(action: PatchPodStatus | PatchPodGroupStatus) -> str:
 
 _OUTCOMES: dict[type[Event], str] = {
     Bound: "bound",
+    ClaimsWritten: "its claims are written",
+    ClaimsRevoked: "it is known what its claims have",
     PodEnded: "has ended or is gone, which no watch has told",
     Unbound: "has no node after all",
     Evicted: "evicted",

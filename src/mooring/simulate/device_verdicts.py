@@ -22,9 +22,10 @@ from mooring.objects.resource_claim import (
     ResourceClaim,
     share_claim_spec,
 )
-from mooring.plugins.dynamic_resources.claim_rows import SPECIAL_NAME, RowDecision
+from mooring.plugins.dynamic_resources.claim_rows import RowDecision
 from mooring.plugins.dynamic_resources.device_binding import Readiness, readiness
 from mooring.plugins.dynamic_resources.dynamic_resources import DynamicResources
+from mooring.plugins.dynamic_resources.extended import SPECIAL_NAME
 from mooring.plugins.dynamic_resources.preparation import PreparedClaims
 from mooring.plugins.dynamic_resources.release import releasable
 

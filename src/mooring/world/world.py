@@ -21,7 +21,7 @@ from mooring.engine.actions import (
     WriteClaims,
     WriteVolumes,
 )
-from mooring.engine.events import Applied, Bound, ClaimsWritten, Evicted, Removed
+from mooring.engine.events import Applied, Bound, ClaimsRevoked, ClaimsWritten, Evicted, Removed
 from mooring.framework.calls import PluginFence, ask_reserve
 from mooring.framework.device_writes import ClaimCreation
 from mooring.framework.plugin import ClaimWrite, VolumeWrite
@@ -164,6 +164,7 @@ class World:
                 self.engine.handle(Applied(replace(claim, reserved_for=left)), now)
         for special in known.extended_of(action.pod.uid) if action.deletes_special else ():
             self.engine.handle(Removed(special), now)
+        self.engine.handle(ClaimsRevoked(action.pod.uid), now)
 
     def release_claim(self, action: ReleaseClaim, now: float) -> None:
         """Has a claim give its devices back, or deletes it."""

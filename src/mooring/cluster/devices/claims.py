@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -29,17 +30,22 @@ class Flight(msgspec.Struct, gc=False):
     """An allocation that no claim has shown yet, and the pod that it was decided for."""
 
     pod_uid: str
+    #: Of the claim.
+    key: str
     allocation: Allocation
     #: Whether somebody was asked to write it: then it may come true at any time.
     is_asked: bool = False
+    #: The version in which the claim was read to have it. The watch will tell of that one, or of a
+    #: later one.
+    read_in: str = ""
 
 
 class ResourceClaims:
     """Claims by key. A decision holds its devices until a claim is seen that has them.
 
     A decision that was taken back while it was being written holds them, too: nobody knows whether
-    the API server has got it. That ends when the claim is seen to have devices or is gone, or when
-    the pod is tried again or is gone.
+    the API server has got it, and until somebody does, the claim gets no other devices. That ends
+    when the claim is seen to have devices or is gone, or when it was found out that it has none.
     """
 
     def __init__(self) -> None:
@@ -51,6 +57,8 @@ class ResourceClaims:
         #: By the uid of the claim.
         self.flights: dict[str, Flight] = {}
         self._flights_of: dict[str, list[str]] = {}
+        #: How often it is being found out what the claims of a pod have, by the uid of the pod.
+        self._revocations: Counter[str] = Counter()
 
     def get(self, key: str) -> ResourceClaim | None:
         return self._known.get(key)
@@ -112,7 +120,17 @@ class ClaimsWriter(ResourceClaims):
             flight = self.flights.get(special)
             if flight is not None and flight.allocation.has_same_devices(claim.allocation):
                 uids.append(special)
-        return landed if claim.allocation is None else landed + self._land(uids)
+        is_seen = claim.allocation is not None or self._is_overtaken(claim)
+        return landed + self._land(uids) if is_seen else landed
+
+    def _is_overtaken(self, claim: ResourceClaim) -> bool:
+        """Whether a claim had its devices in an earlier version, and has given them back."""
+        flight = self.flights.get(claim.uid)
+        return (
+            flight is not None
+            and flight.read_in != ""
+            and _is_as_new(claim.resource_version, flight.read_in)
+        )
 
     def drop(self, claim: ResourceClaim) -> list[Allocation]:
         """A claim is gone; returns the decision about it, if it was in flight."""
@@ -128,7 +146,7 @@ class ClaimsWriter(ResourceClaims):
     def decide(self, pod_uid: str, decision: Decision) -> None:
         self.decisions[pod_uid] = decision
         for each in decision.claims:
-            self.flights[each.uid] = Flight(pod_uid, each.allocation)
+            self.flights[each.uid] = Flight(pod_uid, each.key, each.allocation)
         self._flights_of[pod_uid] = [each.uid for each in decision.claims]
 
     def ask(self, pod_uid: str) -> None:
@@ -146,17 +164,42 @@ class ClaimsWriter(ResourceClaims):
         uids = self._flights_of.get(pod_uid, ())
         return self._land([uid for uid in uids if not self.flights[uid].is_asked])
 
-    def end_doubt(self, pod_uid: str) -> list[Allocation]:
-        """What was asked for and taken back is not waited for any longer; returns it."""
-        if pod_uid in self.decisions:
+    def revoke(self, pod_uid: str) -> None:
+        """What was being written for a pod is taken back: `end_doubt` will tell what became of it.
+
+        Several times, if the pod was placed again before it was told.
+        """
+        self._revocations[pod_uid] += 1
+
+    def end_doubt(self, pod_uid: str, held: Mapping[str, str]) -> list[Allocation]:
+        """It was found out what a pod's claims have; returns what was asked for and is free.
+
+        `held` are the uids of those that have devices, each with the version in which it was read.
+        They keep these until they are seen.
+        """
+        self._revocations[pod_uid] -= 1
+        if self._revocations[pod_uid] > 0:
             return []
-        return self._land(self._flights_of.get(pod_uid, ()))
+        del self._revocations[pod_uid]
+        if pod_uid in self.decisions:
+            # The pod is on its way again, with what was decided since.
+            return []
+        uids = self._flights_of.get(pod_uid, ())
+        for uid in uids:
+            self.flights[uid].read_in = held.get(uid, "")
+        return self._land([uid for uid in uids if uid not in held or self._is_seen(uid)])
+
+    def _is_seen(self, uid: str) -> bool:
+        """Whether the watch has told of a claim since it was read."""
+        known = self._known.get(self.flights[uid].key)
+        return known is not None and known.uid == uid and self._is_overtaken(known)
 
     def adopt(self, other: ClaimsWriter) -> list[Allocation]:
         """Takes over the decisions of another; returns what they hold."""
         self.decisions = dict(other.decisions)
         self.flights = dict(other.flights)
         self._flights_of = {uid: list(uids) for uid, uids in other._flights_of.items()}
+        self._revocations = Counter(other._revocations)
         return [flight.allocation for flight in self.flights.values()]
 
     def _land(self, uids: Iterable[str]) -> list[Allocation]:
@@ -170,6 +213,13 @@ class ClaimsWriter(ResourceClaims):
                     del self._flights_of[flight.pod_uid]
                 landed.append(flight.allocation)
         return landed
+
+
+def _is_as_new(version: str, other: str) -> bool:
+    """Whether a version of an object is another one, or came after it."""
+    if version.isdecimal() and other.isdecimal():
+        return int(version) >= int(other)
+    return version == other
 
 
 def extended_uid(pod_uid: str) -> str:

@@ -108,6 +108,16 @@ class DeviceDecisions(KnownDevices):
 class Devices(DeviceDecisions):
     """The same for the cluster, which writes it."""
 
+    def __init__(self, rows: Mapping[str, int], note: Note) -> None:
+        super().__init__(rows, note)
+        #: What was decided and turned out to be free, and nobody has been told of yet.
+        self._freed: list[Allocation] = []
+
+    def take_freed(self) -> list[Allocation]:
+        """What was decided, and is free because nothing came of it; told once."""
+        freed, self._freed = self._freed, []
+        return freed
+
     def put(self, item: DeviceObject) -> DeviceObject | None:
         """Adds or updates an object; returns what it was before."""
         if isinstance(item, ResourceClaim):
@@ -128,12 +138,15 @@ class Devices(DeviceDecisions):
         else:
             self._remove_slice(item.name)
 
-    def end_doubt(self, pod_uid: str) -> list[Allocation]:
-        """A pod is tried again, or gone: what was asked for it before comes true no more."""
-        freed = self._claims.end_doubt(pod_uid)
-        for allocation in freed:
-            self._count(allocation, -1)
-        return freed
+    def revoke(self, pod_uid: str) -> None:
+        """What was being written for a pod is taken back; `end_doubt` says what became of it."""
+        self._claims.revoke(pod_uid)
+
+    def end_doubt(self, pod_uid: str, held: Mapping[str, str]) -> None:
+        """It was found out which claims of a pod have devices, by uid and version."""
+        landed = self._claims.end_doubt(pod_uid, held)
+        self._move(landed, ())
+        self._freed += landed
 
     def join(self, name: str) -> None:
         """A row was given to a node."""
@@ -166,12 +179,14 @@ class Devices(DeviceDecisions):
             return before
         landed = self._claims.put(claim)
         self._move([*_held(before), *landed], _held(claim))
+        self._freed += [each for each in landed if not each.has_same_devices(claim.allocation)]
         return before
 
     def _remove_claim(self, claim: ResourceClaim) -> None:
         before = self.claims.get(claim.key)
         landed = self._claims.drop(before or claim)
         self._move([*_held(before), *landed], ())
+        self._freed += landed
 
     def _move(self, before: Iterable[Allocation], after: Iterable[Allocation]) -> None:
         for allocation in before:

@@ -25,7 +25,7 @@ from .asks import SearchError
 from .claim_scores import known_score, outcome_score
 from .device_allocation import AllocationFound, AllocationOutcome, ClaimsPlan, allocate
 from .device_binding import Readiness
-from .extended import SpecialClaim
+from .extended import SPECIAL_NAME, SpecialClaim
 from .freed_devices import FreedOutcomes
 from .preparation import GAVE_UP, AllocatedClaim, PreparedClaims, RowOutcomes
 from .references import find_claims
@@ -42,9 +42,6 @@ _REASONS = (STALE, UNFIT, NOTHING, INVALID, UNAVAILABLE)
 _HELPABLE = (STALE, UNFIT, Reason(NOTHING.text, Code.UNSCHEDULABLE), INVALID, UNAVAILABLE)
 
 _ONE: Mask = np.ones(1, np.bool_)
-
-#: What stands for the name of the special claim before it has one.
-SPECIAL_NAME = "<extended-resources>"
 
 
 @dataclass(frozen=True, slots=True)

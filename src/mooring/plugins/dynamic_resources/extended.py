@@ -28,6 +28,9 @@ from mooring.objects.resource_claim import (
 )
 from mooring.objects.resources import is_extended
 
+#: What stands for the name of the special claim before it has one.
+SPECIAL_NAME = "<extended-resources>"
+
 
 class RequestMapping(msgspec.Struct, frozen=True, rename="camel"):
     """Which request of the special claim serves a container's resource."""

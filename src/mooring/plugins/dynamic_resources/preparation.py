@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Nodes
 from mooring.cluster.derived import Recent
-from mooring.cluster.devices.claims import ResourceClaims
+from mooring.cluster.devices.claims import ResourceClaims, extended_uid
 from mooring.cluster.devices.device_classes import DeviceClasses
 from mooring.cluster.devices.groups import RowGroups
 from mooring.framework.status import Code, Rejected, unresolvable
@@ -22,7 +22,7 @@ from mooring.objects.resource_claim import ClaimSpec, DeviceRequest, ResourceCla
 from .asks import CompiledClaim
 from .device_allocation import AllocationFound, AllocationOutcome, ClaimsPlan
 from .device_binding import Readiness, readiness
-from .extended import ExtendedAsk
+from .extended import SPECIAL_NAME, ExtendedAsk
 from .selectors import SelectorAnswers
 
 # Plans hold what is known of devices; more kinds of claims than this are rarely in use at once.
@@ -98,6 +98,9 @@ def prepare_claims(
 ) -> PreparedClaims | Rejected:
     """Sorts a pod's claims into those that have devices and those that need some."""
     devices = nodes.devices
+    if extended is not None and devices.claims.is_in_flight(extended_uid(pod.uid)):
+        # What was decided for the pod before may have been written.
+        return _in_flight(f"{pod.namespace}/{SPECIAL_NAME}")
     allocated: list[AllocatedClaim] = []
     unallocated: list[ResourceClaim] = []
     for claim in claims:
@@ -123,12 +126,16 @@ def prepare_claims(
 def _check(claim: ResourceClaim, claims: ResourceClaims, classes: DeviceClasses) -> Rejected | None:
     """Why a claim cannot be allocated anywhere."""
     if claims.is_in_flight(claim.uid):
-        return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+        return _in_flight(claim.key)
     for request in claim.spec.requests:
         refused = _check_request(claim, request, classes)
         if refused is not None:
             return refused
     return None
+
+
+def _in_flight(key: str) -> Rejected:
+    return unresolvable(f"resource claim {key} is in the process of being allocated")
 
 
 def _check_request(

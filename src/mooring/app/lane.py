@@ -1,0 +1,86 @@
+"""Work that is done some of it at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Lane:
+    """At most `width` pieces of work at once; the rest waits in line."""
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        done: Callable[[], None] | None = None,
+        most_waiting: int | None = None,
+        on_drop: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._width = width
+        #: Called after each piece of work.
+        self._done = done
+        #: Beyond it, the oldest waiting piece is dropped: only for work that may be lost.
+        self._most_waiting = most_waiting
+        self._on_drop = on_drop
+        self._waiting: deque[Work] = deque()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._unfinished = 0
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        """How much is under way or waiting."""
+        return self._unfinished
+
+    def put(self, work: Work) -> None:
+        """Has a piece of work done, now or as soon as there is room."""
+        self._unfinished += 1
+        if len(self._workers) < self._width:
+            worker = asyncio.get_running_loop().create_task(self._labour(work))
+            self._workers.add(worker)
+            return
+        self._waiting.append(work)
+        if self._most_waiting is not None and len(self._waiting) > self._most_waiting:
+            self._waiting.popleft()
+            self._unfinished -= 1
+            self.dropped += 1
+            self._on_drop()
+
+    async def drain(self) -> None:
+        """Returns when all work that was put in is done."""
+        while self._workers:
+            await asyncio.wait(list(self._workers))
+
+    async def stop(self) -> None:
+        """Drops what waits and cancels what is under way."""
+        self._waiting.clear()
+        workers = list(self._workers)
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+        # Those that never began could not leave.
+        self._workers.clear()
+        self._unfinished = 0
+
+    async def _labour(self, work: Work) -> None:
+        # One worker does many pieces: starting a task for each would cost more than most of them.
+        try:
+            await self._do(work)
+            while self._waiting:
+                await self._do(self._waiting.popleft())
+        finally:
+            # At once, not when the loop says that the task is done: what is put in between would
+            # be left to a worker that looks no more.
+            self._workers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+
+    async def _do(self, work: Work) -> None:
+        try:
+            await work()
+        finally:
+            self._unfinished -= 1
+        if self._done is not None:
+            self._done()
