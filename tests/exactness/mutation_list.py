@@ -97,19 +97,19 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "nominated pods use classes",
         CLASSES,
-        "nominations and (pod.spec.volumes or nominations.node_of(pod))",
-        "nominations and pod.spec.volumes",
+        "nominations.are_there and (pod.spec.volumes or nominations.node_of(pod))",
+        "nominations.are_there and pod.spec.volumes",
     ),
     Mutation(
         "volumes beside nominated pods use classes",
         CLASSES,
-        "nominations and (pod.spec.volumes or nominations.node_of(pod))",
-        "nominations and nominations.node_of(pod)",
+        "nominations.are_there and (pod.spec.volumes or nominations.node_of(pod))",
+        "nominations.are_there and nominations.node_of(pod)",
     ),
     Mutation(
         "named pods ignore nominations",
         CLASSES,
-        "if nodes.nominations or names is None or len(names) != 1:",
+        "if nodes.nominations.are_there or names is None or len(names) != 1:",
         "if names is None or len(names) != 1:",
     ),
     Mutation(
@@ -127,14 +127,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a ranking beside nominated pods",
         CLASSES,
-        "if not nodes.nominations and kept.is_ranked and self._settings.batches and rows is None:",
-        "if kept.is_ranked and self._settings.batches and rows is None:",
+        "is_alone = rows is None and not nodes.nominations.are_there",
+        "is_alone = rows is None",
     ),
     Mutation(
         "a ranking while others have a say",
         CLASSES,
-        "if not nodes.nominations and kept.is_ranked and self._settings.batches and rows is None:",
-        "if not nodes.nominations and self._settings.batches and rows is None:",
+        "if is_alone and kept.is_ranked and self._settings.batches:",
+        "if is_alone and self._settings.batches:",
     ),
     Mutation(
         "classes ignore nominated pods",

@@ -28,13 +28,13 @@ def test_pods_that_waited_too_long_are_woken(since: float, now: float, place: st
     assert places(queue) == {"a": place}
 
 
-def test_how_long_is_too_long_is_configured() -> None:
-    queue = make_queue(max_in_unschedulable=60.0)
+def test_the_queue_says_when_somebody_has_waited_too_long() -> None:
+    queue = make_queue()
     queue.add(pod("a"), 0.0)
     fail(queue, "Fit", now=0.0)
 
-    assert queue.next_flush(0.0) == 90.0
-    queue.flush(90.0)
+    assert queue.next_flush(0.0) == 330.0
+    queue.flush(330.0)
     assert places(queue) == {"a": "active"}
 
 

@@ -56,6 +56,10 @@ class Cluster:
         pods: list[dict[str, Pod]] = []
         storage = Storage(lambda: self._note(EVERYWHERE, Change.VOLUMES))
         label_keys = LabelKeys()
+        #: What plugins keep of nodes beyond their own resources, and the objects that tell it.
+        self.extended = ExtendedResources(
+            handles or HandleRegistry(), rows, pods, self._note, columns.capacity
+        )
         self._state = State(
             columns=columns,
             rows=rows,
@@ -77,9 +81,7 @@ class Cluster:
             volume_use=VolumeUse(storage, columns.capacity),
             csi_nodes=CSINodeColumns(columns.capacity),
             order=VisitOrder(),
-            extended=ExtendedResources(
-                handles or HandleRegistry(), rows, pods, self._note, columns.capacity
-            ),
+            extended=self.extended,
             devices=Devices(rows, self._note),
         )
         self._state.devices.grow(columns.capacity)
@@ -394,13 +396,6 @@ class Cluster:
         """What time of day it is, in seconds since the epoch."""
         self._state.devices.today = today
 
-    # Extended resources
-
-    @property
-    def extended(self) -> ExtendedResources:
-        """What plugins keep of nodes beyond their own resources, and the objects that tell it."""
-        return self._state.extended
-
     # Counting anew
 
     def adopt(self, other: Cluster) -> None:
@@ -408,12 +403,11 @@ class Cluster:
         # What was worked out for an earlier version must not be taken for that of a later one.
         other._state.label_keys.version += self._state.label_keys.version + 1
         other._state.workloads.version += self._state.workloads.version + 1
-        extended = self._state.extended
-        extended.adopt(other._state.extended)
+        self.extended.adopt(other.extended)
         groups = self._state.groups
         groups.adopt(other._state.groups)
         self._state = other._state
-        self._state.extended = extended
+        self._state.extended = self.extended
         self._state.groups = groups
         self._state.storage.noted = lambda: self._note(EVERYWHERE, Change.VOLUMES)
         self._state.devices.note = self._note

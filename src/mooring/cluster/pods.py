@@ -222,6 +222,8 @@ class NominatedPods:
         self._levels: dict[int, Usage] = {}
         #: How many of the pods tolerate no others.
         self.exclusive_count = 0
+        #: Whether there is any: every decision looks at it.
+        self.are_there = False
 
     def node_of(self, pod: Pod) -> str:
         """The node a pod is nominated to, or an empty name."""
@@ -232,7 +234,7 @@ class NominatedPods:
         return self._pods_on.get(node_name, {})
 
     def __bool__(self) -> bool:
-        return bool(self._node_of)
+        return self.are_there
 
     def __iter__(self) -> Iterator[tuple[str, Mapping[str, Pod]]]:
         """Nodes with their nominated pods."""
@@ -256,6 +258,7 @@ class Nominations(NominatedPods):
         self._node_of[pod.uid] = node_name
         self._pods_on.setdefault(node_name, {})[pod.uid] = pod
         self.exclusive_count += is_exclusive(pod)
+        self.are_there = True
 
     def drop(self, uid: str) -> Pod | None:
         """Ends a pod's nomination; returns the pod as it was nominated."""
@@ -267,6 +270,7 @@ class Nominations(NominatedPods):
         if not pods:
             del self._pods_on[node_name]
         self.exclusive_count -= is_exclusive(pod)
+        self.are_there = bool(self._node_of)
         return pod
 
     def count(self, pod: Pod, row: int, amount: int, columns: Columns) -> None:

@@ -231,16 +231,16 @@ class Attempts:
         """Assumes a pod on its node, and binds it unless somebody refuses or must wait."""
         pod = queued.pod
         nominated = ""
-        if self._cluster.nodes.nominations:
+        if self._cluster.nodes.nominations.are_there:
             nominated = self._cluster.nodes.nominations.node_of(pod)
             self._cluster.nominate(pod, "")
         placed = Placement(queued, self._cluster.assume(pod, node_name), node_name, profile)
         if nominated and nominated != node_name:
             tell_of_room(self._queue, pod, nominated, now)
         self._placements[pod.uid] = placed
-        refused = placement.reserve(
-            placed, self._cluster.nodes, self._observer
-        ) or placement.ask_permits(placed, self._observer, now)
+        refused = placement.reserve(placed, self._cluster.nodes, self._observer)
+        if refused is None and profile.permit:
+            refused = placement.ask_permits(placed, self._observer, now)
         if refused is not None:
             self._take_back(placed)
             self.fail(queued, profile, refused, now)

@@ -107,6 +107,7 @@ class Engine:
             *_unowned(self.handles),
             *(each for profile in self.profiles.values() for each in _remarks(profile)),
         ]
+        self._emit: Callable[[Action], None] = self._outbox.append
         self.cluster.changes.heed(united(each.reads for each in self.profiles.values()))
         settings = settings or class_settings(configuration)
         #: What is kept for like pods of all profiles.
@@ -172,6 +173,7 @@ class Engine:
     def _make_queue(self, first: Profile) -> Queue:
         settings: dict[str, Any] = {
             "sort_key": first.queue_sort.key,
+            "tell_of_order": self._tell_of_order,
             "admit": self._admit,
             "wakeups": {
                 name: _wakeups(profile, is_extended=bool(self.configuration.extenders))
@@ -267,9 +269,11 @@ class Engine:
         while self._answers:
             self.handle(self._answers.popleft(), now)
         self._observer.step_ended()
-        if self.queue.order_error is not None or self.cluster.extended.reports.are_waiting:
-            self._report()
-        taken, self._outbox = self._outbox, []
+        reports = self.cluster.extended.reports
+        if reports.waiting:
+            self._outbox += [Report("", text) for text in reports.take()]
+        taken = self._outbox.copy()
+        self._outbox.clear()
         return taken
 
     def _do_what_is_due(self, now: float) -> None:
@@ -496,14 +500,11 @@ class Engine:
                 return plugin.name, refused
         return None
 
-    def _report(self) -> None:
-        """Tells what plugins did wrong, outside of attempts."""
-        self._outbox += [Report("", text) for text in self.cluster.extended.reports.take()]
-        error = self.queue.take_order_error()
-        if error is not None:
-            plugin = next(iter(self.profiles.values())).queue_sort
-            broke = broken(f'running QueueSort plugin "{plugin.name}"', error)
-            self._emit(Report("", f"{broke}; pods are ordered by priority and age from now on"))
+    def _tell_of_order(self, error: BaseException) -> None:
+        """The queue cannot use the order of its plugin."""
+        plugin = next(iter(self.profiles.values())).queue_sort
+        broke = broken(f'running QueueSort plugin "{plugin.name}"', error)
+        self._emit(Report("", f"{broke}; pods are ordered by priority and age from now on"))
 
     def _attach_permits(self) -> None:
         for profile in self.profiles.values():
@@ -512,9 +513,6 @@ class Engine:
                     plugin.name, self._attempts.waiting, lambda event: self.on_answer(event)
                 )
                 attach(plugin, tell)
-
-    def _emit(self, action: Action) -> None:
-        self._outbox.append(action)
 
 
 def _unowned(handles: HandleRegistry) -> Iterator[Report]:

@@ -208,7 +208,7 @@ class Intake:
         if waiting is not None:
             self._queue.delete(waiting)
             self._cluster.dismiss(waiting)
-            if self._cluster.nodes.nominations:
+            if self._cluster.nodes.nominations.are_there:
                 self._nominate(waiting, "", now, pod.node_name)
         confirmed = not self._cluster.is_assumed(pod.uid)
         before = self._cluster.put_pod(pod)

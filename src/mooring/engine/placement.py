@@ -141,12 +141,13 @@ def _find_concerned(placement: Placement) -> _ConcernedPlugins:
 def reserve(placement: Placement, nodes: Nodes, observer: Observer) -> Failure | None:
     """Asks the reserve plugins to keep what the pod needs; the first refusal counts."""
     try:
-        # An attempt that is a sample tells of all plugins.
-        sampled = placement.profile.reserve if observer.is_sampling else ()
-        plugins = sampled or _find_concerned(placement).reserve
+        plugins = _find_concerned(placement).reserve
     except PluginError as error:
         return Failure(SCHEDULER_ERROR, str(error))
-    if not plugins and not observer.is_sampling:
+    if observer.is_sampling:
+        # An attempt that is a sample tells of all plugins.
+        plugins = placement.profile.reserve
+    elif not plugins:
         return None
     began = observer.clock()
     refused = _ask_to_reserve(plugins, placement, nodes, observer) if plugins else None

@@ -31,16 +31,22 @@ class Places:
         "_divided",
         "_heaps",
         "_sort_key",
+        "_tell_of_order",
         "_uids",
         "_waiting",
-        "order_error",
         "unschedulable",
     )
 
-    def __init__(self, sort_key: SortKey, patience: float, listeners: Listeners) -> None:
+    def __init__(
+        self,
+        sort_key: SortKey,
+        patience: float,
+        listeners: Listeners,
+        tell_of_order: Callable[[BaseException], None],
+    ) -> None:
+        """`tell_of_order` is called once, if the sort key is given up."""
         self._sort_key = sort_key
-        #: Why the sort key was given up, until somebody asks.
-        self.order_error: BaseException | None = None
+        self._tell_of_order = tell_of_order
         self._heaps: dict[Place, PodHeap | DividedHeap] = {
             Place.ACTIVE: PodHeap(self._distrust),
             Place.BACKOFF: PodHeap(self._distrust),
@@ -157,7 +163,7 @@ class Places:
         """Orders all pods by priority and age from now on, since the sort keys are of no use."""
         if self._sort_key is not by_priority:
             self._sort_key = by_priority
-            self.order_error = error
+            self._tell_of_order(error)
         for heap in self._heaps.values():
             heap.reorder(lambda queued: self._key(queued, queued.place))
 

@@ -70,15 +70,16 @@ class Queue:
         admit: Admit,
         wakeups: Wakeups,
         backoff: Backoff,
-        max_in_unschedulable: float = MAX_IN_UNSCHEDULABLE,
         observer: Observer = UNOBSERVED,
+        tell_of_order: Callable[[BaseException], None] = lambda _: None,
     ) -> None:
+        """`tell_of_order` is called if the sort key is given up for priority and age."""
         self.backoff = backoff
         #: How many pods came into each queue of kube-scheduler's metrics, by event label.
         self.incoming: Counter[tuple[str, str]] = Counter()
         self._admit = admit
         self._listeners = Listeners(wakeups, observer)
-        self._places = Places(sort_key, max_in_unschedulable, self._listeners)
+        self._places = Places(sort_key, MAX_IN_UNSCHEDULABLE, self._listeners, tell_of_order)
         self._in_flight = InFlight()
         self._arrivals = count()
         self._flushed: float | None = None
@@ -98,16 +99,6 @@ class Queue:
     def get(self, uid: str) -> QueuedPod | None:
         """The waiting pod of this uid."""
         return self._places.get(uid)
-
-    @property
-    def order_error(self) -> BaseException | None:
-        """Why the sort key was given up, until that was told."""
-        return self._places.order_error
-
-    def take_order_error(self) -> BaseException | None:
-        """Why the sort key was given up for priority and age; told once."""
-        error, self._places.order_error = self._places.order_error, None
-        return error
 
     @property
     def in_flight(self) -> tuple[QueuedPod, ...]:
@@ -189,10 +180,9 @@ class Queue:
 
     def done(self, uid: str) -> None:
         """Ends the attempt: from here on, what happens does not concern the pod."""
-        queued = self._in_flight.get(uid)
+        queued = self._in_flight.end(uid)
         if queued is not None:
             queued.place = Place.NOWHERE
-            self._in_flight.end(uid)
 
     def give_back(self, queued: QueuedPod, *, pod: Pod, attempt: FailedAttempt, now: float) -> None:
         """Returns a popped pod, as it is now, whose attempt came to nothing."""

@@ -244,9 +244,16 @@ class InFlight:
         """Takes in a pod; what happens from now on concerns it."""
         self._started[queued.pod.uid] = (queued, self._dropped + len(self._events))
 
-    def end(self, uid: str) -> None:
-        """Lets go of a pod, and of what no other pod needs to know."""
-        self._started.pop(uid, None)
+    def end(self, uid: str) -> QueuedPod | None:
+        """Lets go of a pod, which it returns, and of what no other pod needs to know."""
+        ended = self._started.pop(uid, None)
+        if ended is None:
+            return None
+        if self._events:
+            self._drop_old()
+        return ended[0]
+
+    def _drop_old(self) -> None:
         if not self._started:
             self._dropped += len(self._events)
             self._events.clear()

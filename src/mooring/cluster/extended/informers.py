@@ -273,16 +273,13 @@ class Reports:
 
     def __init__(self) -> None:
         self._told: dict[Hashable, str] = {}
-        self._waiting: list[str] = []
-
-    @property
-    def are_waiting(self) -> bool:
-        return bool(self._waiting)
+        #: The texts that were not taken yet.
+        self.waiting: list[str] = []
 
     def tell(self, about: Hashable, text: str) -> None:
         if self._told.get(about) != text:
             self._told[about] = text
-            self._waiting.append(text)
+            self.waiting.append(text)
 
     def forget(self, about: Hashable) -> None:
         """It is over: should it begin again, it is news."""
@@ -290,5 +287,5 @@ class Reports:
 
     def take(self) -> list[str]:
         """All that has not been told yet."""
-        taken, self._waiting = self._waiting, []
+        taken, self.waiting = self.waiting, []
         return taken

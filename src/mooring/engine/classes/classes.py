@@ -110,12 +110,12 @@ class Classes:
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
         """The decision for a pod: the same as `cycle.decide` makes, mostly with less work."""
         signature = self._sign(pod)
-        self._siblings.saw(pod, signature, self._cluster.nodes)
+        self.statistics.saw(signature)
+        if signature is not None:
+            self._siblings.saw(pod, signature, self._cluster.nodes)
         path, outcome = self._served(signature, pod, window)
-        if outcome is None or signature is None:
-            outcome = self._decide_alone(pod, window)
-            if signature is not None:
-                self.statistics.look_back(signature, outcome)
+        if outcome is None:
+            outcome = self._decide_alone(signature, pod, window)
         elif self._settings.verify_share and path.is_reuse:
             outcome = self._verified(pod, window, outcome)
         self.statistics.paths[path] += 1
@@ -169,7 +169,7 @@ class Classes:
             return DecisionPath.SAMPLING
         nominations = self._cluster.nodes.nominations
         # A volume that a nominated pod shares is told from others by no signature.
-        if nominations and (pod.spec.volumes or nominations.node_of(pod)):
+        if nominations.are_there and (pod.spec.volumes or nominations.node_of(pod)):
             return DecisionPath.NOMINATED
         return None
 
@@ -190,7 +190,7 @@ class Classes:
         try:
             kept = self._bring_up_to_date(key, known, pod)
             rows = np.flatnonzero(kept.feasible())
-            if self._cluster.nodes.nominations:
+            if self._cluster.nodes.nominations.are_there:
                 rows = self._without_crowded(kept, pod, rows)
         except PASSING:
             self._cache.discard(key)
@@ -221,12 +221,14 @@ class Classes:
             self.statistics.unsigned[signature.plugin, signature.why] += 1
         return None
 
-    def _decide_alone(self, pod: Pod, window: Window) -> Found | Failed:
+    def _decide_alone(self, signature: int | None, pod: Pod, window: Window) -> Found | Failed:
         """The plain decision. What broke reuse is told unless that breaks as well."""
         error, self._break = self._break, None
         outcome = decide(self._profile, pod, self._cluster.nodes, window)
         if error is not None:
             self._tell_break(error)
+        if signature is not None:
+            self.statistics.look_back(signature, outcome)
         return outcome
 
     def _tell_break(self, error: BaseException) -> None:
@@ -247,7 +249,7 @@ class Classes:
         A pod that does not fit is worth a full look, because of the reasons.
         """
         nodes, names = self._cluster.nodes, pod.spec.named_nodes
-        if nodes.nominations or names is None or len(names) != 1:
+        if nodes.nominations.are_there or names is None or len(names) != 1:
             return None
         row = nodes.row(next(iter(names)))
         if row is None:
@@ -257,8 +259,8 @@ class Classes:
             return None
         if not fits_on(self._profile, pod, prepared, nodes, row):
             return None
-        if self.statistics.last_place(signature) == row:
-            self.statistics.looked_back(takes_another=True)
+        if self.statistics.places.get(signature) == row:
+            self.statistics.looked_back(True)
         return Found(row, prepared, None)
 
     # Classes
@@ -280,10 +282,10 @@ class Classes:
         if row is None:
             # The reasons are worth a full look: there is one per class and state of the cluster.
             return DecisionPath.FIRST, None
-        last = self.statistics.last_place(signature)
+        last = self.statistics.places.get(signature)
         if last is not None:
             takes = not kept.bits.item(last) if feasible is None else last in feasible
-            self.statistics.looked_back(takes_another=takes)
+            self.statistics.looked_back(takes)
         kept.last_row = row
         return (DecisionPath.FIRST if known is None else path), Found(row, kept.pre_filtered, None)
 
@@ -320,13 +322,13 @@ class Classes:
         self, kept: PodClass, pod: Pod, window: Window
     ) -> tuple[DecisionPath, int | None, NDArray[np.intp] | None]:
         """How the row is found, the best one, and all feasible ones: None is those by `bits`."""
-        nodes = self._cluster.nodes
-        rows = window.rows
-        if not nodes.nominations and kept.is_ranked and self._settings.batches and rows is None:
+        nodes, rows = self._cluster.nodes, window.rows
+        is_alone = rows is None and not nodes.nominations.are_there
+        if is_alone and kept.is_ranked and self._settings.batches:
             return _BATCH, kept.scores.best(self._turns(window.start)), None
         fits = kept.feasible()
         feasible = np.flatnonzero(fits) if rows is None else rows[fits[rows]]
-        if nodes.nominations:
+        if nodes.nominations.are_there:
             feasible = self._without_crowded(kept, pod, feasible)
         if len(feasible) <= 1:
             return DecisionPath.COLUMNS, int(feasible[0]) if len(feasible) else None, feasible

@@ -20,15 +20,14 @@ class Siblings:
         self._statistics = statistics
         self._last: dict[str, tuple[int, Pod]] = {}
 
-    def saw(self, pod: Pod, signature: int | None, nodes: Nodes) -> None:
+    def saw(self, pod: Pod, signature: int, nodes: Nodes) -> None:
         """A pod is about to be decided: counts who tells it from the last one of its owner."""
-        self._statistics.saw(signature)
-        if signature is None or pod.owner is None:
+        if pod.owner is None:
             return
-        owner = pod.owner.uid or pod.owner.name
-        before = self._last.get(owner)
+        key = pod.owner.uid or pod.owner.name
+        before = self._last.get(key)
         if before is not None and before[0] != signature:
             self._statistics.apart.update(self._signer.differing(before[1], pod, nodes))
         if before is None and len(self._last) >= _MOST_OWNERS:
             self._last.clear()
-        self._last[owner] = signature, pod
+        self._last[key] = signature, pod

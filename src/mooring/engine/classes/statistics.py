@@ -86,13 +86,14 @@ class Statistics:
     differences: int = 0
     _last: int | None = None
     _length: int = 0
-    _places: dict[int, int] = field(default_factory=dict)
+    #: The row of the last pod of each signature.
+    places: dict[int, int] = field(default_factory=dict)
 
     def saw(self, signature: int | None) -> None:
         """A pod is about to be decided."""
         if signature is not None:
             self.signed += 1
-            self.alike += signature in self._places
+            self.alike += signature in self.places
         if signature is not None and signature == self._last:
             self._length += 1
             return
@@ -102,27 +103,23 @@ class Statistics:
 
     def placed(self, signature: int, row: int) -> None:
         """A pod of that signature goes to a row."""
-        if len(self._places) >= _MOST_REMEMBERED:
-            self._places.clear()
-        self._places[signature] = row
+        if len(self.places) >= _MOST_REMEMBERED:
+            self.places.clear()
+        self.places[signature] = row
 
-    def last_place(self, signature: int) -> int | None:
-        """The row of the last pod of that signature."""
-        return self._places.get(signature)
-
-    def looked_back(self, *, takes_another: bool) -> None:
+    def looked_back(self, takes_another: bool) -> None:
         """It was seen whether the place of the last like pod takes one more."""
         self.looked_at += 1
         self.alone_on_node += not takes_another
 
     def look_back(self, signature: int, outcome: Found | Failed) -> None:
         """Looks, in a decision that was made in full, at the place of the last like pod."""
-        row = self._places.get(signature)
+        row = self.places.get(signature)
         if row is None or outcome.filtered is None:
             return
         there = outcome.filtered.rows == row
         if there.any():
-            self.looked_back(takes_another=bool(outcome.filtered.feasible[there][0]))
+            self.looked_back(bool(outcome.filtered.feasible[there][0]))
 
     @property
     def decisions(self) -> int:

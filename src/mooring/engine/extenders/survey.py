@@ -157,7 +157,7 @@ class PodSurvey:
 
     def _is_local(self) -> bool:
         """Whether what changes on one row does not matter to others."""
-        return not self.nodes.nominations and all(
+        return not self.nodes.nominations.are_there and all(
             plugin.scope is Scope.ROW for plugin in active_filters(self.profile, self.pre_filtered)
         )
 
