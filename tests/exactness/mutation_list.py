@@ -15,10 +15,12 @@ FAILURES = "src/mooring/engine/classes/failures.py"
 CACHE = "src/mooring/engine/classes/answer_cache.py"
 STATISTICS = "src/mooring/engine/classes/statistics.py"
 ENGINE = "src/mooring/engine/engine.py"
+SETTINGS = "src/mooring/engine/settings.py"
 REMEDIES = "src/mooring/engine/remedies.py"
 ATTEMPTS = "src/mooring/engine/attempts.py"
 CHANGES = "src/mooring/cluster/changes.py"
 CLUSTER = "src/mooring/cluster/cluster.py"
+NODE_ROWS = "src/mooring/cluster/node_rows.py"
 USAGE = "src/mooring/cluster/usage.py"
 WORKLOADS = "src/mooring/cluster/workloads.py"
 LABELS = "src/mooring/cluster/label_index.py"
@@ -47,7 +49,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     # Who is served
     Mutation(
         "the gates are swapped",
-        ENGINE,
+        SETTINGS,
         'classes=gates["EquivalenceCache"], batches=gates["OpportunisticBatching"]',
         'classes=gates["OpportunisticBatching"], batches=gates["EquivalenceCache"]',
     ),
@@ -617,13 +619,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "conditions are not noted",
-        CLUSTER,
+        NODE_ROWS,
         "        kinds |= Change.CONDITIONS\n",
         "        pass\n",
     ),
     Mutation(
         "another node of the same name is not noted",
-        CLUSTER,
+        NODE_ROWS,
         "    if node.uid != before.uid:\n",
         "    if False:\n",
     ),

@@ -12,8 +12,9 @@ from mooring.config.gates import FeatureGates
 from mooring.engine.actions import BindPod, Report
 from mooring.engine.classes.classes import ClassSettings
 from mooring.engine.classes.statistics import DecisionPath, Flush
-from mooring.engine.engine import Engine, class_settings
+from mooring.engine.engine import Engine
 from mooring.engine.events import Applied, Removed
+from mooring.engine.settings import class_settings
 from mooring.framework.profile import known_plugins
 from mooring.objects.node import HOSTNAME
 from mooring.objects.pod import Pod

@@ -24,9 +24,9 @@ from mooring.config.duration import Duration
 from mooring.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from mooring.documents.errors import DecodeError, InputError, Problem
 from mooring.engine import Engine
-from mooring.engine.engine import class_settings
 from mooring.engine.explain import Explanation
 from mooring.engine.registry import RegistryError, check, registry
+from mooring.engine.settings import class_settings
 from mooring.framework.observe import UNOBSERVED, Observer
 from mooring.framework.plugin import Plugin
 from mooring.framework.profile import known_plugins

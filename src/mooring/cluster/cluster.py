@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -26,6 +22,7 @@ from .inventory import Images, PortColumns, VisitOrder
 from .kept_room import KeptRoom
 from .label_index import LabelKeys
 from .labels import LabelColumns, Vocabulary
+from .node_rows import clear_row, fill_row, set_allocatable, update_row, withdraw_resources
 from .nodes import Nodes, State
 from .pod_groups import KnownGroups, PodGroups
 from .pods import Nominations
@@ -36,8 +33,6 @@ from .storage.writer import StorageWriter
 from .tally import Tallies
 from .usage import RETOLD, count_requests, counts_alike, nomination_change, pod_change, retold
 from .workloads import Workloads
-
-T = TypeVar("T", bound=Hashable)
 
 # What `NodeDerived` is worked out from.
 _DERIVED_FROM = int(Change.LABELS | Change.TAINTS | Change.MEMBERSHIP)
@@ -128,16 +123,9 @@ class Cluster:
         self._storage.leave(row, name)
         self._state.extended.leave(row)
         self._state.devices.leave(row)
-        self._state.labels.set_row(row, node.labels, {})
-        self._state.images.take(row, node.images)
-        self._state.taints.release(int(self._state.columns.taint_sets[row]))
-        self._state.features.release(int(self._state.columns.feature_sets[row]))
-        self._state.resource_names.release(int(self._state.columns.resource_sets[row]))
-        self._state.columns.clear(row)
-        self._state.order.remove(row)
-        del self._state.rows[name]
-        self._state.nodes[row] = None
-        self._withdraw_resources(node)
+        clear_row(self._state, row, node)
+        if withdraw_resources(self._state, node.allocatable):
+            self._refresh_resources()
         self._free_rows.append(row)
         self._note_membership(row)
         self._state.extended.remove_node(node)
@@ -147,17 +135,7 @@ class Cluster:
         row = self._new_row()
         # Before the row has a name: nominations to it are counted once, at the end.
         self._set_allocatable(row, (), node)
-        self._state.rows[node.name] = row
-        self._state.nodes[row] = node
-        columns = self._state.columns
-        columns.alive[row] = True
-        columns.unschedulable[row] = node.unschedulable
-        columns.taint_sets[row] = self._state.taints.acquire(node.taints)
-        columns.feature_sets[row] = self._state.features.acquire(node.declared_features)
-        columns.resource_sets[row] = self._state.resource_names.acquire(node.resources)
-        self._state.labels.set_row(row, {}, node.labels)
-        self._state.images.put(row, node.images)
-        self._state.order.add(row, node.zone)
+        fill_row(self._state, row, node)
         self._storage.join(row, node.name)
         self._state.extended.join(row, node.name)
         self._state.devices.join(node.name)
@@ -168,34 +146,13 @@ class Cluster:
             self._count_nominated(pod, node.name, 1)
 
     def _update_node(self, row: int, before: Node, node: Node) -> None:
-        self._state.nodes[row] = node
-        kinds = Change.NONE
-        if node.unschedulable != before.unschedulable:
-            self._state.columns.unschedulable[row] = node.unschedulable
-            kinds |= Change.UNSCHEDULABLE
+        kinds = update_row(self._state, row, before, node)
         if node.allocatable != before.allocatable:
             self._set_allocatable(row, before.allocatable, node)
-            codes = self._state.columns.resource_sets
-            _swap_code(self._state.resource_names, codes, row, node.resources)
             kinds |= Change.ALLOCATABLE
-        if node.taints != before.taints:
-            _swap_code(self._state.taints, self._state.columns.taint_sets, row, node.taints)
-            kinds |= Change.TAINTS
-        if node.declared_features != before.declared_features:
-            codes = self._state.columns.feature_sets
-            _swap_code(self._state.features, codes, row, node.declared_features)
-            kinds |= Change.FEATURES
-        kinds |= _described_otherwise(before, node)
-        kinds |= self._update_images(row, before, node) | self._update_labels(row, before, node)
+        kinds |= self._update_labels(row, before, node)
         if kinds:
             self._note(row, kinds)
-
-    def _update_images(self, row: int, before: Node, node: Node) -> Change:
-        if node.images == before.images:
-            return Change.NONE
-        self._state.images.take(row, before.images)
-        self._state.images.put(row, node.images)
-        return Change.IMAGES
 
     def _update_labels(self, row: int, before: Node, node: Node) -> Change:
         if node.labels == before.labels:
@@ -521,21 +478,7 @@ class Cluster:
             state.tallies.count(pod, row, amount)
 
     def _set_allocatable(self, row: int, before: Amounts, node: Node) -> None:
-        columns = self._state.columns
-        version = columns.version
-        columns.offer(name for name, _ in node.allocatable)
-        columns.withdraw(name for name, _ in before)
-        if columns.version != version:
-            self._refresh_resources()
-        columns.allocatable[:, row] = 0
-        for name, amount in node.allocatable:
-            columns.allocatable[columns.resources[name], row] = amount
-
-    def _withdraw_resources(self, node: Node) -> None:
-        columns = self._state.columns
-        version = columns.version
-        columns.withdraw(name for name, _ in node.allocatable)
-        if columns.version != version:
+        if set_allocatable(self._state, row, before, node.allocatable):
             self._refresh_resources()
 
     def _refresh_resources(self) -> None:
@@ -585,26 +528,7 @@ class Cluster:
             self._note(row, nomination_change(pod))
 
 
-def _described_otherwise(before: Node, node: Node) -> Change:
-    """What changed of a node that no column holds, and that plugins can read all the same."""
-    if node.uid != before.uid:
-        # Another node of the same name.
-        return Change.ALL
-    kinds = Change.NONE
-    if node.annotations != before.annotations:
-        kinds |= Change.ANNOTATIONS
-    if node.conditions != before.conditions:
-        kinds |= Change.CONDITIONS
-    return kinds
-
-
 def _workload_change(item: Namespace | SelectingObject) -> Change:
     if isinstance(item, Namespace):
         return Change.NAMESPACES
     return Change.BUDGETS if isinstance(item, PodDisruptionBudget) else Change.SERVICES
-
-
-def _swap_code(vocabulary: Vocabulary[T], codes: NDArray[np.intp], row: int, value: T) -> None:
-    before = int(codes[row])
-    codes[row] = vocabulary.acquire(value)
-    vocabulary.release(before)

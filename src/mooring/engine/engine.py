@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -17,8 +17,6 @@ from mooring.config import Configuration
 from mooring.framework.attempt import Failed, PreFiltered
 from mooring.framework.calls import (
     ask_pre_enqueue,
-    ask_remarks,
-    ask_wakeups,
     attach,
     broken,
     show_cluster,
@@ -27,11 +25,9 @@ from mooring.framework.observe import PRE_ENQUEUE, SUCCESS, UNOBSERVED, Observer
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected
-from mooring.framework.wakeups import Action as ActionKind
-from mooring.framework.wakeups import Resource, Wakeup, on
 from mooring.objects.pod import Pod
-from mooring.objects.pod_group import GroupLinks, PodGroup
-from mooring.queue import Backoff, GroupedQueue, Queue, QueuedGroup, QueuedPod
+from mooring.objects.pod_group import PodGroup
+from mooring.queue import GroupedQueue, Queue, QueuedGroup, QueuedPod
 
 from . import actions
 from .actions import Action, Report
@@ -58,7 +54,6 @@ from .events import (
     Removed,
     Unbound,
 )
-from .extenders.consultation import EXTENDER
 from .extenders.consultations import Consultations
 from .extenders.survey import PodSurvey
 from .fence import Fence, describe
@@ -68,6 +63,14 @@ from .gangs.group_result import Domain
 from .group_attempts import GroupAttempts
 from .intake import Intake
 from .placement import Placement, PluginPermits
+from .settings import (
+    class_settings,
+    collect_remarks,
+    find_unowned,
+    find_wakeups,
+    group_links,
+    make_backoff,
+)
 
 # After so many placements per node, ties begin at the next node: pods that ask for nothing, which
 # all nodes of a full cluster suit equally well, do not all go to one. Rarely, because whatever is
@@ -104,8 +107,8 @@ class Engine:
             for plugin in profile.plugins.values():
                 show_cluster(plugin, self.cluster.nodes)
         self._outbox: list[Action] = [
-            *_unowned(self.handles),
-            *(each for profile in self.profiles.values() for each in _remarks(profile)),
+            *find_unowned(self.handles),
+            *(each for profile in self.profiles.values() for each in collect_remarks(profile)),
         ]
         self._emit: Callable[[Action], None] = self._outbox.append
         self.cluster.changes.heed(united(each.reads for each in self.profiles.values()))
@@ -176,10 +179,10 @@ class Engine:
             "tell_of_order": self._tell_of_order,
             "admit": self._admit,
             "wakeups": {
-                name: _wakeups(profile, is_extended=bool(self.configuration.extenders))
+                name: find_wakeups(profile, is_extended=bool(self.configuration.extenders))
                 for name, profile in self.profiles.items()
             },
-            "backoff": _backoff(self.configuration),
+            "backoff": make_backoff(self.configuration),
             "observer": self._observer,
         }
         groups = self.cluster.groups
@@ -513,43 +516,3 @@ class Engine:
                     plugin.name, self._attempts.waiting, lambda event: self.on_answer(event)
                 )
                 attach(plugin, tell)
-
-
-def _unowned(handles: HandleRegistry) -> Iterator[Report]:
-    for resource_type, readers in handles.unowned:
-        names = ", ".join(readers)
-        yield Report("", f"no plugin registers extended resource {resource_type}, read by {names}")
-
-
-def _remarks(profile: Profile) -> Iterator[Report]:
-    for plugin in profile.plugins.values():
-        for text in ask_remarks(plugin):
-            yield Report(profile.name, f"{plugin.name}: {text}")
-
-
-def _wakeups(profile: Profile, *, is_extended: bool) -> dict[str, tuple[Wakeup, ...]]:
-    wakeups = {name: ask_wakeups(plugin) for name, plugin in profile.plugins.items()}
-    if is_extended:
-        # Nobody knows what an extender waits for.
-        wakeups[EXTENDER] = (on(Resource.ANYTHING, ActionKind.ALL),)
-    return wakeups
-
-
-def _backoff(configuration: Configuration) -> Backoff:
-    return Backoff(
-        configuration.pod_initial_backoff_seconds,
-        configuration.pod_max_backoff_seconds,
-        configuration.gates["SchedulerPopFromBackoffQ"],
-    )
-
-
-def class_settings(configuration: Configuration) -> ClassSettings:
-    """What the feature gates let like pods share."""
-    gates = configuration.gates
-    return ClassSettings(classes=gates["EquivalenceCache"], batches=gates["OpportunisticBatching"])
-
-
-def group_links(configuration: Configuration) -> GroupLinks:
-    """How pods may name their group, as the feature gates say."""
-    gates = configuration.gates
-    return GroupLinks(native=gates["GenericWorkload"], coscheduling=gates["Coscheduling"])
