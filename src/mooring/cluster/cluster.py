@@ -214,11 +214,12 @@ class Cluster:
 
     def put_pod(self, pod: Pod) -> Pod | None:
         """A pod was seen on a node: new, confirmed, moved or changed. Returns what was known."""
-        known = self._pods.get(pod.uid)
-        self._assumed.discard(pod.uid)
-        self._state.storage.settle(pod.uid)
-        if self._state.devices.claims.decisions:
-            self._state.devices.settle(pod.uid)
+        state, uid = self._state, pod.uid
+        known = self._pods.get(uid)
+        self._assumed.discard(uid)
+        state.storage.settle(uid)
+        if state.devices.claims.decisions:
+            state.devices.settle(uid)
         if known is not None:
             if counts_alike(known, pod):
                 self._replace(pod)
@@ -423,23 +424,25 @@ class Cluster:
         return pod_change(pod) | extended.kinds(pod) if extended.is_used else pod_change(pod)
 
     def _replace(self, pod: Pod) -> None:
+        state = self._state
         known = self._pods[pod.uid]
         self._pods[pod.uid] = pod
-        if self._state.groups.are_used:
-            self._state.groups.displace(known)
-            self._state.groups.place(pod)
-        row = self._state.rows.get(pod.node_name)
-        holder = self._stranded[pod.node_name] if row is None else self._state.pods[row]
-        holder[pod.uid] = pod
-        if row is not None:
-            if self.changes.heeded & RETOLD:
-                kinds = retold(known, pod)
-                if kinds:
-                    self.changes.note(row, kinds)
-            if self._state.extended.is_used:
-                self._state.extended.replace_pod(known, pod, row)
-            if self._state.pod_table is not None:
-                self._state.pod_table.replace(pod)
+        if state.groups.are_used:
+            state.groups.displace(known)
+            state.groups.place(pod)
+        row = state.rows.get(pod.node_name)
+        if row is None:
+            self._stranded[pod.node_name][pod.uid] = pod
+            return
+        state.pods[row][pod.uid] = pod
+        if self.changes.heeded & RETOLD:
+            kinds = retold(known, pod)
+            if kinds:
+                self.changes.note(row, kinds)
+        if state.extended.is_used:
+            state.extended.replace_pod(known, pod, row)
+        if state.pod_table is not None:
+            state.pod_table.replace(pod)
 
     def _unstrand(self, pod: Pod) -> None:
         waiting = self._stranded[pod.node_name]

@@ -224,7 +224,7 @@ class Queue:
         concerns: Callable[[Pod], bool] | None = None,
     ) -> None:
         """Wakes the pods that the event, as the plugins which rejected them see it, may help."""
-        if not self._places.unschedulable and not self._in_flight:
+        if not self._in_flight.pods and not self._places.unschedulable.kinds:
             # Most of what happens is that a pod is placed while nobody waits.
             return
         self._latest = now

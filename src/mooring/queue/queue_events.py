@@ -213,26 +213,26 @@ def _add_taints(registered: tuple[Wakeup, ...]) -> tuple[Wakeup, ...]:
 class InFlight:
     """Remembers what happened for as long as a pod that was popped before it is in flight."""
 
-    __slots__ = ("_dropped", "_events", "_started")
+    __slots__ = ("_dropped", "_events", "pods")
 
     def __init__(self) -> None:
-        # In the order of their pop, hence of their numbers.
-        self._started: OrderedDict[str, tuple[QueuedPod, int]] = OrderedDict()
+        #: The pods by uid, with how much had happened before: in the order of their pop.
+        self.pods: OrderedDict[str, tuple[QueuedPod, int]] = OrderedDict()
         self._events: deque[QueueEvent] = deque()
         self._dropped = 0
 
     def __len__(self) -> int:
-        return len(self._started)
+        return len(self.pods)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._started
+        return uid in self.pods
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return (queued for queued, _ in self._started.values())
+        return (queued for queued, _ in self.pods.values())
 
     def get(self, uid: str) -> QueuedPod | None:
         """The pod in flight of this uid."""
-        started = self._started.get(uid)
+        started = self.pods.get(uid)
         return started[0] if started else None
 
     @property
@@ -242,11 +242,11 @@ class InFlight:
 
     def start(self, queued: QueuedPod) -> None:
         """Takes in a pod; what happens from now on concerns it."""
-        self._started[queued.pod.uid] = (queued, self._dropped + len(self._events))
+        self.pods[queued.pod.uid] = (queued, self._dropped + len(self._events))
 
     def end(self, uid: str) -> QueuedPod | None:
         """Lets go of a pod, which it returns, and of what no other pod needs to know."""
-        ended = self._started.pop(uid, None)
+        ended = self.pods.pop(uid, None)
         if ended is None:
             return None
         if self._events:
@@ -254,23 +254,23 @@ class InFlight:
         return ended[0]
 
     def _drop_old(self) -> None:
-        if not self._started:
+        if not self.pods:
             self._dropped += len(self._events)
             self._events.clear()
             return
-        _, oldest = next(iter(self._started.values()))
+        _, oldest = next(iter(self.pods.values()))
         while self._dropped < oldest:
             self._events.popleft()
             self._dropped += 1
 
     def record(self, queue_event: QueueEvent) -> None:
         """Remembers it if a pod is in flight."""
-        if self._started:
+        if self.pods:
             self._events.append(queue_event)
 
     def events_missed_by(self, uid: str) -> tuple[QueueEvent, ...] | None:
         """What happened since the pod was popped; None if it is not in flight."""
-        started = self._started.get(uid)
+        started = self.pods.get(uid)
         if started is None:
             return None
         return tuple(islice(self._events, started[1] - self._dropped, None))

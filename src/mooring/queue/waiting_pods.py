@@ -90,7 +90,7 @@ class _PluginFile:
 class UnschedulablePods:
     """Unschedulable and gated pods; a gated one is filed only under the plugin that holds it."""
 
-    __slots__ = ("_files", "_kinds", "_like", "_listeners", "_sweeps", "gated", "patience")
+    __slots__ = ("_files", "_like", "_listeners", "_sweeps", "gated", "kinds", "patience")
 
     def __init__(self, patience: float, listeners: Listeners) -> None:
         #: How long pods that nothing wakes wait before they are tried all the same.
@@ -98,17 +98,17 @@ class UnschedulablePods:
         self._listeners = listeners
         self._like: dict[_Kind, LikePods] = {}
         self._files: dict[tuple[str, str], _PluginFile] = {}
-        # Kept, because the verdicts on a pod may change before it is taken out.
-        self._kinds: dict[str, _Kind] = {}
+        #: Under what each pod is filed, by uid: its verdicts may change before it is taken out.
+        self.kinds: dict[str, _Kind] = {}
         self._sweeps = PodHeap()
         #: The uids of gated pods.
         self.gated: set[str] = set()
 
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self.kinds)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._kinds
+        return uid in self.kinds
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return iter(self._sweeps)
@@ -118,7 +118,7 @@ class UnschedulablePods:
         uid = queued.pod.uid
         if queued.place is Place.GATED:
             self.gated.add(uid)
-        kind = self._kinds[uid] = self._kind(queued)
+        kind = self.kinds[uid] = self._kind(queued)
         pods = self._like.get(kind)
         if pods is None:
             pods = self._like[kind] = LikePods(kind)
@@ -131,7 +131,7 @@ class UnschedulablePods:
 
     def remove(self, uid: str) -> None:
         """Takes out a pod that is here."""
-        pods = self._like[self._kinds.pop(uid)]
+        pods = self._like[self.kinds.pop(uid)]
         pods.pods.remove(uid)
         if not pods.pods:
             self._unfile(pods)
@@ -150,7 +150,7 @@ class UnschedulablePods:
 
     def is_filed_as(self, queued: QueuedPod) -> bool:
         """Whether a pod that is here is where it belongs as it is now."""
-        return self._kinds[queued.pod.uid] == self._kind(queued)
+        return self.kinds[queued.pod.uid] == self._kind(queued)
 
     def find(self, queue_event: QueueEvent) -> list[LikePods]:
         """The pods that the event may concern, as far as topics tell."""
@@ -163,7 +163,7 @@ class UnschedulablePods:
                         for some in file.find(wakeup, queue_event.old, queue_event.new):
                             found.update(some)
         for uid in queue_event.pod_uids:
-            kind = self._kinds.get(uid)
+            kind = self.kinds.get(uid)
             if kind is not None:
                 # An event about the pod itself may help it, whatever the topics are.
                 found[kind] = self._like[kind]
@@ -187,7 +187,7 @@ class UnschedulablePods:
         for queued in self:
             uid = queued.pod.uid
             wanted = {(queued.pod.spec.scheduler_name, plugin) for plugin in _plugins(queued)}
-            kind = self._kinds[uid]
+            kind = self.kinds[uid]
             found = {label for label, file in self._files.items() if kind in file.everybody}
             assert found == wanted, f"{uid} is filed under {found}, not {wanted}"
             assert kind == self._kind(queued), f"{uid} is among pods that it is not like"
