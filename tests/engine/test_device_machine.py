@@ -339,10 +339,11 @@ class Devices(RuleBasedStateMachine):
 
 
 TestDevices = Devices.TestCase
+# A search looks longer, and at longer stories.
+_SEARCHES = settings.get_current_profile_name() == "search"
 TestDevices.settings = settings(
-    max_examples=12,
-    derandomize=True,
-    stateful_step_count=25,
+    max_examples=1_000 if _SEARCHES else 12,
+    stateful_step_count=50 if _SEARCHES else 25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -4,17 +4,25 @@ A library parses and checks an expression; Mooring evaluates it, step by step an
 """
 
 from mooring.cel.device_expression import (
+    MOST_STEPS,
     DeviceExpression,
     DeviceExpressionError,
+    DeviceReads,
     DeviceView,
     Version,
     compile_device_expression,
+    is_version,
 )
+from mooring.cel.values import Meter
 
 __all__ = [
+    "MOST_STEPS",
     "DeviceExpression",
     "DeviceExpressionError",
+    "DeviceReads",
     "DeviceView",
+    "Meter",
     "Version",
     "compile_device_expression",
+    "is_version",
 ]

@@ -12,8 +12,8 @@ from mooring.cel.functions.quantities import parse_quantity
 from mooring.cel.functions.versions import parse_version
 from mooring.cel.program import Program, build_program
 from mooring.cel.syntax import read_tree
-from mooring.cel.tree import Call, Constant, Name, Node, Select, walk
-from mooring.cel.values import CelError, DefaultMap, Device, TooManyStepsError, type_name
+from mooring.cel.tree import Call, Constant, Name, Node, Select, children, walk
+from mooring.cel.values import CelError, DefaultMap, Device, Meter, TooManyStepsError, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -64,6 +64,23 @@ class DeviceView:
     allow_multiple_allocations: bool = False
 
 
+class DeviceReads:
+    """The attributes that expressions read, each as domain and id. They may read all the rest."""
+
+    def __init__(self, attributes: Iterable[tuple[str, str]] = ()) -> None:
+        self.attributes = tuple(attributes)
+        self._names: dict[str, tuple[str, ...]] = {}
+
+    def names(self, driver: str) -> tuple[str, ...]:
+        """What devices of a driver call them; those of the driver's own domain have two names."""
+        names = self._names.get(driver)
+        if names is None:
+            own = (name for domain, name in self.attributes if domain == driver)
+            whole = (f"{domain}/{name}" for domain, name in self.attributes)
+            names = self._names[driver] = (*whole, *own)
+        return names
+
+
 class DeviceExpression:
     """One expression. `problem` says why it cannot be used, and is empty otherwise."""
 
@@ -72,16 +89,19 @@ class DeviceExpression:
         self.problem = ""
         #: The attributes that it reads by name, as `domain/id`.
         self.attributes: tuple[str, ...] = ()
+        #: None if it may read any attribute. Devices that differ in others get the same answer.
+        self.reads: DeviceReads | None = DeviceReads()
         self._program: Program | None = None
         try:
             tree = _check(expression)
             self._program = build_program(tree)
+            self.reads = _find_reads(tree)
             self.attributes = tuple(dict.fromkeys(_attributes(tree)))
         except CelError as error:
             self.problem = str(error)
 
-    def matches(self, device: DeviceView) -> bool:
-        """Whether the expression selects the device.
+    def matches(self, device: DeviceView, meter: Meter | None = None) -> bool:
+        """Whether the expression selects the device. The meter counts the steps.
 
         Raises DeviceExpressionError where it has no answer. Nothing is remembered: the caller asks
         once per distinct device.
@@ -89,7 +109,7 @@ class DeviceExpression:
         if self._program is None:
             raise DeviceExpressionError(self.problem)
         try:
-            value = self._program.run(_variables(device), MOST_STEPS)
+            value = self._program.run(_variables(device), meter or Meter(MOST_STEPS))
         except (CelError, TooManyStepsError) as error:
             raise DeviceExpressionError(str(error)) from None
         except RecursionError:
@@ -149,6 +169,30 @@ def _attributes(tree: Node) -> Iterator[str]:
                 yield f"{domain}/{name}"
 
 
+def _find_reads(tree: Node) -> DeviceReads | None:
+    """Which attributes a tree reads by name; None if it looks at them in any other way."""
+    found: dict[tuple[str, str], None] = {}
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case Select(Call("_[_]", (Name("device.attributes"), Constant(str(domain)))), name):
+                found[domain, name] = None
+            case Call(
+                "_[_]" | "_[?_]" | "_?._",
+                (
+                    Call("_[_]", (Name("device.attributes"), Constant(str(domain)))),
+                    Constant(str(name)),
+                ),
+            ):
+                found[domain, name] = None
+            case Name("device" | "device.attributes"):
+                return None
+            case _:
+                waiting += children(node)
+    return DeviceReads(found)
+
+
 def _refuse_tests_of_device(tree: Node) -> None:
     """Refuses `has(device.driver)`: the library would take it for `device.driver`."""
     for node in walk(tree):
@@ -169,18 +213,22 @@ def _check_patterns(tree: Node) -> None:
                 raise CelError(f"invalid {node.function} argument: {error}") from None
 
 
-@lru_cache(maxsize=1024)
 def _variables(device: DeviceView) -> Mapping[str, Any]:
     """The variables of the device; raises CelError for a version that cannot be read."""
-    attributes = ((name, _value(name, value)) for name, value in device.attributes)
-    capacity = ((name, parse_quantity(text)) for name, text in device.capacity)
+    attributes = [(name, _value(name, value)) for name, value in device.attributes]
     return {
         "device": _DEVICE,
         "device.driver": device.driver,
         "device.allowMultipleAllocations": device.allow_multiple_allocations,
         "device.attributes": _by_domain(device.driver, attributes),
-        "device.capacity": _by_domain(device.driver, capacity),
+        "device.capacity": _read_capacity(device.driver, device.capacity),
     }
+
+
+@lru_cache(maxsize=1024)
+def _read_capacity(driver: str, capacity: tuple[tuple[str, str], ...]) -> DefaultMap:
+    """Most devices of a fleet have the same."""
+    return _by_domain(driver, [(name, parse_quantity(text)) for name, text in capacity])
 
 
 def _value(name: str, value: AttributeValue) -> Any:
@@ -190,6 +238,16 @@ def _value(name: str, value: AttributeValue) -> Any:
         return parse_version(value.text)
     except CelError as error:
         raise CelError(f"attribute {name}: parse semantic version: {error}") from None
+
+
+@lru_cache(maxsize=1024)
+def is_version(text: str) -> bool:
+    """Whether a text is a semantic version."""
+    try:
+        parse_version(text)
+    except CelError:
+        return False
+    return True
 
 
 def _by_domain(driver: str, pairs: Iterable[tuple[str, Any]]) -> DefaultMap:

@@ -60,9 +60,8 @@ class Program:
     #: How many parts the tree has: the steps of an evaluation without loops.
     size: int
 
-    def run(self, variables: Mapping[str, Any], bound: int) -> Any:
+    def run(self, variables: Mapping[str, Any], meter: Meter) -> Any:
         """The value of the expression; raises CelError, or TooManyStepsError at the bound."""
-        meter = Meter(bound)
         meter.charge(self.size)
         return self.evaluate(Bindings(dict(variables), meter))
 

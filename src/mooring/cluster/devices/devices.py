@@ -205,7 +205,7 @@ class Devices(DeviceDecisions):
             self._take_slice(before)
         self._slices[item.name] = item
         key = item.driver, item.pool
-        self.pools.setdefault(key, Pool(key)).put(item)
+        self.pools.setdefault(key, Pool(key)).put(item, self._groups.models)
         self._note_pools(keys)
         return before
 

@@ -59,7 +59,7 @@ class RowGroups:
         self._pools = pools
         self._use = use
         self._rows = rows
-        self._models = Models()
+        self.models = Models()
         self._pools_on: dict[str, dict[PoolKey, None]] = {}
         self._nodes_of: dict[PoolKey, tuple[str, ...]] = {}
         #: What nodes see of the pools that are theirs alone, until one of these changes.
@@ -197,7 +197,7 @@ class RowGroups:
         known = self._views_on.get(name)
         if known is None:
             keys = sorted(self._pools_on.get(name, ()))
-            views = (self._pools[key].view(name.__eq__, self._models) for key in keys)
+            views = (self._pools[key].view(name.__eq__, self.models) for key in keys)
             known = tuple(view for view in views if view is not None and view.matters)
             self._views_on[name] = known
         return known
@@ -245,7 +245,7 @@ class RowGroups:
             views = tuple(
                 view
                 for pool in keys
-                if (view := pool.view(mark.__contains__, self._models)) is not None and view.matters
+                if (view := pool.view(mark.__contains__, self.models)) is not None and view.matters
             )
             number = seen.get(views)
             if number is None:

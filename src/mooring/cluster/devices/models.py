@@ -7,7 +7,8 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from mooring.objects.device import CapacityPolicy, DeviceTaint, SliceDevice
+from mooring.cel import is_version
+from mooring.objects.device import CapacityPolicy, DeviceAttribute, DeviceTaint, SliceDevice
 from mooring.objects.node_selector import NodeSelector
 from mooring.objects.quantity import Quantity
 
@@ -18,15 +19,30 @@ _REPELLING = ("NoSchedule", "NoExecute")
 CounterName = tuple[str, str]
 
 
+class DeviceRest:
+    """What is left of a device without its attributes; one value for all that are alike."""
+
+    __slots__ = ("__weakref__",)
+
+
 class DeviceContent:
     """All that expressions see of a device."""
 
-    __slots__ = ("__weakref__", "device", "driver")
+    __slots__ = ("__weakref__", "device", "driver", "is_readable", "rest")
 
-    def __init__(self, driver: str, device: SliceDevice) -> None:
+    def __init__(self, driver: str, device: SliceDevice, rest: DeviceRest) -> None:
         self.driver = driver
         #: Only attributes, capacity and whether it can be shared are set.
         self.device = device
+        self.rest = rest
+        #: Whether all of its attributes have values. If not, no expression has an answer.
+        self.is_readable = all(map(_has_value, (device.attributes or {}).values()))
+
+
+def _has_value(attribute: DeviceAttribute) -> bool:
+    version = attribute.version
+    values = (attribute.string, attribute.int_value, attribute.bool_value, version)
+    return values.count(None) == len(values) - 1 and (version is None or is_version(version))
 
 
 class Capacity(msgspec.Struct, frozen=True):
@@ -39,9 +55,12 @@ class Capacity(msgspec.Struct, frozen=True):
 class DeviceModel:
     """All of a device but its name, its pool and who uses it."""
 
-    def __init__(self, content: DeviceContent, device: SliceDevice, place: DevicePlace) -> None:
+    def __init__(
+        self, content: DeviceContent, device: SliceDevice, place: DevicePlace, rest: DeviceRest
+    ) -> None:
         self.content = content
         self.place = place
+        self.rest = rest
         #: Without its name and without the nodes that it is for.
         self.device = device
         self.is_shared = bool(device.allow_multiple_allocations)
@@ -116,6 +135,7 @@ class Models:
 
     def __init__(self) -> None:
         self._contents: WeakValueDictionary[bytes, DeviceContent] = WeakValueDictionary()
+        self._rests: WeakValueDictionary[bytes, DeviceRest] = WeakValueDictionary()
         self._models: WeakValueDictionary[bytes, DeviceModel] = WeakValueDictionary()
         self._shapes: WeakValueDictionary[object, PoolShape] = WeakValueDictionary()
 
@@ -127,7 +147,8 @@ class Models:
         key = _encode((driver, plain, place))
         known = self._models.get(key)
         if known is None:
-            known = DeviceModel(self.content(driver, plain), plain, place)
+            rest = self._rest((driver, msgspec.structs.replace(plain, attributes=None), place))
+            known = DeviceModel(self.content(driver, plain), plain, place, rest)
             self._models[key] = known
         return known
 
@@ -141,7 +162,19 @@ class Models:
             },
             allow_multiple_allocations=bool(device.allow_multiple_allocations),
         )
-        return self._contents.setdefault(_encode((driver, seen)), DeviceContent(driver, seen))
+        key = _encode((driver, seen))
+        known = self._contents.get(key)
+        if known is None:
+            rest = self._rest((driver, msgspec.structs.replace(seen, attributes=None)))
+            known = self._contents[key] = DeviceContent(driver, seen, rest)
+        return known
+
+    def _rest(self, what: object) -> DeviceRest:
+        key = _encode(what)
+        known = self._rests.get(key)
+        if known is None:
+            known = self._rests[key] = DeviceRest()
+        return known
 
     def shape(
         self, models: tuple[DeviceModel, ...], counters: tuple[tuple[CounterName, int], ...]

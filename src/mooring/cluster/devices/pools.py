@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
 from functools import cached_property
+from itertools import islice, repeat
 
 from mooring.objects.device import NodeChoice, ResourceSlice, SliceDevice, choose_nodes
 
-from .models import CounterName, DevicePlace, Models, PoolShape
+from .models import CounterName, DeviceModel, DevicePlace, Models, PoolShape
 
 #: The driver and the name of a pool.
 PoolKey = tuple[str, str]
@@ -56,13 +57,22 @@ class Pool:
         self.key = key
         self.slices: dict[str, ResourceSlice] = {}
         self._views: dict[object, PoolView | None] = {}
+        #: What the devices of slices are like, where these name their node.
+        self._models: dict[str, tuple[DeviceModel, ...]] = {}
 
-    def put(self, item: ResourceSlice) -> None:
+    def put(self, item: ResourceSlice, models: Models) -> None:
         self.slices[item.name] = item
+        self._models.pop(item.name, None)
         self.forget()
+        # Slice by slice as they come: the first decision would take long to look at all of them.
+        if isinstance(item.nodes, str):
+            self._models[item.name] = _make_models(item, models)
+            if item.slice_count == 1:
+                self.view(item.nodes.__eq__, models)
 
     def drop(self, name: str) -> None:
         del self.slices[name]
+        self._models.pop(name, None)
         self.forget()
 
     def forget(self) -> None:
@@ -133,13 +143,6 @@ class Pool:
         self, meant: Sequence[ResourceSlice], here: Sequence[bool], models: Models
     ) -> PoolView | None:
         newest = max(each.generation for each in meant)
-        chosen: list[tuple[ResourceSlice, SliceDevice, bool]] = []
-        flags = iter(here)
-        for each in meant:
-            for device in each.devices:
-                flag = next(flags)
-                if each.generation == newest:
-                    chosen.append((each, device, flag))
         current = [each for each in meant if each.generation == newest]
         wanted = current[0].slice_count
         others: tuple[ResourceSlice, ...] = ()
@@ -152,14 +155,14 @@ class Pool:
             others = tuple(each for each in everywhere if each not in current)
         if _is_invalid(current, others):
             return PoolView(self.key, PoolStatus.INVALID, models.shape((), ()), (), self)
-        shape = models.shape(
-            tuple(
-                models.model(self.key[0], device, _place(each, device, flag))
-                for each, device, flag in chosen
-            ),
-            _declared(current),
-        )
-        names = tuple(device.name for _, device, _ in chosen)
+        found: list[DeviceModel] = []
+        flags = iter(here)
+        for each in meant:
+            own = tuple(islice(flags, len(each.devices)))
+            if each.generation == newest:
+                found += self._models.get(each.name) or _make_models(each, models, own)
+        shape = models.shape(tuple(found), _declared(current))
+        names = tuple(device.name for each in current for device in each.devices)
         return PoolView(self.key, PoolStatus.USABLE, shape, names, self)
 
     def consumption(self, device_name: str) -> Iterable[tuple[CounterName, int]]:
@@ -193,6 +196,16 @@ def _place(item: ResourceSlice, device: SliceDevice, is_here: bool) -> DevicePla
         return DevicePlace(is_here, local, None if local else device.node_selector)
     local = binds or isinstance(item.nodes, str)
     return DevicePlace(is_here, local, None if local else item.node_selector)
+
+
+def _make_models(
+    item: ResourceSlice, models: Models, here: Iterable[bool] = repeat(True)
+) -> tuple[DeviceModel, ...]:
+    """What the devices of a slice are like, seen from a node which can use some of them."""
+    return tuple(
+        models.model(item.driver, device, _place(item, device, flag))
+        for device, flag in zip(item.devices, here, strict=False)
+    )
 
 
 def _declared(slices: Iterable[ResourceSlice]) -> tuple[tuple[CounterName, int], ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from enum import Enum, auto
+from functools import cached_property
 
+from mooring.cel import DeviceReads
 from mooring.cluster.devices.device_classes import DeviceClasses
 from mooring.cluster.devices.models import DeviceModel, PoolShape
 from mooring.objects.device import DeviceClass, DeviceSelector, DeviceTaint
@@ -19,7 +21,7 @@ from mooring.objects.resource_claim import (
 )
 
 from .capacities import amounts_of
-from .selectors import SelectorAnswers, SelectorProblem
+from .selectors import SelectorAnswers, SelectorProblem, join_reads, look_of
 
 #: Stands for the claim that an error is about: like claims share what is found out for one.
 CLAIM = "\0claim\0"
@@ -63,7 +65,8 @@ class CompiledAsk:
         self.count = ask.count
         self.amounts = dict((ask.capacity.requests if ask.capacity else None) or {})
         self._answers = answers
-        self._judged: dict[DeviceModel, Judgement] = {}
+        #: What was said of devices that look alike to its expressions.
+        self._judged: dict[Hashable, Judgement] = {}
         self._masks: dict[PoolShape, tuple[int, int]] = {}
 
     def problem(self) -> str:
@@ -87,10 +90,18 @@ class CompiledAsk:
 
     def judge(self, model: DeviceModel) -> Judgement:
         """Selectors, nodes, capacity and taints, in this order. Raises SearchError."""
-        known = self._judged.get(model)
+        look = model.rest, look_of(model.content, self._reads)
+        known = self._judged.get(look)
         if known is None:
-            known = self._judged[model] = self._judge(model)
+            known = self._judged[look] = self._judge(model)
         return known
+
+    @cached_property
+    def _reads(self) -> DeviceReads | None:
+        """All that its expressions read, those of its class included."""
+        own = self.ask.selectors or ()
+        selectors = own if self.device_class is None else (*self.device_class.selectors, *own)
+        return join_reads(each.cel.expression if each.cel else "" for each in selectors)
 
     def _judge(self, model: DeviceModel) -> Judgement:
         if not self._is_selected(model) or not model.place.is_here:

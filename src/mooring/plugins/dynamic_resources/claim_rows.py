@@ -23,7 +23,13 @@ from mooring.objects.resource_claim import Allocation, ClaimUser, ResourceClaim
 from .allocation_results import make_allocation
 from .asks import SearchError
 from .claim_scores import known_score, outcome_score
-from .device_allocation import AllocationFound, AllocationOutcome, ClaimsPlan, allocate
+from .device_allocation import (
+    UNFINISHED,
+    AllocationFound,
+    AllocationOutcome,
+    ClaimsPlan,
+    allocate,
+)
 from .device_binding import Readiness
 from .extended import SPECIAL_NAME, SpecialClaim
 from .freed_devices import FreedOutcomes
@@ -166,7 +172,9 @@ class ClaimRows:
         groups = self._nodes.device_groups
         views = groups.views(self._nodes.name(row), row)
         use = self._nodes.devices.use
-        outcome = allocate(part.plan.claims, [(view, use.state(view)) for view in views])
+        outcome = UNFINISHED
+        if not part.plan.is_unfinished:
+            outcome = allocate(part.plan.claims, [(view, use.state(view)) for view in views])
         keys = [claim.key for claim in self._prepared.unallocated]
         keys.append(f"{self._prepared.pod.namespace}/{SPECIAL_NAME}")
         return outcome, keys

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum, auto
 
 import msgspec
@@ -16,6 +17,7 @@ from mooring.cluster.devices.pools import PoolStatus
 from .asks import CompiledAsk, CompiledClaim, SearchError
 from .constraints import lacks_matching
 from .search import MOST_RESULTS, MOST_STEPS, DeviceSearch, Pick, SearchTooLongError
+from .selectors import MOST_STEPS_OF_ANSWERS, AnswersSpentError, SelectorAnswers
 
 # What is known of groups that no row is in any more is dropped beyond so many.
 _MOST_GROUPS = 20_000
@@ -42,11 +44,25 @@ class AllocationOutcome(msgspec.Struct, frozen=True, eq=False):
     names_itself: bool = True
 
 
+#: What cannot be told yet, because expressions have to be asked about more devices first.
+UNFINISHED = AllocationOutcome(
+    AllocationFound.ERROR,
+    error=(
+        f"gave up asking expressions about devices after {MOST_STEPS_OF_ANSWERS} steps, "
+        "the next attempt goes on from there"
+    ),
+    names_itself=False,
+)
+
+
 class ClaimsPlan:
     """Claims that are to be allocated together, and what came of it per group of rows."""
 
-    def __init__(self, claims: tuple[CompiledClaim, ...]) -> None:
+    def __init__(self, claims: tuple[CompiledClaim, ...], answers: SelectorAnswers) -> None:
         self.claims = claims
+        self._answers = answers
+        #: Whether expressions were not asked about all devices the last time.
+        self.is_unfinished = False
         self._is_regular = all(
             claim.is_regular and sum(ask.count for ask in claim.asks()) <= MOST_RESULTS
             for claim in claims
@@ -68,23 +84,40 @@ class ClaimsPlan:
         self._steps = grow_to(self._steps, count)
         self._births = grow_to(self._births, count, -1)
         births = groups.births[:count]
-        for number in np.flatnonzero(self._births[:count] != births).tolist():
-            if number and not groups.group(number).rows:
-                self._steps[number] = 0
-                continue
-            outcome = self.outcome(groups, number, 0)
-            self._found[number], self._steps[number] = outcome.found.value, outcome.steps
-            self._births[number] = births[number]
-            if outcome.steps and self._steps[:count].sum() > 2 * most_steps:
-                break
+        with self.limited():
+            self._catch_up(groups, np.flatnonzero(self._births[:count] != births), most_steps)
         found = self._found[:count]
-        if self._steps[:count].any():
+        if self.is_unfinished or self._steps[:count].any():
             found = np.where(
                 np.cumsum(self._steps[:count]) > most_steps, AllocationFound.ERROR.value, found
             )
             late = self._births[:count] != births
             found = np.where(late, AllocationFound.ERROR.value, found)
         return found.astype(np.int8)
+
+    def _catch_up(self, groups: RowGroups, numbers: NDArray[np.intp], most_steps: int) -> None:
+        """Searches for groups of which nothing is known yet, as far as that is worth it."""
+        for number in numbers.tolist():
+            if number and not groups.group(number).rows:
+                self._steps[number] = 0
+                continue
+            outcome = self.outcome(groups, number, 0)
+            if outcome is UNFINISHED:
+                break
+            self._found[number], self._steps[number] = outcome.found.value, outcome.steps
+            self._births[number] = groups.births[number]
+            if outcome.steps and self._steps[: groups.count].sum() > 2 * most_steps:
+                break
+
+    @contextmanager
+    def limited(self) -> Iterator[None]:
+        """Meanwhile expressions are asked about so many new devices as one decision may ask."""
+        self.is_unfinished = False
+        self._answers.limit(MOST_STEPS_OF_ANSWERS)
+        try:
+            yield
+        finally:
+            self._answers.limit(None)
 
     def outcome_on(self, groups: RowGroups, row: int) -> AllocationOutcome:
         """What a row gets."""
@@ -98,7 +131,11 @@ class ClaimsPlan:
         key = groups.group(local), groups.pattern(pattern)
         known = self._outcomes.get(key)
         if known is None:
-            known = self._outcomes[key] = self.search(groups.pools(*key))
+            try:
+                known = self._outcomes[key] = self.search(groups.pools(*key))
+            except AnswersSpentError:
+                self.is_unfinished = True
+                return UNFINISHED
         return known
 
     def search(self, pools: Sequence[SeenPool]) -> AllocationOutcome:

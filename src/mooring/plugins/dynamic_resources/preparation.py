@@ -50,7 +50,7 @@ class ClaimPlans:
             self._version = classes.version
         plan = self._plans.find(specs)
         if plan is None:
-            plan = ClaimsPlan(tuple(self._compile(spec, classes) for spec in specs))
+            plan = ClaimsPlan(tuple(self._compile(spec, classes) for spec in specs), self._answers)
             self._plans.put(specs, plan)
         return plan
 
@@ -182,14 +182,15 @@ class RowOutcomes:
         """The outcome for each code that a row has."""
         found: dict[int, AllocationOutcome] = {}
         steps = 0
-        for code in np.flatnonzero(np.bincount(self._codes)).tolist() if len(self._codes) else ():
-            if steps > MOST_STEPS_OF_POD:
-                found[code] = GAVE_UP
-                continue
-            outcome = self._plan.outcome(self._groups, *divmod(code, self._patterns))
-            # Counted though it may be known already: what is known decides nothing.
-            steps += outcome.steps
-            found[code] = outcome
+        with self._plan.limited():
+            for code in np.unique(self._codes).tolist():
+                if steps > MOST_STEPS_OF_POD:
+                    found[code] = GAVE_UP
+                    continue
+                outcome = self._plan.outcome(self._groups, *divmod(code, self._patterns))
+                # Counted though it may be known already: what is known decides nothing.
+                steps += outcome.steps
+                found[code] = outcome
         return found
 
     def where(self, found: AllocationFound) -> NDArray[np.bool_]:

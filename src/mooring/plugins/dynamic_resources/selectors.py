@@ -1,15 +1,25 @@
-"""Whether expressions select devices: each is asked once about all devices that look alike."""
+"""Whether expressions select devices: each is asked once about all that look alike to it."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
+
+from mooring.cel import MOST_STEPS, DeviceReads, Meter
 from mooring.cluster.derived import Recent
 from mooring.cluster.devices.models import DeviceContent
 from mooring.objects.device import DeviceAttribute
 
-from .cel import DeviceView, SelectorError, Version, compile_selector
+from .cel import DeviceView, Selector, SelectorError, Version, compile_selector
 
-# Answers are small, and there are as many as expressions times distinct devices.
+# Answers are small, and there are as many as expressions times devices that look different.
 _MOST_ANSWERS = 1_000_000
+
+#: What it takes to show a device to an expression, in steps of an evaluation.
+_STEPS_PER_DEVICE = 30
+
+#: So many steps may be spent on new answers at once, about a tenth of a second. A decision asks
+#: once or twice.
+MOST_STEPS_OF_ANSWERS = 150_000
 
 
 class SelectorProblem(Exception):
@@ -20,18 +30,31 @@ class SelectorProblem(Exception):
         self.text = text
 
 
+class AnswersSpentError(Exception):
+    """More answers are missing than one decision may find. Those that were found are kept."""
+
+
 class SelectorAnswers:
     """What expressions say of devices."""
 
     def __init__(self) -> None:
-        self._answers: Recent[tuple[str, DeviceContent], tuple[bool, str]] = Recent(_MOST_ANSWERS)
+        self._answers: Recent[Hashable, tuple[bool, str]] = Recent(_MOST_ANSWERS)
+        #: How many steps may be spent on new answers; None is as many as it takes.
+        self._left: int | None = None
+
+    def limit(self, steps: int | None) -> None:
+        """So many steps may be spent on new answers from now on; None is as many as it takes."""
+        self._left = steps
 
     def matches(self, expression: str, content: DeviceContent) -> bool:
-        """Raises SelectorProblem where the expression has no answer."""
-        key = expression, content
+        """Raises SelectorProblem where the expression has no answer, and AnswersSpentError."""
+        selector = compile_selector(expression)
+        key = expression, look_of(content, selector.reads)
         known = self._answers.find(key)
         if known is None:
-            known = _ask(expression, content)
+            if self._left is not None and self._left <= 0:
+                raise AnswersSpentError
+            known = self._ask(selector, content)
             self._answers.put(key, known)
         answer, problem = known
         if problem:
@@ -41,23 +64,48 @@ class SelectorAnswers:
     def sweep(self) -> None:
         self._answers.sweep()
 
+    def _ask(self, selector: Selector, content: DeviceContent) -> tuple[bool, str]:
+        if selector.problem:
+            return False, f"CEL compile error: {selector.problem}"
+        meter = Meter(MOST_STEPS)
+        try:
+            return selector.matches(view_of(content, selector.reads), meter), ""
+        except SelectorError as error:
+            return False, f"CEL runtime error: {error}"
+        finally:
+            if self._left is not None:
+                self._left -= meter.steps + _STEPS_PER_DEVICE
 
-def _ask(expression: str, content: DeviceContent) -> tuple[bool, str]:
-    selector = compile_selector(expression)
-    if selector.problem:
-        return False, f"CEL compile error: {selector.problem}"
-    try:
-        return selector.matches(view_of(content)), ""
-    except SelectorError as error:
-        return False, f"CEL runtime error: {error}"
+
+def join_reads(expressions: Iterable[str]) -> DeviceReads | None:
+    """All that some expressions read; None if one of them may read anything."""
+    joined: dict[tuple[str, str], None] = {}
+    for expression in expressions:
+        reads = compile_selector(expression).reads
+        if reads is None:
+            return None
+        joined.update(dict.fromkeys(reads.attributes))
+    return DeviceReads(joined)
 
 
-def view_of(content: DeviceContent) -> DeviceView:
-    """A device as expressions see it."""
+def look_of(content: DeviceContent, reads: DeviceReads | None) -> Hashable:
+    """Equal for devices that an expression which reads so much cannot tell apart."""
+    if reads is None or not content.is_readable:
+        return content
+    attributes = content.device.attributes or {}
+    return content.rest, *map(attributes.get, reads.names(content.driver))
+
+
+def view_of(content: DeviceContent, reads: DeviceReads | None = None) -> DeviceView:
+    """A device as expressions see it; if it is known what they read, with these attributes."""
     device = content.device
+    attributes = device.attributes or {}
+    if reads is not None and content.is_readable:
+        named = reads.names(content.driver)
+        attributes = {name: attributes[name] for name in named if name in attributes}
     return DeviceView(
         content.driver,
-        tuple((name, _value(name, each)) for name, each in (device.attributes or {}).items()),
+        tuple((name, _value(name, each)) for name, each in attributes.items()),
         tuple((name, str(each.value)) for name, each in (device.capacity or {}).items()),
         bool(device.allow_multiple_allocations),
     )
