@@ -40,3 +40,23 @@ def test_a_kubeconfig_without_a_server_names_the_file(mooring: Mooring, tmp_path
 
     assert ended.code == 2
     assert str(path) in ended.err
+
+
+def test_the_kubeconfig_of_the_configuration_is_used_unless_one_is_given(
+    mooring: Mooring, tmp_path: Path
+) -> None:
+    ours, given = tmp_path / "ours", tmp_path / "given"
+    for path in (ours, given):
+        path.write_text("{apiVersion: v1, kind: Config}")
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\n"
+        "kind: KubeSchedulerConfiguration\n"
+        f"clientConnection: {{kubeconfig: {ours}}}\n"
+    )
+    by_file = mooring("run", f"--config={config}")
+    by_flag = mooring("run", f"--config={config}", f"--kubeconfig={given}")
+
+    assert (by_file.code, by_flag.code) == (2, 2)
+    assert str(ours) in by_file.err
+    assert str(given) in by_flag.err

@@ -14,7 +14,7 @@ from mooring.engine.actions import (
     PodScheduledCondition,
     RecordEvent,
     encode,
-    truncated,
+    truncate,
 )
 from mooring.objects.coexist import ANNOTATION
 from tests.builders import node, pod
@@ -139,7 +139,7 @@ def test_events_are_cut_conditions_are_not() -> None:
 
 @given(st.text(min_size=900, max_size=1200) | st.text("añ語🚢", min_size=250, max_size=1200))
 def test_a_note_holds_as_much_as_fits(message: str) -> None:
-    note = truncated(message)
+    note = truncate(message)
 
     if len(message.encode()) <= 1024:
         assert note == message

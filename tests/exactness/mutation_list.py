@@ -297,14 +297,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "failures outlive what they depend on",
         FAILURES,
-        "changed is None or united(changed.values()) & known.watch",
+        "changed is None or unite(changed.values()) & known.watch",
         "changed is None",
     ),
     Mutation(
         "failures outlive the log",
         FAILURES,
-        "changed is None or united(changed.values()) & known.watch",
-        "united((changed or {}).values()) & known.watch",
+        "changed is None or unite(changed.values()) & known.watch",
+        "unite((changed or {}).values()) & known.watch",
     ),
     Mutation(
         "failures ignore how many nodes there are",
@@ -443,8 +443,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a row that comes back has its old scores",
         POD_CLASS,
-        "self._asked(kinds | self._unscored.pop(row, 0))",
-        "self._asked(kinds)",
+        "self._find_readers(kinds | self._unscored.pop(row, 0))",
+        "self._find_readers(kinds)",
     ),
     Mutation(
         "a row that leaves stays ranked",

@@ -75,7 +75,7 @@ def differences(cluster: Cluster, nodes: Iterable[Node], pods: Iterable[Pod]) ->
         *_membership("node", listed_nodes, known_nodes),
         *_membership("pod", _titles(placed), _titles(known)),
         *_elsewhere(placed, known),
-        *_assumed(cluster, {pod.uid: pod for pod in listed_pods}),
+        *_find_assumed(cluster, {pod.uid: pod for pod in listed_pods}),
     ]
     try:
         check(cluster)
@@ -102,7 +102,7 @@ def _elsewhere(placed: Mapping[str, Pod], known: Mapping[str, Pod]) -> Iterator[
             yield f"pod {placed[uid].key} is on node {there}, not on {here}"
 
 
-def _assumed(cluster: Cluster, listed: Mapping[str, Pod]) -> Iterator[str]:
+def _find_assumed(cluster: Cluster, listed: Mapping[str, Pod]) -> Iterator[str]:
     """Pods that take room on a node, but not according to the API server."""
     for uid in sorted(cluster.assumed):
         pod, seen = cluster.pods[uid], listed.get(uid)

@@ -185,11 +185,11 @@ class Observations(GroupObservations):
 
     def _work_out(self) -> None:
         for profile, durations in self._ranked.items():
-            took = _taken(durations)
+            took = _drain(durations)
             self._hint_durations.observe_all(("hint", profile), took)
             self._algorithm_durations.observe_all((), took)
         for profile, kept in self._scheduled.items():
-            began, ended, attempts, waited = _taken(kept).reshape(-1, 4).T
+            began, ended, attempts, waited = _drain(kept).reshape(-1, 4).T
             self._attempt_durations.observe_all(("scheduled", profile), ended - began)
             self._attempts.observe_all((), attempts)
             self._work_out_waits(attempts, waited)
@@ -202,7 +202,7 @@ class Observations(GroupObservations):
             self._sli_durations.observe_all((label,), waited[known & (told == number)])
 
 
-def _taken(numbers: array[float]) -> NDArray[np.float64]:
+def _drain(numbers: array[float]) -> NDArray[np.float64]:
     """What an array has, which is empty then."""
     taken = np.array(numbers)
     del numbers[:]

@@ -247,13 +247,13 @@ class Executor:
         for name in operation.namespaces:
             if name not in self._namespaces:
                 raise self._job.error(f"op {index}", f"namespaces: {name!r} is not known")
-        awaited = list(self._awaited(operation))
+        awaited = list(self._find_awaited(operation))
         if operation.stage_requirement == "Attempted":
             self._wait(self._target.ledger.watch(awaited, for_attempts=True))
             return
         self._wait_for_placed(awaited)
 
-    def _awaited(self, operation: Barrier) -> Iterator[str]:
+    def _find_awaited(self, operation: Barrier) -> Iterator[str]:
         for uid in self._unawaited:
             entry = self._target.ledger.entries.get(uid)
             if entry is None or not entry.matches(operation.label_selector):

@@ -113,16 +113,16 @@ class Arena:
         outcome = Outcome(attack, len(text))
         self._warm_up()
         before = self._measure()
-        hostile = self._timed(outcome, "intake", from_json, "Pod", text)
-        self._timed(outcome, "intake", self._handle, Applied(hostile))
-        self._timed(outcome, "decision", self._settle)
+        hostile = self._time(outcome, "intake", from_json, "Pod", text)
+        self._time(outcome, "intake", self._handle, Applied(hostile))
+        self._time(outcome, "decision", self._settle)
         outcome.message = self._message(hostile)
-        self._timed(outcome, "explanation", explain, self.engine, hostile)
+        self._time(outcome, "explanation", explain, self.engine, hostile)
         for _ in range(3):
-            self._timed(outcome, "others", self._decide_one)
-            self._timed(outcome, "events", self._change_a_node)
+            self._time(outcome, "others", self._decide_one)
+            self._time(outcome, "events", self._change_a_node)
         outcome.growth_mib = self._measure() - before
-        self._timed(outcome, "removal", self._handle, Removed(hostile))
+        self._time(outcome, "removal", self._handle, Removed(hostile))
         del hostile
         self._place(outcome, manifest, before)
         self._pass_time()
@@ -134,15 +134,15 @@ class Arena:
         manifest["metadata"]["uid"] += ", placed"
         text = msgspec.json.encode({**manifest, "spec": {**manifest["spec"], "nodeName": "node-0"}})
         placed = from_json("Pod", text)
-        self._timed(outcome, "placing", self._handle, Applied(placed))
+        self._time(outcome, "placing", self._handle, Applied(placed))
         for _ in range(3):
-            self._timed(outcome, "others", self._decide_one)
-            self._timed(outcome, "events", self._change_a_node)
-        self._timed(outcome, "evicting", self._try, evicting_pod())
+            self._time(outcome, "others", self._decide_one)
+            self._time(outcome, "events", self._change_a_node)
+        self._time(outcome, "evicting", self._try, evicting_pod())
         outcome.growth_mib = max(outcome.growth_mib, self._measure() - before)
-        self._timed(outcome, "leaving", self._handle, Removed(placed))
+        self._time(outcome, "leaving", self._handle, Removed(placed))
 
-    def _timed(self, outcome: Outcome, phase: str, do: Callable[..., Any], *args: Any) -> Any:
+    def _time(self, outcome: Outcome, phase: str, do: Callable[..., Any], *args: Any) -> Any:
         began = time.process_time()
         result = do(*args)
         spent = time.process_time() - began

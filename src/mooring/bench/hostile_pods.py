@@ -132,7 +132,7 @@ def _term(at: int, **more: Any) -> Manifest:
     return {"topologyKey": _HOSTNAME, "labelSelector": {"matchExpressions": [item]}, **more}
 
 
-def _unwanted(made: Manifest, at: int, key: str = _HOSTNAME) -> Any:
+def _repel_all(made: Manifest, at: int, key: str = _HOSTNAME) -> Any:
     """One more term of required anti-affinity, which all pods match."""
     term = _term(at, namespaceSelector={}, topologyKey=key)
     return _append(made, term, "affinity", "podAntiAffinity", _REQUIRED)
@@ -147,12 +147,12 @@ def _fill(made: Manifest, at: int) -> Any:
 
 @attack("anti-affinity, all namespaces")
 def _(made: Manifest, at: int) -> Any:
-    return _unwanted(made, at)
+    return _repel_all(made, at)
 
 
 @attack("100 anti-affinity terms")
 def _(made: Manifest, at: int) -> Any:
-    return _unwanted(made, at) if at < 100 else _fill(made, at)
+    return _repel_all(made, at) if at < 100 else _fill(made, at)
 
 
 @attack("affinity, all namespaces")
@@ -340,19 +340,19 @@ def _(made: Manifest, at: int) -> Any:
 @attack("preemption, 3 anti-affinity terms")
 def _(made: Manifest, at: int) -> Any:
     made["spec"]["priority"] = 1_000
-    return _unwanted(made, at) if at < 3 else _fill(made, at)
+    return _repel_all(made, at) if at < 3 else _fill(made, at)
 
 
 @attack("preemption, 60 anti-affinity terms")
 def _(made: Manifest, at: int) -> Any:
     made["spec"]["priority"] = 1_000
-    return _unwanted(made, at) if at < 60 else _fill(made, at)
+    return _repel_all(made, at) if at < 60 else _fill(made, at)
 
 
 @attack("preemption in vain, zones")
 def _(made: Manifest, at: int) -> Any:
     made["spec"]["priority"] = 1_000
-    return _unwanted(made, at, "topology.kubernetes.io/zone") if at < 1 else _fill(made, at)
+    return _repel_all(made, at, "topology.kubernetes.io/zone") if at < 1 else _fill(made, at)
 
 
 @attack("preemption, cpu and a port")

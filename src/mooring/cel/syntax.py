@@ -46,7 +46,7 @@ def _call(body: bytes) -> Node:
 
 def _list(body: bytes) -> Node:
     fields = _fields(body)
-    optional = frozenset(place for packed in fields.get(2, ()) for place in _packed(packed))
+    optional = frozenset(place for packed in fields.get(2, ()) for place in _unpack(packed))
     return ListOf(tuple(_node(_bytes(each)) for each in fields.get(1, ())), optional)
 
 
@@ -83,7 +83,7 @@ def _constant(body: bytes) -> Node:
             case 2:
                 return Constant(bool(value))
             case 3:
-                return Constant(_signed(_as_number(value)))
+                return Constant(_to_signed(_as_number(value)))
             case 4:
                 return Constant(Uint(_as_number(value)))
             case 5:
@@ -137,7 +137,7 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
             return number, at
 
 
-def _packed(field: _Field) -> Iterator[int]:
+def _unpack(field: _Field) -> Iterator[int]:
     if isinstance(field, int):
         yield field
         return
@@ -147,7 +147,7 @@ def _packed(field: _Field) -> Iterator[int]:
         yield number
 
 
-def _signed(number: int) -> int:
+def _to_signed(number: int) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 

@@ -253,11 +253,11 @@ class NodeReport:
                 name: dict(zip(("allocatable", "used"), amounts, strict=True))
                 for name, amounts in self._amounts()
             },
-            "extendedResources": self._extended(),
+            "extendedResources": self._find_extended(),
             "waiting": [self._explain(group) for group in self.groups[:_MOST_GROUPS]],
         }
 
-    def _extended(self) -> dict[str, dict[str, int]]:
+    def _find_extended(self) -> dict[str, dict[str, int]]:
         """What plugins count of the node beyond its allocatable resources."""
         found = extended_figures(self.engine.cluster.extended)
         return {
@@ -308,7 +308,7 @@ class NodeReport:
         yield table(("RESOURCE", "ALLOCATABLE", "USED", "SHARE"), rows, numbers_from=1)
         counted = [
             (resource_type, ", ".join(f"{name} {value:,}" for name, value in figures.items()))
-            for resource_type, figures in self._extended().items()
+            for resource_type, figures in self._find_extended().items()
         ]
         if counted:
             yield ""

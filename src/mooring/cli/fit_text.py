@@ -55,7 +55,7 @@ def fit_parts(fit: Fit) -> Iterator[RenderableType]:
             (", ".join(each.reasons), str(each.count), shorten(each.nodes)) for each in fit.runs_out
         ]
         yield table(("RUNS OUT", "NODES", "SUCH AS"), out)
-    yield from _left(fit)
+    yield from _show_left(fit)
 
 
 def _moves(moves: Iterable[Move]) -> list[tuple[str, str, str]]:
@@ -72,17 +72,17 @@ def _kinds(fit: Fit) -> Iterator[RenderableType]:
         yield from _first_rows(("KIND OF NODE", "NODES", "USED", "PODS"), rows, numbers_from=1)
 
 
-def _left(fit: Fit) -> Iterator[RenderableType]:
+def _show_left(fit: Fit) -> Iterator[RenderableType]:
     for each in fit.left:
         yield ""
         yield line(f"{each.count} pod{'s' * (each.count > 1)} left: {each.message}")
         yield line(f"    {shorten(each.pods)}")
         if fit.why is not None and fit.why.pod in each.pods:
             yield from _suggestion(fit.why)
-    yield from _freed(fit)
+    yield from _show_freed(fit)
 
 
-def _freed(fit: Fit) -> Iterator[RenderableType]:
+def _show_freed(fit: Fit) -> Iterator[RenderableType]:
     """Which evictions would free nodes for exclusive pods."""
     if fit.freed:
         pods = sum(len(each.pods) for each in fit.freed)
@@ -129,7 +129,7 @@ def packing_parts(packings: Sequence[Packing]) -> Iterator[RenderableType]:
         ]
     rows += [
         ("pods that move", *(str(each.moves) for each in packings)),
-        ("budgets exceeded at once", *(_exceeded(each) for each in packings)),
+        ("budgets exceeded at once", *(_name_exceeded(each) for each in packings)),
     ]
     yield table(("", *(each.name for each in packings)), rows)
 
@@ -145,6 +145,6 @@ def _histogram(use: NodeResourceUse) -> str:
     )
 
 
-def _exceeded(packing: Packing) -> str:
+def _name_exceeded(packing: Packing) -> str:
     names = [each.budget for each in packing.budgets if each.is_exceeded]
     return shorten(names, 2) or "-"

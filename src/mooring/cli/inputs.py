@@ -83,9 +83,9 @@ class EngineOptions:
             settings = replace(settings, most_classes=most_classes)
         return Engine(configuration, plugins, settings, observer)
 
-    def check(self) -> None:
-        """Raises what `engine` would raise about the configuration."""
-        _apply_election(self._configuration(registry(self._own_plugins)), self.election)
+    def configuration(self) -> Configuration:
+        """Reads the configuration; raises what `engine` would raise about it."""
+        return _apply_election(self._configuration(registry(self._own_plugins)), self.election)
 
     @cached_property
     def gates(self) -> FeatureGates:
@@ -196,6 +196,12 @@ class ConnectionOptions:
     @property
     def is_given(self) -> bool:
         return any(each is not None for each in (self.kubeconfig, self.context, self.server))
+
+    def with_default(self, kubeconfig: str) -> ConnectionOptions:
+        """The same with a kubeconfig, unless one is given already; an empty name is none."""
+        if self.kubeconfig is not None or not kubeconfig:
+            return self
+        return replace(self, kubeconfig=Path(kubeconfig))
 
     async def connect(self) -> Connection:
         """Reads the kubeconfig; raises CredentialsError."""

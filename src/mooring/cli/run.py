@@ -212,7 +212,8 @@ def run(  # noqa: PLR0913 - one for each flag
         },
     )
     # What is wrong with it is told at once, not when the API server answers.
-    options.check()
+    configuration = options.configuration()
+    connection = connection.with_default(configuration.client_connection.kubeconfig)
     options = replace(options, version=await_version(emulation_version, connection))
     certificate = CertificateSettings(
         tls_cert_file, tls_private_key_file, cert_dir, client_ca_file=client_ca_file

@@ -77,20 +77,20 @@ def _rows(found: Sequence[TraceFigures]) -> Iterator[tuple[str, Callable[[TraceF
     yield "waiting at the end", lambda each: f"{each.left_waiting:,}"
     yield "preemptions", lambda each: f"{each.preemptions:,}"
     for name in found[0].waiting_seconds:
-        yield f"waiting, {name}", partial(_waited, name)
+        yield f"waiting, {name}", partial(_show_wait, name)
     for name in found[0].mean_use:
-        yield f"{name} in use, mean", partial(_used, name)
+        yield f"{name} in use, mean", partial(_show_use, name)
     if any(each.most_stranded_gpus for each in found) or _has_gpus(found):
         yield "GPUs stranded, mean", lambda each: f"{each.mean_stranded_gpus:,.1f}"
         yield "GPUs stranded, most", lambda each: f"{each.most_stranded_gpus:,}"
     yield "virtual time", lambda each: _time(each.seconds)
 
 
-def _waited(name: str, figures: TraceFigures) -> str:
+def _show_wait(name: str, figures: TraceFigures) -> str:
     return _time(figures.waiting_seconds.get(name))
 
 
-def _used(name: str, figures: TraceFigures) -> str:
+def _show_use(name: str, figures: TraceFigures) -> str:
     return f"{figures.mean_use.get(name, 0.0):.1f}%"
 
 

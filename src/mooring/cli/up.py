@@ -47,7 +47,7 @@ FromOption = Annotated[
     list[str] | None,
     typer.Option(
         "--from",
-        metavar="DUMP|RECORDING|KUBECONFIG",
+        metavar="SOURCE",
         help="Begin with a copy of another cluster: a dump such as `kubectl get -o yaml` prints, "
         "a recording, or the cluster of a kubeconfig. May be repeated.",
         show_default=False,
@@ -186,7 +186,7 @@ LogLevelOption = Annotated[LogLevel, typer.Option(help="Log messages of this lev
 
 def up(  # noqa: PLR0913 - one for each flag
     context: typer.Context,
-    nodes: NodesOption = "10",
+    nodes: NodesOption = "5",
     source: FromOption = None,
     with_values: WithValuesOption = False,
     kubeconfig: KubeconfigOption = None,

@@ -69,7 +69,7 @@ _ON_DEMAND = int(
 )
 
 
-def united(kinds: Iterable[int]) -> int:
+def unite(kinds: Iterable[int]) -> int:
     """All kinds of change in one."""
     union = 0
     for each in kinds:

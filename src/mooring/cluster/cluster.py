@@ -31,7 +31,7 @@ from .storage.objects import Storage
 from .storage.use import CSINodeColumns, VolumeUse
 from .storage.writer import StorageWriter
 from .tally import Tallies
-from .usage import RETOLD, count_requests, counts_alike, nomination_change, pod_change, retold
+from .usage import RETOLD, count_requests, counts_alike, find_retold, nomination_change, pod_change
 from .workloads import Workloads
 
 # What `NodeDerived` is worked out from.
@@ -436,7 +436,7 @@ class Cluster:
             return
         state.pods[row][pod.uid] = pod
         if self.changes.heeded & RETOLD:
-            kinds = retold(known, pod)
+            kinds = find_retold(known, pod)
             if kinds:
                 self.changes.note(row, kinds)
         if state.extended.is_used:

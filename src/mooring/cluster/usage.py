@@ -31,7 +31,7 @@ _PODS = FIRST_CLASS.index(PODS)
 # Plain integers: combining flags of an enum takes many times as long.
 _POD_ANNOTATIONS, _POD_STATUS = int(Change.POD_ANNOTATIONS), int(Change.POD_STATUS)
 
-#: What `retold` can say.
+#: What `find_retold` can say.
 RETOLD = _POD_ANNOTATIONS | _POD_STATUS
 
 
@@ -116,7 +116,7 @@ def counts_alike(known: Pod, seen: Pod) -> bool:
     )
 
 
-def retold(known: Pod, seen: Pod) -> int:
+def find_retold(known: Pod, seen: Pod) -> int:
     """What changed of a pod that counts for the same as before."""
     kinds = 0
     if known.annotations != seen.annotations:

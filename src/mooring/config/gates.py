@@ -139,9 +139,9 @@ class FeatureGates(Mapping[str, bool]):
 
     def switch_on(self, name: str) -> Self:
         """The same gates with one more of them on."""
-        return type(self)(self.version, **{**self._changed(), name: True})
+        return type(self)(self.version, **{**self._find_changed(), name: True})
 
-    def _changed(self) -> dict[str, bool]:
+    def _find_changed(self) -> dict[str, bool]:
         defaults = _defaults(self.version)
         return {gate: on for gate, on in self._enabled.items() if on is not defaults[gate]}
 
@@ -159,7 +159,7 @@ class FeatureGates(Mapping[str, bool]):
         return len(self._enabled) + len(_ALIASES)
 
     def __repr__(self) -> str:
-        return f"FeatureGates.parse({self._changed()}, version={self.version})"
+        return f"FeatureGates.parse({self._find_changed()}, version={self.version})"
 
 
 def _defaults(version: KubernetesVersion) -> dict[str, bool]:

@@ -205,7 +205,7 @@ def scheduled(pod: Pod, node_name: str, profile: str) -> RecordEvent:
 
 def failed_scheduling(pod: Pod, message: str, profile: str) -> RecordEvent:
     """The event that a pod could not be placed; a long message is cut to what an event holds."""
-    note = truncated(message)
+    note = truncate(message)
     return RecordEvent(PodRef.to(pod), "Warning", "FailedScheduling", "Scheduling", note, profile)
 
 
@@ -232,7 +232,7 @@ def preempted_by_group(victim: Pod, group: PodGroup, profile: str) -> RecordEven
     return RecordEvent(about, "Normal", "Preempted", "Preempting", note, profile, related)
 
 
-def truncated(message: str) -> str:
+def truncate(message: str) -> str:
     """The message, or as much of it as fits the note of an event."""
     encoded = message.encode()
     if len(encoded) <= _NOTE_LIMIT:

@@ -162,11 +162,11 @@ def rules_of(spec: PodSpec) -> Rules:
     """The rules of a template; counted once."""
     known: Rules | None = spec.__dict__.get("_rules")
     if known is None:
-        known = spec.__dict__["_rules"] = _counted(spec)
+        known = spec.__dict__["_rules"] = _count_rules(spec)
     return known
 
 
-def _counted(spec: PodSpec) -> Rules:
+def _count_rules(spec: PodSpec) -> Rules:
     expressions, values = _node_rules(spec)
     affinity = spec.affinity
     terms = [

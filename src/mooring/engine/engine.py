@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Cluster, HandleRegistry, Mask
-from mooring.cluster.changes import united
+from mooring.cluster.changes import unite
 from mooring.config import Configuration
 from mooring.framework.attempt import Failed, PreFiltered
 from mooring.framework.calls import (
@@ -111,7 +111,7 @@ class Engine:
             *(each for profile in self.profiles.values() for each in collect_remarks(profile)),
         ]
         self._emit: Callable[[Action], None] = self._outbox.append
-        self.cluster.changes.heed(united(each.reads for each in self.profiles.values()))
+        self.cluster.changes.heed(unite(each.reads for each in self.profiles.values()))
         settings = settings or class_settings(configuration)
         #: What is kept for like pods of all profiles.
         self.answers = AnswerCache(settings.most_bytes)

@@ -237,7 +237,7 @@ class GroupAttempts:
         if note is not None and not decision.is_waiting:
             kind, reason = ("Normal", "GangPlaced") if found_by else ("Warning", "GangDiagnosis")
             about = PodRef.to_group(decision.group)
-            text = actions.truncated(note)
+            text = actions.truncate(note)
             self._emit(RecordEvent(about, kind, reason, "Scheduling", text, profile.name))
 
     # Making room

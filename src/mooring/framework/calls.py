@@ -74,7 +74,7 @@ def broken(what: str, error: BaseException, plugin: str = "") -> PluginError:
     return PluginError(f"{what}: {describe(error)}", plugin)
 
 
-def broken_at(what: str, plugin: Named, error: BaseException) -> PluginError:
+def make_plugin_error(what: str, plugin: Named, error: BaseException) -> PluginError:
     """The same for a plugin; its name takes the place of the braces in `what`."""
     return broken(what.format(plugin.name), error, plugin.name)
 
@@ -101,7 +101,7 @@ class PluginFence:
     ) -> None:
         if error is None or isinstance(error, PASSING):
             return
-        raise broken_at(self._what, self._plugin, error) from error
+        raise make_plugin_error(self._what, self._plugin, error) from error
 
 
 # Answers
@@ -238,7 +238,7 @@ def ask_pre_enqueue(plugin: PreEnqueue, pod: Pod) -> Rejected | None:
     except PASSING:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever a plugin raises
-        broke = broken_at('running PreEnqueue plugin "{}"', plugin, error)
+        broke = make_plugin_error('running PreEnqueue plugin "{}"', plugin, error)
         return Rejected(Code.ERROR, (str(broke),))
 
 
@@ -254,7 +254,7 @@ def ask_pre_filter(
     except PASSING:
         raise
     except BaseException as error:
-        raise broken_at('running PreFilter plugin "{}"', plugin, error) from error
+        raise make_plugin_error('running PreFilter plugin "{}"', plugin, error) from error
 
 
 def ask_filter(
@@ -276,7 +276,7 @@ def ask_filter_in_part(
     except PASSING:
         raise
     except BaseException as error:
-        raise broken_at(FILTERING, plugin, error) from error
+        raise make_plugin_error(FILTERING, plugin, error) from error
 
 
 def raise_broken_rows(plugin: Filter[Any], verdict: Verdict, rows: NDArray[np.intp]) -> None:
@@ -294,7 +294,7 @@ def ask_recheck(plugin: Filter[Any], prepared: Any, nodes: Nodes, row: RowFacts)
     except PASSING:
         raise
     except BaseException as error:
-        raise broken_at(FILTERING, plugin, error) from error
+        raise make_plugin_error(FILTERING, plugin, error) from error
 
 
 def ask_sees(plugin: Filter[Any], prepared: Any, nodes: Nodes) -> Change:
@@ -360,7 +360,7 @@ def ask_pre_score(
     except PASSING:
         raise
     except BaseException as error:
-        raise broken_at('running PreScore plugin "{}"', plugin, error) from error
+        raise make_plugin_error('running PreScore plugin "{}"', plugin, error) from error
 
 
 def ask_score(
@@ -372,7 +372,7 @@ def ask_score(
     except PASSING:
         raise
     except BaseException as error:
-        raise broken_at(SCORING, plugin, error) from error
+        raise make_plugin_error(SCORING, plugin, error) from error
 
 
 def ask_normalize(
@@ -386,7 +386,7 @@ def ask_normalize(
     except PASSING:
         raise
     except BaseException as error:
-        raise broken_at(SCORING, plugin, error) from error
+        raise make_plugin_error(SCORING, plugin, error) from error
 
 
 def ask_post_filter(
@@ -463,7 +463,7 @@ def ask_reserve(
     except PASSING:
         raise
     except BaseException as error:
-        raise broken_at('running Reserve plugin "{}"', plugin, error) from error
+        raise make_plugin_error('running Reserve plugin "{}"', plugin, error) from error
 
 
 def show_cluster(plugin: Plugin, nodes: Nodes) -> None:
@@ -506,7 +506,7 @@ def ask_prepare(plugin: PreBind, pod: Pod, nodes: Nodes, node_name: str) -> Prep
     except PASSING:
         raise
     except BaseException as error:
-        raise broken_at('running PreBind plugin "{}"', plugin, error) from error
+        raise make_plugin_error('running PreBind plugin "{}"', plugin, error) from error
 
 
 def ask_is_prepared(plugin: PreBind, pod: Pod, nodes: Nodes, node_name: str) -> bool | Rejected:

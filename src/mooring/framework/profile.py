@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from mooring.cluster import HandleRegistry
-from mooring.cluster.changes import united
+from mooring.cluster.changes import unite
 from mooring.config import (
     EnabledPlugin,
     FeatureGates,
@@ -130,7 +130,7 @@ class Profile:
         """The kinds of change that some plugin reads to decide."""
         scores = (plugin for plugin, _ in self.score)
         deciding = (*self.pre_filter, *self.filter, *self.post_filter, *self.pre_score, *scores)
-        return united(int(plugin.reads) for plugin in deciding)
+        return unite(int(plugin.reads) for plugin in deciding)
 
     @cached_property
     def reserve(self) -> tuple[Reserve, ...]:

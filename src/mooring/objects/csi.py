@@ -10,7 +10,7 @@ import msgspec
 
 from .meta import ObjectMeta, Wire
 from .node_selector import NodeRequirement, NodeTerm
-from .quantity import Quantity, bounded, units
+from .quantity import Quantity, clamp, units
 from .selector import LabelSelector, Selector, compile_selector
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -49,7 +49,7 @@ class CSINode(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             name=wire.metadata.name,
             limits={
-                driver.name: bounded(driver.allocatable.count)
+                driver.name: clamp(driver.allocatable.count)
                 for driver in wire.spec.drivers or ()
                 if driver.allocatable is not None and driver.allocatable.count is not None
             },

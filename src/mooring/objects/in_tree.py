@@ -85,13 +85,13 @@ class Sources:
 
     def attachable(self, zones: str = "UNSPECIFIED") -> Attachable | None:
         """What the driver knows the volume as; None if no driver has taken its plugin over."""
-        named = self._named(zones)
+        named = self._name_volume(zones)
         if named is None:
             return None
         plugin, handle = named
         return Attachable(IN_TREE[plugin].driver, handle, plugin)
 
-    def _named(self, zones: str) -> tuple[str, str] | None:
+    def _name_volume(self, zones: str) -> tuple[str, str] | None:
         if self.aws_elastic_block_store is not None:
             return AWS_EBS, _ebs_handle(self.aws_elastic_block_store.volume_id)
         if self.gce_persistent_disk is not None:

@@ -9,7 +9,7 @@ import msgspec
 
 from .meta import Condition, ObjectMeta, Wire
 from .placement_rules import Taint
-from .quantity import Quantity, bounded, units
+from .quantity import Quantity, clamp, units
 from .resources import PODS, Amounts, amounts
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -65,7 +65,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     def of(cls, wire: _WireNode) -> Node:
         meta, spec, status = wire.metadata, wire.spec, wire.status
         allocatable = status.allocatable or {}
-        pods = bounded(units(allocatable.get(PODS, 0)))
+        pods = clamp(units(allocatable.get(PODS, 0)))
         return cls(
             name=meta.name,
             uid=meta.uid,

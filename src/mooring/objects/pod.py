@@ -231,7 +231,7 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
     @cached_property
     def held(self) -> Held:
         """What such a pod counts for on a node, as long as nothing is reported about it."""
-        return _held(self, NO_STATUS)
+        return _add_granted(self, NO_STATUS)
 
     @cached_property
     def _terms(self) -> dict[str, Terms]:
@@ -417,7 +417,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def held(self) -> Held:
         """What it counts for on a node: granted resources too, where they are reported."""
         status = self.status
-        return _held(self.spec, status) if status.sizes else self.spec.held
+        return _add_granted(self.spec, status) if status.sizes else self.spec.held
 
     def on(self, node_name: str) -> Pod:
         """The same pod, bound to that node by a scheduler."""
@@ -446,7 +446,7 @@ def _share(wire: _WireSpec) -> PodSpec:
     return spec
 
 
-def _held(spec: PodSpec, status: PodStatus) -> Held:
+def _add_granted(spec: PodSpec, status: PodStatus) -> Held:
     held = held_requests(spec, status)
     nonzero = held_nonzero(spec, status, held)
     return Held(

@@ -63,7 +63,7 @@ def _host_port(port: Raw) -> Raw:
 
 def _affinity(affinity: Raw, labels: Raw) -> Raw:
     def merged(term: Raw) -> Raw:
-        return _merged(term, labels)
+        return _merge_labels(term, labels)
 
     for name in ("podAffinity", "podAntiAffinity"):
         affinity = with_part(affinity, name, lambda rule: with_each(rule, _REQUIRED, merged))
@@ -77,7 +77,7 @@ def _affinity(affinity: Raw, labels: Raw) -> Raw:
     return affinity
 
 
-def _merged(term: Raw, labels: Raw) -> Raw:
+def _merge_labels(term: Raw, labels: Raw) -> Raw:
     """The term with the pod's own labels, where it refers to them, as part of its selector."""
     selector = term.get("labelSelector")
     added = [

@@ -60,7 +60,7 @@ def millis(nanos: int) -> int:
     return min(-(-nanos // NANOS_PER_MILLI), MAX_INT64)
 
 
-def bounded(amount: int) -> int:
+def clamp(amount: int) -> int:
     """An amount as it is counted: neither negative nor larger than `MOST_AMOUNT`."""
     return max(0, min(amount, MOST_AMOUNT))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .quantity import Quantity, bounded, millis, units
+from .quantity import Quantity, clamp, millis, units
 
 if TYPE_CHECKING:
     from .pod import Container, ContainerStatus, PodSpec, PodStatus, Resources
@@ -73,7 +73,7 @@ def is_counted(name: str) -> bool:
 
 def native(name: str, nanos: int) -> int:
     """An amount in the unit its column is kept in, within what is counted at all."""
-    return bounded(millis(nanos) if name == CPU else units(nanos))
+    return clamp(millis(nanos) if name == CPU else units(nanos))
 
 
 def amounts(nanos: Mapping[str, int]) -> Amounts:

@@ -208,7 +208,7 @@ class CoexistPolicy(
                 Resource.POD,
                 Action.DELETE,
                 self._after_pod_is_gone,
-                reads=_said,
+                reads=_standing_of,
                 topics=Topics(_sorts_let_in, _sorts),
             ),
             # The policy can be an annotation, which has no event of its own.
@@ -216,10 +216,10 @@ class CoexistPolicy(
                 Resource.POD,
                 Action.UPDATE,
                 self._after_pod_change,
-                reads=_said,
-                topics=if_changed(_said),
+                reads=_standing_of,
+                topics=if_changed(_standing_of),
             ),
-            on(Resource.NODE, Action.ADD, self._after_node_comes, reads=_said),
+            on(Resource.NODE, Action.ADD, self._after_node_comes, reads=_standing_of),
         )
 
     def _after_pod_is_gone(self, pod: Pod, old: Pod, new: None) -> bool:
@@ -227,7 +227,7 @@ class CoexistPolicy(
 
     def _after_pod_change(self, pod: Pod, old: Pod, new: Pod) -> bool:
         if new.uid == pod.uid:
-            return _said(old) != _said(new)
+            return _standing_of(old) != _standing_of(new)
         return _is_in_the_way(old, pod) and not _is_in_the_way(new, pod)
 
     def _after_node_comes(self, pod: Pod, old: None, new: Node) -> bool:
@@ -269,7 +269,7 @@ def _sorts_let_in(old: Pod, new: None) -> list[str]:
     return [sort for sort, holds in was_in_the_way if holds]
 
 
-def _said(pod: Pod) -> tuple[CoexistStanding, str | None]:
+def _standing_of(pod: Pod) -> tuple[CoexistStanding, str | None]:
     return CoexistStanding.of(pod), unknown_policy(pod)
 
 

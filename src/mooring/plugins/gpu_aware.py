@@ -135,7 +135,7 @@ class GPUAware(
             return kept
         if self._is_backfill(pod):
             return "backfill"
-        return tuple(self._asked(pod).items()) or kept
+        return tuple(self._find_requests(pod).items()) or kept
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         if not self._keeps_off(pod):
@@ -146,7 +146,7 @@ class GPUAware(
         return kinds | Change.LABELS if self._labels else kinds
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> GPUNames | None:
-        return self._prepared(pod) if self._rejects and not self._is_backfill(pod) else None
+        return self._prepare(pod) if self._rejects and not self._is_backfill(pod) else None
 
     def filter(self, prepared: GPUNames, nodes: Nodes, rows: Rows) -> Verdict:
         kept = self._with_gpus(prepared, nodes, rows)
@@ -209,7 +209,7 @@ class GPUAware(
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> GPUNames | None:
         # A pod that may use GPU nodes goes there when others are full.
-        return self._prepared(pod) if not self._rejects or self._is_backfill(pod) else None
+        return self._prepare(pod) if not self._rejects or self._is_backfill(pod) else None
 
     def score(self, prepared: GPUNames, nodes: Nodes, rows: Rows) -> Scores:
         return np.where(self._with_gpus(prepared, nodes, rows), 0, MAX_SCORE).astype(np.int64)
@@ -243,13 +243,13 @@ class GPUAware(
 
     # Pods
 
-    def _prepared(self, pod: Pod) -> GPUNames | None:
+    def _prepare(self, pod: Pod) -> GPUNames | None:
         # A value of its own per pod: the columns that it finds are those of one cluster.
         if not self._keeps_off(pod):
             return None
-        return replace(self._names, asked=self._asked(pod), _places={})
+        return replace(self._names, asked=self._find_requests(pod), _places={})
 
-    def _asked(self, pod: Pod) -> Mapping[str, int]:
+    def _find_requests(self, pod: Pod) -> Mapping[str, int]:
         """What a pod requests of that which is reserved."""
         reserved = {name for name, _ in self._reserve}
         return {name: amount for name, amount in pod.spec.requests if name in reserved}
@@ -287,13 +287,13 @@ class GPUAware(
 
     def _with_gpus(self, names: GPUNames, nodes: Nodes, rows: Rows) -> Mask:
         if self._remembers:
-            return self._remembered(names, nodes, rows)
+            return self._find_remembered(names, nodes, rows)
         found = nodes.nothing(rows)
         for at in names.places(nodes):
             found |= nodes.allocatable[at][rows] > 0
         return found
 
-    def _remembered(self, names: GPUNames, nodes: Nodes, rows: Rows) -> Mask:
+    def _find_remembered(self, names: GPUNames, nodes: Nodes, rows: Rows) -> Mask:
         found = nodes.resource_names.judge(names).take(nodes.resource_sets[rows]) > 0
         for key in self._labels:
             present = nodes.label(key).codes[rows] != ABSENT

@@ -20,7 +20,7 @@ from mooring.framework.plugin import (
     rescore_row,
 )
 from mooring.objects.pod import Pod
-from mooring.objects.quantity import bounded
+from mooring.objects.quantity import clamp
 
 _MIB = 2**20
 # Less than this is pulled in no time.
@@ -60,7 +60,7 @@ class ImageLocality(Score[Pod], Sign):
                 image, present = known
                 # The weight keeps an image on one node from drawing every pod of a kind there.
                 share = len(image.rows) / len(nodes)
-                size = int(bounded(image.size_bytes) * share)
+                size = int(clamp(image.size_bytes) * share)
                 # More than counts in the end must not overflow the sum.
                 present_bytes += present[rows] * min(size, most_bytes)
         counted = np.clip(present_bytes, _LEAST_BYTES, most_bytes) - _LEAST_BYTES

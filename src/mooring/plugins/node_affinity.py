@@ -66,16 +66,16 @@ class NodeAffinityArgs(Wire, frozen=True):
     def problems(self) -> Iterator[tuple[str, str]]:
         for at, term in enumerate(self.required or ()):
             if isinstance(term, Malformed):
-                yield from _located(child(_REQUIRED, item("nodeSelectorTerms", at)), term)
+                yield from _locate(child(_REQUIRED, item("nodeSelectorTerms", at)), term)
         if isinstance(self.preferred, Malformed):
-            yield from _located(_PREFERRED, self.preferred)
+            yield from _locate(_PREFERRED, self.preferred)
 
 
 _REQUIRED = "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def _located(path: str, malformed: Malformed) -> Iterator[tuple[str, str]]:
+def _locate(path: str, malformed: Malformed) -> Iterator[tuple[str, str]]:
     for problem in malformed.problems:
         where, _, message = problem.partition(": ")
         yield child(path, where), message
@@ -125,7 +125,7 @@ class NodeAffinity(
         return Narrowed(spec, spec.named_nodes)
 
     def filter(self, prepared: PodSpec, nodes: Nodes, rows: Rows) -> Verdict:
-        unchosen = ~_chosen(prepared, nodes, rows)
+        unchosen = ~_find_chosen(prepared, nodes, rows)
         if self._added is None:
             return Verdict.rejecting(unchosen, _CHOSEN)
         allowed = nodes.satisfying_any(self._added, rows)
@@ -204,7 +204,7 @@ def _wanted_marks(pod: Pod) -> tuple[LabelMark, ...] | None:
     return equality(selected).marks if selected else None
 
 
-def _chosen(spec: PodSpec, nodes: Nodes, rows: Rows) -> Mask:
+def _find_chosen(spec: PodSpec, nodes: Nodes, rows: Rows) -> Mask:
     chosen = nodes.selected(spec.node_selector or {}, rows)
     if spec.node_terms is not None:
         chosen &= nodes.satisfying_any(spec.node_terms, rows)

@@ -78,7 +78,7 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign, Advise[Ports]):
                 Action.DELETE,
                 self._after_pod_is_gone,
                 alike=True,
-                topics=Topics(_freed, _wanted),
+                topics=Topics(_find_freed, _ports_of),
             ),
             on(Resource.NODE, Action.ADD),
         )
@@ -97,9 +97,9 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign, Advise[Ports]):
         )
 
 
-def _wanted(pod: Pod) -> set[int]:
+def _ports_of(pod: Pod) -> set[int]:
     return {number for _, _, number in pod.spec.host_ports}
 
 
-def _freed(old: Pod, new: None) -> set[int]:
-    return _wanted(old) if old.has_place else set()
+def _find_freed(old: Pod, new: None) -> set[int]:
+    return _ports_of(old) if old.has_place else set()

@@ -273,14 +273,14 @@ class NodeResourcesFit(
                 Action.UPDATE_POD_SCALE_DOWN,
                 self._after_scale_down,
                 alike=True,
-                topics=Topics(_freed, _asked),
+                topics=Topics(_find_freed, _resources_of),
             ),
             on(
                 Resource.NODE,
                 Action.ADD | Action.UPDATE_NODE_ALLOCATABLE,
                 self._after_node_change,
                 alike=True,
-                topics=Topics(_added, _asked),
+                topics=Topics(_find_added, _resources_of),
             ),
         )
 
@@ -312,18 +312,18 @@ class NodeResourcesFit(
         return Need((*first, *asked.items()))
 
 
-def _asked(pod: Pod) -> set[str]:
+def _resources_of(pod: Pod) -> set[str]:
     """The resources that a pod waits for."""
     return {PODS, *(name for name, amount in pod.requests if amount)}
 
 
-def _freed(old: Pod, new: Pod) -> set[str]:
+def _find_freed(old: Pod, new: Pod) -> set[str]:
     """The resources of which a pod holds less than before."""
     after = dict(new.held.requests)
     return {name for name, amount in old.held.requests if amount > after.get(name, 0)}
 
 
-def _added(old: Node | None, new: Node) -> set[str]:
+def _find_added(old: Node | None, new: Node) -> set[str]:
     """The resources of which a node has more than before."""
     had = dict(old.allocatable) if old else {}
     return {name for name, amount in new.allocatable if amount > had.get(name, 0)}

@@ -74,24 +74,24 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
         return frozenset(pod.spec.tolerations or ())
 
     def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
-        counts = nodes.taints.judge(self._untolerated(prepared, _HARD))
+        counts = nodes.taints.judge(self._judge(prepared, _HARD))
         if not counts.any():
             return Verdict.accepting(nodes.count(rows))
         return Verdict.rejecting(counts.take(nodes.taint_sets[rows]) > 0, _UNTOLERATED)
 
     def recheck(self, prepared: Pod, nodes: Nodes, row: RowFacts) -> Rescore:
         taints = nodes.node(row.number).taints
-        if taints and self._untolerated(prepared, _HARD)(taints):
+        if taints and self._judge(prepared, _HARD)(taints):
             return Rescore.INFEASIBLE
         return Rescore.UPDATED
 
     def repelling(self, pod: Pod, taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
         """Which of a node's taints keep the pod away."""
-        untolerated = self._untolerated(pod, _HARD)
+        untolerated = self._judge(pod, _HARD)
         return tuple(taint for taint in taints if untolerated((taint,)))
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Untolerated:
-        return self._untolerated(pod, _SOFT)
+        return self._judge(pod, _SOFT)
 
     def score(self, prepared: Untolerated, nodes: Nodes, rows: Rows) -> Scores:
         return nodes.taints.judge(prepared).take(nodes.taint_sets[rows])
@@ -138,13 +138,13 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
         )
 
     def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:
-        untolerated = self._untolerated(pod, _HARD)
+        untolerated = self._judge(pod, _HARD)
         return not untolerated(new.taints) and (old is None or untolerated(old.taints) > 0)
 
     def _after_pod_change(self, pod: Pod, old: Pod | None, new: Pod) -> bool:
         return new.uid == pod.uid
 
-    def _untolerated(self, pod: Pod, effects: tuple[TaintEffect, ...]) -> Untolerated:
+    def _judge(self, pod: Pod, effects: tuple[TaintEffect, ...]) -> Untolerated:
         return Untolerated(pod.spec.tolerations or (), effects, self._compares)
 
 

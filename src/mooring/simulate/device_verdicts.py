@@ -91,7 +91,7 @@ def find_devices(
     if plugin is None or plugin.prepare_claims(pod, nodes) is None:
         return DeviceVerdict()
     by_node = {}
-    for row in [] if filtered is None else _accepted(profile, filtered):
+    for row in [] if filtered is None else _find_accepted(profile, filtered):
         decided = plugin.decide(pod, nodes, row)
         devices = {} if decided is None else _name_devices(decided)
         if devices:
@@ -146,7 +146,7 @@ def find_failed_devices(
     )
 
 
-def _accepted(profile: Profile, filtered: Filtered) -> list[int]:
+def _find_accepted(profile: Profile, filtered: Filtered) -> list[int]:
     """The rows that the plugin accepts, though others after it may not."""
     names = [plugin.name for plugin in profile.filter]
     after = names[names.index(DynamicResources.name) + 1 :]
@@ -235,7 +235,7 @@ def apply_devices(engine: Engine, pod: Pod, recorded: RecordedDevices) -> None:
         return
     for key in recorded.written:
         created = key == recorded.created
-        claim = _created(pod, key, recorded) if created else known.get(key)
+        claim = _make_claim(pod, key, recorded) if created else known.get(key)
         if claim is not None:
             raw = recorded.allocations.get(_special(pod) if created else key)
             engine.cluster.put_device(_grant(claim, raw, pod, recorded))
@@ -266,7 +266,7 @@ def _grant(
     return msgspec.structs.replace(claim, allocation=allocation, finalizers=finalizers)
 
 
-def _created(pod: Pod, key: str, recorded: RecordedDevices) -> ResourceClaim:
+def _make_claim(pod: Pod, key: str, recorded: RecordedDevices) -> ResourceClaim:
     namespace, _, name = key.partition("/")
     wire = to_struct(
         ResourceClaim.wire,

@@ -41,12 +41,12 @@ def find_freed_nodes(profile: Profile, pod: Pod, nodes: Nodes, count: int) -> tu
         prepared = pre_filter(profile, pod, nodes)
         if prepared.rejected is not None:
             return ()
-        return tuple(_freed(profile, pod, prepared, nodes, count))
+        return tuple(_find_freed(profile, pod, prepared, nodes, count))
     except PluginError:
         return ()
 
 
-def _freed(
+def _find_freed(
     profile: Profile, pod: Pod, prepared: PreFiltered, nodes: Nodes, count: int
 ) -> Iterator[FreedNode]:
     by_crowd = nodes.rows[np.argsort(nodes.ordinary_pods[nodes.rows], kind="stable")]

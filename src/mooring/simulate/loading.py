@@ -91,7 +91,7 @@ def load_additions(paths: Sequence[str], cluster: Input) -> Additions:
     """Reads workloads, pods and what they need; raises InputError with the first mistake."""
     manifests = list(read(paths))
     templates = [read_template(each) for each in manifests if each.is_workload]
-    read_here = [_unplaced(each) for each in manifests if each.is_read and not each.is_workload]
+    read_here = [_take_off(each) for each in manifests if each.is_read and not each.is_workload]
     register = _Register()
     defaults = _read_defaults(read_here, register, cluster.defaults)
     objects = tuple(_objects(read_here, register, defaults))
@@ -144,7 +144,7 @@ def _claim_template(manifest: Manifest) -> ResourceClaimTemplate:
     return _read(manifest, lambda raw: fill(CLAIM_TEMPLATE, raw), read_claim_template)
 
 
-def _unplaced(manifest: Manifest) -> Manifest:
+def _take_off(manifest: Manifest) -> Manifest:
     """The manifest without a node: a pod that was copied from a cluster is to be placed anew."""
     spec = manifest.raw.get("spec")
     if manifest.known_kind != "Pod" or not isinstance(spec, Mapping) or "nodeName" not in spec:
@@ -181,10 +181,10 @@ def _make_pods(
     names: tuple[str, ...] = ()
     if template.workload.kind == "DaemonSet":
         anywhere = replace(template.manifest, kind="Pod", raw=template.pod_anywhere())
-        sample = _decoded(anywhere, defaults)
+        sample = _decode(anywhere, defaults)
         assert isinstance(sample, Pod)
         names = tuple(node.name for node in nodes if wants_node(sample, node))
-    pods = [_decoded(each, defaults) for each in template.pod_manifests(names)]
+    pods = [_decode(each, defaults) for each in template.pod_manifests(names)]
     return replace(template.workload, pods=tuple(pod for pod in pods if isinstance(pod, Pod)))
 
 
@@ -211,7 +211,7 @@ def _objects(
     """Decodes what was read, and compares the objects with each other."""
     aside = PRIORITY_CLASS, CLAIM_TEMPLATE
     items = [each for each in manifests if each.known_kind not in aside]
-    decoded = [(each, _decoded(each, defaults)) for each in items]
+    decoded = [(each, _decode(each, defaults)) for each in items]
     for manifest, item in decoded:
         register.add(manifest, getattr(item, "namespace", ""), item.name)
         if isinstance(item, Pod):
@@ -221,7 +221,7 @@ def _objects(
             yield item
 
 
-def _decoded(manifest: Manifest, defaults: Defaults) -> Object:
+def _decode(manifest: Manifest, defaults: Defaults) -> Object:
     def decode(raw: Any) -> Object:
         return from_builtins(manifest.custom or manifest.kind, raw)
 

@@ -83,8 +83,8 @@ def to_builtins(transcript: Transcript) -> dict[str, Any]:
     return {
         "placements": [_placement(each) for each in transcript.placed],
         "pending": [_pending(each) for each in transcript.pending],
-        "preempted": [_preempted(each) for each in transcript.preempted],
-        "volumes": [_claimed(each) for each in transcript.volumes],
+        "preempted": [_encode_preemption(each) for each in transcript.preempted],
+        "volumes": [_encode_claim(each) for each in transcript.volumes],
         "summary": {
             "nodes": transcript.nodes,
             "placed": len(transcript.placed),
@@ -167,7 +167,7 @@ def _pending(pending: Pending) -> dict[str, Any]:
     }
 
 
-def _preempted(preempted: Preempted) -> dict[str, Any]:
+def _encode_preemption(preempted: Preempted) -> dict[str, Any]:
     return {
         "namespace": preempted.pod.namespace,
         "pod": preempted.pod.name,
@@ -176,7 +176,7 @@ def _preempted(preempted: Preempted) -> dict[str, Any]:
     }
 
 
-def _claimed(claimed: Claimed) -> dict[str, Any]:
+def _encode_claim(claimed: Claimed) -> dict[str, Any]:
     return {
         "namespace": claimed.claim.namespace,
         "claim": claimed.claim.name,

@@ -315,11 +315,11 @@ def check_hints(plugin: Plugin, objects: Sequence[Node | Pod], pods: Sequence[Po
         for each in pods:
             for item in objects:
                 for old, new in ((None, item), (item, item), (item, None)):
-                    said = {_told(hint, like, old, new) for like in (each, *twins(each))}
+                    said = {_ask_hint(hint, like, old, new) for like in (each, *twins(each))}
                     assert len(said) == 1, f"a hint of {plugin.name} tells like pods apart"
 
 
-def _told(hint: Hint, pod: Pod, old: Any, new: Any) -> bool:
+def _ask_hint(hint: Hint, pod: Pod, old: Any, new: Any) -> bool:
     """Returns what a hint says; one that cannot read an object of this kind says yes."""
     try:
         return bool(hint(pod, old, new))
@@ -368,10 +368,10 @@ def check_reads(plugin: Any, pod: Pod, cluster: Cluster, change: Callable[[Clust
         assert steady, f"{kind.name} is not steady: the cluster decides whether it skips"
     after = collect_answers(plugin, pod, cluster.nodes)
     names = before.keys() & after.keys()
-    same = _untouched(cluster, noted, kind.reads, kind.scope, names)
+    same = _find_untouched(cluster, noted, kind.reads, kind.scope, names)
     # A pod that is signed otherwise is another pod's like now.
     if _signature(plugin, pod, cluster) == signature:
-        same += _untouched(cluster, noted, watched, kind.scope, names)
+        same += _find_untouched(cluster, noted, watched, kind.scope, names)
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
 
 
@@ -405,7 +405,7 @@ def _signature(plugin: Any, pod: Pod, cluster: Cluster) -> Hashable:
     return plugin.sign(pod, cluster.nodes) if isinstance(plugin, Sign) else None
 
 
-def _untouched(
+def _find_untouched(
     cluster: Cluster, noted: Mapping[int, int], reads: int, scope: Scope, names: Iterable[str]
 ) -> list[str]:
     """Returns the nodes whose answer must be what it was."""

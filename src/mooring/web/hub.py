@@ -89,7 +89,7 @@ class Hub:
         self._viewers.add(lines)
         try:
             async with self._changing:
-                for part in await self._read(self._shared()):
+                for part in await self._read(self._share()):
                     lines.put_nowait(part)
                 self._following.add(lines)
                 self._looked_at.set()
@@ -112,7 +112,7 @@ class Hub:
         yield from picture.advance(self._figures(), [])
         return (yield from self._everything(picture))
 
-    def _shared(self) -> Generator[None, None, list[bytes]]:
+    def _share(self) -> Generator[None, None, list[bytes]]:
         if self._picture is None:
             # It begins empty, and the next step fills it.
             self._picture = Picture(self._engine)
@@ -134,7 +134,7 @@ class Hub:
 
     async def _step(self) -> None:
         async with self._changing:
-            text = await self._read(self._timed(self._advance(self._picture)))
+            text = await self._read(self._time(self._advance(self._picture)))
             if text is not None:
                 self._tell(text)
 
@@ -149,7 +149,7 @@ class Hub:
             return None
         return encode_line((yield from picture.advance(now, arrived)))
 
-    def _timed(self, steps: Generator[None, None, T]) -> Generator[None, None, T]:
+    def _time(self, steps: Generator[None, None, T]) -> Generator[None, None, T]:
         while True:
             began = perf_counter()
             try:

@@ -55,7 +55,7 @@ class Picture:
         at = figures.sample[0]
         queue = yield from self._waiting.differences(at)
         anew, nodes = self._columns.differences()
-        events = merge_events(_placed(at, arrived), self._waiting.events)[:_MOST_EVENTS]
+        events = merge_events(_list_placed(at, arrived), self._waiting.events)[:_MOST_EVENTS]
         self._events.extend(events)
         return Message(
             resources=self._columns.resources if anew else None,
@@ -87,7 +87,7 @@ class Picture:
         return [(key, at) for key, at in found if at is not None]
 
 
-def _placed(at: float, arrived: list[Pod]) -> Iterator[RecentEvent]:
+def _list_placed(at: float, arrived: list[Pod]) -> Iterator[RecentEvent]:
     for pod in reversed(arrived):
         yield RecentEvent(at, "placed", owner_text(pod), pod.key, pod.node_name)
 

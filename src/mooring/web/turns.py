@@ -74,11 +74,11 @@ class PacedRunner:
         try:
             async with self._turn:
                 await self._sleep(max(self._free_at - self._clock(), 0.0))
-                return await self._read(self._timed(steps))
+                return await self._read(self._time(steps))
         finally:
             self._waiting -= 1
 
-    def _timed(self, steps: Generator[None, None, T]) -> Generator[None, None, T]:
+    def _time(self, steps: Generator[None, None, T]) -> Generator[None, None, T]:
         """The same steps; what they took decides when the next piece of work may begin."""
         spent = 0.0
         while True:

@@ -61,7 +61,7 @@ class Defaults:
             case "Pod":
                 return self._pod(raw)
             case "PodGroup":
-                return with_part(raw, "spec", self._prioritized)
+                return with_part(raw, "spec", self._prioritize)
             case "PersistentVolumeClaim":
                 return _fill_claim(raw, self.storage_class)
             case _:
@@ -72,9 +72,9 @@ class Defaults:
         return with_part(raw, "spec", lambda spec: self._spec(spec, labels), even_empty=True)
 
     def _spec(self, spec: Raw, labels: Raw) -> Raw:
-        return self._prioritized(filled_spec(spec, labels))
+        return self._prioritize(filled_spec(spec, labels))
 
-    def _prioritized(self, spec: Raw) -> Raw:
+    def _prioritize(self, spec: Raw) -> Raw:
         name = spec.get("priorityClassName")
         if spec.get("priority") is not None or not isinstance(name, str | None):
             return spec

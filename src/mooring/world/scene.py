@@ -56,7 +56,7 @@ class Scene:
         moving = {pod.uid for pod in away}
         return replace(
             self,
-            nodes=tuple(_cordoned(node) if node.name in gone else node for node in self.nodes),
+            nodes=tuple(_cordon(node) if node.name in gone else node for node in self.nodes),
             running=tuple(pod for pod in self.running if pod.uid not in moving),
             waiting=(),
             leaving=tuple(
@@ -70,7 +70,7 @@ class Scene:
         return replace(self, nodes=(*self.nodes, *_copies(shape, count, taken)))
 
 
-def _cordoned(node: Node) -> Node:
+def _cordon(node: Node) -> Node:
     taints = tuple(dict.fromkeys((*node.taints, CORDONED)))
     return msgspec.structs.replace(node, unschedulable=True, taints=taints)
 

@@ -150,7 +150,7 @@ def _ip_of(meter: Meter, block: CelBlock) -> CelAddress:
 
 
 @TABLE.takes("masked", CelBlock)
-def _masked(meter: Meter, block: CelBlock) -> CelBlock:
+def _mask(meter: Meter, block: CelBlock) -> CelBlock:
     return CelBlock(block.network.network_address, block.length)
 
 

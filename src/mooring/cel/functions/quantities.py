@@ -101,16 +101,16 @@ def _binary(digits: int, exponent: int, number: int, fraction: int) -> CelQuanti
         bounded = max(-_MOST_BINARY, min(digits, _MOST_BINARY))
         return CelQuantity(bounded, 0, precise and bounded == digits)
     bound = _MOST_BINARY * 10**fraction
-    return _rounded(max(-bound, min(digits, bound)), -fraction)
+    return _round_to_nano(max(-bound, min(digits, bound)), -fraction)
 
 
 def _decimal(digits: int, scale: int, length: int) -> CelQuantity:
     if length <= _MOST_DIGITS and scale >= _NANO:
         return CelQuantity(digits, scale, True)
-    return _rounded(digits, scale)
+    return _round_to_nano(digits, scale)
 
 
-def _rounded(digits: int, scale: int) -> CelQuantity:
+def _round_to_nano(digits: int, scale: int) -> CelQuantity:
     """What is finer than nano is rounded away from zero."""
     if scale < _NANO:
         divisor = 10 ** (_NANO - scale)

@@ -39,16 +39,16 @@ def _intersects(meter: Meter, left: list[Any], right: list[Any]) -> bool:
 
 @TABLE.takes_any("indexOf", 2)
 def _index_of(meter: Meter, elements: list[Any], value: Any) -> int:
-    return place_of(meter, _listed(elements), value)
+    return place_of(meter, _require_list(elements), value)
 
 
 @TABLE.takes_any("lastIndexOf", 2)
 def _last_index_of(meter: Meter, elements: list[Any], value: Any) -> int:
-    place = place_of(meter, _listed(elements)[::-1], value)
+    place = place_of(meter, _require_list(elements)[::-1], value)
     return len(elements) - 1 - place if place >= 0 else -1
 
 
-def _listed(elements: Any) -> list[Any]:
+def _require_list(elements: Any) -> list[Any]:
     if not isinstance(elements, list):
         raise CelError("no such overload")
     return elements

@@ -24,13 +24,13 @@ def resources_again(kept: ExtendedResources, rebuilt: ExtendedResources) -> None
 def check_extended(state: State, rebuilt: State) -> None:
     """Raises AssertionError unless everything counted is what counting anew finds."""
     for table, other in zip(state.extended.tables(), rebuilt.extended.tables(), strict=True):
-        found, expected = _said(table, state), _said(other, rebuilt)
+        found, expected = _collect_figures(table, state), _collect_figures(other, rebuilt)
         what = f"extended resource {table.resource_type}"
         assert found == expected, f"{what}: kept {found}, from objects {expected}"
         _check_columns(what, table, state)
 
 
-def _said(table: ExtendedTable, state: State) -> dict[str, Any]:
+def _collect_figures(table: ExtendedTable, state: State) -> dict[str, Any]:
     """Per node the figures, and which pods are counted."""
     there = {row for name, row in state.rows.items() if name in table.by_node}
     assert table.by_row.keys() == there, f"{table.resource_type} is on rows {[*table.by_row]}"
@@ -128,8 +128,8 @@ def check_devices(state: State, kept: Nodes, rebuilt: Nodes) -> None:
     for name, row in state.rows.items():
         other = rebuilt.row(name)
         assert other is not None, f"node {name} is not among the objects"
-        found = _seen(groups, name, row)
-        expected = _seen(others, name, other)
+        found = _collect_views(groups, name, row)
+        expected = _collect_views(others, name, other)
         assert found == expected, f"devices of node {name}: kept {found}, from objects {expected}"
     counts = Counter(groups.local[list(state.rows.values())].tolist())
     for number, count in counts.items():
@@ -144,7 +144,7 @@ def _check_use(devices: Devices) -> None:
     assert devices.use == again, "devices are in use that no claim holds, or the other way round"
 
 
-def _seen(groups: RowGroups, name: str, row: int) -> list[Any]:
+def _collect_views(groups: RowGroups, name: str, row: int) -> list[Any]:
     """What a row sees: by its own names, and by its group."""
     local = groups.group(int(groups.local[row]))
     pattern = groups.pattern(int(groups.patterns[row]))

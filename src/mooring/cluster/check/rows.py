@@ -253,12 +253,13 @@ def _check_pod_table(state: State) -> None:
         ranked = sorted(pods.values(), key=lambda pod: (-pod.priority, start_of(pod)))
         if ranked:
             by_row[row] = [
-                (pod.uid, {**_asked(pod, state.columns.resources), PODS: 1}) for pod in ranked
+                (pod.uid, {**_find_requests(pod, state.columns.resources), PODS: 1})
+                for pod in ranked
             ]
     _same(
         "pod table",
-        {row: _unordered(pods) for row, pods in kept.items()},
-        {row: _unordered(pods) for row, pods in by_row.items()},
+        {row: _sort_pods(pods) for row, pods in kept.items()},
+        {row: _sort_pods(pods) for row, pods in by_row.items()},
     )
 
 
@@ -274,9 +275,9 @@ def _with_requests(
         yield pod, {name: column[i] for name, i in state.columns.resources.items() if column[i]}
 
 
-def _asked(pod: Pod, offered: Container[str]) -> dict[str, int]:
+def _find_requests(pod: Pod, offered: Container[str]) -> dict[str, int]:
     return {name: amount for name, amount in pod.held.requests if amount and name in offered}
 
 
-def _unordered(pods: Iterable[tuple[str, dict[str, int]]]) -> list[tuple[str, Any]]:
+def _sort_pods(pods: Iterable[tuple[str, dict[str, int]]]) -> list[tuple[str, Any]]:
     return sorted((uid, sorted(held.items())) for uid, held in pods)

@@ -93,7 +93,7 @@ class DeviceUse:
         """What is in use of a pool, as a node sees it."""
         held = self._pools.get(view.key)
         if view.shape.is_plain:
-            return (_taken(view, held), (), ()) if held else UNUSED
+            return (_make_mask(view, held), (), ()) if held else UNUSED
         if not held:
             return 0, tuple(value for _, value in view.shape.counters), ()
         shares = tuple(
@@ -104,7 +104,7 @@ class DeviceUse:
             )
             if at >= 0 and each.shares
         )
-        return _taken(view, held), _left(view, view.shape, held), shares
+        return _make_mask(view, held), _subtract(view, view.shape, held), shares
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeviceUse) and self._pools == other._pools
@@ -112,7 +112,7 @@ class DeviceUse:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _taken(view: PoolView, held: Mapping[str, DeviceHold]) -> int:
+def _make_mask(view: PoolView, held: Mapping[str, DeviceHold]) -> int:
     mask = 0
     places = view.places
     for name, each in held.items():
@@ -122,7 +122,7 @@ def _taken(view: PoolView, held: Mapping[str, DeviceHold]) -> int:
     return mask
 
 
-def _left(view: PoolView, shape: PoolShape, held: Mapping[str, DeviceHold]) -> tuple[int, ...]:
+def _subtract(view: PoolView, shape: PoolShape, held: Mapping[str, DeviceHold]) -> tuple[int, ...]:
     """What is left of each counter; less than nothing if devices were given away around us."""
     left = [value for _, value in shape.counters]
     if left:

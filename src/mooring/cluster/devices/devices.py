@@ -178,14 +178,14 @@ class Devices(DeviceDecisions):
         if before == claim:
             return before
         landed = self._claims.put(claim)
-        self._move([*_held(before), *landed], _held(claim))
+        self._move([*_allocations_of(before), *landed], _allocations_of(claim))
         self._freed += [each for each in landed if not each.has_same_devices(claim.allocation)]
         return before
 
     def _remove_claim(self, claim: ResourceClaim) -> None:
         before = self.claims.get(claim.key)
         landed = self._claims.drop(before or claim)
-        self._move([*_held(before), *landed], ())
+        self._move([*_allocations_of(before), *landed], ())
         self._freed += landed
 
     def _move(self, before: Iterable[Allocation], after: Iterable[Allocation]) -> None:
@@ -240,5 +240,5 @@ class Devices(DeviceDecisions):
                     self.note(row, Change.SLICES)
 
 
-def _held(claim: ResourceClaim | None) -> tuple[Allocation, ...]:
+def _allocations_of(claim: ResourceClaim | None) -> tuple[Allocation, ...]:
     return () if claim is None or claim.allocation is None else (claim.allocation,)

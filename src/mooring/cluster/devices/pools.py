@@ -161,7 +161,7 @@ class Pool:
             own = tuple(islice(flags, len(each.devices)))
             if each.generation == newest:
                 found += self._models.get(each.name) or _make_models(each, models, own)
-        shape = models.shape(tuple(found), _declared(current))
+        shape = models.shape(tuple(found), _list_counters(current))
         names = tuple(device.name for each in current for device in each.devices)
         return PoolView(self.key, PoolStatus.USABLE, shape, names, self)
 
@@ -208,7 +208,7 @@ def _make_models(
     )
 
 
-def _declared(slices: Iterable[ResourceSlice]) -> tuple[tuple[CounterName, int], ...]:
+def _list_counters(slices: Iterable[ResourceSlice]) -> tuple[tuple[CounterName, int], ...]:
     return tuple(
         ((each.name, name), int(counter.value))
         for item in slices
@@ -227,7 +227,7 @@ def _is_invalid(current: Sequence[ResourceSlice], others: Sequence[ResourceSlice
         return True
     if not any(device.consumes_counters for item in every for device in item.devices):
         return False
-    declared = {name for name, _ in _declared((*current, *others))}
+    declared = {name for name, _ in _list_counters((*current, *others))}
     return any(
         taken.counter_set not in sets
         or any((taken.counter_set, name) not in declared for name in taken.counters or {})

@@ -196,7 +196,7 @@ class Reservations(KnownStorage):
         for binding in reservation.bindings:
             volume = self._volumes.get(binding.volume_name)
             assert volume is not None, f"volume {binding.volume_name} is not known"
-            with self._reindexed(volume.name):
+            with self._reindexing(volume.name):
                 self._volumes.assume(volume.name, replace(volume, claim_ref=binding.claim), uid)
         for key in reservation.provisions:
             claim = self._claims.get(key)
@@ -211,7 +211,7 @@ class Reservations(KnownStorage):
         if reservation is None:
             return
         for binding in reservation.bindings:
-            with self._reindexed(binding.volume_name):
+            with self._reindexing(binding.volume_name):
                 self._volumes.restore(binding.volume_name, uid)
         for key in reservation.provisions:
             self._claims.restore(key, uid)
@@ -220,7 +220,7 @@ class Reservations(KnownStorage):
     # Indexes
 
     @contextmanager
-    def _reindexed(self, name: str) -> Iterator[None]:
+    def _reindexing(self, name: str) -> Iterator[None]:
         """Moves a volume in the index to where it belongs after what is done inside."""
         before = self._volumes.get(name)
         yield
@@ -239,7 +239,7 @@ class Storage(Reservations):
         """Assumes of its claims and volumes what another assumes of them."""
         for name, volume in other._volumes.assumed.items():
             if self._volumes.known(name) is not None:
-                with self._reindexed(name):
+                with self._reindexing(name):
                     self._volumes.assume_for(name, volume, other._volumes.owners[name])
         for key, claim in other._claims.assumed.items():
             if self._claims.known(key) is not None:
@@ -252,7 +252,7 @@ class Storage(Reservations):
 
     def put(self, item: StorageObject) -> None:
         if isinstance(item, PersistentVolume):
-            with self._reindexed(item.name):
+            with self._reindexing(item.name):
                 self._volumes.put(item.name, item)
         elif isinstance(item, PersistentVolumeClaim):
             self._unlink(item.key)
@@ -266,7 +266,7 @@ class Storage(Reservations):
 
     def drop(self, item: StorageObject) -> None:
         if isinstance(item, PersistentVolume):
-            with self._reindexed(item.name):
+            with self._reindexing(item.name):
                 self._volumes.drop(item.name)
         elif isinstance(item, PersistentVolumeClaim):
             self._unlink(item.key)

@@ -113,11 +113,11 @@ class Classes:
         self.statistics.saw(signature)
         if signature is not None:
             self._siblings.saw(pod, signature, self._cluster.nodes)
-        path, outcome = self._served(signature, pod, window)
+        path, outcome = self._ask_class(signature, pod, window)
         if outcome is None:
             outcome = self._decide_alone(signature, pod, window)
         elif self._settings.verify_share and path.is_reuse:
-            outcome = self._verified(pod, window, outcome)
+            outcome = self._verify(pod, window, outcome)
         self.statistics.paths[path] += 1
         if signature is not None:
             self._asked.add(signature)
@@ -133,7 +133,7 @@ class Classes:
             self._observer.decision_made(self._profile.name, path.is_reuse, found)
         return outcome
 
-    def _served(
+    def _ask_class(
         self, signature: int | None, pod: Pod, window: Window
     ) -> tuple[DecisionPath, Found | Failed | None]:
         """How the pod is decided, and the decision if it comes from its class."""
@@ -364,13 +364,13 @@ class Classes:
 
     # Trust
 
-    def _verified(self, pod: Pod, window: Window, outcome: Found | Failed) -> Found | Failed:
+    def _verify(self, pod: Pod, window: Window, outcome: Found | Failed) -> Found | Failed:
         """Makes some decisions twice. A difference ends reuse, and the plain decision counts."""
         if crc32(pod.uid.encode()) >= self._settings.verify_share * 2**32:
             return outcome
         plain = decide(self._profile, pod, self._cluster.nodes, window)
         self.statistics.verified += 1
-        reused_told, plain_told = self._told(outcome), self._told(plain)
+        reused_told, plain_told = self._describe(outcome), self._describe(plain)
         if reused_told == plain_told:
             return outcome
         self.statistics.differences += 1
@@ -379,7 +379,7 @@ class Classes:
         )
         return plain
 
-    def _told(self, outcome: Found | Failed) -> str:
+    def _describe(self, outcome: Found | Failed) -> str:
         if isinstance(outcome, Found):
             return self._cluster.nodes.name(outcome.row)
         return diagnosis.message(outcome)

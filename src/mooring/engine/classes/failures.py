@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mooring.cluster import Cluster
-from mooring.cluster.changes import Change, united
+from mooring.cluster.changes import Change, unite
 from mooring.framework.attempt import Failed, Filtered
 from mooring.framework.calls import PASSING, ask_watch
 from mooring.framework.profile import Profile
@@ -76,7 +76,7 @@ class Failures:
         if known.generation == log.generation:
             return True
         changed = log.since(known.generation)
-        if changed is None or united(changed.values()) & known.watch:
+        if changed is None or unite(changed.values()) & known.watch:
             return False
         known.generation = log.generation
         return True
@@ -85,7 +85,7 @@ class Failures:
         """The changes that can alter what filters and post-filters say of a pod."""
         nodes = self._cluster.nodes
         try:
-            return _ALWAYS | united(ask_watch(each, pod, nodes) for each in self._plugins)
+            return _ALWAYS | unite(ask_watch(each, pod, nodes) for each in self._plugins)
         except PASSING:
             raise
         except BaseException:  # noqa: BLE001 - then anything may

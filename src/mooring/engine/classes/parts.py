@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mooring.cluster import Figures, Mask, Nodes, RowFacts, Scope
-from mooring.cluster.changes import Change, united
+from mooring.cluster.changes import Change, unite
 from mooring.framework.plugin import Filter, PreScore, Reduction, Rescore, Score, Scores
 
 # Rows of a cluster whose nodes and pods are alike have few figures; beyond this, looking them up
@@ -70,7 +70,7 @@ class Asked:
     bits: int = 0
 
     def __post_init__(self) -> None:
-        self.bits = united(each.bit for each in self.filters)
+        self.bits = unite(each.bit for each in self.filters)
         self.are_filters_alike = all(each.plugin.reads_figures_only for each in self.filters)
         self.are_columns_alike = all(
             each.is_plain and each.plugin.reads_figures_only for each in self.columns

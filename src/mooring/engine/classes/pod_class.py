@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Cluster, Mask, RowFacts, Scope
-from mooring.cluster.changes import EVERYWHERE, Change, united
+from mooring.cluster.changes import EVERYWHERE, Change, unite
 from mooring.framework.attempt import PreFiltered, Scored
 from mooring.framework.calls import (
     FILTERING,
@@ -24,8 +24,8 @@ from mooring.framework.calls import (
     ask_pre_score,
     ask_score,
     ask_watch,
-    broken_at,
     check_range,
+    make_plugin_error,
 )
 from mooring.framework.observe import FILTER, SCORE, PointTimer, make_caller
 from mooring.framework.plugin import (
@@ -107,8 +107,8 @@ class PodClass:
                 watch = ask_watch(plugin, pod, self._nodes)
                 self._stances.note(plugin, Point.DOOR, watch)
         far = [column for column in self.columns if column.plugin.scope is not Scope.ROW]
-        self._far_watch = united(column.watch for column in far)
-        self._near_watch = united(
+        self._far_watch = unite(column.watch for column in far)
+        self._near_watch = unite(
             (*(each.watch for each in self.row_filters), *(each.watch for each in self.columns))
         )
         self._by_kinds: dict[int, Asked] = {}
@@ -146,12 +146,12 @@ class PodClass:
             self._stances.note(plugin, Point.FILTER, watch, skips=skips)
             if not skips:
                 bit = 1 << len(self.row_filters)
-                narrow = RowFilter(plugin, self._prepared(plugin), watch, bit, plugin.recheck)
+                narrow = RowFilter(plugin, self._find_prepared(plugin), watch, bit, plugin.recheck)
                 self.row_filters.append(narrow)
                 verdict = ask_filter(plugin, narrow.prepared, nodes, rows, ask)
                 self.bits |= verdict.rejected * np.int64(bit)
 
-    def _prepared(self, plugin: Filter[Any]) -> Any:
+    def _find_prepared(self, plugin: Filter[Any]) -> Any:
         prepared = self.pre_filtered.prepared
         return prepared[plugin.name] if isinstance(plugin, PreFilter) else self.pod
 
@@ -258,7 +258,7 @@ class PodClass:
 
     def _look_wide(self) -> None:
         """Notes what the wide plugins watch, and whether any has a say."""
-        self._wide_watch = united(
+        self._wide_watch = unite(
             (*(each.watch for each in self.wide_filters), *(each.watch for each in self.relative))
         )
         wide = sum(each.prepared is not None for each in self.wide_filters)
@@ -288,7 +288,7 @@ class PodClass:
             changed[row] = changed.get(row, 0) | kinds
         self._unscored.clear()
         rows = np.fromiter(changed, np.intp, len(changed))
-        asked = self._asked(united(changed.values()))
+        asked = self._find_readers(unite(changed.values()))
         before = self.bits[rows]
         bits = before.copy()
         for each in asked.filters:
@@ -298,7 +298,7 @@ class PodClass:
         self.scores.refresh(rows, asked.columns, before)
 
     def _refresh_row(self, row: int, kinds: int) -> None:
-        asked = self._by_kinds.get(kinds) or self._asked(kinds)
+        asked = self._by_kinds.get(kinds) or self._find_readers(kinds)
         facts = self._nodes.facts(row)
         before = bits = self.bits.item(row)
         if asked.bits:
@@ -310,7 +310,7 @@ class PodClass:
             if not before:
                 self.scores.leave(row)
         elif before:
-            self.scores.enter(facts, self._asked(kinds | self._unscored.pop(row, 0)))
+            self.scores.enter(facts, self._find_readers(kinds | self._unscored.pop(row, 0)))
         elif asked.columns:
             self.scores.move(facts, asked)
 
@@ -326,7 +326,7 @@ class PodClass:
             except PASSING:
                 raise
             except BaseException as error:
-                raise broken_at(FILTERING, each.plugin, error) from error
+                raise make_plugin_error(FILTERING, each.plugin, error) from error
             if answer is not INFEASIBLE and answer is not UPDATED:
                 answer = self._recheck(each, facts.number)
             if answer is INFEASIBLE:
@@ -340,7 +340,7 @@ class PodClass:
         verdict = ask_filter(each.plugin, each.prepared, self._nodes, np.array([row]))
         return Rescore.INFEASIBLE if verdict.rejected[0] else Rescore.UPDATED
 
-    def _asked(self, kinds: int) -> Asked:
+    def _find_readers(self, kinds: int) -> Asked:
         """Who reads any of these kinds of change."""
         asked = self._by_kinds.get(kinds)
         if asked is None:

@@ -11,8 +11,8 @@ from mooring.framework.calls import (
     SCORING,
     ask_normalize,
     ask_score,
-    broken_at,
     check_range,
+    make_plugin_error,
 )
 from mooring.framework.plugin import MAX_SCORE, Reduction, Rescore, Scores
 
@@ -157,7 +157,7 @@ class ClassScores:
             except PASSING:
                 raise
             except BaseException as error:
-                raise broken_at(SCORING, column.plugin, error) from error
+                raise make_plugin_error(SCORING, column.plugin, error) from error
             if answer is not UPDATED:
                 rows = np.array([row])
                 column.raw[row] = ask_score(column.plugin, column.prepared, self._nodes, rows)[0]

@@ -229,7 +229,7 @@ def view_queue(engine: Engine, pod: Pod, now: float) -> QueueView | None:
         attempts=placement.queued.attempts,
         assumed_on=placement.node_name,
         permits=tuple(
-            PermitWait(plugin, _left(until, now))
+            PermitWait(plugin, _seconds_until(until, now))
             for plugin, (until, _) in placement.permits.items()
         ),
     )
@@ -244,10 +244,10 @@ def _view_queued(engine: Engine, queued: QueuedPod, now: float) -> QueueView:
         attempts=queued.attempts,
         message=queued.message if refusal is None else refusal.message,
         rejected_by=tuple(sorted(queued.blamed)) if refusal is None else (queued.gated_by,),
-        backoff_seconds=_left(queued.expiry + 1, now) if backs_off else 0.0,
+        backoff_seconds=_seconds_until(queued.expiry + 1, now) if backs_off else 0.0,
         nominated_node=engine.cluster.nodes.nominations.node_of(queued.pod),
     )
 
 
-def _left(until: float, now: float) -> float:
+def _seconds_until(until: float, now: float) -> float:
     return round(max(until - now, 0.0), 3)

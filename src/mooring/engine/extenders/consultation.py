@@ -120,7 +120,7 @@ class Consultation:
 
     def _find(self, row: int, scored: Scored | None = None) -> Found:
         survey = self.survey
-        filtered = survey.filtered and survey.filtered.replacing(self._refused())
+        filtered = survey.filtered and survey.filtered.replacing(self._gather_refusals())
         return Found(row, survey.pre_filtered, filtered, scored, tried_first=survey.tried_first)
 
     # Filter
@@ -199,10 +199,10 @@ class Consultation:
             return self.survey.fail()
         if not set(self._offered).issuperset(self.survey.names(fitting)):
             raise Overtaken
-        failed = self.survey.refuse(self._refused(), fitting)
+        failed = self.survey.refuse(self._gather_refusals(), fitting)
         return replace(failed, overruled=failed.overruled | {EXTENDER})
 
-    def _refused(self) -> Filtered:
+    def _gather_refusals(self) -> Filtered:
         """What extenders have against nodes, as rows."""
         nodes = self.survey.nodes
         by_row = {nodes.row(name): reason for name, reason in self._refusals.items()}

@@ -111,7 +111,7 @@ class GangProtector:
         if mine is None:
             names = ", ".join(kept.nodes[:_MOST_NAMES])
             more = f" and {len(kept.nodes) - _MOST_NAMES} more" * (len(kept.nodes) > _MOST_NAMES)
-            text = actions.truncated(f"Room is kept for it on {names}{more}")
+            text = actions.truncate(f"Room is kept for it on {names}{more}")
             about = PodRef.to_group(decision.group)
             scheduler = decision.trial.profile.name
             self._emit(RecordEvent(about, "Normal", "GangProtected", "Scheduling", text, scheduler))

@@ -183,7 +183,7 @@ def _fullness(
         if place is None:
             continue
         whole = sum_domains(nodes.allocatable[place], domains, nodes, key)
-        used = sum_domains(_requested(name, place, nodes), domains, nodes, key) + added[name]
+        used = sum_domains(_find_requested(name, place, nodes), domains, nodes, key) + added[name]
         if whole.max(initial=0) > _MOST_EXACT:
             # A hundredfold of it is more than 64 bits hold.
             whole, used = whole.astype(object), used.astype(object)
@@ -194,7 +194,7 @@ def _fullness(
     return totals // np.maximum(weights, 1)
 
 
-def _requested(name: str, place: int, nodes: Nodes) -> NDArray[np.int64]:
+def _find_requested(name: str, place: int, nodes: Nodes) -> NDArray[np.int64]:
     """What is requested per row; pods that name no cpu or memory count with a little of it."""
     if name in _NEVER_ZERO:
         return nodes.nonzero_requested[_NEVER_ZERO.index(name)]

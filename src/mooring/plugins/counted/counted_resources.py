@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
-from mooring.cluster.changes import united
+from mooring.cluster.changes import unite
 from mooring.config import ConfigError, Problem
 from mooring.documents.errors import DecodeError
 from mooring.framework.advice import Advice, Advise
@@ -260,7 +260,7 @@ def watch_use(pod: Pod, handles: Mapping[str, CountedHandle], nodes: Nodes) -> C
     """The changes of the resources that a pod asks for."""
     change = nodes.extended.change
     said = (int(change(name)) for name, handle in handles.items() if handle.use.is_said(pod))
-    return Change(united(said))
+    return Change(unite(said))
 
 
 def wake_users(handles: Any) -> tuple[Wakeup, ...]:

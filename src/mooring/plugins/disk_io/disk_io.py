@@ -120,7 +120,7 @@ class DiskIO(
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         try:
-            return self._asked(pod)
+            return self._estimate(pod)
         except DecodeError as error:
             return str(error)
 
@@ -131,7 +131,7 @@ class DiskIO(
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> Bandwidth | Rejected | None:
         try:
-            return self._asked(pod)
+            return self._estimate(pod)
         except DecodeError as error:
             return unresolvable(str(error))
 
@@ -200,7 +200,7 @@ class DiskIO(
                 Action.ALL,
                 self._after_status,
                 reads=self._readable,
-                topics=if_changed(_described),
+                topics=if_changed(_describe),
             ),
             on(Resource.NODE, Action.ADD, self._after_node, alike=True),
             on(Resource.POD, Action.DELETE, self._after_pod_is_gone, alike=True),
@@ -242,7 +242,7 @@ class DiskIO(
     def _changed_use(self, old: Pod, new: Pod) -> tuple[()] | None:
         return () if self._handle.counts_alike(old, new) else None
 
-    def _asked(self, pod: Pod) -> Bandwidth | None:
+    def _estimate(self, pod: Pod) -> Bandwidth | None:
         """What a pod is estimated to use, None if it says nothing; raises DecodeError."""
         if not asks(pod):
             return None
@@ -251,7 +251,7 @@ class DiskIO(
 
     def _readable(self, pod: Pod) -> Bandwidth | None:
         try:
-            return self._asked(pod)
+            return self._estimate(pod)
         except DecodeError:
             return None
 
@@ -261,7 +261,7 @@ def _figures(nodes: Nodes, row: int) -> list[int] | None:
     return None if columns is None else columns.at(row)
 
 
-def _described(item: CustomObject) -> tuple[Any, Bandwidth]:
+def _describe(item: CustomObject) -> tuple[Any, Bandwidth]:
     """The node that an object describes, and what it says of it."""
     return item.fields.get("spec"), _read(item)
 

@@ -34,11 +34,11 @@ def _amount(wanted: int | None, capacity: Capacity) -> int | None:
         return capacity.value if default is None else int(default)
     if policy is None:
         return wanted
-    amount = _rounded(wanted, policy)
+    amount = _round_up(wanted, policy)
     return amount if _is_allowed(amount, policy) else None
 
 
-def _rounded(wanted: int, policy: CapacityPolicy) -> int:
+def _round_up(wanted: int, policy: CapacityPolicy) -> int:
     """The next amount that the policy knows."""
     within = policy.valid_range
     if within is not None and within.min is not None:

@@ -73,7 +73,7 @@ def is_ready(
     try:
         every = [*find_claims(pod, claims)]
     except UnresolvedClaim as error:
-        return _failed(str(error))
+        return _fail(str(error))
     decided = _decided_special(pod, claims)
     if decided is not None:
         made = [
@@ -106,15 +106,15 @@ def _decided_special(pod: Pod, claims: ResourceClaims) -> Allocation | None:
 def _check(claim: ResourceClaim, today: float | None, timeout: float) -> bool | Rejected:
     problem = find_problem(claim)
     if problem is not None:
-        return _failed(
+        return _fail(
             f"device binding failed: claim={claim.name}, reason={problem.reason}, "
             f'message="{problem.message}"'
         )
     found = readiness(claim, today, timeout)
     if found is Readiness.LATE:
-        return _failed(f"device binding timeout: claim={claim.name}")
+        return _fail(f"device binding timeout: claim={claim.name}")
     return found is Readiness.READY
 
 
-def _failed(why: str) -> Rejected:
+def _fail(why: str) -> Rejected:
     return Rejected(Code.ERROR, (f'running PreBind plugin "DynamicResources": {why}',))

@@ -41,7 +41,7 @@ def releasable(
     """The claims that a node could not use, and that nobody but this pod uses."""
     rows = [np.zeros(0, np.intp)]
     for filtered in (failed.filtered, failed.tried_first):
-        rows += [] if filtered is None else _refused(filtered, plugin)
+        rows += [] if filtered is None else _find_refused(filtered, plugin)
     asked = ClaimRows(prepared, nodes, np.unique(np.concatenate(rows)))
     uid = prepared.pod.uid
     return [
@@ -52,11 +52,11 @@ def releasable(
     ]
 
 
-def _refused(filtered: Filtered, plugin: str) -> Iterator[NDArray[np.intp]]:
+def _find_refused(filtered: Filtered, plugin: str) -> Iterator[NDArray[np.intp]]:
     """The rows that the plugin refused because a claim cannot be used there."""
     for layer in filtered.layers:
         if layer.plugin == plugin:
             at = layer.verdict.reasons.index(UNAVAILABLE)
             yield filtered.rows[layer.decided & layer.verdict.failed[at]]
     for other in filtered.amended:
-        yield from _refused(other, plugin)
+        yield from _find_refused(other, plugin)

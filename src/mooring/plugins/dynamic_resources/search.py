@@ -248,7 +248,7 @@ class DeviceSearch:
         model = candidate.model
         amounts: dict[str, int] | None = None
         if model.is_shared:
-            amounts = amounts_of(ask.amounts, model, self._taken(candidate))
+            amounts = amounts_of(ask.amounts, model, self._sum_amounts(candidate))
             if amounts is None:
                 return False
         # Whoever shares a device uses the counters that its first user took.
@@ -284,7 +284,7 @@ class DeviceSearch:
         if candidate.model.counters and not self._has_share(candidate):
             self._draw(candidate, 1)
 
-    def _taken(self, candidate: Candidate) -> dict[str, int]:
+    def _sum_amounts(self, candidate: Candidate) -> dict[str, int]:
         total = dict(candidate.taken_amounts or {})
         for amounts in self._shared.get(candidate.bit, ()):
             for name, amount in amounts.items():

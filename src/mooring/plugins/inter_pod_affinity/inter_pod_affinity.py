@@ -34,7 +34,7 @@ from mooring.objects.selector import Labels
 
 from .affinity_advice import advise_on_affinity
 from .affinity_hints import POD_TOPICS, node_helps, pod_helps
-from .pod_presence import Presence, added_up, match_of, presence_of
+from .pod_presence import Presence, add_up, match_of, presence_of
 
 _NO_AFFINITY = Reason("node(s) didn't match pod affinity rules", Code.UNRESOLVABLE)
 _ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules")
@@ -122,7 +122,7 @@ class InterPodAffinity(
         if terms.problem:
             return unresolvable(f"parsing pod: {terms.problem}")
         standing = nodes.standing(TermKind.ANTI_AFFINITY, pod)
-        repelling = added_up((term.domains, 1) for term in standing)
+        repelling = add_up((term.domains, 1) for term in standing)
         if not (repelling or terms.affinity or terms.anti_affinity):
             return None
         wanted = match_of(terms.affinity, nodes.workloads)
@@ -132,7 +132,7 @@ class InterPodAffinity(
             nodes.workloads.namespace_labels(pod.namespace),
             wanted,
             tuple(presence_of(wanted, key, nodes) for key in keys),
-            tuple(_unwanted(terms.anti_affinity, nodes)),
+            tuple(_find_unwanted(terms.anti_affinity, nodes)),
             repelling,
         )
 
@@ -148,7 +148,7 @@ class InterPodAffinity(
         reasons: list[Reason] = []
         failed: list[Mask] = []
         accepted = ~nodes.nothing(rows)
-        for reason, broken in _broken(prepared, nodes, rows):
+        for reason, broken in _find_broken(prepared, nodes, rows):
             reasons.append(reason)
             failed.append(broken & accepted)
             accepted &= ~broken
@@ -163,7 +163,7 @@ class InterPodAffinity(
         prefers = terms.preferred or terms.preferred_anti
         if self._args.ignore_preferred_terms_of_existing_pods and not prefers:
             return None
-        sums = added_up(self._preferences(pod, nodes))
+        sums = add_up(self._preferences(pod, nodes))
         # What cancels out to 0 still counts: the scores are then equal, not absent.
         return Pull(tuple(sums.values())) if sums else None
 
@@ -201,7 +201,7 @@ class InterPodAffinity(
             yield standing.domains, -standing.weight
 
 
-def _broken(rules: AffinityRules, nodes: Nodes, rows: Rows) -> Iterator[tuple[Reason, Mask]]:
+def _find_broken(rules: AffinityRules, nodes: Nodes, rows: Rows) -> Iterator[tuple[Reason, Mask]]:
     """Where each kind of rule is broken, in the order in which users read of them."""
     if rules.near:
         yield _NO_AFFINITY, _too_far(rules, nodes, rows)
@@ -266,7 +266,9 @@ def _repelling_moved(
     return repelling
 
 
-def _unwanted(terms: Iterable[AffinityTerm], nodes: Nodes) -> Iterator[tuple[PodMatch, Presence]]:
+def _find_unwanted(
+    terms: Iterable[AffinityTerm], nodes: Nodes
+) -> Iterator[tuple[PodMatch, Presence]]:
     for term in terms:
         match = match_of((term,), nodes.workloads)
         if match is not None:

@@ -50,7 +50,7 @@ def presence_of(match: PodMatch | None, key: str, nodes: Nodes) -> Presence:
     return Presence(column, nodes.tally(match).in_domains(column).counts())
 
 
-def added_up(parts: Iterable[tuple[DomainCounts, int]]) -> dict[str, Presence]:
+def add_up(parts: Iterable[tuple[DomainCounts, int]]) -> dict[str, Presence]:
     """The weighted sum of counts, per topology key."""
     sums: dict[str, Presence] = {}
     own: set[str] = set()

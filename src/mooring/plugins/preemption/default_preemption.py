@@ -143,7 +143,7 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
             reasons[_NOT_HELPFUL] += failed.node_count - len(rows)
         skipped = dict(reasons)
         run = DryRun(profile, pod, failed.pre_filtered, nodes, reasons)
-        wanted = self._wanted(len(rows))
+        wanted = self._count_wanted(len(rows))
         known = self._known.candidates(run, rows, wanted)
         if known is not None and len(known):
             return known
@@ -159,7 +159,7 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         text = _FOUND.format(name, len(victims)) if self._tells_of_victims else ""
         return Remedy(name, victims, int(found.violations[best]), text)
 
-    def _wanted(self, potential: int) -> int:
+    def _count_wanted(self, potential: int) -> int:
         share = potential * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), potential)
 

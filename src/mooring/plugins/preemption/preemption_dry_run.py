@@ -302,11 +302,11 @@ class CountsDryRun:
             if count:
                 run.reasons[reason] += count
         fitting = np.flatnonzero(outcome.feasible)
-        broken = self._broken()
+        broken = self._find_breaking()
         gone = self._reprieve(fitting, self._order(broken))
         return self._weigh(fitting, gone, broken)
 
-    def _broken(self) -> Mask:
+    def _find_breaking(self) -> Mask:
         """Per pod of the flat arrays whether evicting it breaks a budget."""
         budgets = self._run.budgets
         if not budgets:

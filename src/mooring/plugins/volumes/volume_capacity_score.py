@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Mask
 from mooring.framework.plugin import Scores
-from mooring.objects.quantity import MOST_AMOUNT, bounded, units
+from mooring.objects.quantity import MOST_AMOUNT, clamp, units
 from mooring.plugins.allocation import ShapePoint, curve
 
 from .volume_search import Search
@@ -68,9 +68,9 @@ def _by_class(
 def _static(found: Search) -> Iterator[Load]:
     for choice in found.choices:
         sizes = np.array(
-            [*(bounded(units(each.capacity)) for each in choice.candidates.volumes), 0], np.int64
+            [*(clamp(units(each.capacity)) for each in choice.candidates.volumes), 0], np.int64
         )
-        requested = bounded(units(choice.claim.request or 0)) * choice.found.astype(np.int64)
+        requested = clamp(units(choice.claim.request or 0)) * choice.found.astype(np.int64)
         yield choice.claim.class_name, choice.found, requested, sizes[choice.places]
 
 
@@ -79,9 +79,9 @@ def _dynamic(found: Search, where: Mask) -> Iterator[Load]:
     for each in found.provisions:
         present = each.needed & where & (each.places >= 0)
         sizes = np.array(
-            [*(bounded(known.capacity_bytes or 0) for known in each.capacities), 0], np.int64
+            [*(clamp(known.capacity_bytes or 0) for known in each.capacities), 0], np.int64
         )
-        requested = bounded(units(each.claim.request or 0)) * present.astype(np.int64)
+        requested = clamp(units(each.claim.request or 0)) * present.astype(np.int64)
         yield each.claim.class_name, present, requested, sizes[each.places] * present
 
 

@@ -17,7 +17,7 @@ def progress(reserved: Reservation, nodes: Nodes) -> bool | Rejected:
     row = nodes.row(reserved.node_name)
     if row is None:
         name = reserved.node_name
-        return _failed(f'failed to get node "{name}": node "{name}" not found')
+        return _fail(f'failed to get node "{name}": node "{name}" not found')
     for binding in reserved.bindings:
         bound = _is_bound(binding, nodes, row)
         if bound is not True:
@@ -34,18 +34,18 @@ def _is_bound(binding: Binding, nodes: Nodes, row: int) -> bool | Rejected:
     claim = nodes.storage.known_claim(binding.claim.key)
     if volume is None:
         text = f'could not find v1.PersistentVolume "{binding.volume_name}"'
-        return _failed(f"failed to check binding: {text}")
+        return _fail(f"failed to check binding: {text}")
     if claim is None:
         text = f'could not find v1.PersistentVolumeClaim "{binding.claim.key}"'
-        return _failed(f"failed to check binding: {text}")
+        return _fail(f"failed to check binding: {text}")
     if not nodes.storage.is_written(binding):
         return False
     if not _is_usable(volume, nodes, row):
-        return _misplaced(volume, nodes, row)
+        return _reject_place(volume, nodes, row)
     if volume.claim_ref != binding.claim:
-        return _failed(f'ClaimRef got reset for pv "{volume.name}"')
+        return _fail(f'ClaimRef got reset for pv "{volume.name}"')
     if claim.volume_name not in ("", volume.name):
-        return _failed(f'PVC "{claim.key}" is bound to pv "{claim.volume_name}"')
+        return _fail(f'PVC "{claim.key}" is bound to pv "{claim.volume_name}"')
     return claim.is_bound
 
 
@@ -53,18 +53,18 @@ def _is_provisioned(key: str, nodes: Nodes, row: int) -> bool | Rejected:
     claim = nodes.storage.known_claim(key)
     if claim is None:
         text = f'could not find v1.PersistentVolumeClaim "{key}"'
-        return _failed(f"failed to check provisioning pvc: {text}")
+        return _fail(f"failed to check provisioning pvc: {text}")
     if not nodes.storage.is_selected(key):
         return False
     # A provisioner that fails takes the annotation away.
     if claim.selected_node != nodes.name(row):
-        return _failed(f'provisioning failed for PVC "{claim.name}"')
+        return _fail(f'provisioning failed for PVC "{claim.name}"')
     if claim.volume_name:
         volume = nodes.storage.known_volume(claim.volume_name)
         if volume is None:
             return False
         if not _is_usable(volume, nodes, row):
-            return _misplaced(volume, nodes, row)
+            return _reject_place(volume, nodes, row)
     return claim.is_bound
 
 
@@ -72,12 +72,12 @@ def _is_usable(volume: PersistentVolume, nodes: Nodes, row: int) -> bool:
     return bool(usable(volume, nodes, np.array([row], np.intp))[0])
 
 
-def _misplaced(volume: PersistentVolume, nodes: Nodes, row: int) -> Rejected:
-    return _failed(
+def _reject_place(volume: PersistentVolume, nodes: Nodes, row: int) -> Rejected:
+    return _fail(
         f'pv "{volume.name}" node affinity doesn\'t match node "{nodes.name(row)}": '
         "no matching NodeSelectorTerms"
     )
 
 
-def _failed(why: str) -> Rejected:
+def _fail(why: str) -> Rejected:
     return Rejected(Code.ERROR, (f"binding volumes: {why}",))

@@ -88,7 +88,7 @@ class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign, AdviseOn
                 Action.DELETE,
                 self._after_pod_is_gone,
                 reads=claim_names,
-                topics=Topics(_freed, _used),
+                topics=Topics(_find_freed, _find_used),
             ),
             on(Resource.NODE, Action.ADD),
             on(
@@ -105,17 +105,17 @@ class VolumeRestrictions(PreFilter[Exclusive], Filter[Exclusive], Sign, AdviseOn
             return False
         return any(
             _conflict(wanted, freed) for wanted in pod.spec.disks for freed in old.spec.disks
-        ) or bool(_named(pod) & _named(old))
+        ) or bool(_claims_of(pod) & _claims_of(old))
 
 
-def _used(pod: Pod) -> list[Hashable]:
+def _find_used(pod: Pod) -> list[Hashable]:
     """The disks and claims of a pod, by which it may be in the way of others."""
     disks = [(pod.namespace, disk.kind, disk.identity) for disk in pod.spec.disks]
-    return [*disks, *(claim_key(pod, use) for use in _named(pod))]
+    return [*disks, *(claim_key(pod, use) for use in _claims_of(pod))]
 
 
-def _freed(old: Pod, new: None) -> list[Hashable]:
-    return _used(old)
+def _find_freed(old: Pod, new: None) -> list[Hashable]:
+    return _find_used(old)
 
 
 def _exclusive_names(pod: Pod, nodes: Nodes) -> frozenset[str] | Rejected:
@@ -152,5 +152,5 @@ def _conflict(one: Disk, other: Disk) -> bool:
     return same and not (one.read_only and other.read_only)
 
 
-def _named(pod: Pod) -> set[ClaimUse]:
+def _claims_of(pod: Pod) -> set[ClaimUse]:
     return {use for use in pod.claims if not use.ephemeral}

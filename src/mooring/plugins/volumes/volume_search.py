@@ -67,7 +67,7 @@ class SuitableLists:
     def of(self, claim: PersistentVolumeClaim) -> SuitableVolumes:
         kept = _kept_volume(claim, self._storage)
         if kept is not None:
-            return self._numbered((kept,))
+            return self._number((kept,))
         alike = (
             claim.class_name,
             claim.request,
@@ -78,10 +78,10 @@ class SuitableLists:
         )
         known = self._lists.get(alike)
         if known is None:
-            known = self._lists[alike] = self._numbered(_free_volumes(claim, self._storage))
+            known = self._lists[alike] = self._number(_free_volumes(claim, self._storage))
         return known
 
-    def _numbered(self, volumes: tuple[PersistentVolume, ...]) -> SuitableVolumes:
+    def _number(self, volumes: tuple[PersistentVolume, ...]) -> SuitableVolumes:
         numbers = [self._numbers.setdefault(each.name, len(self._numbers)) for each in volumes]
         return SuitableVolumes(volumes, np.array([*numbers, NOTHING], np.intp))
 

@@ -70,7 +70,7 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign, AdviseOnVolume
         wrong = nodes.nothing(rows)
         for topology in prepared:
             wrong |= ~_within(topology, nodes, rows)
-        return Verdict.rejecting(wrong & _zoned(nodes, rows), _WRONG_ZONE)
+        return Verdict.rejecting(wrong & _find_zoned(nodes, rows), _WRONG_ZONE)
 
     def sees(self, prepared: Topologies, nodes: Nodes) -> Change:
         # Labels of volumes and nodes are all that is compared.
@@ -141,7 +141,7 @@ def _within(topology: NodeRequirement, nodes: Nodes, rows: Rows) -> Mask:
     return within | (lacking & nodes.matching(NodeRequirement(newer, "In", topology.values), rows))
 
 
-def _zoned(nodes: Nodes, rows: Rows) -> Mask:
+def _find_zoned(nodes: Nodes, rows: Rows) -> Mask:
     """Where a node has any of the labels; one without is taken to be in every zone."""
     zoned = nodes.nothing(rows)
     for key in _LABELS:
