@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,11 @@ from hypothesis import strategies as st
 
 from mooring.cluster import check
 from mooring.engine.actions import Action, BindPod
+from mooring.engine.cycle import Found, Window, decide
 from mooring.engine.events import Applied, BindingFailed
+from mooring.engine.gangs.group_decision import GroupDecision
+from mooring.engine.gangs.group_result import Domain
+from mooring.framework.attempt import Failed
 from mooring.objects.pod import Pod
 from mooring.testing.builders import node, pod
 from mooring.testing.driver import Driver, bindings, only
@@ -307,3 +312,86 @@ def test_replacement_pods_of_a_running_gang_need_no_new_minimum() -> None:
     _finish(driver, 2)
 
     assert driver.node_of("g-9")
+
+
+# Where ties begin, for the first placements of an engine.
+FIRST_TURN = crc32(b"default-scheduler")
+
+
+class RackedCluster:
+    """Gangs in racks on one engine, decided twice in every state: counted, and tried plainly."""
+
+    def __init__(self) -> None:
+        self.nodes = [(4, f"r{number % 3}", False) for number in range(7)]
+        self.driver = drive_gangs(*(self._node(number) for number in range(7)))
+        self.placed: list[Pod] = []
+        self.count = 0
+
+    def _node(self, number: int) -> Any:
+        cpu, rack, is_cordoned = self.nodes[number]
+        labels = {"rack": rack} if rack else {}
+        spec = {"unschedulable": True} if is_cordoned else {}
+        return node(f"n{number}", cpu=cpu, labels=labels, spec=spec)
+
+    def do(self, what: str, number: int, size: int) -> None:
+        cpu, rack, is_cordoned = self.nodes[number]
+        match what:
+            case "place":
+                self._place(size)
+                return
+            case "remove" if self.placed:
+                self.driver.remove(self.placed.pop(number % len(self.placed)))
+                return
+            case "resize":
+                self.nodes[number] = 2 * size, rack, is_cordoned
+            case "cordon":
+                self.nodes[number] = cpu, rack, not is_cordoned
+            case "move":
+                self.nodes[number] = cpu, "" if size == 4 else f"r{size}", is_cordoned
+        self.driver.apply(self._node(number))
+
+    def _place(self, size: int) -> None:
+        engine, self.count = self.driver.engine, self.count + 1
+        group = gang(f"g{self.count}", max(1, size - 1), topology_key="rack")
+        self.driver.apply(group)
+        pods = members(group.name, size, cpu=1 + self.count % 2)
+        profile = engine.profiles["default-scheduler"]
+
+        def decide_plainly(pod: Pod, domain: Domain) -> Found | Failed:
+            nodes = engine.cluster.nodes
+            return decide(profile, pod, nodes, Window(FIRST_TURN % len(nodes), rows=domain.rows))
+
+        plain = engine.gangs.decide(group, pods, profile, decide_plainly, is_literal=True)
+        expected = self._tell(plain)
+        plain.trial.roll_back()
+        decision = engine.gangs.decide(group, pods, profile, engine.decide_member)
+        assert self._tell(decision) == expected
+        decision.trial.roll_back()
+        for name, where in expected[1]:
+            self.placed.append(next(each for each in pods if each.name == name).on(where))
+            self.driver.apply(self.placed[-1])
+        check(engine.cluster)
+
+    def _tell(self, decision: GroupDecision) -> tuple[Any, list[tuple[str, str]], Any]:
+        placed = [(each.pod.name, each.node_name) for each in decision.result.placed]
+        domain = decision.result.domain
+        return decision.status, placed, domain and domain.name
+
+
+RACK_DEEDS = ["place", "place", "place", "remove", "resize", "cordon", "move"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(RACK_DEEDS), st.integers(0, 6), st.integers(1, 4)),
+        min_size=4,
+        max_size=24,
+    )
+)
+def test_what_is_kept_of_domains_decides_as_plain_trying_does(
+    deeds: list[tuple[str, int, int]],
+) -> None:
+    world = RackedCluster()
+    for deed in deeds:
+        world.do(*deed)

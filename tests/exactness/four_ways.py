@@ -171,6 +171,9 @@ class Witness:
     def find_feasible(self, pod: Pod, window: Window, *, again: bool = False) -> None:
         """It keeps no class that could tell."""
 
+    def find_class(self, pod: Pod, window: Window) -> None:
+        """It keeps no class that could tell."""
+
     def sweep(self) -> None:
         """It keeps nothing."""
 

@@ -428,8 +428,7 @@ class Cluster:
         known = self._pods[pod.uid]
         self._pods[pod.uid] = pod
         if state.groups.are_used:
-            state.groups.displace(known)
-            state.groups.place(pod)
+            state.groups.replace(known, pod)
         row = state.rows.get(pod.node_name)
         if row is None:
             self._stranded[pod.node_name][pod.uid] = pod

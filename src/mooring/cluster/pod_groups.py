@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from mooring.objects.pod import Pod
@@ -25,7 +24,7 @@ class KnownGroups:
         self._placed: Members = {}
         self._waiting: Members = {}
         #: How many pods of groups are on each node, by its name.
-        self._on_node: Counter[str] = Counter()
+        self._on_node: dict[str, int] = {}
 
     def __iter__(self) -> Iterator[PodGroup]:
         return iter(self._groups.values())
@@ -70,6 +69,8 @@ class KnownGroups:
     def count(self, key: GroupKey) -> int:
         """How many members there are, whatever their state."""
         placed, waiting = self.placed(key), self.waiting(key)
+        if not placed:
+            return len(waiting)
         # An assumed pod waits as far as the API knows.
         return len(placed) + len(waiting) - len(placed.keys() & waiting.keys())
 
@@ -94,7 +95,17 @@ class PodGroups(KnownGroups):
     def place(self, pod: Pod) -> None:
         """A pod has a node now."""
         if self._put(self._placed, pod):
-            self._on_node[pod.node_name] += 1
+            self._on_node[pod.node_name] = self._on_node.get(pod.node_name, 0) + 1
+
+    def replace(self, before: Pod, pod: Pod) -> None:
+        """A pod on a node has changed."""
+        key = self.key_of(pod)
+        if key == self.key_of(before) and pod.node_name == before.node_name:
+            if key is not None:
+                self._placed[key][pod.uid] = pod
+            return
+        self.displace(before)
+        self.place(pod)
 
     def displace(self, pod: Pod) -> None:
         """A pod has no node any more."""
@@ -116,7 +127,9 @@ class PodGroups(KnownGroups):
         key = self.key_of(pod)
         if key is None:
             return False
-        known = members.setdefault(key, {})
+        known = members.get(key)
+        if known is None:
+            known = members[key] = {}
         is_new = pod.uid not in known
         known[pod.uid] = pod
         return is_new

@@ -11,10 +11,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Cluster, HandleRegistry, Mask
+from mooring.cluster import Cluster, HandleRegistry
 from mooring.cluster.changes import unite
 from mooring.config import Configuration
-from mooring.framework.attempt import Failed, PreFiltered
+from mooring.framework.attempt import Failed
 from mooring.framework.calls import (
     ask_pre_enqueue,
     attach,
@@ -35,7 +35,8 @@ from .attempts import Attempts
 from .budget import is_ordinary
 from .classes.answer_cache import AnswerCache
 from .classes.classes import Classes, ClassSettings
-from .cycle import Found, Window, looked_at
+from .classes.pod_class import PodClass
+from .cycle import EVERY_NODE, Found, Window, looked_at
 from .diagnosis import SCHEDULER_ERROR, Failure
 from .events import (
     Applied,
@@ -371,7 +372,8 @@ class Engine:
     def _attempt_group(self, groups: GroupAttempts, entry: QueuedGroup, now: float) -> None:
         """Decides a group; extenders are asked about its members beforehand."""
         filters, pending = self._consultations.filters, self._intake.pending
-        asked = [each.pod for each in entry.in_order if filters(each.pod)]
+        members = entry.in_order if self._consultations.is_choosing else ()
+        asked = [each.pod for each in members if filters(each.pod)]
         if not asked or not len(self.cluster.nodes):
             groups.attempt(entry, self.profiles, self.decide_member, now)
             return
@@ -411,11 +413,9 @@ class Engine:
         profile = self.profiles[members[0].spec.scheduler_name]
         return self.gangs.decide(group, members, profile, self.decide_member)
 
-    def _look(self, pod: Pod) -> tuple[PreFiltered, Mask] | None:
-        """What is known of pods like one: what pre-filters say, and the rows that take it."""
-        classes = self.classes[pod.spec.scheduler_name]
-        found = classes.find_feasible(pod, Window(), again=True)
-        return None if found is None else (found[0].pre_filtered, found[0].feasible())
+    def _look(self, pod: Pod) -> PodClass | None:
+        """What is known of pods like one."""
+        return self.classes[pod.spec.scheduler_name].find_class(pod, EVERY_NODE)
 
     def decide_member(self, pod: Pod, domain: Domain) -> Found | Failed | None:
         """The decision about a member of a group on the nodes of a domain."""

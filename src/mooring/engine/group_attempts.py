@@ -193,10 +193,9 @@ class GroupAttempts:
         trial = decision.trial
         self._evictions.pop(decision.group.uid, None)
         trial.keep()
-        placed = [
-            Placement(members[uid], each.pod, each.node_name, each.profile)
-            for uid, each in trial.placements.items()
-        ]
+        placed = list(trial.placements.values())
+        for each in placed:
+            each.queued = members[each.pod.uid]
         refused: list[tuple[QueuedPod, Failure]] = []
         going: list[Placement] = []
         for each in placed:
@@ -265,7 +264,7 @@ class GroupAttempts:
 
     def hold_back(self, pod: Pod) -> tuple[str, Rejected] | None:
         """Why a member must not be tried yet: victims of its group are still being evicted."""
-        group = self._cluster.groups.of(pod)
+        group = self._cluster.groups.of(pod) if self._evictions else None
         if group is None or group.uid not in self._evictions:
             return None
         return _PLUGIN, unresolvable(_IN_PROGRESS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from mooring.objects.pod import Pod
 
 from .attempt import Filtered, PreFiltered
 from .calls import ask_sees, ask_to_add, ask_to_remove
-from .plugin import PreFilter
-from .points import active_filters, filter_rows
+from .plugin import Filter, PreFilter
+from .points import filter_rows
 from .profile import Profile
 
 # What a pod changes on its row besides what `Usage` counts.
@@ -42,11 +43,19 @@ _BEYOND_COUNTS = Change.ALL & ~(
 def sees_only_counts(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes) -> bool:
     """Whether other pods matter to this one's filters only by what is counted of them: `Usage`."""
     prepared = pre_filtered.prepared
-    return not any(
-        plugin.reads & _BEYOND_COUNTS
-        and ask_sees(plugin, prepared.get(plugin.name, pod), nodes) & _BEYOND_COUNTS
-        for plugin in active_filters(profile, pre_filtered)
-    )
+    for plugin in _find_seeing(profile.filter, pre_filtered.skipped):
+        if ask_sees(plugin, prepared.get(plugin.name, pod), nodes) & _BEYOND_COUNTS:
+            return False
+    return True
+
+
+@lru_cache(maxsize=64)
+def _find_seeing(
+    filters: tuple[Filter[Any], ...], skipped: frozenset[str]
+) -> tuple[Filter[Any], ...]:
+    """The filters that may see more of other pods than what is counted."""
+    asked = (plugin for plugin in filters if plugin.name not in skipped)
+    return tuple(plugin for plugin in asked if plugin.reads & _BEYOND_COUNTS)
 
 
 def filter_with_nominated(

@@ -160,21 +160,26 @@ class GroupedQueue(Queue):
     def _move(self, queued: QueuedPod, place: Place, label: str) -> None:
         super()._move(queued, place, label)
         if isinstance(queued, QueuedGroup):
-            key = QUEUES[place], label
-            self._incoming_groups[key] += 1
-            self._incoming_members[key] += len(queued.members)
+            self._incoming_groups[QUEUES[place], label] += 1
+            self._count_incoming(place, label, len(queued.members))
             # As an entry it was counted once.
-            self.incoming[key] += len(queued.members) - 1
+            self.incoming[QUEUES[place], label] -= 1
+
+    def _count_incoming(self, place: Place, label: str, members: int) -> None:
+        key = QUEUES[place], label
+        self._incoming_members[key] += members
+        self.incoming[key] += members
 
     # Pods come, change and go
 
     def add(self, pod: Pod, now: float) -> None:
-        if self._groups.key_of(pod) is None:
+        key = self._groups.key_of(pod)
+        if key is None:
             super().add(pod, now)
         elif pod.uid in self._group_of:
             self._update_member(pod, pod, now)
         else:
-            self._enter_member(QueuedPod(pod, now, next(self._arrivals)), now)
+            self._enter_member(QueuedPod(pod, now, next(self._arrivals)), key, now)
 
     def update(self, old: Pod, new: Pod, now: float) -> None:
         key = self._groups.key_of(new)
@@ -203,10 +208,8 @@ class GroupedQueue(Queue):
         if not entry.members and entry.place is not Place.IN_FLIGHT:
             self._drop(entry)
 
-    def _enter_member(self, member: QueuedPod, now: float) -> None:
+    def _enter_member(self, member: QueuedPod, key: GroupKey, now: float) -> None:
         pod = member.pod
-        key = self._groups.key_of(pod)
-        assert key is not None, "a member has a group"
         self._group_of[pod.uid] = key
         group = self._groups.get(key)
         if group is None:
@@ -229,11 +232,16 @@ class GroupedQueue(Queue):
 
     def _look_again(self, entry: QueuedGroup, member: QueuedPod, label: str, now: float) -> None:
         """A member is new or changed: the group may be held back by it, or no longer."""
-        if entry.place is Place.GATED:
-            self._make_active(entry, label, now)
-            return
-        answer = self._admit(member.pod, "")
-        if answer is not None:
+        is_held = entry.place is Place.GATED
+        answer = self._admit(member.pod, entry.gated_by if is_held else "")
+        if answer is None:
+            if is_held:
+                self._make_active(entry, label, now)
+        elif is_held and answer[0] in entry.rejectors:
+            # Where the group is filed follows from who holds it back.
+            entry.gated_by, entry.refusal = answer
+            self._count_incoming(Place.GATED, label, 1)
+        else:
             self._hold(entry, answer, label)
 
     def _update_member(self, old: Pod, new: Pod, now: float) -> None:
@@ -266,7 +274,7 @@ class GroupedQueue(Queue):
         key = group.group_key
         aside = self._incomplete.pop(key, None)
         for member in (aside or {}).values():
-            self._enter_member(member, now)
+            self._enter_member(member, key, now)
         entry = self._entries.get(key)
         if entry is None or entry.place is Place.IN_FLIGHT:
             return
@@ -321,17 +329,17 @@ class GroupedQueue(Queue):
 
     def give_back(self, queued: QueuedPod, *, pod: Pod, attempt: FailedAttempt, now: float) -> None:
         """Returns a pod; a member whose group is on its way already waits with its group."""
-        if self._groups.key_of(pod) is None:
+        key = self._groups.key_of(pod)
+        if key is None:
             super().give_back(queued, pod=pod, attempt=attempt, now=now)
             return
         if pod.uid in self._group_of:
             return
         queued.pod = pod
         queued.note_failure(attempt)
-        key = self._groups.key_of(pod)
-        is_alone = key is not None and key not in self._entries
-        self._enter_member(queued, now)
-        entry = self._entries.get(key) if key is not None else None
+        is_alone = key not in self._entries
+        self._enter_member(queued, key, now)
+        entry = self._entries.get(key)
         if entry is not None and is_alone:
             # What failed after the decision is made good first: it keeps its place in line.
             entry.consecutive_errors = queued.consecutive_errors

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 # it is cheaper to begin anew.
 _CHANGES_PER_ROW = 4
 
-#: The bytes that a ranking takes per row, at most: its total, and its turn, which is an integer of
-#: its own at first and a reference after each change.
-RANKED_BYTES = 8 + 40 + 8 * _CHANGES_PER_ROW
+#: The bytes that rankings take per row, at most: its total, and its turn, which is an integer of
+#: its own at first and a reference after each change; and two numbers where it is one of some rows.
+RANKED_BYTES = 8 + 40 + 8 * _CHANGES_PER_ROW + 16
 
 # The total of a row that takes no such pod.
 _NONE = -(2**62)
@@ -107,3 +107,53 @@ class Batch:
             heappush(self._tops, -total)
         else:
             heappush(turns, self.turns.turn_of[row])
+
+
+class DomainBatch:
+    """The best of some rows, such as those of a domain, in the same order.
+
+    One number per row has both its total and its turn, so that the largest is the best.
+    """
+
+    __slots__ = ("_keys", "_place_of", "rows", "turns")
+
+    def __init__(
+        self,
+        rows: NDArray[np.intp],
+        fits: NDArray[np.bool_],
+        totals: NDArray[np.int64],
+        turns: Turns,
+    ) -> None:
+        """Ranks those of the rows that fit by their totals."""
+        self.rows = rows
+        self.turns = turns
+        count = len(turns.turn_of)
+        self._keys = np.where(fits, totals * count - turns.of_row[rows], _NONE)
+        self._place_of = np.full(count, -1, np.intp)
+        self._place_of[rows] = np.arange(len(rows))
+
+    def best(self) -> int | None:
+        """The best row, or None if there is none."""
+        if not len(self.rows):
+            return None
+        place = self._keys.argmax()
+        return None if self._keys.item(place) == _NONE else self.rows.item(place)
+
+    def put(self, row: int, total: int) -> None:
+        """A row has this total now."""
+        place = self._place_of.item(row)
+        if place >= 0:
+            turns = self.turns.turn_of
+            self._keys[place] = total * len(turns) - turns[row]
+
+    def move(self, row: int, gain: int) -> None:
+        """A row is better or worse by so much."""
+        place = self._place_of.item(row)
+        if place >= 0:
+            self._keys[place] += gain * len(self.turns.turn_of)
+
+    def drop(self, row: int) -> None:
+        """A row does not take such pods any more."""
+        place = self._place_of.item(row)
+        if place >= 0:
+            self._keys[place] = _NONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -30,6 +31,8 @@ from .pod_class import PodClass
 from .siblings import Siblings
 from .signature import Signer
 from .statistics import DecisionPath, Flush, Statistics
+
+T = TypeVar("T")
 
 # Looked up once: it is compared with for every pod.
 _BATCH = DecisionPath.BATCH
@@ -180,6 +183,23 @@ class Classes:
 
         For decisions in which others have a say besides plugins, which may ask once more.
         """
+        found = self._read(pod, window, lambda kept: self._list_feasible(kept, pod))
+        if found is None:
+            return None
+        kept, rows, path = found
+        if not again:
+            self.statistics.paths[path] += 1
+        return kept, rows
+
+    def find_class(self, pod: Pod, window: Window) -> PodClass | None:
+        """The class of a pod, up to date; None where it has none."""
+        found = self._read(pod, window, lambda kept: None)
+        return None if found is None else found[0]
+
+    def _read(
+        self, pod: Pod, window: Window, read: Callable[[PodClass], T]
+    ) -> tuple[PodClass, T, DecisionPath] | None:
+        """The class of a pod, what is read of it, and whether it was there before."""
         signature = self._sign(pod)
         if signature is None or self._why_alone(signature, pod, window) is not None:
             return None
@@ -189,9 +209,7 @@ class Classes:
         known: PodClass | None = self._cache.find(key)
         try:
             kept = self._bring_up_to_date(key, known, pod)
-            rows = np.flatnonzero(kept.feasible())
-            if self._cluster.nodes.nominations.are_there:
-                rows = self._without_crowded(kept, pod, rows)
+            answer = read(kept)
         except PASSING:
             self._cache.discard(key)
             raise
@@ -200,10 +218,13 @@ class Classes:
             self._break = None if isinstance(error, Unserved | BrokenRowsError) else error
             return None
         self._asked.add(signature)
-        if not again:
-            path = DecisionPath.FIRST if known is None else DecisionPath.COLUMNS
-            self.statistics.paths[path] += 1
-        return kept, rows
+        return kept, answer, DecisionPath.FIRST if known is None else DecisionPath.COLUMNS
+
+    def _list_feasible(self, kept: PodClass, pod: Pod) -> NDArray[np.intp]:
+        rows = np.flatnonzero(kept.feasible())
+        if self._cluster.nodes.nominations.are_there:
+            rows = self._without_crowded(kept, pod, rows)
+        return rows
 
     def sweep(self) -> None:
         """Drops the classes that had no pod since the last sweep, and what is known of them."""
@@ -323,11 +344,12 @@ class Classes:
     ) -> tuple[DecisionPath, int | None, NDArray[np.intp] | None]:
         """How the row is found, the best one, and all feasible ones: None is those by `bits`."""
         nodes, rows = self._cluster.nodes, window.rows
-        is_alone = rows is None and not nodes.nominations.are_there
-        if is_alone and kept.is_ranked and self._settings.batches:
-            return _BATCH, kept.scores.best(self._turns(window.start)), None
-        fits = kept.feasible()
-        feasible = np.flatnonzero(fits) if rows is None else rows[fits[rows]]
+        if not nodes.nominations.are_there and kept.is_ranked and self._settings.batches:
+            visit, scores = self._turns(window.start), kept.scores
+            ranking = None if rows is None else scores.rank_among(rows, visit)
+            if rows is None or ranking is not None:
+                return _BATCH, scores.best(visit) if ranking is None else ranking.best(), None
+        feasible = np.flatnonzero(kept.feasible()) if rows is None else kept.feasible_among(rows)
         if nodes.nominations.are_there:
             feasible = self._without_crowded(kept, pod, feasible)
         if len(feasible) <= 1:

@@ -360,6 +360,19 @@ class PodClass:
                 fits &= ~wide.rejected
         return fits
 
+    def feasible_among(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Those of some rows where such a pod fits."""
+        fits = self.bits[rows] == 0
+        for wide in self.wide_filters:
+            if wide.rejected is not None:
+                fits &= ~wide.rejected[rows]
+        return rows[fits]
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the bits alone say where such a pod fits."""
+        return all(wide.rejected is None for wide in self.wide_filters)
+
     def scored(self, pod: Pod, feasible: NDArray[np.intp]) -> Scored:
         """The totals of feasible rows; what depends on which these are is asked anew."""
         totals = self.scores.totals_of(feasible)

@@ -16,11 +16,14 @@ from mooring.framework.calls import (
 )
 from mooring.framework.plugin import MAX_SCORE, Reduction, Rescore, Scores
 
-from .batch import Batch, Turns
+from .batch import Batch, DomainBatch, Turns
 from .parts import Asked, ScoreColumn, Unserved
 
 # Looked up once: this is compared with for every row that changes.
 UPDATED = Rescore.UPDATED
+
+# The keys of a ranking among some rows are smaller, and fit 64 bits.
+_MOST_KEY = 2**61
 
 
 class ClassScores:
@@ -35,6 +38,10 @@ class ClassScores:
         self._nodes = nodes
         self._normalized = [each for each in columns if each.plugin.reduces is Reduction.LARGEST]
         self.ranking: Batch | None = None
+        #: The same among some rows: those that were asked about last.
+        self._among: DomainBatch | None = None
+        self._asked: NDArray[np.intp] | None = None
+        self._largest_total = MAX_SCORE * sum(each.weight for each in columns)
         self._add_up()
 
     def refresh(
@@ -57,22 +64,23 @@ class ClassScores:
             column.raw[rows] = scores
         if stale:
             self._normalize()
-        elif self.ranking is not None:
+        elif self.ranking is not None or self._among is not None:
             self._rank(rows, bits)
 
     def _rank(self, rows: NDArray[np.intp], bits: NDArray[np.int64]) -> None:
-        assert self.ranking is not None
+        rankings = [each for each in (self.ranking, self._among) if each is not None]
         totals = self.totals[rows].tolist()
         for row, rejecting, total in zip(rows.tolist(), bits.tolist(), totals, strict=True):
-            if rejecting:
-                self.ranking.drop(row)
-            else:
-                self.ranking.put(row, total)
+            for ranking in rankings:
+                if rejecting:
+                    ranking.drop(row)
+                else:
+                    ranking.put(row, total)
 
     def _normalize(self) -> None:
         """Finds all totals anew; the ranking is no longer what it was."""
         self._add_up()
-        self.ranking = None
+        self.ranking = self._among = None
 
     def _add_up(self) -> None:
         """Brings totals up to date with the numbers of all rows."""
@@ -104,8 +112,10 @@ class ClassScores:
         """A row no longer takes such pods. What it would score is not kept up to date."""
         if self._moves_largest(row):
             self._normalize()
-        elif self.ranking is not None:
-            self.ranking.drop(row)
+            return
+        for ranking in (self.ranking, self._among):
+            if ranking is not None:
+                ranking.drop(row)
 
     def enter(self, facts: RowFacts, asked: Asked) -> None:
         """A row takes such pods again."""
@@ -113,23 +123,31 @@ class ClassScores:
         if gain is None or self._raises_largest(row):
             self._normalize()
             return
+        total = self._total(row)
+        if self._among is not None:
+            self._among.put(row, total)
         if self.ranking is None:
             self.plain[row] += gain
-            self.totals[row] = self._total(row)
+            self.totals[row] = total
         else:
             self._is_behind = True
-            self.ranking.put(row, self._total(row))
+            self.ranking.put(row, total)
 
     def move(self, facts: RowFacts, asked: Asked) -> None:
         """A row that takes such pods has changed."""
         row, gain = facts.number, self._rescore(facts, asked)
         if gain is None:
             self._normalize()
-        elif gain and self.ranking is not None:
+            return
+        if not gain:
+            return
+        if self._among is not None:
+            self._among.move(row, gain)
+        if self.ranking is not None:
             # The ranking is enough to go on with.
             self._is_behind = True
             self.ranking.move(row, gain)
-        elif gain:
+        else:
             self.plain[row] += gain
             self.totals[row] += gain
 
@@ -211,6 +229,26 @@ class ClassScores:
             rows = np.flatnonzero(self._bits == 0)
             ranking = self.ranking = Batch(rows, self.totals[rows], turns)
         return ranking.best()
+
+    def rank_among(self, rows: NDArray[np.intp], turns: Turns) -> DomainBatch | None:
+        """A ranking of some rows, as if there were no others; None if these would matter."""
+        known = self._among
+        if known is not None and known.rows is rows and known.turns is turns:
+            return known
+        is_first, self._asked = self._asked is not rows, rows
+        if is_first:
+            # Nothing is ranked for rows that nobody asks about again.
+            return None
+        if self._largest_total * len(turns.turn_of) >= _MOST_KEY:
+            return None
+        if self._is_behind:
+            self._add_up()
+        if any(column.flat is None for column in self._normalized):
+            # What is normal depends on which rows there are.
+            return None
+        fits = self._bits[rows] == 0
+        self._among = DomainBatch(rows, fits, self.totals[rows], turns)
+        return self._among
 
     def totals_of(self, feasible: NDArray[np.intp]) -> Scores:
         """The totals of rows, if these are all that are feasible."""

@@ -9,7 +9,7 @@ from mooring.objects.pod import Pod
 #: Under which name a group is held back, as in kube-scheduler.
 GANG_SCHEDULING = "GangScheduling"
 
-_TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
+_TOO_FEW = unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
 
 
 def hold_member(pod: Pod, groups: KnownGroups) -> Rejected | None:
@@ -22,5 +22,5 @@ def hold_member(pod: Pod, groups: KnownGroups) -> Rejected | None:
         name = key[1].partition("/")[2]
         return unresolvable(f'waiting for pods\'s pod group "{name}" to appear in scheduling queue')
     if group.is_gang and groups.count(key) < group.min_count:
-        return unresolvable(_TOO_FEW)
+        return _TOO_FEW
     return None

@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Nodes
 from mooring.framework.nominated import sees_only_counts
-from mooring.framework.plugin import TEMPLATE, Filter, Sign, SignedParts
+from mooring.framework.plugin import TEMPLATE, Filter, Reserve, Sign, SignedParts
 from mooring.framework.points import pre_filter
 from mooring.framework.profile import Profile
 from mooring.objects.coexist import is_exclusive
 from mooring.objects.pod import Pod
 from mooring.plugins.gang_protection import GangProtection
 
-from . import topology
 from .group_result import Domain
-from .member_fits import Look, count_fits
+from .key_domains import has_all, sum_domains
+from .member_fits import Look, count_fits, sum_fits
 
 # What these reserve, pods that are counted here do not ask for.
 _HARMLESS = frozenset({"VolumeBinding", "DynamicResources"})
@@ -45,10 +45,15 @@ def count_members(
     pod = members[0]
     if not are_alike(members, profile, nodes) or not is_countable(pod, profile, nodes):
         return None
-    fits = count_fits(pod, profile, nodes, look)
-    if fits is None:
-        return None
-    return np.minimum(topology.sum_domains(fits, domains, nodes, key), len(members))
+    sums = None
+    if look is not None and has_all(domains, key, nodes):
+        sums = sum_fits(pod, profile, nodes, key, look)
+    if sums is None:
+        fits = count_fits(pod, profile, nodes)
+        if fits is None:
+            return None
+        sums = sum_domains(fits, domains, nodes, key)
+    return np.minimum(sums, len(members))
 
 
 def are_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> bool:
@@ -90,9 +95,15 @@ def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
         or spec.resource_claims
         or is_exclusive(pod)
         or pod.held.requests != pod.requests
-        or {each.name for each in profile.reserve} - _HARMLESS
+        or _reserve_more(profile.reserve)
         or profile.percentage_of_nodes_to_score
     )
+
+
+@lru_cache(maxsize=64)
+def _reserve_more(plugins: tuple[Reserve, ...]) -> bool:
+    """Whether plugins may reserve what is not counted."""
+    return bool({each.name for each in plugins} - _HARMLESS)
 
 
 def sees_counts(pod: Pod, profile: Profile, nodes: Nodes) -> bool:

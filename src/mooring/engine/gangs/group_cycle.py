@@ -100,10 +100,10 @@ class GroupCycle:
     def _try_members(self, domain: Domain) -> GroupResult:
         scheduled = self._scheduled
         remaining = len(self.members)
-        status = progress(self.group, scheduled, remaining)
-        if status.code is GroupCode.UNSCHEDULABLE:
+        if scheduled + remaining < self.group.min_count:
+            status = progress(self.group, scheduled, remaining)
             return GroupResult(unschedulable(*status.reasons), domain=domain)
-        result = GroupResult(status, domain=domain)
+        result = GroupResult(WAITING, domain=domain)
         for pod in self.members:
             member = self.try_member(pod, domain)
             result.members.append(member)
@@ -215,7 +215,7 @@ class GroupCycle:
         if not len(enough):
             return self._refuse_all(domains)
         best, scores = topology.choose_counted(
-            (enough, counts[enough]), domains, self.members[0], self.group, profile, self._nodes
+            (enough, counts), domains, self.members[0], self.group, profile, self._nodes
         )
         mark = self.trial.mark()
         result = self.try_domain(domains[best])
@@ -249,9 +249,9 @@ def _refusal(count: int, first: GroupResult, tried: list[GroupResult]) -> GroupR
 def progress(group: PodGroup, scheduled: int, remaining: int) -> GroupStatus:
     """Whether enough members have a node, may still get one, or cannot."""
     needed = group.min_count
+    if scheduled >= needed:
+        return SUCCESS
     so_far = f"{scheduled} scheduled, {remaining} remaining"
     if scheduled + remaining < needed:
         return unschedulable(f"minCount ({needed}) cannot be satisfied: {so_far}", headline="")
-    if scheduled < needed:
-        return WAITING.followed_by(f"minCount ({needed}) is not yet satisfied: {so_far}")
-    return SUCCESS
+    return WAITING.followed_by(f"minCount ({needed}) is not yet satisfied: {so_far}")

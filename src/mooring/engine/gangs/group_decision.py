@@ -99,6 +99,8 @@ class GroupDecision:
 
     def failures(self) -> list[tuple[Pod, Failure]]:
         """Why each member that has no node was not placed, and to which node it is nominated."""
+        if self.status.code is GroupCode.SUCCESS and len(self.result.placed) == len(self.members):
+            return []
         tried = {each.pod.uid: each for each in self.result.members}
         found = []
         for pod in self.members:

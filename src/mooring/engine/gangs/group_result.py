@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -62,8 +63,7 @@ def error(message: str) -> GroupStatus:
     return GroupStatus(GroupCode.ERROR, (message,))
 
 
-@dataclass(frozen=True, slots=True)
-class MemberResult:
+class MemberResult(msgspec.Struct, frozen=True, gc=False):
     """What was found for one member, with those before it in place."""
 
     pod: Pod

@@ -4,84 +4,138 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Mask, Nodes, Rows
-from mooring.cluster.changes import EVERYWHERE
+from mooring.cluster import Nodes, Rows
 from mooring.framework.attempt import PreFiltered
 from mooring.framework.nominated import sees_only_counts
+from mooring.framework.plugin import Filter
 from mooring.framework.points import filter_rows, pre_filter
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS, Amounts
 from mooring.plugins.node_resources_fit import NodeResourcesFit
 
+from .key_domains import RowSums, find_changed, split_by
+
 Fits = NDArray[np.int64]
 
-#: What pre-filters say of a pod, and which rows take it, if that is known for pods like it.
-Look = Callable[[Pod], tuple[PreFiltered, Mask] | None]
 
-# Beyond so many rows that changed, all are counted anew.
-_MOST_CHANGED = 1_024
+class KnownClass(Protocol):
+    """What is known of pods that are alike, up to date."""
+
+    pre_filtered: PreFiltered
+    #: Zero for the rows that take such a pod.
+    bits: NDArray[np.int64]
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the bits alone say where such a pod fits."""
 
 
-def count_fits(pod: Pod, profile: Profile, nodes: Nodes, look: Look | None = None) -> Fits | None:
+#: What is known of pods like one; None if nothing is.
+Look = Callable[[Pod], KnownClass | None]
+
+# A row takes no more pods than this.
+_MOST = int(np.iinfo(np.int32).max)
+
+
+def count_fits(pod: Pod, profile: Profile, nodes: Nodes) -> Fits | None:
     """Per row how many such pods it takes; None if they mind more than what is counted."""
-    if not any(isinstance(each, NodeResourcesFit) for each in profile.filter):
+    if not _counts_resources(profile.filter):
         return None
-    known = look(pod) if look is not None else None
-    prepared = pre_filter(profile, pod, nodes) if known is None else known[0]
+    prepared = pre_filter(profile, pod, nodes)
     if prepared.rejected is not None or prepared.node_names is not None:
         return None
     if not sees_only_counts(profile, pod, prepared, nodes):
         return None
-    everything = nodes.everything
-    if known is None:
-        feasible = filter_rows(profile, pod, prepared, nodes, everything).feasible
-    else:
-        feasible = known[1][everything]
-    # Where one is taken there is room for one, whatever else is left to others to count.
-    return np.where(feasible, np.maximum(_find_room(pod.requests, nodes), 1), 0)
+    rows = nodes.everything
+    feasible = filter_rows(profile, pod, prepared, nodes, rows).feasible
+    return _limit(feasible, pod.requests, nodes, rows)
+
+
+def sum_fits(pod: Pod, profile: Profile, nodes: Nodes, key: str, look: Look) -> Fits | None:
+    """How many such pods the rows of each domain of a label take, from what is known of their like.
+
+    None if that is not known, or if they mind more than what is counted.
+    """
+    known = look(pod) if _counts_resources(profile.filter) else None
+    if known is None or not known.is_narrow:
+        return None
+    if not sees_only_counts(profile, pod, known.pre_filtered, nodes):
+        return None
+    return _find_kept(known.bits, pod.requests, nodes, key).fits.sums
+
+
+@lru_cache(maxsize=64)
+def _counts_resources(filters: tuple[Filter[Any], ...]) -> bool:
+    return any(isinstance(each, NodeResourcesFit) for each in filters)
 
 
 @dataclass(slots=True)
-class _KeptRoom:
-    """For how many pods with some requests rows had room, and when."""
+class _KeptFits:
+    """How many pods of a class rows and domains took, and when.
 
+    The bits are the class's, so that they are no others by the same id.
+    """
+
+    bits: NDArray[np.int64]
     generation: int
-    room: Fits
+    fits: RowSums
 
 
-def _find_room(requests: Amounts, nodes: Nodes) -> Fits:
-    """For how many pods with these requests each row has room, whoever else rejects them."""
-    everything, changes = nodes.everything, nodes.changes
-    if changes is None:
-        # Rows that only would be have no log.
-        return _count_room(requests, nodes, everything)
+def _find_kept(bits: NDArray[np.int64], requests: Amounts, nodes: Nodes, key: str) -> _KeptFits:
+    """Rows with a bit take none; whoever sets or clears a bit has the row in the log."""
+    log, everything = nodes.changes, nodes.everything
+    assert log is not None, "only rows that are there have classes"
 
-    def count_all() -> _KeptRoom:
-        return _KeptRoom(changes.generation, _count_room(requests, nodes, everything))
+    def count_all() -> _KeptFits:
+        fits = _limit(bits[everything] == 0, requests, nodes, everything)
+        known = split_by(key, nodes)
+        return _KeptFits(bits, log.generation, RowSums(fits, known.sum(fits), known))
 
+    version = nodes.resources_version
     # It is forgotten when a node comes or goes, or gets other labels or taints.
-    kept = nodes.derived.get(("room", requests, nodes.resources_version), count_all)
-    changed = changes.since(kept.generation)
-    if changed is None or EVERYWHERE in changed or len(changed) > _MOST_CHANGED:
-        fresh = count_all()
-        kept.generation, kept.room = fresh.generation, fresh.room
-    elif changed:
-        rows = np.fromiter(changed, np.intp, len(changed))
-        kept.room[rows] = _count_room(requests, nodes, rows)
-        kept.generation = changes.generation
-    return kept.room
+    kept = nodes.derived.get(("fits", key, requests, id(bits), version), count_all)
+    changed = find_changed(kept.generation, nodes)
+    if changed is None:
+        kept.fits = count_all().fits
+    else:
+        asked = _find_asked(requests, nodes)
+        for row in changed:
+            kept.fits.put(row, 0 if bits.item(row) else max(_count_on(row, asked, nodes), 1))
+    kept.generation = log.generation
+    return kept
+
+
+def _limit(
+    feasible: NDArray[np.bool_], requests: Amounts, nodes: Nodes, rows: Rows
+) -> NDArray[np.int64]:
+    # Where one is taken there is room for one, whatever else is left to others to count.
+    return np.where(feasible, np.maximum(_count_room(requests, nodes, rows), 1), 0)
+
+
+def _find_asked(requests: Amounts, nodes: Nodes) -> list[tuple[int, int]]:
+    """Which resources a pod takes of a node, by their places, and how much."""
+    asked = ((nodes.resource(name), amount) for name, amount in ((PODS, 1), *requests))
+    return [(place, amount) for place, amount in asked if place is not None and amount > 0]
 
 
 def _count_room(requests: Amounts, nodes: Nodes, rows: Rows) -> Fits:
-    room = np.full(nodes.count(rows), np.iinfo(np.int32).max, np.int64)
-    for name, amount in ((PODS, 1), *requests):
-        place = nodes.resource(name)
-        if place is not None and amount > 0:
-            left = nodes.allocatable[place, rows] - nodes.requested[place, rows]
-            np.minimum(room, left // amount, out=room)
+    """For how many pods with these requests each row has room, whoever else rejects them."""
+    room = np.full(nodes.count(rows), _MOST, np.int64)
+    for place, amount in _find_asked(requests, nodes):
+        left = nodes.allocatable[place, rows] - nodes.requested[place, rows]
+        np.minimum(room, left // amount, out=room)
     return room
+
+
+def _count_on(row: int, asked: list[tuple[int, int]], nodes: Nodes) -> int:
+    """The same for one row."""
+    offered, requested = nodes.allocatable, nodes.requested
+    left = ((offered.item(at, row) - requested.item(at, row)) // amount for at, amount in asked)
+    return min(left, default=_MOST)

@@ -41,7 +41,8 @@ class Trial:
         The pod is not nominated any more.
         """
         mark = self.mark()
-        nominated = self.cluster.nodes.nominations.node_of(pod)
+        nominations = self.cluster.nodes.nominations
+        nominated = nominations.node_of(pod) if nominations.are_there else ""
         if nominated:
             self.cluster.nominate(pod, "")
             self._journal.append(lambda: self.cluster.nominate(pod, nominated))
