@@ -11,9 +11,13 @@ from aiohttp import ClientSession
 from mooring.app.shadow_site import make_metrics, make_page, serve_shadow
 from mooring.engine.events import Applied, Removed
 from mooring.objects.pod import Pod
+from mooring.simulate.shadow_use import place_anew
 from mooring.world.shadow_judge import Agreement, Shadow, describe, find_enough
 from tests.builders import node, pod
-from tests.explain.building import engine
+from tests.engine.gangs import GATES, gang, members
+from tests.explain.building import configuration, engine
+
+replace = msgspec.structs.replace
 
 
 def shadow(*objects: Any) -> Shadow:
@@ -24,7 +28,7 @@ def shadow(*objects: Any) -> Shadow:
 
 
 def bind(made: Shadow, waiting: Pod, name: str, now: float = 1.0) -> None:
-    made.handle(Applied(msgspec.structs.replace(waiting, node_name=name)), now)
+    made.handle(Applied(replace(waiting, node_name=name)), now)
 
 
 BIG, SMALL = node("big", cpu=8), node("small", cpu=2)
@@ -154,6 +158,57 @@ def test_a_search_that_stops_early_explains_a_lower_score(
     assert made.report().explained == (100.0 if agreement is Agreement.SAMPLED else 0.0)
 
 
+GPU = "nvidia.com/gpu"
+ALONE = {"scheduling.mooring.dev/coexist-policy": "DaemonsetAndStaticPods"}
+
+
+def on(name: str, there: str, **rest: Any) -> Pod:
+    return pod(name, node=there, **rest)
+
+
+def test_how_the_cluster_is_used_under_either() -> None:
+    """Two pods take what a GPU needs, and one is not alone although it asks to be."""
+    gpu = node("gpu", cpu=8, **{GPU: 2})
+    plain = [node("n0", cpu=8), node("n1", cpu=8)]
+    resources = {"requests": {"cpu": "4", GPU: "1"}, "limits": {GPU: "1"}}
+    container = {"name": "main", "image": "app", "resources": resources}
+    asks = on("g", "gpu", spec={"containers": [container]})
+    others = [on("a", "gpu", cpu=2), on("b", "gpu", cpu=2), on("c", "n0", cpu=1)]
+    alone = on("alone", "n0", cpu=2, metadata={"annotations": ALONE}, spec={"priority": 9})
+    made = shadow(gpu, *plain, asks, *others, alone, pod("waits", cpu=64))
+
+    there = made.measure_use()
+    assert (there.nodes, there.nodes_in_use, there.pods, there.waiting) == (3, 2, 5, 1)
+    assert there.use["cpu"] == pytest.approx(100 * 11 / 24)
+    assert (there.gpus, there.free_gpus, there.stranded_gpus) == (2, 1, 1)
+    assert (there.pods_beside_gpus, there.exclusive_pods_that_share) == (2, 1)
+
+    aware = engine(config=configuration("GPUAware"))
+    anew = place_anew("anew", aware, made.objects.values())
+    assert (anew.pods, anew.waiting, anew.exclusive_pods) == (5, 1, 1)
+    assert (anew.stranded_gpus, anew.pods_beside_gpus) == (0, 0)
+    assert anew.exclusive_pods_that_share == 0
+    # The shadow's own cluster is as it was.
+    assert made.measure_use() == there
+
+    lines = list(describe(replace(made.report(), use=(there, anew))))
+    assert lines[-2].split()[-2:] == ["2", "0"]
+    assert lines[-1].split()[-6:] == ["1", "of", "1", "0", "of", "1"]
+
+
+def test_gangs_that_are_placed_in_part() -> None:
+    places = ("big", "", "")
+    waiting = members("g", 3, cpu=1)
+    pods = [replace(each, node_name=name) for each, name in zip(waiting, places, strict=True)]
+    made = Shadow(engine(gates=GATES), lambda: 0.0)
+    for item in (BIG, gang("g", 3), *pods):
+        made.handle(Applied(item), 0.0)
+
+    assert (made.measure_use().gangs, made.measure_use().partial_gangs) == (1, 1)
+    anew = place_anew("anew", engine(gates=GATES), made.objects.values())
+    assert (anew.pods, anew.partial_gangs) == (3, 0)
+
+
 async def test_it_is_served_live() -> None:
     waiting = pod("p", cpu=1)
     made = shadow(BIG, SMALL, waiting)
@@ -166,6 +221,8 @@ async def test_it_is_served_live() -> None:
     assert 'http-equiv="refresh"' in page
     assert "<td>default/p<td>a node that scores less" in page
     assert metrics == make_metrics(made.report())
+    assert "mooring_shadow_nodes_in_use 1\n" in metrics
+    assert "<tr><th>nodes in use<td>1 of 2" in page
     assert 'mooring_shadow_placements_total{agreement="a node that scores less"} 1' in metrics
     assert report["placed"] == 1
 

@@ -14,6 +14,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from mooring.world.cluster_use import ClusterUse, tabulate
 from mooring.world.shadow_judge import Shadow, ShadowReport, describe
 
 from .connections import ConnectionLimits, accept_connections
@@ -68,6 +69,35 @@ def _metric_lines(report: ShadowReport) -> Iterator[str]:
         yield f"# HELP {name} {text}"
         yield f"# TYPE {name} gauge"
         yield f"{name} {value}"
+    yield from _use_lines(report.use[0]) if report.use else ()
+
+
+def _use_lines(use: ClusterUse) -> Iterator[str]:
+    """How the cluster is used under the other scheduler."""
+    by_resource = (
+        ("mooring_shadow_requested_percent", "Of what nodes have.", use.use),
+        ("mooring_shadow_fragmented_percent", "Of what is free, in small pieces.", use.fragmented),
+    )
+    for name, text, values in by_resource:
+        yield f"# HELP {name} {text}"
+        yield f"# TYPE {name} gauge"
+        for resource, value in values.items():
+            yield f'{name}{{resource="{resource}"}} {value}'
+    figures = (
+        ("mooring_shadow_nodes_in_use", "Nodes with ordinary pods.", use.nodes_in_use),
+        ("mooring_shadow_stranded_gpus", "Free, and of use to no GPU pod.", use.stranded_gpus),
+        ("mooring_shadow_pods_beside_gpus", "Without GPUs, on GPU nodes.", use.pods_beside_gpus),
+        (
+            "mooring_shadow_exclusive_pods_that_share",
+            "To be alone on their node, and not.",
+            use.exclusive_pods_that_share,
+        ),
+        ("mooring_shadow_partial_gangs", "With fewer members than needed.", use.partial_gangs),
+    )
+    for name, text, count in figures:
+        yield f"# HELP {name} {text}"
+        yield f"# TYPE {name} gauge"
+        yield f"{name} {count}"
 
 
 def _live_page(report: ShadowReport) -> str:
@@ -85,13 +115,18 @@ def make_page(report: ShadowReport, refresh: int | None = None) -> str:
     waiting = "".join(
         f"<tr><td>{escape(pod)}<td>{escape(node)}" for pod, node in report.placeable.items()
     )
+    use = "".join(
+        f"<tr><th>{escape(name)}" + "".join(f"<td>{escape(cell)}" for cell in cells)
+        for name, cells in tabulate(report.use)
+    )
     again = "" if refresh is None else f'<meta http-equiv="refresh" content="{refresh}">'
-    summary = escape("\n".join(describe(report)))
+    summary = escape("\n".join(describe(report, with_use=False)))
     return (
         f'<!doctype html><meta charset="utf-8">{again}<title>Mooring beside another scheduler'
         "</title><style>body{font:15px/1.5 system-ui;margin:2em;color-scheme:light dark}"
         "td,th{padding:.2em 1em .2em 0;text-align:left}</style>"
         f"<h1>Mooring beside another scheduler</h1><pre>{summary}</pre>"
+        f"<h2>Use of the cluster</h2><table>{use}</table>"
         "<h2>Differences</h2><table><tr><th>Pod<th>How<th>Theirs<th>Score<th>Ours<th>Score<th>Why"
         f"{rows}</table><h2>Waiting there, and placed here</h2>"
         f"<table><tr><th>Pod<th>Node{waiting}</table>"

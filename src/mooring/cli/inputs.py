@@ -13,16 +13,24 @@ from functools import cached_property
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from mooring.config import ConfigError, Configuration, FeatureGates, default, load
+from mooring.config import (
+    ConfigError,
+    Configuration,
+    FeatureGates,
+    default,
+    load,
+    load_mapping,
+)
 from mooring.config.configuration import API_VERSION, KIND
 from mooring.config.duration import Duration
 from mooring.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersion
 from mooring.documents.errors import DecodeError, InputError, Problem
+from mooring.documents.yaml_text import read_document
 from mooring.engine import Engine
 from mooring.engine.explain import Explanation
 from mooring.engine.registry import RegistryError, check, registry
@@ -59,6 +67,8 @@ class EngineOptions:
     election: Mapping[str, str | bool | None] = field(default_factory=dict)
     #: The version of kube-scheduler that it follows.
     version: KubernetesVersion = DEFAULT_VERSION
+    #: Plugins that every profile has besides.
+    extra_plugins: tuple[str, ...] = ()
 
     def engine(
         self,
@@ -111,10 +121,30 @@ class EngineOptions:
         return load_plugins(self.plugins or ())
 
     def _configuration(self, plugins: Mapping[str, type[Plugin]]) -> Configuration:
-        known, gates = known_plugins(plugins), self.gates
+        known, gates, source = known_plugins(plugins), self.gates, str(self.config or "--plugins")
+        if self.extra_plugins:
+            raw = _enable(self.text, self.extra_plugins)
+            return load_mapping(raw, known=known, source=source, gates=gates)
         if self.text is None:
             return default(known, gates)
-        return load(self.text, known=known, source=str(self.config or "--plugins"), gates=gates)
+        return load(self.text, known=known, source=source, gates=gates)
+
+
+def _enable(text: str | bytes | None, plugins: Iterable[str]) -> dict[str, Any]:
+    """A configuration that is valid, with more plugins enabled in all its profiles."""
+    raw: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
+    if text is not None:
+        raw = dict(read_document(text))
+    profiles = []
+    for profile in raw.get("profiles") or [{}]:
+        points = dict(profile.get("plugins") or {})
+        everywhere = dict(points.get("multiPoint") or {})
+        enabled = list(everywhere.get("enabled") or ())
+        named = {each.get("name") for each in enabled}
+        enabled += [{"name": name} for name in plugins if name not in named]
+        points["multiPoint"] = {**everywhere, "enabled": enabled}
+        profiles.append({**profile, "plugins": points})
+    return {**raw, "profiles": profiles}
 
 
 def read_bytes(path: Path) -> bytes:

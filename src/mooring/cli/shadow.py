@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +24,10 @@ from .options import (
 from .rendering import plain, print_data
 
 if TYPE_CHECKING:
+    from mooring.world.cluster_use import ClusterUse
     from mooring.world.shadow_judge import Shadow, ShadowReport
+
+    from .inputs import EngineOptions
 
 EveryOption = Annotated[
     float, typer.Option("--every", metavar="SECONDS", min=1.0, help="Print figures this often.")
@@ -76,6 +81,7 @@ def shadow(  # noqa: PLR0913 - one for each flag
     from contextlib import AsyncExitStack
 
     import uvloop
+    from msgspec import structs
 
     from mooring.app.shadow import shadow_cluster
     from mooring.app.shadow_site import serve_shadow
@@ -85,11 +91,10 @@ def shadow(  # noqa: PLR0913 - one for each flag
 
     options = ConnectionOptions(kubeconfig, context, master)
     version = choose_version(emulation_version, options)
-    engine = EngineOptions(config, feature_gates, plugins, version=version).engine(
-        asks_extenders=False
-    )
+    engines = EngineOptions(config, feature_gates, plugins, version=version)
+    engine = engines.engine(asks_extenders=False)
 
-    async def main() -> ShadowReport:
+    async def main() -> Shadow:
         connection = await options.reach()
         async with AsyncExitStack() as stack:
             shadow = await stack.enter_async_context(
@@ -99,22 +104,40 @@ def shadow(  # noqa: PLR0913 - one for each flag
             if port:
                 address = await stack.enter_async_context(serve_shadow(shadow, port))
                 print(f"Its page: {address}", flush=True)
-            return await _print_reports(shadow, for_seconds, every)
+            await _print_reports(shadow, for_seconds, every)
+            return shadow
 
-    found = uvloop.run(main())
+    seen = uvloop.run(main())
+    found = seen.report()
+    found = structs.replace(found, use=(*found.use, *_place_anew(engines, seen)))
+    _print(found)
     if report is not None:
         write_report(found, report)
     print_data(found, output)
 
 
-async def _print_reports(shadow: Shadow, seconds: float | None, every: float) -> ShadowReport:
+async def _print_reports(shadow: Shadow, seconds: float | None, every: float) -> None:
     from .signals import StopSignal
 
     stop = StopSignal(seconds)
+    await stop.wait(every)
     while not stop.came:
-        await stop.wait(every)
         _print(shadow.report())
-    return shadow.report()
+        await stop.wait(every)
+
+
+def _place_anew(engines: EngineOptions, shadow: Shadow) -> Iterator[ClusterUse]:
+    """How the cluster would be used if Mooring had placed all of it, in one way or two."""
+    from mooring.plugins.gpu_aware import GPUAware
+    from mooring.simulate.shadow_use import place_anew
+    from mooring.world.gpu_demands import is_gpu
+
+    engine = engines.engine(asks_extenders=False)
+    yield place_anew("placed by Mooring", engine, shadow.objects.values())
+    has_gpus = any(map(is_gpu, engine.cluster.nodes.resources))
+    if has_gpus and not any(GPUAware.name in each.plugins for each in engine.profiles.values()):
+        engine = replace(engines, extra_plugins=(GPUAware.name,)).engine(asks_extenders=False)
+        yield place_anew("with GPUAware", engine, shadow.objects.values())
 
 
 def _print(report: ShadowReport) -> None:

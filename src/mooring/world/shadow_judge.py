@@ -13,6 +13,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from mooring.cluster.recount import Identity, identity
 from mooring.engine import Engine, budget
 from mooring.engine.cycle import EVERY_NODE, decide, first_best
 from mooring.engine.events import Applied, Event, Removed
@@ -20,8 +21,11 @@ from mooring.engine.explain.explanation import ExplanationPart
 from mooring.engine.fence import describe as describe_error
 from mooring.framework.attempt import Failed, Scored
 from mooring.framework.profile import Profile
+from mooring.objects.kinds import Object
 from mooring.objects.meta import failure_to_place
 from mooring.objects.pod import Pod
+
+from .cluster_use import ClusterUse, measure_use, tabulate
 
 # Another scheduler binds a pod some time after it decided, and in any order: a pod that is bound
 # earlier may have been decided later. The state in which it decided is looked for among so many
@@ -89,6 +93,8 @@ class ShadowReport(ExplanationPart, frozen=True):
     our_seconds: float
     their_seconds: float
     differences: tuple[JudgedPlacement, ...]
+    #: How the cluster is used now, and how it would be if Mooring had placed all of it.
+    use: tuple[ClusterUse, ...] = ()
 
 
 @dataclass(slots=True)
@@ -109,6 +115,8 @@ class Shadow:
     placeable: dict[str, str] = field(default_factory=dict)
     our_seconds: float = 0.0
     their_seconds: float = 0.0
+    #: All that exists, as it was written.
+    objects: dict[Identity, Object] = field(default_factory=dict)
     #: Pods that came to a node or went, with the time.
     _recent: deque[tuple[float, Applied | Removed]] = field(default_factory=deque)
     #: Placements that are not understood yet: pods that come next may explain them.
@@ -120,31 +128,49 @@ class Shadow:
         `now` is in seconds since the epoch, as the times in objects are.
         """
         self.engine.cluster.tell_time(now)
-        pod = event.object if isinstance(event, Applied | Removed) else None
-        if isinstance(pod, Pod) and isinstance(event, Applied):
-            if pod.node_name and pod.uid in self.engine.pending_pods:
-                self._judge(pod, now)
-            was_there = pod.uid in self.engine.cluster.pods
-            self.engine.handle(event, now)
-            is_there = pod.uid in self.engine.cluster.pods
-            if was_there is not is_there:
-                self._remember(Applied(pod) if is_there else Removed(pod), now)
-            if not pod.node_name:
-                self._look_at_waiting(pod)
-            elif is_there and not was_there:
-                self._look_again(now)
-            return
-        if isinstance(pod, Pod):
-            self.placeable.pop(pod.key, None)
-            if pod.uid in self.engine.cluster.pods:
-                self._remember(Removed(self.engine.cluster.pods[pod.uid]), now)
+        match event:
+            case Applied(Pod() as pod):
+                self.objects[identity(pod)] = pod
+                self._take_pod(event, pod, now)
+                return
+            case Applied(item):
+                self.objects[identity(item)] = item
+            case Removed(item):
+                self.objects.pop(identity(item), None)
+                if isinstance(item, Pod):
+                    self._see_off(item, now)
         self.engine.handle(event, now)
+
+    def _take_pod(self, event: Applied, pod: Pod, now: float) -> None:
+        if pod.node_name and pod.uid in self.engine.pending_pods:
+            self._judge(pod, now)
+        was_there = pod.uid in self.engine.cluster.pods
+        self.engine.handle(event, now)
+        is_there = pod.uid in self.engine.cluster.pods
+        if was_there is not is_there:
+            self._remember(Applied(pod) if is_there else Removed(pod), now)
+        if not pod.node_name:
+            self._look_at_waiting(pod)
+        elif is_there and not was_there:
+            self._look_again(now)
+
+    def _see_off(self, pod: Pod, now: float) -> None:
+        self.placeable.pop(pod.key, None)
+        if pod.uid in self.engine.cluster.pods:
+            self._remember(Removed(self.engine.cluster.pods[pod.uid]), now)
 
     def _remember(self, change: Applied | Removed, now: float) -> None:
         """Notes what changed the cluster: another scheduler may have decided before."""
         self._recent.append((now, change))
         while len(self._recent) > _MOST_RECENT or now - self._recent[0][0] > _RECENT_SECONDS:
             self._recent.popleft()
+
+    def measure_use(self) -> ClusterUse:
+        """How the cluster is used now."""
+        pods = [item for item in self.objects.values() if isinstance(item, Pod)]
+        there = [pod for pod in pods if pod.node_name and not pod.is_finished]
+        waiting = len(self.engine.pending_pods)
+        return measure_use("now", self.engine.cluster, there, waiting)
 
     def report(self) -> ShadowReport:
         """What was seen so far."""
@@ -160,6 +186,7 @@ class Shadow:
             self.our_seconds / max(placed, 1),
             self.their_seconds / max(placed, 1),
             tuple(self.differences),
+            (self.measure_use(),),
         )
 
     def _judge(self, bound: Pod, now: float) -> None:
@@ -326,8 +353,8 @@ def find_enough(percentage: int, count: int) -> int:
     return max(count * share // 100, _ALWAYS_LOOKED_AT)
 
 
-def describe(report: ShadowReport) -> Iterator[str]:
-    """The report in sentences."""
+def describe(report: ShadowReport, *, with_use: bool = True) -> Iterator[str]:
+    """The report in sentences, and the use of the cluster as a table if it is wanted."""
     share = f"{report.agreement:.2f}% on a node that is best here"
     yield f"{report.placed} pods placed by the other scheduler, {share}"
     if report.explained != report.agreement:
@@ -341,3 +368,5 @@ def describe(report: ShadowReport) -> Iterator[str]:
         f"{1000 * report.our_seconds:.2f} ms to decide a pod here; "
         f"{report.their_seconds:.2f} s from its creation to its binding there"
     )
+    for name, cells in tabulate(report.use if with_use else ()):
+        yield f"    {name:36}" + "".join(f"{cell:>22}" for cell in cells)
