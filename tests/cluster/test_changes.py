@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from mooring.cluster import Change, ChangeLog, changes
-from mooring.cluster.changes import EVERYWHERE
+from mooring.cluster.changes import EVERYWHERE, RowChanges, unite
 from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS
 from mooring.objects.workload import Namespace, PodDisruptionBudget, Service
 from tests.builders import cluster, node, pod
@@ -250,3 +250,21 @@ def test_since_adds_up_what_came_after(
     for row, kinds in notes[generation:]:
         expected[row] = expected.get(row, Change.NONE) | kinds
     assert found == expected
+
+
+@given(st.lists(st.tuples(st.integers(-1, 6), st.integers(1, 7)), max_size=30), st.integers(0, 30))
+def test_changes_are_gathered_as_they_are_told_one_by_one(
+    noted: list[tuple[int, int]], since: int
+) -> None:
+    log = ChangeLog(keep=5)
+    for row, kinds in noted:
+        log.note(row, kinds)
+    since = min(since, log.generation)
+    told, gathered = log.since(since), log.gather(since)
+
+    assert (gathered is None) == (told is None)
+    if gathered is not None and told is not None:
+        assert gathered.everywhere == told.pop(EVERYWHERE, 0)
+        assert gathered.by_row() == told
+        assert RowChanges.of(told).by_row() == told
+        assert gathered.unite() == unite(told.values())

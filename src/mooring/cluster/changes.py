@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import IntFlag, StrEnum
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 # A row number that stands for the cluster as a whole: namespaces, services, the number of nodes.
 EVERYWHERE = -1
@@ -85,6 +91,30 @@ class Scope(StrEnum):
     CLUSTER = "cluster"
 
 
+@dataclass(frozen=True, slots=True)
+class RowChanges:
+    """Many rows that changed, each once, and how."""
+
+    rows: NDArray[np.intp]
+    kinds: NDArray[np.int64]
+    #: What changed for the cluster as a whole.
+    everywhere: int = 0
+
+    @classmethod
+    def of(cls, changed: Mapping[int, int]) -> Self:
+        count = len(changed)
+        return cls(
+            np.fromiter(changed, np.intp, count), np.fromiter(changed.values(), np.int64, count)
+        )
+
+    def unite(self) -> int:
+        """All kinds of change of rows in one."""
+        return int(np.bitwise_or.reduce(self.kinds)) if len(self.kinds) else 0
+
+    def by_row(self) -> dict[int, int]:
+        return dict(zip(self.rows.tolist(), self.kinds.tolist(), strict=True))
+
+
 class ChangeLog:
     """Row changes in order. A generation is a position in the log."""
 
@@ -94,7 +124,8 @@ class ChangeLog:
         self._dropped = 0
         #: How many entries are worth keeping.
         self.keep = keep
-        self._entries: list[tuple[int, int]] = []
+        # The rows and kinds of entries.
+        self._rows, self._kinds = array("q"), array("q")
         #: The kinds of change that are noted.
         self.heeded = -1
 
@@ -105,19 +136,34 @@ class ChangeLog:
     def note(self, row: int, kinds: int) -> None:
         if not kinds & self.heeded:
             return
-        self._entries.append((row, kinds))
+        self._rows.append(row)
+        self._kinds.append(kinds)
         self.generation += 1
-        if len(self._entries) > 2 * self.keep:
+        if len(self._rows) > 2 * self.keep:
             self._trim()
 
     def since(self, generation: int) -> dict[int, int] | None:
         """The rows that changed after a generation and how; None when that is no longer known."""
         if generation < self._dropped:
             return None
+        start = generation - self._dropped
         rows: dict[int, int] = {}
-        for row, kinds in self._entries[generation - self._dropped :]:
+        for row, kinds in zip(self._rows[start:], self._kinds[start:], strict=True):
             rows[row] = rows.get(row, 0) | kinds
         return rows
+
+    def gather(self, generation: int) -> RowChanges | None:
+        """The same as `since` for readers who are many changes behind, which takes them at once."""
+        if generation < self._dropped:
+            return None
+        start = generation - self._dropped
+        rows = np.frombuffer(self._rows[start:], np.int64)
+        kinds = np.frombuffer(self._kinds[start:], np.int64)
+        # The first place stands for the cluster as a whole.
+        by_row = np.zeros(int(rows.max(initial=EVERYWHERE)) + 2, np.int64)
+        np.bitwise_or.at(by_row, rows - EVERYWHERE, kinds)
+        changed = np.flatnonzero(by_row[1:])
+        return RowChanges(changed, by_row[1:][changed], int(by_row[0]))
 
     def grow(self, rows: int) -> None:
         """The cluster has so many rows now."""
@@ -125,11 +171,11 @@ class ChangeLog:
 
     def restart(self) -> None:
         """Everything may have changed: nothing is known of any generation before this one."""
-        self._entries.clear()
+        del self._rows[:], self._kinds[:]
         self.generation += 1
         self._dropped = self.generation
 
     def _trim(self) -> None:
-        excess = len(self._entries) - self.keep
-        del self._entries[:excess]
+        excess = len(self._rows) - self.keep
+        del self._rows[:excess], self._kinds[:excess]
         self._dropped += excess

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Cluster, Mask, RowFacts, Scope
-from mooring.cluster.changes import EVERYWHERE, Change, unite
+from mooring.cluster.changes import EVERYWHERE, Change, ChangeLog, RowChanges, unite
 from mooring.framework.attempt import PreFiltered, Scored
 from mooring.framework.calls import (
     FILTERING,
@@ -59,6 +59,8 @@ from .statistics import Flush, Statistics
 
 # More changed rows than this are asked about in columns: one by one would take longer.
 _ROW_BY_ROW = 16
+# More changes than this are read from the log in columns, likewise.
+_CHANGE_BY_CHANGE = 64
 
 # Looked up once: these are compared with for every row that changes.
 UPDATED, INFEASIBLE = Rescore.UPDATED, Rescore.INFEASIBLE
@@ -224,15 +226,12 @@ class PodClass:
         log = self._cluster.changes
         if self.generation == log.generation:
             return
-        changed = log.since(self.generation)
-        everywhere = 0 if changed is None else changed.pop(EVERYWHERE, 0)
-        if changed is None or everywhere & _MEMBERSHIP:
-            self._begin_anew(Flush.BEHIND if changed is None else Flush.MEMBERSHIP)
+        found = _read_changes(log, self.generation)
+        if found is None or found[1] & _MEMBERSHIP:
+            self._begin_anew(Flush.BEHIND if found is None else Flush.MEMBERSHIP)
             return
         self.generation = log.generation
-        union = everywhere
-        for kinds in changed.values():
-            union |= kinds
+        changed, everywhere, union = found
         if self._stances.watch & union and self._stances.have_turned(pod, union):
             self._begin_anew(Flush.SKIPPING)
             return
@@ -270,11 +269,13 @@ class PodClass:
             each.prepared is None for each in self.wide_filters
         )
 
-    def _refresh_rows(self, changed: dict[int, int], everywhere: int, union: int) -> None:
+    def _refresh_rows(
+        self, changed: dict[int, int] | RowChanges, everywhere: int, union: int
+    ) -> None:
         if self._far_watch & union or self._near_watch & everywhere:
             # A change that reaches everywhere is rare; asking about everything is exact.
             self._begin_anew(Flush.EVERYWHERE)
-        elif len(changed) > _ROW_BY_ROW:
+        elif isinstance(changed, RowChanges):
             self._refresh_together(changed)
         else:
             near = self._near_watch
@@ -282,13 +283,14 @@ class PodClass:
                 if kinds & near:
                     self._refresh_row(row, kinds)
 
-    def _refresh_together(self, changed: dict[int, int]) -> None:
+    def _refresh_together(self, changed: RowChanges) -> None:
         """Asks about many rows at once, whatever changed there."""
-        for row, kinds in self._unscored.items():
-            changed[row] = changed.get(row, 0) | kinds
-        self._unscored.clear()
-        rows = np.fromiter(changed, np.intp, len(changed))
-        asked = self._find_readers(unite(changed.values()))
+        rows, union = changed.rows, changed.unite()
+        if self._unscored:
+            rows = np.union1d(rows, np.fromiter(self._unscored, np.intp, len(self._unscored)))
+            union |= unite(self._unscored.values())
+            self._unscored.clear()
+        asked = self._find_readers(union)
         before = self.bits[rows]
         bits = before.copy()
         for each in asked.filters:
@@ -406,3 +408,24 @@ class PodClass:
                 else:
                     prepared[name] = wide.prepared
         return PreFiltered(prepared, frozenset(skipped))
+
+
+def _read_changes(
+    log: ChangeLog, generation: int
+) -> tuple[dict[int, int] | RowChanges, int, int] | None:
+    """The rows that changed, what changed everywhere, and all kinds of change in one.
+
+    Few rows come as a dictionary, to be asked about one by one. None if that is no longer known.
+    """
+    if log.generation - generation > _CHANGE_BY_CHANGE:
+        many = log.gather(generation)
+        if many is None:
+            return None
+        changed = many if len(many.rows) > _ROW_BY_ROW else many.by_row()
+        return changed, many.everywhere, many.everywhere | many.unite()
+    few = log.since(generation)
+    if few is None:
+        return None
+    everywhere = few.pop(EVERYWHERE, 0)
+    union = everywhere | unite(few.values())
+    return (RowChanges.of(few) if len(few) > _ROW_BY_ROW else few), everywhere, union
