@@ -10,6 +10,7 @@ from aiohttp import ClientSession
 
 from mooring.app.shadow_site import make_metrics, make_page, serve_shadow
 from mooring.engine.events import Applied, Removed
+from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from mooring.simulate.shadow_use import place_anew
 from mooring.world.shadow_judge import Agreement, Shadow, describe, find_enough
@@ -201,7 +202,8 @@ def test_gangs_that_are_placed_in_part() -> None:
     waiting = members("g", 3, cpu=1)
     pods = [replace(each, node_name=name) for each, name in zip(waiting, places, strict=True)]
     made = Shadow(engine(gates=GATES), lambda: 0.0)
-    for item in (BIG, gang("g", 3), *pods):
+    objects: list[Object] = [BIG, gang("g", 3), *pods]
+    for item in objects:
         made.handle(Applied(item), 0.0)
 
     assert (made.measure_use().gangs, made.measure_use().partial_gangs) == (1, 1)

@@ -90,10 +90,10 @@ def _find_fragmented(resource: str, nodes: Nodes, pods: list[Pod]) -> float:
 def _count_beside_gpus(nodes: Nodes, pods: list[Pod], gpus: list[str]) -> int:
     if not gpus:
         return 0
-    has_gpus = (nodes.allocatable[[nodes.resources[each] for each in gpus]] > 0).any(axis=0)
+    counts = nodes.allocatable[[nodes.resources[each] for each in gpus]].sum(axis=0)
     asks_none = (pod for pod in pods if not any(map(is_gpu, dict(pod.requests))))
     rows = (nodes.row(pod.node_name) for pod in asks_none)
-    return sum(1 for row in rows if row is not None and has_gpus[row])
+    return sum(1 for row in rows if row is not None and counts[row] > 0)
 
 
 def _shares(pod: Pod, nodes: Nodes) -> bool:
