@@ -381,3 +381,13 @@ def test_a_write_that_comes_late_finds_a_claim_that_has_changed() -> None:
     machine.come_late(0)
     machine.no_device_is_given_away_twice()
     machine.teardown()
+
+
+def test_a_claim_that_took_the_place_of_another_unseen_wakes_its_pod() -> None:
+    machine = Devices()
+    machine.begin()
+    machine.see()
+    machine.delete("p0")
+    machine.add("p0")
+    machine.miss()
+    machine.teardown()

@@ -80,6 +80,11 @@ class Intake:
 
     def _apply_object(self, item: StorageObject | DeviceObject, now: float) -> Events:
         before: StorageObject | DeviceObject | None
+        if isinstance(item, ResourceClaim):
+            known = self._cluster.nodes.devices.claims.get(item.key)
+            if known is not None and known.uid != item.uid:
+                # A list shows the new one; that the other is gone was missed.
+                self.remove(known, now)
         if isinstance(item, DeviceObject):
             before = self._cluster.put_device(item)
         else:

@@ -157,6 +157,10 @@ class Allocation(Wire, frozen=True, gc=False):
         """Whether another gives the same devices to the same requests."""
         return other is not None and _devices(self) == _devices(other)
 
+    def gives_as(self, other: Allocation | None) -> bool:
+        """Whether another gives just the same devices, and as much of each."""
+        return other is not None and self.results == other.results
+
     def written(self) -> dict[str, Any]:
         """As the API writes it."""
         text: dict[str, Any] = msgspec.to_builtins(self, enc_hook=_write_quantity)

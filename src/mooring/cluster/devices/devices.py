@@ -178,6 +178,13 @@ class Devices(DeviceDecisions):
         if before == claim:
             return before
         landed = self._claims.put(claim)
+        if (
+            len(landed) == 1
+            and not _allocations_of(before)
+            and landed[0].gives_as(claim.allocation)
+        ):
+            # It has what it was to have, which is counted.
+            return before
         self._move([*_allocations_of(before), *landed], _allocations_of(claim))
         self._freed += [each for each in landed if not each.has_same_devices(claim.allocation)]
         return before

@@ -72,7 +72,8 @@ class RowGroups:
         self._free: list[int] = []
         #: Per number when it was given last: numbers of groups that no row is in are given again.
         self.births: NDArray[np.int64] = np.zeros(1, np.int64)
-        self._given = 0
+        #: How many numbers were given so far.
+        self.given = 0
         #: Per row the number of what it alone sees.
         self.local: NDArray[np.int64] = np.zeros(0, np.int64)
         #: Per row the number of what it sees of the wide pools.
@@ -217,8 +218,8 @@ class RowGroups:
             group = self._by_key[key] = LocalGroup(key, number, pools)
             self._by_number[number : number + 1] = [group]
             self.births = grow_to(self.births, number + 1)
-            self._given += 1
-            self.births[number] = self._given
+            self.given += 1
+            self.births[number] = self.given
         self._set_row(row, group)
 
     def _set_row(self, row: int, group: LocalGroup) -> None:

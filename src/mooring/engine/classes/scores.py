@@ -59,7 +59,7 @@ class ClassScores:
                 gain = (check_range(scores) - column.raw[rows]) * column.weight
                 self.plain[rows] += gain
                 self.totals[rows] += gain
-            else:
+            elif not np.array_equal(scores, column.raw[rows]):
                 stale = True
             column.raw[rows] = scores
         if stale:

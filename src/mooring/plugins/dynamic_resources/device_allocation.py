@@ -76,9 +76,18 @@ class ClaimsPlan:
         self._found = np.zeros(1, np.int8)
         self._steps = np.zeros(1, np.int64)
         self._births = np.full(1, -1, np.int64)
+        #: The groups that this is about, and what was said last of so many of them.
+        self._groups: RowGroups | None = None
+        self._said: tuple[int, NDArray[np.int8]] = -1, self._found
 
     def found(self, groups: RowGroups, most_steps: int) -> NDArray[np.int8]:
         """What was found, by the number of the group, in a cluster without wide pools."""
+        if groups is not self._groups:
+            # All may have been counted anew, with the same numbers for other groups.
+            self._groups, self._said = groups, (-1, self._found)
+            self._births[:] = -1
+        if self._said[0] == groups.given:
+            return self._said[1]
         count = groups.count
         self._found = grow_to(self._found, count)
         self._steps = grow_to(self._steps, count)
@@ -93,7 +102,10 @@ class ClaimsPlan:
             )
             late = self._births[:count] != births
             found = np.where(late, AllocationFound.ERROR.value, found)
-        return found.astype(np.int8)
+        said = found.astype(np.int8)
+        if not self.is_unfinished:
+            self._said = groups.given, said
+        return said
 
     def _catch_up(self, groups: RowGroups, numbers: NDArray[np.intp], most_steps: int) -> None:
         """Searches for groups of which nothing is known yet, as far as that is worth it."""

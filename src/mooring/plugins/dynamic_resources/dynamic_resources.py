@@ -374,5 +374,4 @@ def _sign_extended(pod: Pod, extended: ExtendedAsk, nodes: Nodes) -> Hashable:
     if not devices.scored_resources.isdisjoint(extended.classes):
         # The score by resources would change with the devices in use, of which it does not know.
         return UNSIGNABLE
-    special = extended.special(frozenset(extended.classes))
-    return special.spec, special.mappings, extended.others, tuple(extended.classes.items())
+    return extended.look

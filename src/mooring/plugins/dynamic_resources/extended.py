@@ -6,8 +6,9 @@ makes a claim for the pod, the *special* claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -58,6 +59,7 @@ class ExtendedAsk:
     others: tuple[str, ...]
     #: The special claim that an earlier attempt has left behind.
     stale: ResourceClaim | None
+    _specials: dict[frozenset[str], SpecialClaim] = field(default_factory=dict)
 
     @property
     def is_stale(self) -> bool:
@@ -108,19 +110,46 @@ class ExtendedAsk:
 
     def special(self, names: frozenset[str]) -> SpecialClaim:
         """The claim for those resources that devices have to serve."""
-        return make_special(self.spec, {name: self.classes[name] for name in names})
+        known = self._specials.get(names)
+        if known is None:
+            known = make_special(self.spec, {name: self.classes[name] for name in names})
+            self._specials[names] = known
+        return known
+
+    @cached_property
+    def look(self) -> Hashable:
+        """All that is read of pods that ask in this way alone."""
+        special = self.special(frozenset(self.classes))
+        return special.spec, special.mappings, self.others, tuple(self.classes.items())
 
 
 def find_extended(pod: Pod, nodes: Nodes) -> ExtendedAsk | None:
     """What a pod asks for by extended resources; None if no class stands behind any of them."""
-    behind = mapped_resources(pod, nodes.devices.classes)
+    devices = nodes.devices
+    known: _KnownAsk | None = pod.spec.__dict__.get("_extended_ask")
+    if known is None or known[0] is not devices.classes or known[1] != devices.classes.version:
+        ask = _make_ask(pod, devices.classes)
+        # Found out once per template.
+        known = devices.classes, devices.classes.version, ask
+        pod.spec.__dict__["_extended_ask"] = known
+    ask = known[2]
+    left = devices.claims.extended_of(pod.uid) if ask is not None else ()
+    if not left or ask is None:
+        return ask
+    return replace(ask, stale=max(left, key=lambda claim: bool(claim.spec.requests)))
+
+
+#: What a template asks for by extended resources, with the classes and their version.
+_KnownAsk = tuple[DeviceClasses, int, ExtendedAsk | None]
+
+
+def _make_ask(pod: Pod, classes: DeviceClasses) -> ExtendedAsk | None:
+    behind = mapped_resources(pod, classes)
     if not behind:
         return None
     asked = (name for name, amount in pod.requests if amount and is_extended(name))
-    left = nodes.devices.claims.extended_of(pod.uid)
-    stale = max(left, key=lambda claim: bool(claim.spec.requests), default=None)
     others = tuple(name for name in asked if name not in behind)
-    return ExtendedAsk(pod.spec, behind, others, stale)
+    return ExtendedAsk(pod.spec, behind, others, None)
 
 
 def mapped_resources(pod: Pod, classes: DeviceClasses) -> dict[str, str]:
