@@ -18,6 +18,9 @@ from mooring.objects.pod import Pod
 # Below this many nodes, looking at fewer than all saves nothing.
 _ALWAYS_LOOK_AT = 100
 
+# Of a larger cluster, kube-scheduler looks for a smaller part.
+_MOST_PERCENT, _LEAST_PERCENT, _NODES_PER_PERCENT = 50, 5, 125
+
 
 class Found(msgspec.Struct, frozen=True, gc=False):
     """A node was found. `scored` is None where there was nothing to choose."""
@@ -148,6 +151,14 @@ def _enough(window: Window, profile: Profile, count: int) -> int | None:
     if not window.percentage or window.percentage >= 100 or count < _ALWAYS_LOOK_AT:
         return None
     return max(count * window.percentage // 100, _ALWAYS_LOOK_AT)
+
+
+def sample_size(count: int) -> int:
+    """How many feasible ones of so many nodes kube-scheduler looks for, if no percentage is set."""
+    if count < _ALWAYS_LOOK_AT:
+        return count
+    percentage = max(_MOST_PERCENT - count // _NODES_PER_PERCENT, _LEAST_PERCENT)
+    return max(count * percentage // 100, _ALWAYS_LOOK_AT)
 
 
 def first_visited(rows: NDArray[np.intp], nodes: Nodes, start: int) -> int:

@@ -362,11 +362,15 @@ class Engine:
         """Begins a decision in which extenders have a say."""
         survey = self._survey(profile, queued.pod)
         self._consultations.begin(queued, survey, now)
-        self._start += survey.looked_at
+        if profile.percentage_of_nodes_to_score:
+            self._start += survey.looked_at
+        else:
+            self._consultations.start += survey.looked_at
         self._take_turn(len(self.cluster.nodes))
 
     def _survey(self, profile: Profile, pod: Pod) -> PodSurvey:
-        window = self._make_window(profile, len(self.cluster.nodes))
+        count = len(self.cluster.nodes)
+        window = self._make_window(profile, count, offset=self._consultations.start)
         return PodSurvey(profile, pod, self.cluster, self.classes[profile.name], window)
 
     def _attempt_group(self, groups: GroupAttempts, entry: QueuedGroup, now: float) -> None:
@@ -439,9 +443,9 @@ class Engine:
         return outcome
 
     def _make_window(
-        self, profile: Profile, count: int, rows: NDArray[np.intp] | None = None
+        self, profile: Profile, count: int, rows: NDArray[np.intp] | None = None, offset: int = 0
     ) -> Window:
-        start = self._start % count
+        start = (self._start + offset) % count
         is_extended = self._consultations.is_choosing
         return Window(start, profile.percentage_of_nodes_to_score, is_extended, rows)
 

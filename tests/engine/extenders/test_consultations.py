@@ -122,13 +122,87 @@ def test_all_refused() -> None:
 def test_a_reason_of_its_own_for_each_of_many_nodes() -> None:
     run = start(FILTER, count=2000)
     run.apply(pod("a"))
-    (ask,) = questions(run.step())
-    refused = FilterAnswer((), failed={name: f"{name}: {'x' * 5000}" for name in ask.nodes})
+    actions = run.step()
+    while asked := questions(actions):
+        reasons = {name: f"{name}: {'x' * 5000}" for name in asked[0].nodes}
+        actions = reply(run, asked[0], FilterAnswer((), failed=reasons))
 
-    message = conditions(reply(run, ask, refused))["a"].message
+    message = conditions(actions)["a"].message
 
     assert message.count("1 n") == 2000
     assert f"1 n7: {'x' * 4092} ..." in message
+
+
+def refuse_all(ask: AskExtender) -> FilterAnswer:
+    return FilterAnswer((), failed=dict.fromkeys(ask.nodes, "no"))
+
+
+@pytest.mark.parametrize(
+    ("count", "parts"), [(99, [99]), (100, [100]), (250, [120, 120, 10]), (1000, [420, 420, 160])]
+)
+def test_extenders_are_asked_about_as_many_nodes_as_kube_scheduler_asks_about(
+    count: int, parts: list[int]
+) -> None:
+    run = start(FILTER, count=count)
+    run.apply(pod("a"))
+    asked, actions = [], run.step()
+    while more := questions(actions):
+        asked += more
+        actions = reply(run, more[0], refuse_all(more[0]))
+
+    assert [len(each.nodes) for each in asked] == parts
+    assert len({name for each in asked for name in each.nodes}) == count
+    assert conditions(actions)["a"].message.startswith(f"0/{count} nodes are available: {count} no")
+
+
+def test_a_pod_goes_to_a_node_of_a_later_part() -> None:
+    run = start(FILTER, SCORE, count=250)
+    run.apply(pod("a"))
+    (first,) = questions(run.step())
+    (second,) = questions(reply(run, first, refuse_all(first)))
+    chosen = second.nodes[5]
+
+    assert bindings(reply(run, second, keep(chosen))) == {"a": chosen}
+
+
+def test_the_next_pod_begins_where_the_last_search_ended() -> None:
+    run = start(FILTER, count=250)
+    asked = []
+    for name in ("a", "b", "c"):
+        run.apply(pod(name))
+        (ask,) = questions(run.step())
+        asked.append(ask.nodes)
+        reply(run, ask, keep(ask.nodes[0]))
+
+    everything = [name for names in asked for name in names]
+    assert [len(names) for names in asked] == [120, 120, 120]
+    assert len(set(everything)) == 250
+    assert everything[250:] == everything[:110]
+
+
+def test_others_begin_their_search_where_they_did() -> None:
+    run, plain = start(GPU_ONLY, count=250), start(count=250)
+    for each in (run, plain):
+        each.apply(pod("before"))
+    before = bindings(plain.step())
+    assert bindings(run.step()) == before
+    run.apply(pod("gpu", gpu=1))
+    (ask,) = questions(run.step())
+    reply(run, ask, keep(before["before"]))
+    plain.apply(pod("gpu", gpu=1, node=before["before"]))
+    for each in (run, plain):
+        each.apply(pod("after"))
+
+    assert bindings(run.step()) == bindings(plain.step())
+
+
+@pytest.mark.parametrize("percentage", [40, 100])
+def test_a_percentage_that_is_set_says_how_many_are_asked_about(percentage: int) -> None:
+    run = start(FILTER, count=250, percentageOfNodesToScore=percentage)
+    run.apply(pod("a"))
+    (ask,) = questions(run.step())
+
+    assert len(ask.nodes) == 250 * percentage // 100
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ class Consultation:
         self._asked = 0
         #: Whether the rows that are left came back from an extender as objects.
         self.bare = False
-        #: The nodes that the first of them was asked about.
+        #: The nodes that the first of them was asked about, perhaps in several parts.
         self._offered: tuple[str, ...] = ()
         #: Those that the last of them left.
         self.left: tuple[str, ...] = ()
@@ -111,12 +111,13 @@ class Consultation:
         rows = self.survey.look()
         if not len(rows):
             return self.survey.fail()
-        left = yield from self.filter(rows)
-        if not len(left):
-            return self._fail()
-        if len(left) == 1:
-            return self._find(int(left[0]))
-        return (yield from self.choose(left))
+        for part, names in self.survey.split(rows):
+            left = yield from self.filter(part, names)
+            if len(left) == 1:
+                return self._find(int(left[0]))
+            if len(left):
+                return (yield from self.choose(left))
+        return self._fail()
 
     def _find(self, row: int, scored: Scored | None = None) -> Found:
         survey = self.survey
@@ -137,10 +138,10 @@ class Consultation:
         self.bare = False
         return None
 
-    def filter(self, rows: Rows) -> Steps[Rows]:
-        """Asks one extender after the other which of the rows suit."""
-        names = self.survey.names(rows)
-        self._offered = names
+    def filter(self, rows: Rows, names: tuple[str, ...] | None = None) -> Steps[Rows]:
+        """Asks one extender after the other which of the rows, perhaps with known names, suit."""
+        names = self.survey.names(rows) if names is None else names
+        self._offered += names
         for place, extender in self.extenders:
             if not extender.filter_verb or not len(rows):
                 continue

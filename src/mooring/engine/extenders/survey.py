@@ -11,7 +11,15 @@ from mooring.cluster import BareNodes, Cluster, Nodes, Scope
 from mooring.cluster.changes import EVERYWHERE, Change
 from mooring.engine.classes.classes import Classes
 from mooring.engine.classes.pod_class import PodClass
-from mooring.engine.cycle import Window, find_feasible, limit, looked_at, try_nominated, visit
+from mooring.engine.cycle import (
+    Window,
+    find_feasible,
+    limit,
+    looked_at,
+    sample_size,
+    try_nominated,
+    visit,
+)
 from mooring.framework.attempt import Failed, Filtered, PreFiltered, Scored
 from mooring.framework.nominated import filter_with_nominated
 from mooring.framework.points import active_filters, pre_filter, score_rows
@@ -96,6 +104,20 @@ class PodSurvey:
         self.looked_at = looked_at(self.fail(), self._window, profile)
         visited = visit(self._window, self.filtered.rows, nodes)
         return self.filtered.rows[visited[self.filtered.feasible[visited]]]
+
+    def split(self, rows: Rows) -> list[tuple[Rows, tuple[str, ...]]]:
+        """Rows with their names, as many at a time as kube-scheduler asks extenders about.
+
+        A percentage that is set has limited them already.
+        """
+        names = self.names(rows)
+        size = len(rows) if self._window.percentage else sample_size(len(self.nodes))
+        if len(rows) <= size:
+            return [(rows, names)]
+        last = self.nodes.ranks[rows[size - 1]]
+        self.looked_at = int(last - self._window.start) % len(self.nodes) + 1
+        begins = range(0, len(rows), size)
+        return [(rows[at : at + size], names[at : at + size]) for at in begins]
 
     def fail(self) -> Failed:
         """What is known, as the failure of the pod."""
