@@ -45,6 +45,21 @@ class LesserPods:
         begin = int(self.begins[at])
         return self.named(self.slots[begin : begin + int(self.counts[at])])
 
+    def take(self, chosen: NDArray[np.intp]) -> LesserPods:
+        """Some of the pods, by their places in the flat arrays, those of a row still together."""
+        places = np.repeat(np.arange(len(self.rows)), self.counts)[chosen]
+        begins = np.flatnonzero(np.diff(places, prepend=-1))
+        return LesserPods(
+            self.rows[places[begins]],
+            begins,
+            np.diff(begins, append=len(chosen)),
+            self.slots[chosen],
+            self.priorities[chosen],
+            self.starts[chosen],
+            self.usage.at(chosen),
+            self.table,
+        )
+
     def named(self, slots: NDArray[np.intp]) -> tuple[Pod, ...]:
         return tuple(self.table.pod(slot) for slot in slots.tolist())
 
@@ -104,6 +119,10 @@ class PodTable:
             self.restarts += 1
             self._restarted.append(int(self._rows[slot]))
         self._describe(pod, slot)
+
+    def arrivals_of(self, slots: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Numbers by which the pods of slots came, one after the other."""
+        return self._order[slots]
 
     def restarted_since(self, count: int) -> list[int] | None:
         """The rows of pods that got another start after so many; None if they are too many."""

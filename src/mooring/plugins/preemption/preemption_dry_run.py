@@ -26,7 +26,13 @@ from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod
 
 from .preemption_candidates import PRIORITY_SHIFT, BudgetIndex, Candidates
-from .victim_units import VictimUnit, find_units_on, mark_violations, spare_order
+from .victim_units import (
+    VictimUnit,
+    find_lone_units,
+    find_units_on,
+    mark_violations,
+    spare_order,
+)
 
 # Rows that are looked at together, at the least: fewer save nothing.
 _AT_ONCE = 64
@@ -106,18 +112,7 @@ class DryRun:
             if self.work.is_spent:
                 self.reasons[NOT_LOOKED_AT] += len(some)
                 continue
-            if self._are_grouped(some):
-                found = found.followed_by(self._look_at_units(some))
-                enough = found.enough(wanted)
-                if enough is not None:
-                    return found.first(enough)
-                continue
-            lesser = self.nodes.lesser_pods(self.pod.priority, some)
-            without = len(some) - len(lesser.rows)
-            if without:
-                self.reasons[NO_VICTIMS] += without
-            if len(lesser.rows):
-                found = found.followed_by(self._look_at(lesser))
+            found = found.followed_by(self._look_at(some))
             enough = found.enough(wanted)
             if enough is not None:
                 return found.first(enough)
@@ -134,7 +129,15 @@ class DryRun:
             at += size
             size = at + _AT_ONCE if self.in_columns else _FEW
 
-    def _look_at(self, lesser: LesserPods) -> Candidates:
+    def _look_at(self, portion: NDArray[np.intp]) -> Candidates:
+        lesser = self._find_lesser(portion)
+        if lesser is None:
+            return self._look_at_units(portion)
+        without = len(portion) - len(lesser.rows)
+        if without:
+            self.reasons[NO_VICTIMS] += without
+        if not len(lesser.rows):
+            return Candidates.of(())
         if self.in_columns:
             return CountsDryRun(self, lesser).candidates()
         rows = lesser.rows.tolist()
@@ -155,6 +158,19 @@ class DryRun:
         return Candidates.of(candidates)
 
     # Where pods of groups may have to go
+
+    def _find_lesser(self, portion: NDArray[np.intp]) -> LesserPods | None:
+        """Who may have to go on some rows; None if they are to be looked at unit by unit."""
+        if not self._are_grouped(portion):
+            return self.nodes.lesser_pods(self.pod.priority, portion)
+        if not self.in_columns:
+            return None
+        lesser = find_lone_units(self.nodes, portion, self.pod.priority)
+        if lesser is None or not self.budgets:
+            return lesser
+        by_row = (lesser.pods(at) for at in range(len(lesser.rows)))
+        # Among equals, units are evicted in the order in which budgets have them spared.
+        return None if any(any(self.budgets.breaking(pods)) for pods in by_row) else lesser
 
     def _are_grouped(self, rows: NDArray[np.intp]) -> bool:
         """Whether pods of groups are on some of the rows."""

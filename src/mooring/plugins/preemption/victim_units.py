@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mooring.cluster import Nodes
-from mooring.cluster.pods import start_of
+from mooring.cluster.pods import LesserPods, start_of
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 
 from .preemption_candidates import BudgetIndex
+
+# No pod has this priority.
+_ABOVE_ALL = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,28 @@ def find_units(nodes: Nodes, priority: int) -> list[VictimUnit]:
 def find_units_on(nodes: Nodes, row: int, priority: int) -> list[VictimUnit]:
     """The units of a lower priority with a pod on a row, the most important first."""
     return _sort(_units(nodes, (row,)), priority)
+
+
+def find_lone_units(nodes: Nodes, rows: NDArray[np.intp], priority: int) -> LesserPods | None:
+    """The same for many rows, as columns; None if pods on them must go together with others.
+
+    It is None, too, if a pod is not as important as its group.
+    """
+    everyone = nodes.lesser_pods(_ABOVE_ALL, rows)
+    grouped = np.zeros(len(everyone.slots), np.bool_)
+    for at, pod in enumerate(everyone.named(everyone.slots)):
+        group = nodes.groups.of(pod)
+        if group is None:
+            continue
+        grouped[at] = True
+        is_whole = group.is_evicted_whole and pod.priority < priority
+        if is_whole or group.priority_beside(pod) != pod.priority:
+            return None
+    lesser = np.flatnonzero(everyone.priorities < priority)
+    places = np.repeat(np.arange(len(everyone.rows)), everyone.counts)[lesser]
+    arrivals = everyone.table.arrivals_of(everyone.slots[lesser])
+    starts, ranks = everyone.starts[lesser], everyone.priorities[lesser]
+    return everyone.take(lesser[np.lexsort((arrivals, starts, ~grouped[lesser], -ranks, places))])
 
 
 def count_disruptions(victims: Iterable[Pod], nodes: Nodes) -> int:

@@ -1,0 +1,95 @@
+"""Pods of groups that are evicted one by one: found in columns as they are found unit by unit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.cluster.pods import LesserPods
+from mooring.engine.cycle import decide
+from mooring.framework.attempt import Failed
+from mooring.objects.pod import Pod
+from mooring.objects.selector import LabelSelector, compile_selector
+from mooring.objects.workload import PodDisruptionBudget
+from mooring.plugins.preemption.preemption_dry_run import DryRun
+from mooring.testing.builders import node, pod
+from tests.engine.gangs import drive_gangs, gang
+
+RUNNING = st.lists(
+    st.tuples(
+        st.integers(0, 3),  # which node
+        st.sampled_from(["", "", "a", "a", "b", "b", "whole"]),  # which group
+        st.integers(0, 3),  # priority
+        st.integers(1, 2),  # cpu
+        st.sampled_from([0, 0, 0, 1]),  # start; such as start later may have any priority
+    ),
+    max_size=14,
+)
+
+
+PRIORITIES = {"a": 0, "b": 1, "whole": 1}
+
+
+class UnitDryRun(DryRun):
+    """Looks at all rows unit by unit."""
+
+    def _find_lesser(self, portion: Any) -> LesserPods | None:
+        return None
+
+
+def place(number: int, case: tuple[int, str, int, int, int]) -> Pod:
+    where, group, priority, cpu, start = case
+    # Mostly as important as its group.
+    spec: dict[str, Any] = {"priority": priority if start else PRIORITIES.get(group, priority)}
+    if group:
+        spec["schedulingGroup"] = {"podGroupName": group}
+    return pod(
+        f"p{number}",
+        node=f"n{where}",
+        cpu=cpu,
+        labels={"app": group or "none"},
+        spec=spec,
+        status={"startTime": f"2024-01-01T00:00:{start:02}Z"},
+    )
+
+
+def find(made: type[DryRun], asks: Pod, failed: Failed, driver: Any) -> object:
+    engine = driver.engine
+    profile, nodes = engine.profiles["default-scheduler"], engine.cluster.nodes
+    run = made(profile, asks, failed.pre_filtered, nodes, Counter())
+    found = run.candidates(np.sort(nodes.rows), 10)
+    columns = (found.violations, found.highest_priority, found.priority_sum, found.victim_count)
+    return (
+        found.rows.tolist(),
+        [column.tolist() for column in (*columns, found.earliest_start)],
+        [[each.name for each in found.victims(at)] for at in range(len(found.rows))],
+        +run.reasons,
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(RUNNING, st.sampled_from([None, 0, 9]))
+def test_columns_agree_with_units(
+    running: list[tuple[int, str, int, int, int]], allowed: int | None
+) -> None:
+    groups = [
+        gang(name, 1, priority=priority, is_evicted_whole=name == "whole")
+        for name, priority in PRIORITIES.items()
+    ]
+    nodes = [node(f"n{number}", cpu=4, pods=9) for number in range(4)]
+    selector = compile_selector(LabelSelector(match_labels={"app": "a"}))
+    budget = PodDisruptionBudget(
+        namespace="default", name="some", selector=selector, disruptions_allowed=allowed or 0
+    )
+    budgets = [] if allowed is None else [budget]
+    driver = drive_gangs(*nodes, *groups, *budgets)
+    driver.apply(*(place(number, case) for number, case in enumerate(running)))
+    asks = pod("asks", cpu=4, spec={"priority": 2})
+    outcome = decide(driver.engine.profiles["default-scheduler"], asks, driver.engine.cluster.nodes)
+
+    if isinstance(outcome, Failed):
+        assert find(DryRun, asks, outcome, driver) == find(UnitDryRun, asks, outcome, driver)
