@@ -10,7 +10,7 @@ SHELL := /bin/bash
 PIP_INSTALL := $(BIN)/pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt
 NAME_PACKAGES := sed -un 's/^Collecting \([^ ]*\).*/   \1/p'
 
-.PHONY: help demo simulate test coverage soak exactness mutations lint format docs site house screenshots bench hostile lock release clean
+.PHONY: help demo simulate test coverage soak exactness mutations lint format docs site house screenshots bench hostile lock image-check release clean
 .SILENT:
 
 help:
@@ -30,6 +30,7 @@ help:
 	echo "make bench     measure throughput, and write benchmarks/results and the README's table"
 	echo "make hostile   measure what the costliest pods cost, against limits"
 	echo "make lock      refresh constraints.txt and requirements.lock"
+	echo "make image-check  run the install steps of the Dockerfile in an empty folder"
 	echo "make release   make wheel, sdist, chart and SBOM of the tag that is checked out"
 	echo "make clean     remove everything that was generated"
 
@@ -103,6 +104,9 @@ lock:
 	.venv-lock/bin/pip freeze --exclude mooring >> constraints.txt
 	.venv-lock/bin/python -m tools.lock
 	rm -rf .venv-lock
+
+image-check: .venv/installed
+	$(BIN)/python -m tools.image_root
 
 release: .venv/installed-test
 	$(PIP_INSTALL) --quiet --editable '.[test,release]'

@@ -53,7 +53,10 @@ def kustomize(folder: str) -> dict[tuple[str, str], Manifest]:
 
 
 def plain(found: dict[tuple[str, str], Manifest]) -> dict[tuple[str, str], Manifest]:
-    """Objects without what either tool adds; Helm makes namespaces with --create-namespace."""
+    """Objects without what either tool adds.
+
+    Helm makes namespaces with --create-namespace, and deletes none: so it has the lease.
+    """
     for item in found.values():
         metadata = item["metadata"]
         labels = metadata.pop("labels", {})
@@ -66,7 +69,7 @@ def plain(found: dict[tuple[str, str], Manifest]) -> dict[tuple[str, str], Manif
             item["data"] = {key: yaml.safe_load(text) for key, text in item["data"].items()}
         if item["kind"] == "Deployment":
             strip_deployment(item["spec"]["template"])
-    return by_name(item for item in found.values() if item["kind"] != "Namespace")
+    return by_name(item for item in found.values() if item["kind"] not in ("Namespace", "Lease"))
 
 
 def strip_deployment(template: Manifest) -> None:
@@ -95,7 +98,7 @@ def test_values_take_effect() -> None:
         {
             "config": config,
             "image": {"repository": "r/m", "tag": "x", "pullSecrets": [{"name": "s"}]},
-            "extraArgs": ["--feature-gates=GangScheduling=true"],
+            "extraArgs": ["--feature-gates=GenericWorkload=true"],
             "networkPolicy": {"enabled": False},
             "podDisruptionBudget": {"enabled": False},
             "nodeSelector": {"role": "control"},
@@ -106,7 +109,7 @@ def test_values_take_effect() -> None:
     read = yaml.safe_load(made["ConfigMap", "mooring-config"]["data"]["mooring.yaml"])
 
     assert pod["containers"][0]["image"] == "r/m:x"
-    assert pod["containers"][0]["args"][-1] == "--feature-gates=GangScheduling=true"
+    assert pod["containers"][0]["args"][-1] == "--feature-gates=GenericWorkload=true"
     assert (pod["imagePullSecrets"], pod["nodeSelector"]) == ([{"name": "s"}], {"role": "control"})
     assert {key: read[key] for key in config} == config
     assert read["leaderElection"]["resourceName"] == "mooring"

