@@ -144,3 +144,20 @@ def test_a_pod_that_others_keep_away_is_woken_by_a_node() -> None:
     run.now += BACKOFFS_END
     run.settle(10)
     assert not list(run.engine.queue)
+
+
+def test_of_many_like_pods_only_those_are_tried_that_have_a_place_and_one_more() -> None:
+    run = driver()
+    run.apply(node("one", cpu=2))
+    run.apply(pod("first", cpu=2))
+    run.settle(10)
+    for number in range(40):
+        run.apply(pod(f"p{number:02}", cpu=1))
+    run.settle(100)
+    tried = sum(queued.attempts for queued in run.engine.queue)
+    run.now += BACKOFFS_END
+    run.remove(pod("first", cpu=2))
+    run.settle(100)
+    waiting = list(run.engine.queue)
+    assert sorted(queued.pod.name for queued in waiting) == [f"p{at:02}" for at in range(2, 40)]
+    assert sum(queued.attempts for queued in waiting) == tried - 2 + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from mooring.config import Configuration, FeatureGates, load_mapping
 from mooring.engine import Engine, diagnosis
 from mooring.engine.actions import Action, Report, encode
 from mooring.engine.classes.classes import Classes, ClassSettings
+from mooring.engine.classes.signature import Signer
 from mooring.engine.classes.statistics import DecisionPath
 from mooring.engine.cycle import Found, Window, decide
 from mooring.engine.events import Applied, Event, Removed
@@ -159,6 +160,7 @@ class Witness:
         self._profile = profile
         self._cluster = cluster
         self._ways = ways
+        self._signer = Signer(profile)
 
     def decide(self, pod: Pod, window: Window) -> Found | Failed:
         anew = recount(self._cluster, self._ways.node_log)
@@ -173,6 +175,11 @@ class Witness:
 
     def find_class(self, pod: Pod, window: Window) -> None:
         """It keeps no class that could tell."""
+
+    def find_alike(self, pod: Pod) -> Hashable:
+        """What the queue knows of like pods is the same however they are decided."""
+        self._signer.sign(pod, self._cluster.nodes)
+        return self._signer.find_alike(pod, self._cluster.nodes)
 
     def sweep(self) -> None:
         """It keeps nothing."""

@@ -272,8 +272,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a broken signature is not told",
         SIGNATURE,
-        "Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)\n\n    def parts",
-        "Unsigned(broken.plugin, Unsignable.BROKEN)\n\n    def parts",
+        "Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)\n\n    def find_alike",
+        "Unsigned(broken.plugin, Unsignable.BROKEN)\n\n    def find_alike",
     ),
     Mutation(
         "post-filters need not sign",
@@ -290,8 +290,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "remedies are shared whatever is signed",
         ATTEMPTS,
-        "remedied is None and signed is not None and not found.partial",
-        "remedied is None and not found.partial",
+        "remedied is None and signed is not None and found.is_final",
+        "remedied is None and found.is_final",
     ),
     # Failures
     Mutation(

@@ -11,7 +11,7 @@ From each state before `bound`, a placement may be taken back: it failed, or its
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -76,6 +76,8 @@ class Attempts:
         #: Those that wait for a permit or for what was written, by the uid of the pod.
         self.waiting: dict[str, Placement] = {}
         self.evictions = Evictions(queue, emit, observer)
+        #: Says what a pod that fits nowhere shares with others that do not either.
+        self.find_alike: Callable[[Profile, Pod], Hashable] = lambda _profile, _pod: None
         #: How often pods of each profile were too costly to be decided.
         self.too_costly: Counter[str] = Counter()
 
@@ -145,20 +147,20 @@ class Attempts:
             began = self._observer.clock()
             found = remedied or seek_remedy(profile, pod, failed, self._cluster.nodes)
             self._observer.victims_sought(POD, found.status, began)
+            # Where nobody can make way for one, nobody can for another like it.
+            is_shared = remedied is None and signed is not None and found.is_final
             failure = Failure(
                 UNSCHEDULABLE,
                 diagnosis.message(failed, found.text),
                 diagnosis.rejectors(failed),
                 nominate=found.nominate,
+                is_shared=is_shared,
             )
             for release in found.releases:
                 self._emit(ReleaseClaim(PodRef.to(pod), release))
             if found.remedy is not None:
                 self._evict(pod, found, profile, now)
-            elif (
-                remedied is None and signed is not None and not found.partial and not found.releases
-            ):
-                # Where nobody can make way for one, nobody can for another like it.
+            if is_shared:
                 failed.known[signed] = failure
         if profile.post_filter:
             self._observer.remedy_sought()
@@ -196,11 +198,13 @@ class Attempts:
             return
         before = self._cluster.nodes.nominations.node_of(pod)
         self._nominate(pod, failure)
+        nominated = before or self._cluster.nodes.nominations.node_of(pod)
         attempt = FailedAttempt(
             failure.rejectors,
             failure.pending,
             failure.message,
             failure.delay or budget.delay_after(pod, self._cluster),
+            self.find_alike(profile, pod) if failure.is_shared and not nominated else None,
         )
         self._queue.give_back(queued, pod=pod, attempt=attempt, now=now)
         if before and before != self._cluster.nodes.nominations.node_of(pod):

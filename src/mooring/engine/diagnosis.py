@@ -28,6 +28,8 @@ class Failure:
     nominate: str | None = ""
     #: How long the pod is left alone at least, in seconds.
     delay: float = 0.0
+    #: Whether it fits nowhere and nobody can make way, which is true of pods like it, too.
+    is_shared: bool = False
 
 
 def rejectors(failed: Failed) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -157,7 +157,7 @@ class Engine:
         self._answers: deque[Event] = deque()
         #: Where to send that instead, as events to be told to `handle`.
         self.on_answer: Callable[[Event], None] = self._answers.append
-        self._attach_permits()
+        self._connect_attempts()
         self._fence = Fence(
             self.cluster,
             self.queue,
@@ -449,6 +449,13 @@ class Engine:
         is_extended = self._consultations.is_choosing
         return Window(start, profile.percentage_of_nodes_to_score, is_extended, rows)
 
+    def _find_alike(self, profile: Profile, pod: Pod) -> Hashable:
+        """What a pod that fits nowhere shares with those that do not either; None if nothing."""
+        if self._consultations.concerns(pod):
+            # Nobody knows what an extender reads.
+            return None
+        return self.classes[profile.name].find_alike(pod)
+
     def _take_turn(self, count: int) -> None:
         """Counts a placement; after some, ties begin at the next of so many nodes."""
         self._placed_in_turn += 1
@@ -513,7 +520,9 @@ class Engine:
         broke = broken(f'running QueueSort plugin "{plugin.name}"', error)
         self._emit(Report("", f"{broke}; pods are ordered by priority and age from now on"))
 
-    def _attach_permits(self) -> None:
+    def _connect_attempts(self) -> None:
+        """Lets attempts ask which pods are alike, and plugins answer pods that need permits."""
+        self._attempts.find_alike = self._find_alike
         for profile in self.profiles.values():
             for plugin in profile.permit:
                 tell = PluginPermits(

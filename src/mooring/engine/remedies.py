@@ -48,6 +48,11 @@ class Remedied:
     #: Claims that give their devices back.
     releases: tuple[ClaimRelease, ...] = ()
 
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing can be done for the pod, as things are."""
+        return self.remedy is None and not self.partial and not self.releases
+
 
 def sign_for_remedy(profile: Profile, pod: Pod, nodes: Nodes) -> Hashable | None:
     """What the post-filters read of a pod; None if any of them does not say."""

@@ -102,7 +102,7 @@ class Places:
 
     def replace(self, queued: QueuedPod, pod: Pod) -> None:
         """Gives a waiting pod its newer value; it stays where it is, in its new order."""
-        queued.pod = pod
+        queued.replace(pod)
         if queued.place in UNSCHEDULABLE_PLACES and self.unschedulable.is_filed_as(queued):
             return
         self.move(queued, queued.place)

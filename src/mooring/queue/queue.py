@@ -35,6 +35,7 @@ from .queued_pod import (
     Place,
     QueuedPod,
 )
+from .representatives import Representatives
 from .waiting_pods import LikePods
 
 #: Asks whether a pod may be queued, first of all the plugin that held it back last ("" if none):
@@ -59,6 +60,7 @@ class Queue:
         "_latest",
         "_listeners",
         "_places",
+        "_representatives",
         "backoff",
         "incoming",
     )
@@ -81,6 +83,7 @@ class Queue:
         self._listeners = Listeners(wakeups, observer)
         self._places = Places(sort_key, MAX_IN_UNSCHEDULABLE, self._listeners, tell_of_order)
         self._in_flight = InFlight()
+        self._representatives = Representatives()
         self._arrivals = count()
         self._flushed: float | None = None
         #: The time of the last pop or wake-up.
@@ -159,13 +162,15 @@ class Queue:
         """Forgets a pod that waits; one in flight leaves with `done`."""
         queued = self._places.get(pod.uid)
         if queued is not None:
-            self._places.take(queued)
+            self._take(queued)
 
     def pop(self, now: float) -> QueuedPod | None:
         """The pod to try next, which is in flight until `done` or `give_back`."""
         self._latest = now
         if now != self._flushed:
             self.flush(now)
+        if self._representatives.followed:
+            self._send_next(now)
         queued = self._places.pop(Place.ACTIVE)
         if queued is None and self.backoff.pops_early:
             queued = self._places.pop(Place.BACKOFF)
@@ -176,6 +181,7 @@ class Queue:
         queued.start()
         queued.place = Place.IN_FLIGHT
         self._in_flight.start(queued)
+        self._representatives.end(queued.pod.uid)
         return queued
 
     def done(self, uid: str) -> None:
@@ -199,6 +205,8 @@ class Queue:
         self._move_by(
             queued, self._listeners.answer_missed(queued, missed), SCHEDULE_ATTEMPT_FAILURE, now
         )
+        if queued.alike is not None:
+            self._representatives.settle(pod.uid, self._places.unschedulable.like(pod.uid))
 
     def divide(self, divides: Callable[[Pod], bool]) -> None:
         """Says which pods can be held back, before there are any."""
@@ -278,6 +286,8 @@ class Queue:
         is_ready = self._places.is_ready
         if is_ready(Place.ACTIVE) or (self.backoff.pops_early and is_ready(Place.BACKOFF)):
             return now
+        if self._representatives.followed:
+            return now
         ends = [self._places.backoff_end(place) for place in BACKING_OFF]
         moments = [
             end for end in (*ends, self._places.unschedulable.next_sweep()) if end is not None
@@ -291,11 +301,15 @@ class Queue:
             uid = queued.pod.uid
             assert queued.place is Place.IN_FLIGHT, f"{uid} is in flight, not {queued.place}"
             assert uid not in self._places, f"{uid} is in flight and waits"
+        for uid in self._representatives.check():
+            sent = self._places.get(uid)
+            assert sent is not None, f"{uid} is to be tried for others, but does not wait"
+            assert sent.place not in UNSCHEDULABLE_PLACES, f"{uid} is not tried for others"
 
     def _enter(self, pod: Pod, label: str, now: float) -> None:
         older = self._places.find_by_key(pod.key)
         if older is not None:
-            self._places.take(older)
+            self._take(older)
         self._make_active(QueuedPod(pod, now, next(self._arrivals)), label, now)
 
     def _reconsider(self, queued: QueuedPod, old: Pod, now: float) -> None:
@@ -327,11 +341,29 @@ class Queue:
             for queued in _meant(like_pods, concerns):
                 self._wake_by(queued, ask(queued, queue_event), label)
             return
-        first = like_pods.first
-        answer = WakeAnswer.STAY if first is None else ask(first, queue_event)
-        if answer is not WakeAnswer.STAY:
+        asked = like_pods.any
+        answer = WakeAnswer.STAY if asked is None else ask(asked, queue_event)
+        if answer is WakeAnswer.AFTER_BACKOFF and like_pods.fail_alike and concerns is None:
+            self._send_one(like_pods, label)
+        elif answer is not WakeAnswer.STAY:
             for queued in _meant(like_pods, concerns):
                 self._wake_by(queued, answer, label)
+
+    def _send_one(self, like_pods: LikePods, label: str) -> None:
+        """Wakes one of some pods that all fail where it does. Another may be on its way already."""
+        while not like_pods.is_represented:
+            queued = like_pods.first(self._latest)
+            if queued is None:
+                return
+            self._move_by(queued, WakeAnswer.AFTER_BACKOFF, label, self._latest)
+            if queued.place not in UNSCHEDULABLE_PLACES:
+                self._representatives.send(queued.pod.uid, like_pods, label)
+
+    def _send_next(self, now: float) -> None:
+        """Wakes another pod wherever the one before has not shown that all fail."""
+        self._latest = now
+        for like_pods, label in self._representatives.take_followed():
+            self._send_one(like_pods, label)
 
     def _wake_by(self, queued: QueuedPod, answer: WakeAnswer, label: str) -> None:
         if answer is not WakeAnswer.STAY:
@@ -369,7 +401,13 @@ class Queue:
 
     def _move(self, queued: QueuedPod, place: Place, label: str) -> None:
         self._places.move(queued, place)
+        if place in UNSCHEDULABLE_PLACES:
+            self._representatives.end(queued.pod.uid)
         self.incoming[QUEUES[place], label] += 1
+
+    def _take(self, queued: QueuedPod) -> None:
+        self._places.take(queued)
+        self._representatives.end(queued.pod.uid)
 
     def _record(self, queue_event: QueueEvent) -> None:
         if queue_event.is_heard:

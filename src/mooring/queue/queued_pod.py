@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -55,6 +56,9 @@ class FailedAttempt(msgspec.Struct, frozen=True):
     message: str = ""
     #: How long the pod is left alone at least, because trying it is costly, in seconds.
     delay: float = 0.0
+    #: What pods of its template, namespace and labels share that would have failed as well, now and
+    #: whenever this one does; None if nothing is known of others.
+    alike: Hashable = None
 
 
 class QueuedPod(msgspec.Struct, eq=False, gc=False):
@@ -86,6 +90,8 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
     was_flushed: bool = False
     #: Whether trying it is so costly that it is tried rarely, and no plugin asked whether to.
     is_costly: bool = False
+    #: What it shares with those that fail whenever it does; None if nothing is known of others.
+    alike: Hashable = None
     #: When its attempt began, by the observer's clock.
     began: float = 0.0
 
@@ -108,6 +114,7 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
         self.rejectors, self.pending = attempt.rejectors, attempt.pending
         self.message = attempt.message
         self.is_costly = attempt.delay > 0
+        self.alike = attempt.alike
         self.was_flushed = False
         if self.blamed:
             self.unschedulable_count += 1
@@ -115,10 +122,27 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
         else:
             self.consecutive_errors += 1
 
+    def replace(self, pod: Pod) -> None:
+        """Takes the pod's newer value. What else it may share with others then, nobody has said."""
+        if self.alike is not None and not _is_decided_alike(self.pod, pod):
+            self.alike = None
+        self.pod = pod
+
     def start(self) -> None:
         """Begins an attempt, for which old verdicts do not count."""
         self.attempts += 1
         self.rejectors = self.pending = frozenset()
+
+
+def _is_decided_alike(old: Pod, new: Pod) -> bool:
+    """Whether a change of a pod is none that a decision could see."""
+    return (
+        old.spec is new.spec
+        and old.annotations == new.annotations
+        and old.owner == new.owner
+        and not new.nominated_node_name
+        and not new.status.sizes
+    )
 
 
 # Further doublings are beyond any maximum, and floats end at 2 to the 1024.

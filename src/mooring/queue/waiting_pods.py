@@ -16,33 +16,56 @@ from .queued_pod import Place, QueuedPod
 #: How often pods are looked for that have waited too long, in seconds.
 SWEEP_SECONDS = 30
 
-#: What like pods share: template, namespace, labels, who keeps them waiting, and whatever
-#: else the hints of these read.
+#: What like pods share: template, namespace, labels, who keeps them waiting, what makes them fail
+#: alike, and whatever else the hints of these read.
 _Kind = tuple[Hashable, ...]
 
 
 class LikePods:
     """Waiting pods that every hint tells the same. Never empty while they are filed."""
 
-    __slots__ = ("filed", "kind", "pods")
+    __slots__ = ("_backing_off", "_ready", "fail_alike", "filed", "is_represented", "kind")
 
-    def __init__(self, kind: _Kind) -> None:
+    def __init__(self, kind: _Kind, fail_alike: bool = False) -> None:
         self.kind = kind
+        #: Whether all of them would fail where one does.
+        self.fail_alike = fail_alike
+        #: Whether one of them was woken to be tried for all.
+        self.is_represented = False
         #: The one whose backoff ends first is at the head.
-        self.pods = PodHeap()
+        self._backing_off = PodHeap()
+        #: Those whose backoff was over when somebody asked, the oldest at the head.
+        self._ready = PodHeap()
         #: Each topic they are filed under, and where.
         self.filed: list[tuple[_TopicFile, Hashable]] = []
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return iter(self.pods)
+        yield from self._ready
+        yield from self._backing_off
 
     def __contains__(self, uid: object) -> bool:
-        return uid in self.pods
+        return uid in self._backing_off or uid in self._ready
+
+    def __len__(self) -> int:
+        return len(self._backing_off) + len(self._ready)
+
+    def push(self, queued: QueuedPod) -> None:
+        self._backing_off.push(queued, queued.expiry)
+
+    def remove(self, uid: str) -> None:
+        (self._ready if uid in self._ready else self._backing_off).remove(uid)
 
     @property
-    def first(self) -> QueuedPod | None:
-        """The pod to try before the others."""
-        return self.pods.head()
+    def any(self) -> QueuedPod | None:
+        """One of them."""
+        return self._ready.head() or self._backing_off.head()
+
+    def first(self, now: float) -> QueuedPod | None:
+        """The one that would be tried before the others if all were woken."""
+        while (queued := self._backing_off.head()) is not None and not queued.backs_off(now):
+            self._backing_off.pop()
+            self._ready.push(queued, 0)
+        return self._ready.head() or queued
 
 
 #: Like pods by a topic that they wait for; None are those that may wait for anything.
@@ -121,19 +144,20 @@ class UnschedulablePods:
         kind = self.kinds[uid] = self._kind(queued)
         pods = self._like.get(kind)
         if pods is None:
-            pods = self._like[kind] = LikePods(kind)
+            fail_alike = queued.alike is not None and queued.place is Place.UNSCHEDULABLE
+            pods = self._like[kind] = LikePods(kind, fail_alike)
             profile = queued.pod.spec.scheduler_name
             for plugin in _plugins(queued):
                 file = self._files.setdefault((profile, plugin), _PluginFile())
                 file.add(pods, queued, self._listeners.registered(profile, plugin))
-        pods.pods.push(queued, queued.expiry)
+        pods.push(queued)
         self._sweeps.push(queued, self._swept_at(queued))
 
     def remove(self, uid: str) -> None:
         """Takes out a pod that is here."""
         pods = self._like[self.kinds.pop(uid)]
-        pods.pods.remove(uid)
-        if not pods.pods:
+        pods.remove(uid)
+        if not pods:
             self._unfile(pods)
         self._sweeps.remove(uid)
         self.gated.discard(uid)
@@ -151,6 +175,11 @@ class UnschedulablePods:
     def is_filed_as(self, queued: QueuedPod) -> bool:
         """Whether a pod that is here is where it belongs as it is now."""
         return self.kinds[queued.pod.uid] == self._kind(queued)
+
+    def like(self, uid: str) -> LikePods | None:
+        """The pods that this one waits among; None if it is not here."""
+        kind = self.kinds.get(uid)
+        return None if kind is None else self._like[kind]
 
     def find(self, queue_event: QueueEvent) -> list[LikePods]:
         """The pods that the event may concern, as far as topics tell."""
@@ -191,8 +220,8 @@ class UnschedulablePods:
             found = {label for label, file in self._files.items() if kind in file.everybody}
             assert found == wanted, f"{uid} is filed under {found}, not {wanted}"
             assert kind == self._kind(queued), f"{uid} is among pods that it is not like"
-            assert uid in self._like[kind].pods, f"{uid} is not among those that it is like"
-        held = sum(len(each.pods) for each in self._like.values())
+            assert uid in self._like[kind], f"{uid} is not among those that it is like"
+        held = sum(map(len, self._like.values()))
         assert held == len(self), f"{held} pods in groups, but {len(self)} are unschedulable"
 
     def _kind(self, queued: QueuedPod) -> _Kind:
@@ -205,6 +234,7 @@ class UnschedulablePods:
             tuple(pod.labels.items()),
             queued.rejectors,
             queued.pending,
+            queued.alike,
             gated_by,
             self._listeners.read(queued),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TypeVar
 from zlib import crc32
@@ -231,6 +231,10 @@ class Classes:
         asked, self._asked = self._asked, set()
         self._cache.keep_only(self._profile.name, asked)
         self._signer.sweep()
+
+    def find_alike(self, pod: Pod) -> Hashable:
+        """What a pod that failed shares with those that fail whenever it does; None if nothing."""
+        return self._signer.find_alike(pod, self._cluster.nodes)
 
     def _sign(self, pod: Pod) -> int | None:
         """The number that like pods share; None for a pod that is decided alone."""

@@ -70,6 +70,8 @@ class _SignedTemplate:
     #: The services and the controller of such pods, and the version of these for which it is known.
     siblings: Selector | None
     version: int
+    #: Whether such pods are signed alike whatever happens, by those who seek remedies as well.
+    fail_alike: bool
 
 
 class Signer:
@@ -87,6 +89,8 @@ class Signer:
         parts = (plugin.signs for plugin in self._remembered if plugin.signs is not None)
         self._parts = reduce(or_, parts, TEMPLATE)
         self._annotations = tuple(sorted(self._parts.annotations))
+        #: The post-filters that may read what the others do not.
+        self._seekers = tuple(each for each in profile.post_filter if not self._covers(each))
         self._known: Recent[Hashable, _SignedTemplate] = Recent(_MOST_REMEMBERED)
         # A number stands for a signature, which is long and slow to compare.
         self._numbers: Recent[Hashable, int] = Recent(_MOST_REMEMBERED)
@@ -100,6 +104,25 @@ class Signer:
             return self._sign_with_all(pod, nodes)
         except _BrokenSign as broken:
             return Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)
+
+    def find_alike(self, pod: Pod, nodes: Nodes) -> Hashable:
+        """What pods of one template, namespace and labels share that fail when this one does.
+
+        They do so at any time. None if nothing is known of others.
+        """
+        if pod.spec.volumes or pod.status.sizes:
+            # Claims change while pods wait.
+            return None
+        texts = self._texts(pod, nodes)
+        known = self._known.find((id(pod.spec), pod.namespace, pod.node_name, pod.owner, texts))
+        if known is None or not known.fail_alike or not isinstance(known.signature, int):
+            return None
+        return pod.owner, tuple([pod.annotations.get(key) for key in self._annotations])
+
+    def _covers(self, plugin: Plugin) -> bool:
+        """Whether a plugin reads nothing of a pod but what is remembered."""
+        signs = plugin.signs if isinstance(plugin, Sign) else None
+        return signs is not None and signs | self._parts == self._parts
 
     def parts(self, pod: Pod, nodes: Nodes) -> Mapping[str, Hashable] | Unsigned:
         """What each plugin signs of a pod, by its name: the parts of what like pods share."""
@@ -169,7 +192,9 @@ class Signer:
     def _make_entry(self, signature: Signature, pod: Pod, nodes: Nodes) -> _SignedTemplate:
         siblings = nodes.workloads.siblings(pod) if self._parts.siblings else None
         is_whole = all(_skips(plugin, pod) for plugin in self._asked)
-        return _SignedTemplate(signature, is_whole, pod.spec, siblings, nodes.workloads.version)
+        version = nodes.workloads.version
+        alike = is_whole and all(_skips(plugin, pod) for plugin in self._seekers)
+        return _SignedTemplate(signature, is_whole, pod.spec, siblings, version, alike)
 
     def _texts(self, pod: Pod, nodes: Nodes) -> Hashable:
         """The labels and annotations that may tell pods of one template apart."""
@@ -240,7 +265,7 @@ def _ask(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
         raise _BrokenSign(plugin.name) from error
 
 
-def _skips(plugin: Sign, pod: Pod) -> bool:
+def _skips(plugin: Plugin, pod: Pod) -> bool:
     try:
         return ask_skips(plugin, pod)
     except PASSING:
