@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 import yaml
 
+from mooring.app.raised_requests import ANNOTATION as RAISED
 from mooring.objects.pod import COEXIST_POLICY, PLACED
 from tests.client_certificates import ClientAuthority
 
@@ -25,6 +26,7 @@ from .mooring_process import kubeconfig
 pytestmark = pytest.mark.live
 
 _SHIPPED = Path(__file__).parents[2] / "deploy" / "webhook" / "webhook.yaml"
+_RAISING = _SHIPPED.parent / "raise-requests" / "mutating-webhook.yaml"
 _PODS = "/api/v1/namespaces/default/pods"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _CONFIGURATIONS = f"{_ADMISSION}/validatingwebhookconfigurations"
@@ -99,11 +101,13 @@ async def _ready(port: int) -> None:
             await asyncio.sleep(0.1)
 
 
-def _configuration(port: int, folder: Path) -> Any:
-    shipped = yaml.safe_load(_SHIPPED.read_text())
+def _configuration(
+    port: int, folder: Path, file: Path = _SHIPPED, path: str = "coexist-policy"
+) -> Any:
+    shipped = yaml.safe_load(file.read_text())
     authority = base64.b64encode((folder / "mooring.crt").read_bytes()).decode()
     for each in shipped["webhooks"]:
-        where = f"https://127.0.0.1:{port}/coexist-policy"
+        where = f"https://127.0.0.1:{port}/{path}"
         each["clientConfig"] = {"url": where, "caBundle": authority}
         assert each["failurePolicy"] == "Ignore", "what the webhook cannot answer is let through"
     return shipped
@@ -254,6 +258,43 @@ def _shown_to(port: int, certificate: Path, key: Path, folder: Path) -> str:
     given = {"apiVersion": version, "kind": "AdmissionConfiguration", "plugins": [plugin]}
     path.write_text(yaml.safe_dump(given))
     return f"--admission-control-config-file={path}"
+
+
+async def test_requests_of_exclusive_pods_are_raised_to_the_size_of_a_node(
+    plane: ControlPlane, admin: Arena, tmp_path: Path
+) -> None:
+    daemon = pod("daemon", cpu="500m", nodeName="small")
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d"}
+    daemon["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    await admin.create([node("small", cpu=4), node("large", cpu=16, size="large"), daemon])
+    port = free_port()
+    configurations = f"{_ADMISSION}/mutatingwebhookconfigurations"
+    async with running(plane, admin, tmp_path, port, "--raise-requests"):
+        shipped = _configuration(port, tmp_path / "certificates", _RAISING, "raise-requests")
+        await admin.request("POST", configurations, shipped)
+        try:
+            await _raised(admin)
+            selecting = exclusive("b", nodeSelector={"size": "large"})
+            await admin.create([exclusive("a"), selecting, pod("plain")])
+        finally:
+            await admin.delete(configurations)
+    found = {each: await admin.request("GET", f"{_PODS}/{each}") for each in ("a", "b", "plain")}
+    asked = {
+        name: each["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+        for name, each in found.items()
+    }
+    assert asked == {"a": "3500m", "b": "16", "plain": "100m"}
+    assert found["b"]["metadata"]["annotations"][RAISED] == "large"
+
+
+async def _raised(admin: Arena) -> None:
+    """Waits until the API server has requests raised."""
+    async with asyncio.timeout(60):
+        while True:
+            made = await admin.request("POST", f"{_PODS}?dryRun=All", exclusive("probe"))
+            if RAISED in made["metadata"]["annotations"]:
+                return
+            await asyncio.sleep(0.1)
 
 
 async def test_the_admission_policies_let_only_bindings_mark_a_pod(admin: Arena) -> None:

@@ -212,7 +212,8 @@ async def test_who_uses_what(browser: Browser) -> None:
         await page.locator("#tab-namespace").focus()
         await page.keyboard.press("ArrowRight")
         await expect(page.locator("#usage-body")).to_contain_text("statefulset shop/web")
-        for tab, says in (("gangs", "No pod groups."), ("devices", "No devices by claim")):
+        tabs = {"gangs": "No pod groups.", "devices": "No devices by claim"}
+        for tab, says in {**tabs, "exclusive": "No pod has a node to itself."}.items():
             await page.locator(f"#tab-{tab}").click()
             await expect(page.locator("#usage-body")).to_contain_text(says)
 

@@ -13,10 +13,18 @@ import pytest
 
 from mooring.cluster import HandleRegistry, NodeView
 from mooring.framework.plugin import NodeFilter
+from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS, LIMIT_LABEL
 from mooring.objects.meta import Condition
 from mooring.objects.pod import Pod
+from mooring.objects.workload import Namespace
 from mooring.web.details import describe_node, describe_pod
-from mooring.web.overview import count_devices, group_nodes, list_gangs, list_labels
+from mooring.web.overview import (
+    count_devices,
+    group_nodes,
+    list_exclusive,
+    list_gangs,
+    list_labels,
+)
 from tests.builders import node, pod
 from tests.device_builders import resource_slice
 from tests.engine.driver import Driver, driver
@@ -155,6 +163,25 @@ class Counting(NodeFilter):
 
     def filter_node(self, pod: Pod, node: NodeView) -> str | None:
         return None
+
+
+def test_who_holds_nodes_by_exclusive_pods() -> None:
+    alone = {"annotations": {ANNOTATION: DAEMONSET_AND_STATIC_PODS}}
+    driven = driver(
+        *(node(f"n{at}", cpu=4, memory="8Gi") for at in range(3)),
+        Namespace(name="mpi", labels={LIMIT_LABEL: "2"}),
+        *(pod(f"p{at}", namespace="mpi", cpu=1, metadata=alone) for at in range(2)),
+        pod("p", namespace="other", cpu=3, metadata=alone),
+    )
+    driven.settle()
+
+    found = msgspec.json.decode(finished(list_exclusive(driven.engine)))
+
+    assert found["count"] == 2
+    mpi, other = found["items"]
+    assert (mpi["name"], mpi["nodes"], mpi["pods"], mpi["limit"]) == ("mpi", 2, 2, "2")
+    assert (mpi["free"]["cpu"], other["free"]["cpu"]) == (6000, 1000)
+    assert (other["name"], other["nodes"], other["limit"]) == ("other", 1, None)
 
 
 def test_devices_and_what_plugins_count() -> None:

@@ -1,4 +1,4 @@
-"""Who uses what: pods by namespace or owner, nodes by label, gangs, devices, extended resources.
+"""Who uses what: pods by owner, nodes by label, gangs, exclusive nodes, devices.
 
 Everything is counted in slices, with decisions in between.
 """
@@ -13,7 +13,9 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
+from mooring.cluster import Nodes
 from mooring.engine import Engine
+from mooring.objects.coexist import LIMIT_LABEL
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 from mooring.objects.pod_owner import owner_text
@@ -86,6 +88,17 @@ class Gang(_Detail, frozen=True):
     #: A waiting member, and why it waits.
     pod: str = ""
     reason: str = ""
+
+
+class ExclusiveHolder(_Detail, frozen=True):
+    """A namespace whose exclusive pods hold nodes, and what nobody requests of these."""
+
+    name: str
+    nodes: int
+    pods: int
+    #: What its label allows; None without one.
+    limit: str | None
+    free: dict[str, int]
 
 
 class DeviceCount(_Detail, frozen=True):
@@ -213,6 +226,29 @@ def _describe_gang(engine: Engine, group: PodGroup) -> Gang:
         "" if waits is None else waits.key,
         describe_refusal(group) or ("" if queued is None else describe_wait(queued)),
     )
+
+
+def list_exclusive(engine: Engine) -> Generator[None, None, bytes]:
+    """The namespaces that hold nodes by exclusive pods, those with most first, as JSON."""
+    nodes = engine.cluster.nodes
+    items = []
+    for names in _slices(nodes.exclusive_namespaces):
+        items += [_describe_holder(nodes, name) for name in names]
+        yield
+    items.sort(key=lambda each: (-each.nodes, each.name))
+    return msgspec.json.encode({"count": len(items), "items": items[:_MOST_LISTED]})
+
+
+def _describe_holder(nodes: Nodes, name: str) -> ExclusiveHolder:
+    held = nodes.exclusive_rows(name)
+    rows = list(held)
+    limit = nodes.workloads.namespace_labels(name).get(LIMIT_LABEL)
+    free = {}
+    for resource, at in nodes.resources.items():
+        if nodes.allocatable[at, rows].any():
+            left = nodes.allocatable[at, rows] - nodes.requested[at, rows]
+            free[resource] = int(np.maximum(left, 0).sum())
+    return ExclusiveHolder(name, len(rows), sum(held.values()), limit, free)
 
 
 def count_devices(engine: Engine) -> Generator[None, None, bytes]:

@@ -25,6 +25,7 @@ from .overview import (
     OWNERS,
     count_devices,
     group_nodes,
+    list_exclusive,
     list_gangs,
     list_labels,
     locate_pods,
@@ -125,6 +126,7 @@ class StatusPage:
         app.router.add_get("/api/labels", self._labels, allow_head=False)
         app.router.add_get("/api/usage", self._usage, allow_head=False)
         app.router.add_get("/api/gangs", self._gangs, allow_head=False)
+        app.router.add_get("/api/exclusive", self._exclusive, allow_head=False)
         app.router.add_get("/api/devices", self._devices, allow_head=False)
         app.router.add_get("/api/explain/{namespace}/{name}", self._explain_pod, allow_head=False)
         app.on_response_prepare.append(_protect)
@@ -193,6 +195,9 @@ class StatusPage:
 
     async def _gangs(self, request: web.Request) -> web.StreamResponse:
         return await self._kept_answer(request, partial(list_gangs, self._engine))
+
+    async def _exclusive(self, request: web.Request) -> web.StreamResponse:
+        return await self._kept_answer(request, partial(list_exclusive, self._engine))
 
     async def _devices(self, request: web.Request) -> web.StreamResponse:
         return await self._kept_answer(request, partial(count_devices, self._engine))

@@ -1,4 +1,4 @@
-// Who uses what: namespaces, owners, gangs, devices. What is open is asked for, every few seconds.
+// Who uses what: namespaces, owners, gangs, exclusive nodes, devices. What is open is asked for, every few seconds.
 
 import { amount, bar, button, count, element, find, link, number, percent } from "./elements.js";
 import { presence } from "./overlay.js";
@@ -9,6 +9,7 @@ const TABS = {
   namespace: { path: "api/usage?by=namespace", title: "Namespaces" },
   owner: { path: "api/usage?by=owner", title: "Owners" },
   gangs: { path: "api/gangs", title: "Gangs" },
+  exclusive: { path: "api/exclusive", title: "Exclusive nodes" },
   devices: { path: "api/devices", title: "Devices and extended resources" },
 };
 
@@ -65,7 +66,7 @@ export class Usage {
   #draw(told) {
     this.told = told;
     const tab = this.view.get("tab");
-    const parts = { gangs: gangs, devices: devices }[tab]?.(told, this.openPod) ?? this.#usage(told);
+    const parts = { gangs, exclusive, devices }[tab]?.(told, this.openPod) ?? this.#usage(told);
     this.body.replaceChildren(...parts);
   }
 
@@ -144,6 +145,19 @@ function gangs({ items }, openPod) {
     element("td", { "data-label": "why it waits" }, ...(gang.pod ? [element("span", { class: "cell" }, element("span", { class: "hint", text: gang.reason || "its pods wait; the panel says what each of them alone would find" }), link(gang.pod, () => openPod(gang.pod)))] : ["–"])),
   ));
   return [table(heads("group", "needs", "placed", "together in", "why it waits"), rows)];
+}
+
+function exclusive({ count: all, items }) {
+  if (!items.length) return [empty("No pod has a node to itself. Namespaces whose exclusive pods hold nodes appear here.")];
+  const rows = items.map((each) => element(
+    "tr", {},
+    element("th", { scope: "row", text: each.name }),
+    element("td", { text: each.limit === null ? number(each.nodes) : `${number(each.nodes)} of ${each.limit}`, "data-label": "nodes" }),
+    element("td", { text: number(each.pods), "data-label": "exclusive pods" }),
+    element("td", { text: Object.entries(each.free).filter(([name]) => name !== "pods").map(([name, value]) => `${name} ${amount(name, value)}`).join(", "), "data-label": "requested by nobody" }),
+  ));
+  const more = all > items.length ? [element("p", { class: "hint", text: `The largest ${items.length} of ${number(all)}.` })] : [];
+  return [table(heads("namespace", "nodes", "exclusive pods", "requested by nobody"), rows), ...more];
 }
 
 function devices({ drivers, claims, allocated, extended }) {
