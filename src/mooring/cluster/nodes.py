@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from types import MappingProxyType
 
 import numpy as np
@@ -181,7 +182,7 @@ class Nodes:
     def find_rows(self, names: Sequence[str]) -> NDArray[np.intp]:
         """The rows of many names, -1 for those that there are not."""
         known = self._state.rows
-        return np.fromiter((known.get(name, -1) for name in names), np.intp, len(names))
+        return np.fromiter(map(known.get, names, repeat(-1)), np.intp, len(names))
 
     def name(self, row: int) -> str:
         return self.node(row).name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -105,19 +106,20 @@ class PodSurvey:
         visited = visit(self._window, self.filtered.rows, nodes)
         return self.filtered.rows[visited[self.filtered.feasible[visited]]]
 
-    def split(self, rows: Rows) -> list[tuple[Rows, tuple[str, ...]]]:
+    def split(self, rows: Rows) -> Iterator[tuple[Rows, tuple[str, ...]]]:
         """Rows with their names, as many at a time as kube-scheduler asks extenders about.
 
         A percentage that is set has limited them already.
         """
-        names = self.names(rows)
         size = len(rows) if self._window.percentage else sample_size(len(self.nodes))
-        if len(rows) <= size:
-            return [(rows, names)]
-        last = self.nodes.ranks[rows[size - 1]]
-        self.looked_at = int(last - self._window.start) % len(self.nodes) + 1
-        begins = range(0, len(rows), size)
-        return [(rows[at : at + size], names[at : at + size]) for at in begins]
+        if len(rows) > size:
+            last = self.nodes.ranks[rows[size - 1]]
+            self.looked_at = int(last - self._window.start) % len(self.nodes) + 1
+        # Those of now, also when other nodes have the rows of later parts.
+        known = self._row_names()
+        for at in range(0, len(rows), size):
+            part = rows[at : at + size]
+            yield part, known.of(part)
 
     def fail(self) -> Failed:
         """What is known, as the failure of the pod."""
@@ -132,8 +134,11 @@ class PodSurvey:
 
     def names(self, rows: Rows) -> tuple[str, ...]:
         """The names of many rows."""
+        return self._row_names().of(rows)
+
+    def _row_names(self) -> RowNames:
         nodes = self.nodes
-        return nodes.derived.get(_NAMES, lambda: RowNames(nodes)).of(rows)
+        return nodes.derived.get(_NAMES, lambda: RowNames(nodes))
 
     # After an answer
 
