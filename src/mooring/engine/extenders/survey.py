@@ -86,10 +86,7 @@ class PodSurvey:
         if found is not None and len(found[1]):
             self._kept, rows = found
             self.pre_filtered, self.filtered = self._kept.pre_filtered, None
-            accepted = np.zeros(len(self.nodes.alive), np.bool_)
-            accepted[rows] = True
-            visited = np.roll(self.nodes.order, -self._window.start)
-            return visited[accepted[visited]]
+            return self._keep(np.roll(self.nodes.order, -self._window.start), rows)
         self._kept = None
         return self._look_alone()
 
@@ -162,9 +159,15 @@ class PodSurvey:
             found = self._classes.find_feasible(self.pod, self._window, again=True)
             if found is not None:
                 self._kept, fitting = found
-                return rows[np.isin(rows, fitting)]
+                return self._keep(rows, fitting)
             self._kept = None
         return self._recheck(rows, None if everywhere else changed)
+
+    def _keep(self, rows: Rows, kept: Rows) -> Rows:
+        """Those of the rows, in their order, that are among others."""
+        among = np.zeros(len(self.nodes.alive), np.bool_)
+        among[kept] = True
+        return rows[among[rows]]
 
     def _recheck(self, rows: Rows, changed: dict[int, int] | None) -> Rows:
         profile, pod, nodes = self.profile, self.pod, self.nodes
