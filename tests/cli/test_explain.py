@@ -45,7 +45,9 @@ def test_a_running_pod_is_0_wherever_it_would_go(mooring: Mooring) -> None:
     result = mooring("explain", "shop/cache-0", DEMO)
 
     assert result.code == 0
-    assert result.out.startswith("pod shop/cache-0 runs on b1; would go to ")
+    assert result.out.startswith(
+        "pod shop/cache-0 runs on b1, one of 3 equally good nodes: 3 of 6 "
+    )
 
 
 def test_one_node(mooring: Mooring) -> None:

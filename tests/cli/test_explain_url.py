@@ -19,6 +19,7 @@ from mooring.web import StatusPage
 from tests.builders import node, pod
 from tests.cli.invoking import Mooring
 from tests.engine.driver import driver
+from tests.engine.gangs import drive_gangs, gang, members
 
 
 class Door(Authorizer):
@@ -71,7 +72,8 @@ def scheduler(engine: Engine, folder: Path, *, has_page: bool = True) -> Iterato
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    driven = driver(node("n", cpu=4), pod("small", cpu=1), pod("big", cpu=9))
+    driven = drive_gangs(node("n", cpu=4), pod("small", cpu=1), pod("big", cpu=9))
+    driven.apply(gang("waits", 4), *members("waits", 4, cpu=1))
     driven.settle()
     with scheduler(driven.engine, tmp_path_factory.mktemp("certificates")) as address:
         yield address
@@ -91,6 +93,20 @@ def test_a_pod_that_waits_is_explained_with_what_the_queue_knows(
     assert second == "in the queue: unschedulable, after 1 attempt"
     assert third.startswith("0/1 nodes are available: 1 Insufficient cpu.")
     assert "it asked for 6 less cpu" in result.out
+
+
+def test_a_gang_is_explained_with_its_arithmetic(mooring: Mooring, url: str) -> None:
+    result = mooring("explain", "podgroup/default/waits", "--url", url, *ASKING)
+
+    assert (result.code, result.err) == (1, "")
+    assert result.out.startswith("gang default/waits does not fit: 4 pods wait\n")
+    assert "4 have a node" not in result.out
+    assert "Anywhere: room for 3, 1 short" in " ".join(result.out.split())
+
+    result = mooring("explain", "podgroup/none", "--url", url, *ASKING)
+
+    assert result.code == 2
+    assert "podgroup default/none: this scheduler knows no such group" in result.err
 
 
 def test_a_pod_that_runs_is_0(mooring: Mooring, url: str) -> None:

@@ -231,6 +231,8 @@ async def test_gangs_and_devices_are_listed(browser: Browser) -> None:
         await expect(rows.nth(1)).to_contain_text("default/runsat least 22 of 2")
         await rows.nth(0).locator(".link").click()
         await expect(page.locator(".headline")).to_contain_text("waits with its gang default/waits")
+        told = "2 x 3 cpu: 2 wait, 0 have a node, minCount is 2. Anywhere: room for 0, 2 short."
+        await expect(page.locator(".gang .arithmetic")).to_have_text(told)
         await page.locator("#tab-devices").click()
         await expect(rows).to_have_text(["gpu.example.com120 taken"])
 

@@ -8,23 +8,27 @@ import aiohttp
 import msgspec
 import pytest
 
+from mooring.cluster import check
 from mooring.engine.explain import Explanation, QueueView, explain, view_queue
 from mooring.framework.plugin import Permit, Wait
 from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
+from mooring.testing.driver import bindings
 from mooring.web import StatusPage
+from mooring.web.details import explain_group
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver
 from tests.engine.driver import engine as engine_with
+from tests.engine.gangs import drive_gangs, gang, members
 from tests.web.serving import serving
 
 
-async def asked(driven: Driver, path: str, **query: str) -> tuple[int, Any]:
+async def asked(driven: Driver, path: str, root: str = "explain", **query: str) -> tuple[int, Any]:
     page = StatusPage(driven.engine, clock=lambda: driven.now)
     async with (
         serving(driven.engine, page=page) as address,
         aiohttp.ClientSession() as session,
-        session.get(f"{address}api/explain/{path}", params=query) as answer,
+        session.get(f"{address}api/{root}/{path}", params=query) as answer,
     ):
         return answer.status, msgspec.json.decode(await answer.read())
 
@@ -118,3 +122,39 @@ async def test_when_too_many_ask_they_are_told_to_come_again(
         for path in ("api/explain/default/small", "api/pods/default/small"):
             async with session.get(address + path) as answer:
                 assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
+
+
+async def test_a_gang_is_explained_and_nothing_is_changed() -> None:
+    racks = [node(f"n{number}", cpu=4, labels={"rack": f"r{number % 2}"}) for number in range(4)]
+    driven = drive_gangs(*racks, gang("g", 12, topology_key="rack"), *members("g", 12, cpu=1))
+    driven.settle()
+    before = driven.engine.cluster.changes.generation, driven.engine._start
+    status, told = await asked(driven, "default/g", root="podgroups")
+
+    assert status == 200
+    assert (told["state"], told["waiting"], told["minCount"]) == ("pending", 12, 12)
+    assert "best is r0 with room for 8, 4 short. It fits over 2 of them" in told["arithmetic"]
+    assert [each["room"] for each in told["room"]["domains"]] == [8, 8]
+    assert not driven.engine.cluster.pods
+    assert driven.engine._start == before[1]
+    check(driven.engine.cluster)
+
+
+async def test_an_explained_gang_leaves_no_turn_behind() -> None:
+    """Ties go on where they were: what is only told has no say in later decisions."""
+    found = []
+    for is_asked in (False, True):
+        driven = drive_gangs(node("n0", cpu=50), node("n1", cpu=50), gang("g", 20))
+        driven.apply(*members("g", 20))
+        for _ in range(3 * is_asked):
+            explain_group(driven.engine, "default", "g")
+        found.append(sorted(bindings(driven.step()).items()))
+
+    assert found[0] == found[1]
+
+
+async def test_a_gang_that_is_not_there_is_named() -> None:
+    status, told = await asked(drive_gangs(), "default/none", root="podgroups")
+
+    assert status == 404
+    assert told["message"] == "podgroup default/none: this scheduler knows no such group"

@@ -114,11 +114,15 @@ def explain(  # noqa: PLR0913 - one for each flag
 
 
 def _ask(scheduler: RemoteScheduler, wanted: ExplainTarget, node: str) -> Answer:
-    """Asks a running scheduler about a pod; raises InputError if it is about something else."""
+    """Asks a running scheduler about a pod or a gang; raises InputError if it is about others."""
     from mooring.documents.errors import InputError
 
     from .explain_answers import PodAnswer
+    from .explain_gangs import GangAnswer
 
+    if wanted.kind == "PodGroup" and wanted.name and not node:
+        return GangAnswer(scheduler.explain_gang(wanted.key))
     if wanted.kind != "Pod" or not wanted.name:
-        raise InputError("--url", "a running scheduler is asked about one pod: give its name")
+        text = "a running scheduler is asked about one pod, or one gang as podgroup/NAME"
+        raise InputError("--url", text)
     return PodAnswer(scheduler.explain(wanted.key, node))

@@ -13,7 +13,7 @@ from functools import cached_property
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -32,7 +32,7 @@ from mooring.config.kubernetes_versions import DEFAULT_VERSION, KubernetesVersio
 from mooring.documents.errors import DecodeError, InputError, Problem
 from mooring.documents.yaml_text import read_document
 from mooring.engine import Engine
-from mooring.engine.explain import Explanation
+from mooring.engine.explain import Explanation, GangExplanation
 from mooring.engine.registry import RegistryError, check, registry
 from mooring.engine.settings import class_settings
 from mooring.framework.observe import UNOBSERVED, Observer
@@ -51,7 +51,10 @@ if TYPE_CHECKING:
     from mooring.client import Api, ApiError, ClientError, Connection
 
 _ELECTION_DURATIONS = ("lease_duration", "renew_deadline", "retry_period")
-_EXPLAIN, _STREAM = "/ui/api/explain", "/ui/api/stream"
+T = TypeVar("T")
+
+_EXPLAIN, _GROUPS = "/ui/api/explain", "/ui/api/podgroups"
+_STREAM = "/ui/api/stream"
 # Before a scheduler that does not answer is asked again.
 _PAUSE_SECONDS = 1.0
 
@@ -346,17 +349,24 @@ class RemoteScheduler:
 
     def explain(self, key: str, node: str) -> Explanation:
         """Asks the scheduler to explain a pod; raises InputError if it does not answer."""
+        return self._ask(_EXPLAIN, key, {"node": node} if node else None, Explanation)
+
+    def explain_gang(self, key: str) -> GangExplanation:
+        """The same for a group of pods."""
+        return self._ask(_GROUPS, key, None, GangExplanation)
+
+    def _ask(self, root: str, key: str, query: Mapping[str, str] | None, kind: type[T]) -> T:
         from mooring.client import ApiError, ClientError
 
         connection = self._connection()
         try:
-            body = asyncio.run(_fetch_explanation(connection, key, node))
+            body = asyncio.run(_fetch_answer(connection, root, key, query))
         except ApiError as error:
             raise InputError(self.url, _refusal(error)) from None
         except ClientError as error:
             raise InputError(self.url, _failure(error)) from None
         try:
-            return msgspec.json.decode(body, type=Explanation)
+            return msgspec.json.decode(body, type=kind)
         except msgspec.MsgspecError as error:
             raise InputError(self.url, f"does not answer as Mooring does: {error}") from None
 
@@ -435,13 +445,15 @@ def _check_token(source: str | Path, token: str) -> str:
     return token
 
 
-async def _fetch_explanation(connection: Connection, key: str, node: str) -> bytes:
+async def _fetch_answer(
+    connection: Connection, root: str, key: str, query: Mapping[str, str] | None
+) -> bytes:
     from mooring.client import Api
 
     namespace, _, name = key.partition("/")
-    path = f"{_EXPLAIN}/{quote(namespace, safe='')}/{quote(name, safe='')}"
+    path = f"{root}/{quote(namespace, safe='')}/{quote(name, safe='')}"
     async with Api(connection) as api:
-        return await api.get(path, {"node": node} if node else None)
+        return await api.get(path, query)
 
 
 def _refusal(error: ApiError) -> str:

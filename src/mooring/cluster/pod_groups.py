@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mooring.objects.pod import Pod
-from mooring.objects.pod_group import NO_LINKS, GroupKey, GroupLinks, PodGroup
+from mooring.objects.pod_group import GROUP_APIS, NO_LINKS, GroupKey, GroupLinks, PodGroup
 
 _NOBODY: Mapping[str, Pod] = {}
 
@@ -31,6 +31,11 @@ class KnownGroups:
 
     def get(self, key: GroupKey) -> PodGroup | None:
         return self._groups.get(key)
+
+    def find(self, name: str) -> PodGroup | None:
+        """The group of a namespace and name, whichever API describes it."""
+        known = (self._groups.get((api, name)) for api in GROUP_APIS)
+        return next((group for group in known if group is not None), None)
 
     def key_of(self, pod: Pod) -> GroupKey | None:
         """The group that a pod names, whether or not there is one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -416,6 +417,19 @@ class Engine:
         """The decision about a group as things are; its trial is to be kept or undone."""
         profile = self.profiles[members[0].spec.scheduler_name]
         return self.gangs.decide(group, members, profile, self.decide_member)
+
+    def consider_group(self, group: PodGroup, members: Sequence[Pod]) -> GroupDecision:
+        """The same to be told and not to be carried out: it has no say in later decisions."""
+        turn = self._start, self._placed_in_turn
+        profile = self.profiles[members[0].spec.scheduler_name]
+        decider = replace(self.gangs, observer=UNOBSERVED)
+        try:
+            return decider.decide(group, members, profile, self.decide_member)
+        except Exception:
+            self._fence.end_group_attempt([pod.uid for pod in members])
+            raise
+        finally:
+            self._start, self._placed_in_turn = turn
 
     def _look(self, pod: Pod) -> PodClass | None:
         """What is known of pods like one."""

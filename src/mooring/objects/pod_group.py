@@ -35,6 +35,9 @@ GroupKey = tuple[str, str]
 
 _NATIVE, _PLUGINS = V1BETA1.partition("/")[0], COSCHEDULING.partition("/")[0]
 
+#: The API groups that describe groups of pods.
+GROUP_APIS = (_NATIVE, _PLUGINS)
+
 
 class _GangPolicy(Wire, frozen=True):
     min_count: int = 1

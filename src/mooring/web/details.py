@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.engine import Engine
-from mooring.engine.explain import Explanation, explain, view_queue
+from mooring.engine.explain import Explanation, explain, explain_gang, view_queue
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 from mooring.objects.pod_owner import owner_text
@@ -242,3 +242,9 @@ def explain_pod(engine: Engine, pod: Pod, node: str, now: float) -> bytes:
     """The explanation as JSON; NoSuchNode if there is no such node."""
     explanation = explain(engine, pod, node)
     return msgspec.json.encode(replace(explanation, queue=view_queue(engine, pod, now)))
+
+
+def explain_group(engine: Engine, namespace: str, name: str) -> bytes | None:
+    """Why a group of pods waits, or where it goes, as JSON; None if there is no such group."""
+    group = engine.cluster.groups.find(f"{namespace}/{name}")
+    return None if group is None else msgspec.json.encode(explain_gang(engine, group))

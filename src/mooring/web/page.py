@@ -19,7 +19,7 @@ from aiohttp.typedefs import Handler
 from mooring.engine import Engine
 from mooring.engine.explain import NoSuchNode
 
-from .details import describe_node, describe_pod, explain_pod, find, find_pod
+from .details import describe_node, describe_pod, explain_group, explain_pod, find, find_pod
 from .hub import Crowded, Hub
 from .overview import (
     OWNERS,
@@ -129,6 +129,7 @@ class StatusPage:
         app.router.add_get("/api/exclusive", self._exclusive, allow_head=False)
         app.router.add_get("/api/devices", self._devices, allow_head=False)
         app.router.add_get("/api/explain/{namespace}/{name}", self._explain_pod, allow_head=False)
+        app.router.add_get("/api/podgroups/{namespace}/{name}", self._group, allow_head=False)
         app.on_response_prepare.append(_protect)
         app.on_shutdown.append(self._let_go)
         app.cleanup_ctx.append(self._running)
@@ -221,6 +222,13 @@ class StatusPage:
             return _json(await self._in_turn(work))
         except NoSuchNode:
             return _missing(f"node {node}: there is no such node")
+
+    async def _group(self, request: web.Request) -> web.StreamResponse:
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        told = await self._in_turn(partial(explain_group, self._engine, namespace, name))
+        if told is None:
+            return _missing(f"podgroup {namespace}/{name}: this scheduler knows no such group")
+        return _json(told)
 
     async def _in_turn(self, work: Callable[[], T]) -> T:
         """Decisions wait for an explanation, so there is one at a time, with pauses."""

@@ -32,8 +32,9 @@ from .explanation import ExplanationPart, Names
 #: makes room. gated: it is not tried yet. running: no member waits. error: it cannot be tried.
 GangState = Literal["fits", "pending", "preempting", "gated", "running", "error"]
 
-# Members that cannot be counted are tried, in so many of the largest domains.
-_MOST_TRIED_DOMAINS = 32
+# Members that cannot be counted are tried, in so many of the largest domains; of large gangs in
+# fewer, because a running scheduler decides nothing meanwhile.
+_MOST_TRIED_DOMAINS, _MOST_TRIED_MEMBERS = 32, 4_096
 
 
 class GangExplanation(ExplanationPart, frozen=True):
@@ -126,7 +127,7 @@ class _GangCase:
         if held is not None:
             base = msgspec.structs.replace(base, state="gated", message=held)
             return self._add_room(base)
-        decision = self.engine.decide_group(self.group, self.members)
+        decision = self.engine.consider_group(self.group, self.members)
         decision.trial.roll_back()
         return self._add_room(self._describe(base, decision))
 
@@ -205,7 +206,8 @@ class _GangCase:
     def _try_room(self, trial: Trial, domains: Sequence[Domain], needed: int) -> GangRoom:
         """The room for members that mind each other, found by placing as many as possible."""
         nodes = self.engine.cluster.nodes
-        largest = sorted(domains, key=lambda each: -count_nodes(each, nodes))[:_MOST_TRIED_DOMAINS]
+        most = max(1, min(_MOST_TRIED_DOMAINS, _MOST_TRIED_MEMBERS // len(self.members)))
+        largest = sorted(domains, key=lambda each: -count_nodes(each, nodes))[:most]
         rooms = [
             DomainRoom(each.name, count_nodes(each, nodes), self._try_domain(trial, each))
             for each in largest

@@ -35,6 +35,7 @@ from .rejections import (
     list_best,
     list_rejections,
     merge_rejections,
+    name_equals,
     survey_nodes,
 )
 from .suggestions import (
@@ -109,7 +110,11 @@ def _explain_decision(case: Case, base: Explanation, node: str) -> Explanation:
     if isinstance(outcome, Found):
         chosen = case.actual.name(outcome.row)
         explanation = replace(
-            explanation, state="fits", chosen=chosen, scores=list_best(survey, chosen)
+            explanation,
+            state="fits",
+            chosen=chosen,
+            equally_good=name_equals(survey),
+            scores=list_best(survey, chosen),
         )
     else:
         explanation = _explain_failure(case, outcome, explanation)

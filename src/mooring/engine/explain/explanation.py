@@ -124,6 +124,8 @@ class Explanation(ExplanationPart, frozen=True):
     running_on: str = ""
     #: Where it would go now.
     chosen: str = ""
+    #: The nodes that score as much as the best one.
+    equally_good: Names = ()
     node_count: int = 0
     feasible_count: int = 0
     scores: tuple[ScoredNode, ...] = ()
@@ -149,6 +151,9 @@ class Explanation(ExplanationPart, frozen=True):
         nodes = f"{self.feasible_count} of {self.node_count} nodes take it"
         there = f" runs on {runs_on};" if runs_on else ""
         match self.state:
+            case "fits" if len(self.equally_good) > 1 and runs_on in self.equally_good:
+                equals = f"one of {len(self.equally_good)} equally good nodes"
+                return f"pod {self.pod} runs on {runs_on}, {equals}: {nodes}"
             case "fits" if runs_on == chosen:
                 return f"pod {self.pod} runs on {runs_on}, and would again: {nodes}"
             case "fits":

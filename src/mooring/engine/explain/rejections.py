@@ -162,6 +162,12 @@ def list_best(survey: Survey, chosen: str) -> tuple[ScoredNode, ...]:
     return tuple([*first, *others][:_BEST])
 
 
+def name_equals(survey: Survey) -> tuple[str, ...]:
+    """The nodes that score as much as the best one."""
+    best = () if survey.scored is None else survey.scored.best().tolist()
+    return tuple(survey.case.actual.names(best))
+
+
 def answer_for_node(survey: Survey, explanation: Explanation, node: str) -> NodeAnswer:
     row = survey.case.row(node)
     if survey.filtered is None:

@@ -1,6 +1,7 @@
 // The panel beside the page: a node with its pods, or what is to be said about a pod.
 
 import { element, find, link } from "./elements.js";
+import { aboutGang } from "./gang_detail.js";
 import { aboutNode } from "./node_detail.js";
 import { aboutPod, answerOfNode } from "./pod_detail.js";
 import { verdicts } from "./overlay.js";
@@ -72,7 +73,22 @@ export class Detail {
     };
     this.#fill(...aboutPod(about, follow, overlay));
     if (isNew && innerWidth < 1100) find("nodes").scrollIntoView({ block: "start" });
+    if (about.gang?.isGang && !about.runningOn) await this.#askGang(about.gang.name);
     if (node) await this.#askNode(key, node);
+  }
+
+  // A gang that waits is explained by itself, because that takes longer.
+  async #askGang(name) {
+    const serial = this.serial;
+    let parts;
+    try {
+      const about = await read(podPath("podgroups", name));
+      parts = about ? aboutGang(about) : [];
+    } catch (error) {
+      parts = [element("p", { class: "hint", text: `Its gang cannot be explained: ${error.message}` })];
+    }
+    if (serial !== this.serial || !parts.length) return;
+    this.body.querySelector(".headline")?.after(element("section", { class: "gang", "aria-label": `The gang ${name}` }, ...parts));
   }
 
   async #askNode(key, node) {

@@ -17,7 +17,8 @@ export function aboutPod(about, follow, overlay) {
   const parts = [element("p", { class: `headline ${TONES[state] ?? ""}`, text: about.headline || about.message || about.state })];
   if (about.gang?.message && !about.runningOn) parts.push(element("p", { class: "message", text: about.gang.message }));
   if (about.alone) parts.push(element("p", { text: `Without its gang: ${about.alone}` }));
-  if (about.runningOn || (why?.chosen && !about.alone)) parts.push(places(about.runningOn, why?.chosen, follow));
+  const chosen = why?.equallyGood.includes(about.runningOn) ? "" : why?.chosen;
+  if (about.runningOn || (chosen && !about.alone)) parts.push(places(about.runningOn, chosen, follow));
   parts.push(...inQueue(why?.queue, follow));
   const message = why?.message || about.message;
   if (message && state !== "fits") parts.push(element("p", { class: "message", text: message }));
