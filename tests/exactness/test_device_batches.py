@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from mooring.config import default
+from mooring.config import Configuration, default
 from mooring.engine import Engine
 from mooring.engine.classes.classes import ClassSettings
 from mooring.engine.classes.statistics import DecisionPath
@@ -16,6 +18,7 @@ from mooring.plugins import REGISTRY
 from mooring.world import World
 from tests.builders import node, pod
 from tests.device_builders import claim, device, device_class, request, resource_slice
+from tests.exactness.four_ways import configuration, profile
 
 MODELS = ("A100", "L4")
 NUMA = "gpu.example.com/numa"
@@ -72,14 +75,26 @@ def objects(seed: int) -> list[Any]:
     return made
 
 
-def place(items: list[Any], classes: bool) -> tuple[dict[str, Any], int]:
-    """Where pods went and what they got, and how many were decided by what is known of others."""
+def place(
+    items: list[Any], classes: bool, config: Configuration | None = None, later: Sequence[Any] = ()
+) -> tuple[dict[str, Any], int]:
+    """Where pods went and what they got, and how many were decided by what is known of others.
+
+    Some objects change later, every few decisions.
+    """
     settings = ClassSettings(classes=classes, batches=classes)
-    world = World(Engine(default(known_plugins(REGISTRY)), REGISTRY, settings))
+    config = config or default(known_plugins(REGISTRY))
+    world = World(Engine(config, REGISTRY, settings))
     for each in items:
         world.apply(each, 0.0)
-    for _ in range(80):
-        world.perform(world.engine.step(0.0, 1), 0.0)
+    changes = list(later)
+    now = 0.0
+    for number in range(80):
+        if changes and number % 2:
+            world.apply(changes.pop(0), now)
+            # Those that this woke are tried before the next change.
+            now += 1.0
+        world.perform(world.engine.step(now, 1), now)
     known = world.engine.cluster.nodes.devices.claims
     found: dict[str, Any] = {}
     for each in world.pods.values():
@@ -96,6 +111,40 @@ def test_like_pods_get_what_they_would_get_alone(seed: int) -> None:
     items = objects(seed)
     together, reused = place(items, classes=True)
     alone, _ = place(items, classes=False)
+
+    assert together == alone
+    assert any(name for name, _ in alone.values())
+    assert reused > 0
+
+
+def gpus_by_class(**args: Any) -> Configuration:
+    enabled = {"multiPoint": {"enabled": [{"name": "GPUAware", "weight": 5}]}}
+    given = {"deviceClasses": ["l4"], **args}
+    return configuration(
+        profile(plugins=enabled, pluginConfig=[{"name": "GPUAware", "args": given}])
+    )
+
+
+@pytest.mark.parametrize(
+    "args",
+    [{}, {"mode": "Score"}, {"reservePerFreeGPU": {"cpu": 1}}],
+    ids=["Filter", "Score", "Reserve"],
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_gpus_by_class_keep_the_same_pods_off(seed: int, args: dict[str, Any]) -> None:
+    items = [each for each in objects(seed) if getattr(each, "name", "") != "net"]
+    first = device_class("l4", OF_MODEL.format("L4"))
+    random = Random(seed)
+    later = [
+        *(resource_slice(f"n{at}", devices(random, 4 * (at % 2))) for at in range(8)),
+        replace(first, selectors=device_class("", OF_MODEL.format("A100")).selectors),
+        *(resource_slice(f"n{at}", devices(random, 4 * (at % 3 == 0))) for at in range(8)),
+        replace(device_class(extendedResourceName="example.com/gpu"), is_for_gpus=True),
+        first,
+        *(pod(f"late{at}", cpu=1) for at in range(4)),
+    ]
+    together, reused = place(items, True, gpus_by_class(**args), later)
+    alone, _ = place(items, False, gpus_by_class(**args), later)
 
     assert together == alone
     assert any(name for name, _ in alone.values())

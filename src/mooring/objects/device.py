@@ -10,6 +10,9 @@ from .meta import ObjectMeta, Wire, seconds
 from .node_selector import Malformed, NodeSelector, NodeTerm, compile_term
 from .quantity import Quantity
 
+#: The annotation of a class whose devices are GPUs.
+GPU_CLASS = "scheduling.mooring.dev/gpu"
+
 #: An amount with the text that it was written in, which expressions read.
 AmountText = str | int | float
 
@@ -213,6 +216,8 @@ class DeviceClass(msgspec.Struct, frozen=True, kw_only=True):
     #: The resource that containers may ask for instead of a claim.
     extended_resource_name: str = ""
     created: float | None = None
+    #: Whether an annotation says that its devices are GPUs.
+    is_for_gpus: bool = False
 
     @classmethod
     def of(cls, wire: _WireClass) -> DeviceClass:
@@ -223,4 +228,5 @@ class DeviceClass(msgspec.Struct, frozen=True, kw_only=True):
             config=spec.config or (),
             extended_resource_name=spec.extended_resource_name or "",
             created=seconds(wire.metadata.creation_timestamp),
+            is_for_gpus=(wire.metadata.annotations or {}).get(GPU_CLASS) == "true",
         )

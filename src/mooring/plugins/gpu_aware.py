@@ -24,6 +24,7 @@ from mooring.framework.plugin import (
     Score,
     Scores,
     Sign,
+    SignedParts,
 )
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
@@ -35,6 +36,7 @@ from mooring.objects.quantity import Quantity
 from mooring.objects.resources import CPU, MEMORY, format_amount, native
 
 from .gpu_aware_args import GPUAwareArgs, repository
+from .gpu_classes import GPUClasses
 from .gpu_use import GPUS, LEARNED_FIGURES, GPUUseHandle
 
 # A label that is written to say that there is no GPU.
@@ -48,6 +50,9 @@ RESERVE_LABELS = {
     CPU: "scheduling.mooring.dev/reserve-cpu-per-gpu",
     MEMORY: "scheduling.mooring.dev/reserve-memory-per-gpu",
 }
+
+# What is read of nodes and their pods.
+_OF_NODES = Change.ALLOCATABLE | Change.LABELS | Change.REQUESTED | Change.EXTENDED
 
 # Products of the two fit 64 bits.
 _MOST_GPUS, _MOST_RESERVED = 2**10, 2**52
@@ -93,10 +98,11 @@ class GPUAware(
 
     name = "GPUAware"
     Args = GPUAwareArgs
-    reads = Change.ALLOCATABLE | Change.LABELS | Change.REQUESTED | Change.EXTENDED
+    reads = _OF_NODES | Change.SLICES | Change.CLAIMS | Change.CLASSES
     scope = Scope.ROW
-    is_steady = True
-    signs = TEMPLATE
+    # Which devices are GPUs may change with their class.
+    turns_with = Change.CLASSES
+    signs: SignedParts | None = TEMPLATE
     reduces = Reduction.NOTHING
 
     def __init__(
@@ -106,6 +112,11 @@ class GPUAware(
         self._rejects = args.mode == "Filter"
         self._names = _names(args.all_resources)
         self._remembers = args.remember_gpu_nodes
+        self._classes = None if args.device_classes is None else GPUClasses(args.device_classes)
+        if self._classes is not None:
+            # A pod's claims are no part of its template.
+            self.signs = None
+        self._nodes: Nodes | None = None
         labels = (*args.gpu_node_labels, *args.additional_gpu_node_labels)
         self._labels = labels if self._remembers else ()
         images = (*args.device_plugin_images, *args.additional_device_plugin_images)
@@ -122,15 +133,19 @@ class GPUAware(
             self._kept = Reason(f"node(s) with GPUs keep {kept} for each free GPU {hint}")
         else:
             # Whoever is evicted, the GPUs stay.
-            text = f"node(s) with GPUs only take pods with a GPU limit {hint}"
+            asked = "limit" if self._classes is None else "limit or claim"
+            text = f"node(s) with GPUs only take pods with a GPU {asked} {hint}"
             self._kept = Reason(text, Code.UNRESOLVABLE)
 
     @classmethod
     def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:
         return cls(args, handles)
 
+    def see_cluster(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        kept = self._keeps_off(pod)
+        kept = self._keeps_off(pod, nodes)
         if not (kept and self._rejects):
             return kept
         if self._is_backfill(pod):
@@ -138,15 +153,20 @@ class GPUAware(
         return tuple(self._find_requests(pod).items()) or kept
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
-        if not self._keeps_off(pod):
-            return Change.NONE
-        kinds = Change.ALLOCATABLE
+        kinds = Change.NONE if self._classes is None else Change.CLASSES
+        if not self._keeps_off(pod, nodes):
+            return kinds
+        kinds |= Change.ALLOCATABLE
+        if self._classes is not None:
+            # Slices may choose nodes by labels.
+            kinds |= Change.SLICES | Change.LABELS
+            kinds |= Change.CLAIMS if self._reserve else Change.NONE
         if self._reserve:
             kinds |= Change.REQUESTED | Change.LABELS | nodes.extended.change(self._learned)
         return kinds | Change.LABELS if self._labels else kinds
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> GPUNames | None:
-        return self._prepare(pod) if self._rejects and not self._is_backfill(pod) else None
+        return self._prepare(pod, nodes) if self._rejects and not self._is_backfill(pod) else None
 
     def filter(self, prepared: GPUNames, nodes: Nodes, rows: Rows) -> Verdict:
         kept = self._with_gpus(prepared, nodes, rows)
@@ -155,7 +175,8 @@ class GPUAware(
         return Verdict.rejecting(kept, self._kept)
 
     def sees(self, prepared: GPUNames, nodes: Nodes) -> Change:
-        return self.reads if self._learned else self.reads & ~Change.EXTENDED
+        # Devices belong to claims: no pod that comes or goes changes them by itself.
+        return _OF_NODES if self._learned else _OF_NODES & ~Change.EXTENDED
 
     def recheck(self, prepared: GPUNames, nodes: Nodes, row: RowFacts) -> Rescore:
         kept = self._row_has_gpus(prepared, nodes, row)
@@ -168,6 +189,8 @@ class GPUAware(
         free_gpus = np.zeros(nodes.count(rows), np.int64)
         for at in prepared.places(nodes):
             free_gpus += np.clip(nodes.allocatable[at][rows] - nodes.requested[at][rows], 0, None)
+        if self._classes is not None:
+            free_gpus += self._classes.count_free(nodes, rows)
         # More would not fit a column when multiplied, and no node has as many.
         np.minimum(free_gpus, _MOST_GPUS, out=free_gpus)
         reached = nodes.nothing(rows)
@@ -191,7 +214,7 @@ class GPUAware(
         return np.where(gpus > 0, each, reserved)
 
     def _count_gpus(self, pod: Pod) -> int:
-        if not self._asks_for_gpu(pod):
+        if not self._asks_for_gpu(pod, None):
             return 0
         return sum(amount for name, amount in pod.spec.requests if name in self._names)
 
@@ -209,7 +232,7 @@ class GPUAware(
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> GPUNames | None:
         # A pod that may use GPU nodes goes there when others are full.
-        return self._prepare(pod) if not self._rejects or self._is_backfill(pod) else None
+        return self._prepare(pod, nodes) if not self._rejects or self._is_backfill(pod) else None
 
     def score(self, prepared: GPUNames, nodes: Nodes, rows: Rows) -> Scores:
         return np.where(self._with_gpus(prepared, nodes, rows), 0, MAX_SCORE).astype(np.int64)
@@ -224,14 +247,25 @@ class GPUAware(
         if self._labels or self._reserve:
             actions |= Action.UPDATE_NODE_LABEL
         nodes = on(Resource.NODE, actions, self._after_node_change, alike=True)
+        devices = () if self._classes is None else self._device_wakeups()
         if not self._reserve:
-            return (nodes,)
+            return (nodes, *devices)
         # A pod that goes gives room back; a GPU pod that comes needs no reserve any more.
         return (
             nodes,
+            *devices,
             on(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN),
             on(Resource.ASSIGNED_POD, Action.ADD, self._after_pod_comes, alike=True),
         )
+
+    def _device_wakeups(self) -> tuple[Wakeup, ...]:
+        # A node without slices, or a class that no longer says so, may take such a pod.
+        changes = Action.UPDATE | Action.DELETE
+        wakeups = (
+            on(Resource.RESOURCE_SLICE, changes),
+            on(Resource.DEVICE_CLASS, Action.ADD | changes),
+        )
+        return (*wakeups, on(Resource.RESOURCE_CLAIM, changes)) if self._reserve else wakeups
 
     def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:
         if self._reserve:
@@ -239,13 +273,13 @@ class GPUAware(
         return not self._has_gpus(new) and (old is None or self._has_gpus(old))
 
     def _after_pod_comes(self, pod: Pod, old: Pod | None, new: Pod) -> bool:
-        return self._asks_for_gpu(new)
+        return self._asks_for_gpu(new, self._nodes)
 
     # Pods
 
-    def _prepare(self, pod: Pod) -> GPUNames | None:
+    def _prepare(self, pod: Pod, nodes: Nodes) -> GPUNames | None:
         # A value of its own per pod: the columns that it finds are those of one cluster.
-        if not self._keeps_off(pod):
+        if not self._keeps_off(pod, nodes):
             return None
         return replace(self._names, asked=self._find_requests(pod), _places={})
 
@@ -259,16 +293,22 @@ class GPUAware(
         most = self._args.backfill_below_priority
         return most is not None and pod.priority < most
 
-    def _keeps_off(self, pod: Pod) -> bool:
+    def _keeps_off(self, pod: Pod, nodes: Nodes) -> bool:
         """Whether the pod has no business on a node with GPUs."""
-        # A claim may be one to a GPU, whatever it is called.
-        if pod.spec.resource_claims or self._asks_for_gpu(pod):
+        # As long as nobody says which, a claim may be one to a GPU, whatever it is called.
+        if pod.spec.resource_claims and (self._classes is None or not self._classes.find(nodes)):
+            return False
+        if self._asks_for_gpu(pod, nodes):
             return False
         is_daemon = self._args.exempt_daemon_sets and is_daemonset_pod(pod)
         return not (is_daemon or self._is_device_plugin(pod))
 
-    def _asks_for_gpu(self, pod: Pod) -> bool:
-        return any(
+    def _asks_for_gpu(self, pod: Pod, nodes: Nodes | None) -> bool:
+        if nodes is not None and self._classes is not None:
+            by_class = self._classes.are_asked_for(pod, nodes)
+        else:
+            by_class = False
+        return by_class or any(
             amount > 0 and name in self._names
             for container in pod.spec.all_containers
             if container.resources and container.resources.limits
@@ -286,9 +326,11 @@ class GPUAware(
     # Nodes: as rows, as a row that changed, and as the object of an event
 
     def _with_gpus(self, names: GPUNames, nodes: Nodes, rows: Rows) -> Mask:
-        if self._remembers:
-            return self._find_remembered(names, nodes, rows)
         found = nodes.nothing(rows)
+        if self._classes is not None:
+            found |= self._classes.rows_with_some(nodes, rows)
+        if self._remembers:
+            return found | self._find_remembered(names, nodes, rows)
         for at in names.places(nodes):
             found |= nodes.allocatable[at][rows] > 0
         return found
@@ -303,7 +345,11 @@ class GPUAware(
     def _row_has_gpus(self, names: GPUNames, nodes: Nodes, row: RowFacts) -> bool:
         if any(row.allocatable[at] > 0 for at in names.places(nodes)):
             return True
-        return self._remembers and self._has_gpus(nodes.node(row.number))
+        if self._remembers and self._has_gpus(nodes.node(row.number)):
+            return True
+        if self._classes is None:
+            return False
+        return bool(self._classes.rows_with_some(nodes, np.array([row.number]))[0])
 
     def _has_gpus(self, node: Node) -> bool:
         least = 0 if self._remembers else 1

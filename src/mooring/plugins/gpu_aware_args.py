@@ -68,6 +68,9 @@ class GPUAwareArgs(Wire, frozen=True):
         "amd.com/gpu",
         "gpu.intel.com/*",
     )
+    #: Device classes whose devices count as GPUs, besides those that are annotated so. None: claims
+    #: to devices are not looked at.
+    device_classes: tuple[str, ...] | None = None
     device_plugin_images: tuple[DevicePluginImage, ...] = (
         DevicePluginImage(image="nvcr.io/nvidia/k8s-device-plugin"),
         DevicePluginImage(image="docker.io/rocm/k8s-device-plugin"),
@@ -111,7 +114,8 @@ class GPUAwareArgs(Wire, frozen=True):
             "gpuNodeLabels": self.gpu_node_labels,
             "additionalGPUNodeLabels": self.additional_gpu_node_labels,
         }
-        for where, keys in labels.items():
+        classes = {"deviceClasses": self.device_classes or ()}
+        for where, keys in (labels | classes).items():
             for at, key in enumerate(keys):
                 if not key:
                     yield item(where, at), "must not be empty"

@@ -52,13 +52,15 @@ class DeviceCounts:
         columns = self._columns.find(id(wanted))
         if columns is None:
             # Kept with the class, so that its identity stays its own.
-            columns = ClassColumns(wanted, self._matching)
+            columns = ClassColumns(wanted, self.find_matching)
             self._columns.put(id(wanted), columns)
         columns.catch_up(nodes)
         whole = columns.broken[rows] == 0
         return columns.there[rows] * whole, columns.used[rows] * whole
 
-    def _matching(self, wanted: DeviceClass, item: ResourceSlice) -> tuple[SliceDevice, ...] | None:
+    def find_matching(
+        self, wanted: DeviceClass, item: ResourceSlice
+    ) -> tuple[SliceDevice, ...] | None:
         """The devices of a slice that a class selects; None where that cannot be told."""
         try:
             return tuple(each for each in item.devices if self._matches(wanted, item.driver, each))
