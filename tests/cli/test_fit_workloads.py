@@ -212,3 +212,69 @@ def test_a_pod_that_was_copied_from_the_cluster_is_placed_anew(
     result = mooring("fit", cluster, "-f", files("hello.yaml", there), "--count", "3")
 
     assert (result.code, result.out.splitlines()[0]) == (0, "3 of 3 pods fit, on 1 of 1 nodes")
+
+
+RACKED = {
+    "schedulingPolicy": {"gang": {}},
+    "schedulingConstraints": {"topology": [{"key": "rack"}]},
+}
+
+
+def racks(files: Any) -> str:
+    nodes = [
+        node_manifest(f"n{number}", cpu="4", labels={"rack": f"r{number % 2}"})
+        for number in range(4)
+    ]
+    path: str = files("cluster.yaml", *nodes)
+    return path
+
+
+def test_a_job_is_placed_as_the_gang_that_it_asks_for(mooring: Mooring, files: Any) -> None:
+    cluster = racks(files)
+    fits = files("fits.yaml", workload("Job", "train", 8, scheduling=RACKED))
+    short = files("short.yaml", workload("Job", "train", 9, scheduling=RACKED))
+
+    result = mooring("fit", cluster, "-f", fits, "-o", "json")
+    (found,) = json.loads(result.out)["workloads"]
+    assert (result.code, found["placed"]) == (0, 8)
+    assert {each["node"] for each in found["nodes"]} in ({"n0", "n2"}, {"n1", "n3"})
+
+    result = mooring("fit", cluster, "-f", short)
+    assert result.code == 1
+    assert "best is r0 with room for 8, 1 short" in " ".join(result.out.split())
+    (found,) = json.loads(mooring("fit", cluster, "-f", short, "-o", "json").out)["workloads"]
+    assert (found["placed"], found["gang"]["minCount"]) == (0, 9)
+
+
+def test_simulate_makes_the_group_of_a_job(mooring: Mooring, files: Any) -> None:
+    cluster = racks(files)
+    job = files("job.yaml", workload("Job", "train", 9, scheduling=RACKED))
+    gates = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
+
+    result = mooring("simulate", cluster, job, "--feature-gates", gates)
+    assert result.code == 1
+    assert "made PodGroup shop/train-pgt-0" in result.err
+    assert "minCount (9) cannot be satisfied" in " ".join(result.out.split())
+    assert mooring("simulate", cluster, job).code == 0
+
+
+@pytest.mark.parametrize(
+    ("scheduling", "field"),
+    [
+        (["gang"], "spec.scheduling: must be a mapping"),
+        ({"schedulingPolicy": "gang"}, "spec.scheduling.schedulingPolicy: must be a mapping"),
+        (
+            {"schedulingPolicy": {"gang": {"minCount": 0}}},
+            "spec.scheduling.schedulingPolicy.gang.minCount: must be a number of at least 1",
+        ),
+        ({"schedulingConstraints": {"topology": [{"key": 3}]}}, "spec.scheduling.schedulingCon"),
+    ],
+)
+def test_what_is_wrong_with_the_group_of_a_job_is_named(
+    scheduling: object, field: str, mooring: Mooring, files: Any
+) -> None:
+    wrong = files("wrong.yaml", workload("Job", "train", scheduling=scheduling))
+    result = mooring("fit", racks(files), "-f", wrong)
+
+    assert result.code == 2
+    assert f"Job shop/train: {field}" in result.err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeVar
 
@@ -17,10 +17,11 @@ from mooring.simulate.disruptions import describe_drain
 from mooring.simulate.fit import Comparison, Fit, Question, compare
 from mooring.simulate.fit import fit as place
 from mooring.simulate.gang_fit import GangQuestion
-from mooring.simulate.loading import Input
+from mooring.simulate.loading import Additions, Input
 from mooring.simulate.reschedule import measure_present, reschedule
 from mooring.world import DrainError, Scene
 
+from .explain_gangs import GANG_GATES
 from .fit_gangs import place_gangs
 from .fit_text import comparison_parts, fit_parts, packing_parts
 from .fit_workloads import is_single_pod, load_files, place_workloads
@@ -102,7 +103,8 @@ def _place(  # noqa: PLR0913 - the question, the engines and the scene
             raise InputError("--count", "only with one pod, of which copies are made")
         if asked.gang:
             raise InputError("--gang", "only with one pod, of which copies are made")
-        place_workloads(engines[1], imagined, additions, output, fail_on)
+        engine = _enable_groups(asked, additions) or engines[1]
+        place_workloads(engine, imagined, additions, output, fail_on)
         return
     if output in _FOR_CI:
         raise InputError(f"--output {output}", "only with workloads (-f)")
@@ -117,6 +119,15 @@ def _place(  # noqa: PLR0913 - the question, the engines and the scene
         return
     question = Question(template, asked.count, additions.objects if additions is not None else ())
     _write_fit(engines, (scene, imagined), question, is_compared, output)
+
+
+def _enable_groups(asked: FitInput, additions: Additions) -> Engine | None:
+    """An engine for which groups count, as `--gang` has it; None if no workload makes any."""
+    if all(each.group is None for each in additions.workloads):
+        return None
+    options = asked.engines[-1]
+    gates = f"{GANG_GATES},{options.feature_gates}"
+    return replace(options, feature_gates=gates).engine(asks_extenders=False)
 
 
 def _write_fit(

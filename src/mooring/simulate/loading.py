@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+import msgspec
+
 from mooring.documents.conversion import to_struct
 from mooring.documents.errors import DecodeError, InputError, Location
 from mooring.objects.custom import CustomKind
@@ -14,6 +16,7 @@ from mooring.objects.decode import from_builtins
 from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.pod_group import PodGroup
 from mooring.objects.pod_owner import owner_names
 from mooring.world.claim_templates import (
     ClaimTemplates,
@@ -67,13 +70,18 @@ def load(paths: Sequence[str], wanted: Iterable[CustomKind] = ()) -> Input:
     defaults = _read_defaults(manifests, register)
     objects = tuple(_objects(manifests, register, defaults))
     made = list(_make_missing_pods(templates, objects, defaults))
-    objects = (*objects, *(pod for workload in made for pod in workload.pods))
+    groups = [workload.group for workload in made if workload.group is not None]
+    objects = (*objects, *groups, *(pod for workload in made for pod in workload.pods))
     claim_templates = _read_claim_templates(manifests, register)
     objects = tuple(_with_claims(objects, claim_templates))
     if not any(isinstance(each, Node | Pod) for each in objects):
         raise InputError(", ".join(paths), "nothing to schedule: neither nodes nor pods")
     notes = [f"ignored {count} {kind}: {why}" for (kind, why), count in unread.items()]
     notes += [f"made {len(each.pods)} Pod of {each.text}" for each in made if each.pods]
+    notes += [
+        f"made PodGroup {each.key}, which counts where the feature gate GenericWorkload is on"
+        for each in groups
+    ]
     return Input(objects, (*notes, *register.describe_lost_pods()), defaults, claim_templates)
 
 
@@ -112,6 +120,7 @@ def load_additions(paths: Sequence[str], cluster: Input) -> Additions:
     for workload in workloads:
         pods = list(_with_claims(workload.pods, claim_templates))
         others += (item for item in pods if not isinstance(item, Pod))
+        others += [] if workload.group is None else [workload.group]
         made.append(replace(workload, pods=tuple(pod for pod in pods if isinstance(pod, Pod))))
     return Additions(tuple(made), tuple(others))
 
@@ -184,8 +193,23 @@ def _make_pods(
         sample = _decode(anywhere, defaults)
         assert isinstance(sample, Pod)
         names = tuple(node.name for node in nodes if wants_node(sample, node))
-    pods = [_decode(each, defaults) for each in template.pod_manifests(names)]
-    return replace(template.workload, pods=tuple(pod for pod in pods if isinstance(pod, Pod)))
+    decoded = (_decode(each, defaults) for each in template.pod_manifests(names))
+    pods = tuple(pod for pod in decoded if isinstance(pod, Pod))
+    return replace(template.workload, pods=pods, group=_make_group(template, pods))
+
+
+def _make_group(template: WorkloadTemplate, pods: Sequence[Pod]) -> PodGroup | None:
+    """The group of a workload's pods, as important as they are."""
+    raw = template.describe_group()
+    if raw is None or not pods:
+        return None
+    try:
+        group = from_builtins("PodGroup", drop_nulls(raw))
+    except DecodeError as error:
+        field = f"spec.scheduling{error.field.removeprefix('spec')}"
+        raise template.manifest.error(field, error.message) from None
+    assert isinstance(group, PodGroup)
+    return msgspec.structs.replace(group, priority=pods[0].priority)
 
 
 def _read_defaults(

@@ -6,10 +6,11 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from mooring.engine.engine import Engine
-from mooring.engine.explain import explain
+from mooring.engine.explain import GangExplanation, explain, explain_gang
 from mooring.engine.explain.explanation import Explanation, ExplanationPart, Names
 from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
+from mooring.objects.pod_group import PodGroup
 from mooring.objects.pod_owner import owner_names
 from mooring.world import Scene, World
 
@@ -31,6 +32,8 @@ class WorkloadFit(ExplanationPart, frozen=True):
     #: Why a pod finds no node.
     message: str = ""
     why: Explanation | None = None
+    #: The same for pods that are placed together.
+    gang: GangExplanation | None = None
 
     @property
     def fits(self) -> bool:
@@ -62,7 +65,7 @@ def fit_workloads(
         placer.place(pod)
     still = tuple(key for key, node in placer.places.items() if not node)
     fits = {
-        workload.text: _roll_out(world, placer, workload, replaced[workload.text])
+        workload.text: _place(world, placer, workload, replaced[workload.text])
         for workload in sorted(workloads, key=_importance)
     }
     ordered = tuple(fits[workload.text] for workload in workloads)
@@ -84,6 +87,14 @@ def _pods_of(workload: WantedWorkload, scene: Scene) -> list[Pod]:
             or (workload.kind == "Pod" and pod.name == workload.name)
         )
     ]
+
+
+def _place(
+    world: World, placer: PodPlacer, workload: WantedWorkload, older: Sequence[Pod]
+) -> WorkloadFit:
+    if workload.group is not None:
+        return _place_together(world, placer, workload, workload.group, older)
+    return _roll_out(world, placer, workload, older)
 
 
 def _roll_out(
@@ -118,6 +129,39 @@ def _roll_out(
         tuple(NodeShare(name, count) for name, count in counts.most_common()),
         message if left else "",
         explain(placer.engine, left[0]) if left else None,
+    )
+
+
+def _place_together(
+    world: World,
+    placer: PodPlacer,
+    workload: WantedWorkload,
+    group: PodGroup,
+    older: Sequence[Pod],
+) -> WorkloadFit:
+    """Places the pods of a group in one decision, once those of an older version are gone."""
+    engine, pods = placer.engine, workload.pods
+    for pod in older:
+        world.remove(pod, 0.0)
+    for pod in pods:
+        engine.cluster.expect(pod)
+    why = explain_gang(engine, group)
+    placed: dict[str, str] = {}
+    if why.has_place:
+        decision = engine.decide_group(group, pods)
+        placed = {each.pod.key: each.node_name for each in decision.result.placed}
+        decision.trial.keep()
+    placer.places.update({pod.key: placed.get(pod.key, "") for pod in pods})
+    counts = Counter(placed.values())
+    is_left = len(placed) < len(pods)
+    return WorkloadFit(
+        workload.text,
+        len(pods),
+        len(placed),
+        len(older),
+        nodes=tuple(NodeShare(name, count) for name, count in counts.most_common()),
+        message=(why.arithmetic or why.message) if is_left else "",
+        gang=why if is_left else None,
     )
 
 

@@ -10,6 +10,7 @@ from mooring.objects.node import Node
 from mooring.objects.node_selector import NodeTerm, compile_term
 from mooring.objects.placement_rules import is_tolerated
 from mooring.objects.pod import Pod
+from mooring.objects.pod_group import V1BETA1, PodGroup
 
 from .manifests import Manifest
 
@@ -42,6 +43,8 @@ class WantedWorkload:
     namespace: str
     name: str
     pods: tuple[Pod, ...] = ()
+    #: The group that the pods are placed with.
+    group: PodGroup | None = None
     #: How many pods more, and fewer, than wanted there may be while it is rolled out.
     surge: int = 0
     unavailable: int = 0
@@ -59,6 +62,27 @@ class WorkloadTemplate:
     workload: WantedWorkload
     count: int
     raw: Raw
+    #: How a Job wants its pods placed together.
+    scheduling: Raw | None = None
+
+    @property
+    def group_name(self) -> str:
+        return "" if self.scheduling is None else f"{self.workload.name}-pgt-0"
+
+    def describe_group(self) -> Raw | None:
+        """The group that the job controller makes for the pods; None if it makes none."""
+        if self.scheduling is None or not self.count:
+            return None
+        policy = self.scheduling.get("schedulingPolicy") or {"basic": {}}
+        if "gang" in policy:
+            least = self.manifest.raw["spec"].get("parallelism", 1)
+            policy = {"gang": {"minCount": (policy["gang"] or {}).get("minCount") or least}}
+        return {
+            "apiVersion": V1BETA1,
+            "kind": "PodGroup",
+            "metadata": {"name": self.group_name, "namespace": self.workload.namespace},
+            "spec": {**self.scheduling, "schedulingPolicy": policy},
+        }
 
     def pod_manifests(self, nodes: tuple[str, ...]) -> Iterator[Manifest]:
         """The pods, as a controller would write them; those of a DaemonSet are one per node."""
@@ -90,8 +114,13 @@ class WorkloadTemplate:
                 "uid": f"new/{self.workload.text}/{number}",
                 "ownerReferences": [owner],
             },
-            "spec": _pin(spec, node) if node else spec,
+            "spec": self._join(_pin(spec, node) if node else spec),
         }
+
+    def _join(self, spec: Raw) -> Raw:
+        """The spec of a pod that names its group."""
+        name = self.group_name
+        return {**spec, "schedulingGroup": {"podGroupName": name}} if name else spec
 
 
 def read_template(manifest: Manifest) -> WorkloadTemplate:
@@ -116,7 +145,30 @@ def read_template(manifest: Manifest) -> WorkloadTemplate:
         workload = replace(workload, surge=surge, unavailable=unavailable)
     elif manifest.kind != "DaemonSet":
         workload = replace(workload, unavailable=count)
-    return WorkloadTemplate(manifest, workload, count, template)
+    return WorkloadTemplate(manifest, workload, count, template, _scheduling(manifest, template))
+
+
+def _scheduling(manifest: Manifest, template: Raw) -> Raw | None:
+    """What a Job says of how its pods are placed together; others make no groups."""
+    if manifest.kind != "Job" or _mapping(template.get("spec")).get("schedulingGroup"):
+        return None
+    asked = manifest.raw["spec"].get("scheduling")
+    if not asked:
+        return None
+    policy = asked.get("schedulingPolicy") if isinstance(asked, Mapping) else None
+    gang = policy.get("gang") if isinstance(policy, Mapping) else None
+    for path, value in (
+        ("", asked),
+        (".schedulingPolicy", policy),
+        (".schedulingPolicy.gang", gang),
+    ):
+        if value is not None and not isinstance(value, Mapping):
+            raise manifest.error(f"spec.scheduling{path}", "must be a mapping")
+    least = _mapping(gang).get("minCount")
+    if least is not None and (not isinstance(least, int) or isinstance(least, bool) or least < 1):
+        path = "spec.scheduling.schedulingPolicy.gang.minCount"
+        raise manifest.error(path, "must be a number of at least 1")
+    return _mapping(asked)
 
 
 def _count(manifest: Manifest, spec: Raw) -> int:
