@@ -17,7 +17,15 @@ from mooring.objects.resource_claim import ClaimUser, ResourceClaim
 from mooring.plugins import REGISTRY
 from mooring.world import World
 from tests.builders import node, pod
-from tests.device_builders import claim, device_class, holding, resource_slice, result
+from tests.device_builders import (
+    claim,
+    device,
+    device_class,
+    holding,
+    request,
+    resource_slice,
+    result,
+)
 
 _ARGS = {"name": "DynamicResources", "args": {"preemptDevices": True}}
 
@@ -176,3 +184,72 @@ def test_devices_that_are_shared_by_many_nodes_are_freed_too() -> None:
 
     assert evicted(run(world)) == ["low"]
     assert node_of(world, "high") != ""
+
+
+def free_victim(world: World, now: float) -> None:
+    """Evicts the victim; it is gone, and the controller of claims has freed its device."""
+    (eviction,) = [each for each in world.engine.step(now, 10) if isinstance(each, EvictPod)]
+    victim = world.pods.pop(eviction.pod.uid)
+    world.engine.handle(Evicted(victim.uid, eviction.preemptor.uid), now)
+    world.engine.handle(Removed(victim), now)
+    freed = world.engine.cluster.nodes.devices.claims.get(f"default/{victim.name}")
+    assert freed is not None
+    world.apply(freed.deallocated(), now)
+
+
+def device_of(world: World, claim_name: str) -> str:
+    known = world.engine.cluster.nodes.devices.claims.get(f"default/{claim_name}")
+    assert known is not None
+    return "" if known.allocation is None else known.allocation.results[0].device
+
+
+@pytest.mark.parametrize(
+    ("priority", "given", "more"),
+    [
+        pytest.param(0, ("gpu-1", ""), [], id="less important"),
+        pytest.param(9, ("gpu-1", "gpu-0"), ["a"], id="as important"),
+        pytest.param(10, ("gpu-0", "gpu-1"), ["a"], id="more important"),
+    ],
+)
+def test_freed_devices_are_kept_for_who_evicted_somebody(
+    priority: int, given: tuple[str, str], more: list[str]
+) -> None:
+    world = play([*FULL, claim("wanted"), claiming("high", "wanted", priority=9)])
+    free_victim(world, 0.0)
+
+    # It is tried first, while the other waits for its backoff to end.
+    world.apply(claim("other"), 0.1)
+    world.apply(claiming("late", "other", priority=priority), 0.1)
+    done: list[Action] = []
+    for now in (0.1, 0.2, 0.3, 8.0, 16.0, 24.0, 32.0, 40.0):
+        actions = world.engine.step(now, 10)
+        world.perform(actions, now)
+        done += actions
+
+    assert (device_of(world, "wanted"), device_of(world, "other")) == given
+    # Two that are as important as each other may ask for the same victim.
+    assert sorted(set(evicted(done))) == more
+
+
+def test_another_pod_takes_a_device_that_is_not_kept() -> None:
+    """Alone it would take the first one, which is the one that was freed."""
+    models = {"gpu-0": "fast", "gpu-1": "slow"}
+    devices = [device(name, attributes={"model": {"string": models[name]}}) for name in models]
+    fast = 'device.attributes["gpu.example.com"].model == "fast"'
+    world = play(
+        [
+            *(node("n1"), device_class(), resource_slice("n1", devices)),
+            *(held("a", "n1", "gpu-0", "a"), claiming("a", "a", where="n1")),
+            claim("wanted", request(selectors=[{"cel": {"expression": fast}}])),
+            claiming("high", "wanted", priority=9),
+        ]
+    )
+    free_victim(world, 0.0)
+
+    world.apply(claim("other"), 0.1)
+    world.apply(claiming("late", "other"), 0.1)
+    for now in (0.1, 0.2, 0.3, 8.0, 9.0, 10.0):
+        world.perform(world.engine.step(now, 10), now)
+
+    assert (node_of(world, "late"), node_of(world, "high")) == ("n1", "n1")
+    assert (device_of(world, "wanted"), device_of(world, "other")) == ("gpu-0", "gpu-1")

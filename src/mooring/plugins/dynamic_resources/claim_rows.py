@@ -149,10 +149,14 @@ class ClaimRows:
     def _part(self, where: Mask, names: frozenset[str]) -> RowPart:
         """Rows where devices have to serve these extended resources."""
         prepared = self._prepared
-        if not names or prepared.extended is None or prepared.plans is None:
+        special = None
+        if names and prepared.extended is not None:
+            special = prepared.extended.special(names)
+        ahead = tuple(spec for _, spec in prepared.claims_ahead) if prepared.ahead else ()
+        if prepared.plans is None or (special is None and (prepared.plan is None or not ahead)):
             return RowPart(where, prepared.plan, None)
-        special = prepared.extended.special(names)
-        specs = (*(claim.spec for claim in prepared.unallocated), special.spec)
+        own = tuple(claim.spec for claim in prepared.unallocated)
+        specs = (*ahead, *own) if special is None else (*ahead, *own, special.spec)
         return RowPart(where, prepared.plans.plan(specs, self._nodes.devices.classes), special)
 
     def describe(self, row: int) -> str:
@@ -175,7 +179,8 @@ class ClaimRows:
         outcome = UNFINISHED
         if not part.plan.is_unfinished:
             outcome = allocate(part.plan.claims, [(view, use.state(view)) for view in views])
-        keys = [claim.key for claim in self._prepared.unallocated]
+        keys = [key for key, _ in self._prepared.claims_ahead]
+        keys += [claim.key for claim in self._prepared.unallocated]
         keys.append(f"{self._prepared.pod.namespace}/{SPECIAL_NAME}")
         return outcome, keys
 
@@ -198,8 +203,9 @@ class ClaimRows:
         assert part.plan is not None, "an outcome comes from a plan"
         targets = [(claim.key, claim.uid) for claim in self._prepared.unallocated]
         targets.append((f"{pod.namespace}/{SPECIAL_NAME}", extended_uid(pod.uid)))
-        for at, claim in enumerate(part.plan.claims):
-            key, uid = targets[at]
+        ahead = len(self._prepared.claims_ahead)
+        for at, claim in enumerate(part.plan.claims[ahead:], ahead):
+            key, uid = targets[at - ahead]
             picks = outcome.picks
             if len(part.plan.claims) > 1:
                 picks = tuple(pick for pick in picks if pick.claim == at)

@@ -50,7 +50,7 @@ from .claims_to_write import is_ready, plan_writes
 from .device_advice import advise_on_claims
 from .device_allocation import AllocationFound
 from .extended import ExtendedAsk, find_extended, may_claim
-from .freed_devices import claims_left_on, with_pod, without_pod
+from .freed_devices import after_nominated, claims_left_on, with_pod, without_pod
 from .preparation import MOST_STEPS_OF_POD, ClaimPlans, PreparedClaims, prepare_claims
 from .references import UnresolvedClaim, find_claims, is_fresh
 from .release import find_release
@@ -177,7 +177,7 @@ class DynamicResources(
         return prepared
 
     def add_pod(self, prepared: PreparedClaims, nodes: Nodes, pod: Pod, row: int) -> PreparedClaims:
-        return with_pod(prepared, pod)
+        return with_pod(prepared, nodes, pod, row)
 
     def remove_pod(
         self, prepared: PreparedClaims, nodes: Nodes, pod: Pod, row: int
@@ -286,7 +286,10 @@ class DynamicResources(
         prepared = self.prepare_claims(pod, nodes)
         if prepared is None or isinstance(prepared, Rejected):
             return prepared
-        decided = self._decide(prepared, nodes, row)
+        decided = None
+        if prepared.frees_devices and nodes.nominations:
+            decided = self._decide(after_nominated(prepared, nodes, row), nodes, row)
+        decided = decided or self._decide(prepared, nodes, row)
         if decided is None:
             return Rejected(Code.ERROR, ("claim allocation not found for node",))
         nodes.device_decisions.decide(pod.uid, decided.decision)

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from mooring.cluster import Nodes, Rows
 from mooring.objects.node_selector import NAME_FIELD
 from mooring.objects.pod import Pod
-from mooring.objects.resource_claim import DeviceResult, ResourceClaim
+from mooring.objects.resource_claim import ClaimSpec, DeviceResult, ResourceClaim
 
 from .device_allocation import AllocationFound, ClaimsPlan
+from .extended import SPECIAL_NAME, find_extended
 from .preparation import PreparedClaims
 
 #: The claims of pods that would be gone, by the uid of the pod.
@@ -26,18 +27,58 @@ GoneClaims = Mapping[str, tuple[ResourceClaim, ...]]
 
 def without_pod(prepared: PreparedClaims, nodes: Nodes, pod: Pod) -> PreparedClaims:
     """The same as if a pod were gone."""
+    if pod.uid in prepared.ahead:
+        left = {uid: claims for uid, claims in prepared.ahead.items() if uid != pod.uid}
+        return replace(prepared, ahead=left)
     claims = tuple(each for each in nodes.devices.claims.used_by(pod) if each.allocation)
     if not claims or not prepared.frees_devices:
         return prepared
     return replace(prepared, gone={**prepared.gone, pod.uid: claims})
 
 
-def with_pod(prepared: PreparedClaims, pod: Pod) -> PreparedClaims:
-    """The same as if a pod that would be gone stayed."""
-    if pod.uid not in prepared.gone:
+def with_pod(prepared: PreparedClaims, nodes: Nodes, pod: Pod, row: int) -> PreparedClaims:
+    """The same as if a pod that would be gone stayed, or one that waits for the row had come."""
+    if pod.uid in prepared.gone:
+        left = {uid: claims for uid, claims in prepared.gone.items() if uid != pod.uid}
+        return replace(prepared, gone=left)
+    if not prepared.frees_devices or prepared.plans is None:
         return prepared
-    left = {uid: claims for uid, claims in prepared.gone.items() if uid != pod.uid}
-    return replace(prepared, gone=left)
+    # A claim that both use gets its devices once.
+    own = {claim.key for claim in prepared.claims}
+    wanted = tuple(each for each in _wanted_by(pod, nodes, row) if each[0] not in own)
+    if not wanted:
+        return prepared
+    return replace(prepared, ahead={**prepared.ahead, pod.uid: wanted})
+
+
+def after_nominated(prepared: PreparedClaims, nodes: Nodes, row: int) -> PreparedClaims:
+    """The same where pods are nominated to the row that are as important: they come first."""
+    pod = prepared.pod
+    for other in nodes.nominations.on(nodes.name(row)).values():
+        if other.priority >= pod.priority and other.uid != pod.uid:
+            prepared = with_pod(prepared, nodes, other, row)
+    return prepared
+
+
+def _wanted_by(pod: Pod, nodes: Nodes, row: int) -> Iterator[tuple[str, ClaimSpec]]:
+    """The claims of a pod that have no devices yet: their keys, and what they ask for."""
+    for claim in nodes.devices.claims.used_by(pod):
+        if claim.allocation is None and not claim.is_extended and _has_classes(claim, nodes):
+            yield claim.key, claim.spec
+    extended = find_extended(pod, nodes)
+    special = None if extended is None else extended.special_on(nodes, row)
+    if special is not None:
+        yield f"{pod.namespace}/{SPECIAL_NAME}", special.spec
+
+
+def _has_classes(claim: ResourceClaim, nodes: Nodes) -> bool:
+    """Whether a claim can be allocated as far as its classes go: others must not fail by it."""
+    known = nodes.devices.classes
+    return all(
+        ask is None or known.get(ask.device_class_name) is not None
+        for request in claim.spec.requests
+        for ask in (request.exactly, *(request.first_available or ()))
+    )
 
 
 def freed_results(gone: GoneClaims) -> Iterator[DeviceResult]:

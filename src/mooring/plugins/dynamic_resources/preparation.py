@@ -86,6 +86,14 @@ class PreparedClaims:
     frees_devices: bool = False
     #: The claims of pods that would be gone, by the uid of the pod.
     gone: Mapping[str, tuple[ResourceClaim, ...]] = field(default_factory=dict)
+    #: The claims of pods that come first on the row, by the uid of the pod: their keys, and what
+    #: they ask for.
+    ahead: Mapping[str, tuple[tuple[str, ClaimSpec], ...]] = field(default_factory=dict)
+
+    @property
+    def claims_ahead(self) -> tuple[tuple[str, ClaimSpec], ...]:
+        """The claims that get devices before those of the pod."""
+        return tuple(claim for claims in self.ahead.values() for claim in claims)
 
 
 def prepare_claims(
