@@ -17,6 +17,8 @@ def running(name: str, on: str, priority: int = 0, start: int | None = None, **a
 def lesser(of: Cluster, priority: int, *names: str) -> dict[str, list[str]]:
     rows = np.array([row for name in names if (row := of.nodes.row(name)) is not None], np.intp)
     found = of.nodes.lesser_pods(priority, rows)
+    everywhere = of.nodes.lesser_pods(priority, of.nodes.rows)
+    assert of.nodes.pod_table().has_below(priority) == bool(len(everywhere.rows))
     assert [len(found.pods(at)) for at in range(len(found.rows))] == found.counts.tolist()
     return {
         of.nodes.name(int(row)): [each.name for each in found.pods(at)]
@@ -70,6 +72,7 @@ def test_it_follows_every_change() -> None:
     made.remove_node("two")
     made.put_pod(running("c", "one", 3))
     assert lesser(made, 9, "one") == {"one": ["c"]}
+    assert lesser(made, 2, "one") == {}
     made.put_node(node("two"))
     assert lesser(made, 9, "one", "two") == {"one": ["c"], "two": ["a"]}
 

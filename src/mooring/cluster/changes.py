@@ -152,6 +152,13 @@ class ChangeLog:
             rows[row] = rows.get(row, 0) | kinds
         return rows
 
+    def unite_since(self, generation: int) -> int | None:
+        """All kinds of change after a generation in one; None when that is no longer known."""
+        if generation < self._dropped:
+            return None
+        kinds = np.frombuffer(self._kinds[generation - self._dropped :], np.int64)
+        return int(np.bitwise_or.reduce(kinds))
+
     def gather(self, generation: int) -> RowChanges | None:
         """The same as `since` for readers who are many changes behind, which takes them at once."""
         if generation < self._dropped:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -86,6 +86,8 @@ class PodTable:
             kinds.add(pod)
         self._rows: NDArray[np.intp] = np.array(rows, np.intp)
         self._priorities: NDArray[np.int64] = _each(self._pods, lambda pod: pod.priority, np.int64)
+        #: How many pods there are of each priority.
+        self._at_priority = Counter(pod.priority for pod in self._pods if pod is not None)
         self._starts: NDArray[np.float64] = _each(self._pods, start_of, np.float64)
         #: Tells equally important pods apart: who came first stays first.
         self._order: NDArray[np.int64] = np.arange(len(rows))
@@ -105,9 +107,11 @@ class PodTable:
         self._usage.clear(slot)
         self._usage.count(pod, slot, 1, self._columns.resources)
         self._describe(pod, slot)
+        self._at_priority[pod.priority] += 1
 
     def remove(self, pod: Pod) -> None:
         slot = self._slots.pop(pod.uid)
+        self._leave_priority(int(self._priorities[slot]))
         self._pods[slot] = None
         self._rows[slot] = -1
         self._free.append(slot)
@@ -118,7 +122,19 @@ class PodTable:
         if start_of(pod) != self._starts[slot]:
             self.restarts += 1
             self._restarted.append(int(self._rows[slot]))
+        self._leave_priority(int(self._priorities[slot]))
         self._describe(pod, slot)
+        self._at_priority[pod.priority] += 1
+
+    def _leave_priority(self, priority: int) -> None:
+        self._at_priority[priority] -= 1
+        if not self._at_priority[priority]:
+            del self._at_priority[priority]
+
+    def has_below(self, priority: int) -> bool:
+        """Whether there is any pod of a lower priority."""
+        self.is_asked = True
+        return any(each < priority for each in self._at_priority)
 
     def arrivals_of(self, slots: NDArray[np.intp]) -> NDArray[np.int64]:
         """Numbers by which the pods of slots came, one after the other."""

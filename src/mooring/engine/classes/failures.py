@@ -75,8 +75,8 @@ class Failures:
         log = self._cluster.changes
         if known.generation == log.generation:
             return True
-        changed = log.since(known.generation)
-        if changed is None or unite(changed.values()) & known.watch:
+        changed = log.unite_since(known.generation)
+        if changed is None or changed & known.watch:
             return False
         known.generation = log.generation
         return True

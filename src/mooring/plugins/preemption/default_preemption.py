@@ -31,7 +31,7 @@ from mooring.objects.pod import Pod
 from .known_victims import KnownVictims
 from .preemption_advice import advise_on_priority
 from .preemption_candidates import Candidates
-from .preemption_dry_run import NOT_LOOKED_AT, DryRun
+from .preemption_dry_run import NO_VICTIMS, NOT_LOOKED_AT, DryRun
 
 _NO_CANDIDATE = "no candidate node for preemption"
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -141,6 +141,9 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         rows = self._rows_in_order(pod, failed, nodes)
         if failed.node_count > len(rows):
             reasons[_NOT_HELPFUL] += failed.node_count - len(rows)
+        if not nodes.groups.are_placed and not nodes.pod_table().has_below(pod.priority):
+            reasons += Counter({NO_VICTIMS: len(rows)})
+            return Candidates.of(())
         skipped = dict(reasons)
         run = DryRun(profile, pod, failed.pre_filtered, nodes, reasons)
         wanted = self._count_wanted(len(rows))
