@@ -48,6 +48,9 @@ _DOCUMENTS = {
     "storage.v1": "apis__storage.k8s.io__v1",
 }
 
+# The packages whose fields have numbers in protobuf.
+_READ = {*_DOCUMENTS, "meta.v1"}
+
 # Types that are sent or answered without being kinds of their own address.
 _EXTRA_ROOTS = (
     "apiextensions.v1.JSONSchemaProps",
@@ -110,6 +113,51 @@ _ADDED_TYPES = {
         f"basic: {_GROUPS}.BasicSchedulingPolicy = 1",
         "gang: JobGangPolicy = 2",
     ),
+    # Kubernetes 1.37 has these; without numbers, they are not read from protobuf.
+    "scheduling.v1beta1.DisruptionMode": (
+        f"all: {_GROUPS}.BasicSchedulingPolicy",
+        f"single: {_GROUPS}.BasicSchedulingPolicy",
+    ),
+    "scheduling.v1beta1.PodGroup": (
+        "metadata: meta.v1.ObjectMeta",
+        "spec: PodGroupSpec | required",
+        "status: PodGroupStatus",
+    ),
+    "scheduling.v1beta1.PodGroupSpec": (
+        "disruptionMode: DisruptionMode",
+        "priority: int32 | zero",
+        "priorityClassName: string",
+        f"resourceClaims: []{_GROUPS}.PodGroupResourceClaim | merge=name retainKeys keys=name",
+        f"schedulingConstraints: {_GROUPS}.PodGroupSchedulingConstraints",
+        f"schedulingPolicy: {_GROUPS}.PodGroupSchedulingPolicy | required",
+        "workloadRef: WorkloadReference",
+    ),
+    "scheduling.v1beta1.PodGroupStatus": (
+        "conditions: []meta.v1.Condition | merge=type keys=type",
+        f"resourceClaimStatuses: []{_GROUPS}.PodGroupResourceClaimStatus"
+        " | merge=name retainKeys keys=name",
+    ),
+    "scheduling.v1beta1.PodGroupTemplate": (
+        "disruptionMode: DisruptionMode",
+        "name: string | required zero",
+        "priority: int32 | zero",
+        "priorityClassName: string",
+        f"resourceClaims: []{_GROUPS}.PodGroupResourceClaim | merge=name retainKeys keys=name",
+        f"schedulingConstraints: {_GROUPS}.PodGroupSchedulingConstraints",
+        f"schedulingPolicy: {_GROUPS}.PodGroupSchedulingPolicy | required",
+    ),
+    "scheduling.v1beta1.Workload": (
+        "metadata: meta.v1.ObjectMeta",
+        "spec: WorkloadSpec | required",
+    ),
+    "scheduling.v1beta1.WorkloadReference": (
+        "templateName: string | required zero",
+        "workloadName: string | required zero",
+    ),
+    "scheduling.v1beta1.WorkloadSpec": (
+        f"controllerRef: {_GROUPS}.TypedLocalObjectReference",
+        "podGroupTemplates: []PodGroupTemplate | keys=name required zero",
+    ),
 }
 
 #: Scalars that Go leaves out of JSON if they are zero.
@@ -156,11 +204,11 @@ class Schemas:
             name = waiting.pop()
             if name not in found:
                 found.add(name)
-                waiting += references(self.types[name])
+                waiting += [] if name in _ADDED_TYPES else references(self.types[name])
         return found
 
     def table(self, package: str, names: Iterable[str]) -> str:
-        messages = read_messages(self.source, package)
+        messages = read_messages(self.source, package) if package in _READ else {}
         own = {name for name in _ADDED_TYPES if name.rpartition(".")[0] == package}
         paragraphs = [self._paragraph(name, messages) for name in sorted({*names, *own})]
         return "\n\n".join(paragraphs) + "\n"

@@ -148,6 +148,7 @@ def test_every_type_of_the_tables_can_be_read() -> None:
         "resource.v1",
         "scheduling.v1",
         "scheduling.v1alpha2",
+        "scheduling.v1beta1",
         "storage.v1",
     }
     for package in packages:

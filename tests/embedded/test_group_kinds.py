@@ -1,4 +1,4 @@
-"""Pod groups and workloads are stored as Kubernetes 1.36 has them, with the rules of 1.37."""
+"""Pod groups and workloads are stored as Kubernetes 1.36 has them, and 1.37's are views of them."""
 
 from __future__ import annotations
 
@@ -62,3 +62,49 @@ async def test_groups_that_cannot_be_placed(client: Client, policy: Json, told: 
     for path, item in (("podgroups", group(**policy)), ("workloads", workload)):
         status = await client.refused(422, "POST", f"{ROOT}/{path}", item)
         assert told in status["message"]
+
+
+BETA = ROOT.replace("v1alpha2", "v1beta1")
+
+
+async def test_a_group_is_one_object_in_both_versions(client: Client) -> None:
+    made = group(gang={"minCount": 2})
+    made["spec"] |= {
+        "disruptionMode": {"all": {}},
+        "workloadRef": {"workloadName": "w", "templateName": "t"},
+    }
+    beta = await client.create(f"{BETA}/podgroups", made)
+
+    assert beta["apiVersion"] == "scheduling.k8s.io/v1beta1"
+    assert beta["spec"]["disruptionMode"] == {"all": {}}
+    assert beta["spec"]["workloadRef"] == {"workloadName": "w", "templateName": "t"}
+    alpha = await client.get(f"{ROOT}/podgroups/g")
+    assert alpha["spec"]["disruptionMode"] == "PodGroup"
+    link = {"workload": {"workloadName": "w", "podGroupTemplateName": "t"}}
+    assert alpha["spec"]["podGroupTemplateRef"] == link
+    assert "workloadRef" not in alpha["spec"]
+    alpha["status"] = {"conditions": [{"type": "PodGroupScheduled", "status": "True"}]}
+    await client.put(f"{ROOT}/podgroups/g/status", alpha)
+    (condition,) = (await client.get(f"{BETA}/podgroups/g"))["status"]["conditions"]
+    assert condition["type"] == "PodGroupInitiallyScheduled"
+
+
+async def test_the_scheduler_writes_conditions_in_the_newer_version(client: Client) -> None:
+    await client.create(f"{BETA}/podgroups", group(basic={}))
+    condition = {"type": "PodGroupInitiallyScheduled", "status": "False", "reason": "Unschedulable"}
+    for status in ("False", "True"):
+        patch = {"status": {"conditions": [{**condition, "status": status}]}}
+        await client.patch(f"{BETA}/podgroups/g/status", patch, "strategic-merge")
+
+    (stored,) = (await client.get(f"{ROOT}/podgroups/g"))["status"]["conditions"]
+    assert (stored["type"], stored["status"]) == ("PodGroupScheduled", "True")
+
+
+async def test_a_workload_is_one_object_in_both_versions(client: Client) -> None:
+    template = {"name": "t", "schedulingPolicy": {"basic": {}}, "disruptionMode": {"single": {}}}
+    made = {"metadata": {"name": "w"}, "spec": {"podGroupTemplates": [template]}}
+    beta = await client.create(f"{BETA}/workloads", made)
+    alpha = await client.get(f"{ROOT}/workloads/w")
+
+    assert beta["spec"]["podGroupTemplates"][0]["disruptionMode"] == {"single": {}}
+    assert alpha["spec"]["podGroupTemplates"][0]["disruptionMode"] == "Pod"

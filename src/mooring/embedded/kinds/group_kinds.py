@@ -12,6 +12,7 @@ from mooring.embedded.refusals import Fault, forbidden, invalid_value, required
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.table import Json
 
+from .group_views import GROUP_VIEW, WORKLOAD_VIEW
 from .priority_classes import find_priority_class
 
 
@@ -70,14 +71,21 @@ def policy_faults(at: str, spec: Json) -> Iterator[Fault]:
 
 
 def group_kinds() -> Iterator[ServedKind]:
-    """Yields pod groups and workloads, as Kubernetes 1.36 has them."""
-    alpha = partial(built_in, "scheduling.k8s.io", "scheduling.v1alpha2")
+    """Yields pod groups and workloads, as Kubernetes 1.36 has them and as 1.37 does."""
     least = field_column("MinCount", "spec.schedulingPolicy.gang.minCount", "")
-    yield alpha(
+    columns = (NAME, least, age_column())
+    group, workload = "podgroups.scheduling.k8s.io", "workloads.scheduling.k8s.io"
+    alpha = partial(built_in, "scheduling.k8s.io", "scheduling.v1alpha2")
+    yield alpha("PodGroup", "podgroups", PodGroupRules(), parts=(STATUS,), columns=columns)
+    yield alpha("Workload", "workloads", WorkloadRules())
+    beta = partial(built_in, "scheduling.k8s.io", "scheduling.v1beta1")
+    yield beta(
         "PodGroup",
         "podgroups",
         PodGroupRules(),
         parts=(STATUS,),
-        columns=(NAME, least, age_column()),
+        columns=columns,
+        stored_as=group,
+        view=GROUP_VIEW,
     )
-    yield alpha("Workload", "workloads", WorkloadRules())
+    yield beta("Workload", "workloads", WorkloadRules(), stored_as=workload, view=WORKLOAD_VIEW)
