@@ -128,14 +128,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a ranking beside nominated pods",
         CLASSES,
-        "is_alone = rows is None and not nodes.nominations.are_there",
-        "is_alone = rows is None",
+        "if not nodes.nominations.are_there and kept.is_ranked and self._settings.batches:",
+        "if kept.is_ranked and self._settings.batches:",
     ),
     Mutation(
         "a ranking while others have a say",
         CLASSES,
-        "if is_alone and kept.is_ranked and self._settings.batches:",
-        "if is_alone and self._settings.batches:",
+        "if not nodes.nominations.are_there and kept.is_ranked and self._settings.batches:",
+        "if not nodes.nominations.are_there and self._settings.batches:",
     ),
     Mutation(
         "classes ignore nominated pods",
@@ -297,14 +297,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "failures outlive what they depend on",
         FAILURES,
-        "changed is None or unite(changed.values()) & known.watch",
+        "changed is None or changed & known.watch",
         "changed is None",
     ),
     Mutation(
         "failures outlive the log",
         FAILURES,
-        "changed is None or unite(changed.values()) & known.watch",
-        "unite((changed or {}).values()) & known.watch",
+        "changed is None or changed & known.watch",
+        "(changed or 0) & known.watch",
     ),
     Mutation(
         "failures ignore how many nodes there are",
@@ -383,14 +383,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a class that lags behind goes on",
         POD_CLASS,
-        "        if changed is None or everywhere & _MEMBERSHIP:\n",
-        "        changed = changed or {}\n        if everywhere & _MEMBERSHIP:\n",
+        "        if found is None or found[1] & _MEMBERSHIP:\n",
+        "        found = found or ({}, 0, 0)\n        if found[1] & _MEMBERSHIP:\n",
     ),
     Mutation(
         "nodes that come and go are not seen",
         POD_CLASS,
-        "if changed is None or everywhere & _MEMBERSHIP:",
-        "if changed is None:",
+        "if found is None or found[1] & _MEMBERSHIP:",
+        "if found is None:",
     ),
     Mutation(
         "what skipped stays so",
@@ -437,8 +437,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "rows stay unscored while many change at once",
         POD_CLASS,
-        "            changed[row] = changed.get(row, 0) | kinds\n        self._unscored.clear()\n",
-        "            pass\n        self._unscored.clear()\n",
+        "            rows = np.union1d(rows, np.fromiter(self._unscored, np.intp, "
+        "len(self._unscored)))\n",
+        "",
     ),
     Mutation(
         "a row that comes back has its old scores",
@@ -554,8 +555,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a ranking is not told who is rejected",
         SCORES,
-        "                self.ranking.drop(row)\n            else:",
-        "                pass\n            else:",
+        "                    ranking.drop(row)\n                else:",
+        "                    pass\n                else:",
     ),
     Mutation(
         "totals stay behind their ranking",

@@ -13,10 +13,11 @@ from mooring.framework.edits import Uncordon
 from mooring.framework.plugin import TEMPLATE, Filter, Rescore, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import ITSELF, Action, Resource, Wakeup, on
+from mooring.framework.wakeups import Wakeup
 from mooring.objects.node import Node
 from mooring.objects.placement_rules import CORDONED, is_tolerated
 from mooring.objects.pod import Pod
+from mooring.plugins.taint_toleration import wake_by_taints
 
 _UNSCHEDULABLE = Reason("node(s) were unschedulable", Code.UNRESOLVABLE)
 
@@ -53,21 +54,7 @@ class NodeUnschedulable(Filter[Pod], Sign, Advise[Pod]):
             yield Advice(f"{name_nodes(there, nodes)} {verb} cordoned", edits, kind="cordon")
 
     def wakeups(self) -> tuple[Wakeup, ...]:
-        return (
-            on(
-                Resource.NODE,
-                Action.ADD | Action.UPDATE_NODE_TAINT,
-                self._after_node_change,
-                alike=True,
-            ),
-            on(
-                Resource.POD,
-                Action.UPDATE_POD_TOLERATION,
-                self._after_pod_change,
-                alike=True,
-                topics=ITSELF,
-            ),
-        )
+        return wake_by_taints(self._after_node_change, self._after_pod_change)
 
     def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:
         return (old is None or old.unschedulable) and not new.unschedulable

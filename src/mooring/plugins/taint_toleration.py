@@ -26,7 +26,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import ITSELF, Action, Resource, Wakeup, on
+from mooring.framework.wakeups import ITSELF, Action, Hint, Resource, Wakeup, on
 from mooring.objects.node import Node
 from mooring.objects.placement_rules import CORDONED, Taint, TaintEffect, Toleration, is_tolerated
 from mooring.objects.pod import Pod
@@ -51,6 +51,15 @@ class Untolerated:
             and not is_tolerated(taint, self.tolerations, compares=self.compares)
             for taint in taints
         )
+
+
+def wake_by_taints(after_node: Hint, after_pod: Hint) -> tuple[Wakeup, ...]:
+    """After taints go, cordoning among them, and after the pod tolerates more."""
+    node_changes = Action.ADD | Action.UPDATE_NODE_TAINT
+    return (
+        on(Resource.NODE, node_changes, after_node, alike=True),
+        on(Resource.POD, Action.UPDATE_POD_TOLERATION, after_pod, alike=True, topics=ITSELF),
+    )
 
 
 class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Sign, Advise[Pod]):
@@ -121,21 +130,7 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
             yield Advice(problem, edits, kind="taint")
 
     def wakeups(self) -> tuple[Wakeup, ...]:
-        return (
-            on(
-                Resource.NODE,
-                Action.ADD | Action.UPDATE_NODE_TAINT,
-                self._after_node_change,
-                alike=True,
-            ),
-            on(
-                Resource.POD,
-                Action.UPDATE_POD_TOLERATION,
-                self._after_pod_change,
-                alike=True,
-                topics=ITSELF,
-            ),
-        )
+        return wake_by_taints(self._after_node_change, self._after_pod_change)
 
     def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:
         untolerated = self._judge(pod, _HARD)

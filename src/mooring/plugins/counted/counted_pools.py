@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
 
 import numpy as np
 
 from mooring.cluster import Change, HandleRegistry, Nodes, Rows, Scope
 from mooring.documents.errors import DecodeError
-from mooring.framework.plugin import Filter, PreFilter, Sign
+from mooring.framework.plugin import Filter, PreFilter
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Wakeup
 from mooring.objects.pod import Pod
 
 from .counted_amount import CountedAmount
 from .counted_args import CountedPoolsArgs
-from .counted_resources import (
-    register_counted,
-    sign_use,
-    signed_parts,
-    wake_users,
-    watch_use,
-)
+from .counting_plugin import CountingPlugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +48,7 @@ class PoolDemand:
 PoolDemands = tuple[PoolDemand, ...]
 
 
-class CountedPools(PreFilter[PoolDemands], Filter[PoolDemands], Sign):
+class CountedPools(PreFilter[PoolDemands], Filter[PoolDemands], CountingPlugin):
     """Compares what pods ask for with what is left of each pool."""
 
     name = "CountedPools"
@@ -65,27 +56,11 @@ class CountedPools(PreFilter[PoolDemands], Filter[PoolDemands], Sign):
     reads = Change.EXTENDED
     # A pod that comes to one node takes from what there is for all.
     scope = Scope.CLUSTER
-    is_steady = True
 
     def __init__(
         self, args: CountedPoolsArgs | None = None, handles: HandleRegistry | None = None
     ) -> None:
-        args = args or CountedPoolsArgs()
-        handles = handles or HandleRegistry()
-        self._handles = {
-            each.name: register_counted(self.name, each, handles) for each in args.pools
-        }
-        self.signs = signed_parts(self._handles.values())
-
-    @classmethod
-    def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:
-        return cls(args, handles)
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return sign_use(pod, self._handles.values())
-
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
-        return watch_use(pod, self._handles, nodes)
+        super().__init__((args or CountedPoolsArgs()).pools, handles)
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> PoolDemands | Rejected | None:
         found = []
@@ -123,9 +98,6 @@ class CountedPools(PreFilter[PoolDemands], Filter[PoolDemands], Sign):
         refusals = tuple(filter(None, (each.refusal for each in prepared)))
         shape = len(refusals), nodes.count(rows)
         return Verdict(refusals, np.ones(shape, np.bool_))
-
-    def wakeups(self) -> tuple[Wakeup, ...]:
-        return wake_users(self._handles.values())
 
 
 def _demand(name: str, amount: int, nodes: Nodes) -> PoolDemand:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
-from mooring.cluster.changes import unite
-from mooring.config import ConfigError, Problem
 from mooring.documents.errors import DecodeError
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.plugin import (
@@ -22,8 +19,6 @@ from mooring.framework.plugin import (
     Rescore,
     Score,
     Scores,
-    Sign,
-    SignedParts,
 )
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
@@ -37,11 +32,9 @@ from .counted_amount import (
     CAPACITY,
     OLD,
     USED,
-    CountedHandle,
-    make_node_handle,
-    make_pool_handle,
 )
-from .counted_args import CountedPool, CountedResource, CountedResourcesArgs
+from .counted_args import CountedResource, CountedResourcesArgs
+from .counting_plugin import CountingPlugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +64,7 @@ class CountedResources(
     Filter[Demands],
     PreScore[Demands],
     Score[Demands],
-    Sign,
+    CountingPlugin,
     Advise[Demands],
 ):
     """Compares what pods ask for with what nodes have left, resource by resource."""
@@ -80,29 +73,13 @@ class CountedResources(
     Args = CountedResourcesArgs
     reads = Change.EXTENDED
     scope = Scope.ROW
-    is_steady = True
     reduces = Reduction.NOTHING
 
     def __init__(
         self, args: CountedResourcesArgs | None = None, handles: HandleRegistry | None = None
     ) -> None:
-        args = args or CountedResourcesArgs()
-        handles = handles or HandleRegistry()
-        self._resources = args.resources
-        self._handles = {
-            each.name: register_counted(self.name, each, handles) for each in args.resources
-        }
-        self.signs = signed_parts(self._handles.values())
-
-    @classmethod
-    def create_sharing(cls, args: Any, gates: Mapping[str, bool], handles: HandleRegistry) -> Self:
-        return cls(args, handles)
-
-    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
-        return sign_use(pod, self._handles.values())
-
-    def watch(self, pod: Pod, nodes: Nodes) -> Change:
-        return watch_use(pod, self._handles, nodes)
+        self._resources = (args or CountedResourcesArgs()).resources
+        super().__init__(self._resources, handles)
 
     def _demands(self, pod: Pod) -> Iterator[tuple[CountedResource, Demand]]:
         """What a pod asks for; raises DecodeError naming an annotation."""
@@ -194,7 +171,7 @@ class CountedResources(
     def wakeups(self) -> tuple[Wakeup, ...]:
         node_changes = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ANNOTATION
         nodes = on(Resource.NODE, node_changes, self._after_node, alike=True)
-        return (nodes, *wake_users(self._handles.values()))
+        return (nodes, *super().wakeups())
 
     def _after_node(self, pod: Pod, old: Node | None, new: Node) -> bool:
         if old is None:
@@ -213,70 +190,3 @@ def _figures(demand: Demand, nodes: Nodes, row: RowFacts) -> list[int] | None:
     """Capacity, use and age of one row; None where nothing is told."""
     columns = nodes.extended.columns(demand.resource_type)
     return None if columns is None else columns.at(row.number)
-
-
-def register_counted(
-    plugin: str, settings: CountedResource | CountedPool, handles: HandleRegistry
-) -> CountedHandle:
-    """The handle of a resource, which profiles share; they must agree on how it is counted."""
-
-    def make() -> CountedHandle:
-        if isinstance(settings, CountedPool):
-            return make_pool_handle(settings)
-        return make_node_handle(settings)
-
-    handle = handles.register(settings.name, make)
-    if not isinstance(handle, CountedHandle) or _counted_as(handle.settings) != _counted_as(
-        settings
-    ):
-        problem = f"{settings.name} is counted otherwise by another profile or plugin"
-        raise ConfigError((Problem(f"pluginConfig[{plugin}].args", problem),))
-    return handle
-
-
-def _counted_as(settings: CountedResource | CountedPool) -> tuple[Hashable, ...]:
-    kind = type(settings).__name__
-    return kind, settings.capacity, settings.pod_annotation, settings.pod_resource
-
-
-# What both plugins read of pods
-
-
-def signed_parts(handles: Any) -> SignedParts:
-    """The annotations that say what pods use; requests are part of the template."""
-    named = (handle.use.annotation for handle in handles)
-    return SignedParts(annotations=frozenset(filter(None, named)))
-
-
-def sign_use(pod: Pod, handles: Any) -> Hashable:
-    """What a pod asks for of each resource, or what is wrong with how it asks."""
-    try:
-        return tuple(handle.use.amount(pod) for handle in handles)
-    except DecodeError as error:
-        return str(error)
-
-
-def watch_use(pod: Pod, handles: Mapping[str, CountedHandle], nodes: Nodes) -> Change:
-    """The changes of the resources that a pod asks for."""
-    change = nodes.extended.change
-    said = (int(change(name)) for name, handle in handles.items() if handle.use.is_said(pod))
-    return Change(unite(said))
-
-
-def wake_users(handles: Any) -> tuple[Wakeup, ...]:
-    """After what is told changes, and after pods that use any of it leave or use less."""
-    handles = tuple(handles)
-
-    def after_pod_is_gone(pod: Pod, old: Pod, new: None) -> bool:
-        return old.has_place and any(handle.counts(old) for handle in handles)
-
-    def after_pod_change(pod: Pod, old: Pod, new: Pod) -> bool:
-        alike = all(handle.counts_alike(old, new) for handle in handles)
-        return not alike and (new.uid == pod.uid or new.has_place)
-
-    kinds = dict.fromkeys(kind.resource for handle in handles for kind in handle.kinds)
-    return (
-        *(on(resource, Action.ALL) for resource in kinds),
-        on(Resource.POD, Action.DELETE, after_pod_is_gone, alike=True),
-        on(Resource.POD, Action.UPDATE, after_pod_change, alike=True),
-    )
