@@ -103,6 +103,8 @@ class ClaimRows:
             if part.plan is None:
                 continue
             found = self.found(part.plan)
+            if found.all_get_devices:
+                continue
             where = part.where & ~early
             nothing |= found.where(AllocationFound.NOTHING) & where
             invalid |= found.where(AllocationFound.INVALID) & where

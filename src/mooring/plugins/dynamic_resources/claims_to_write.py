@@ -44,11 +44,7 @@ def plan_writes(
     made = decided.get(extended_uid(pod.uid))
     if special is not None and made is not None:
         slow += _slow_drivers(made)
-        creation = ClaimCreation(
-            msgspec.to_builtins(special.spec.devices),
-            made.written(),
-            tuple(msgspec.to_builtins(each) for each in special.mappings),
-        )
+        creation = ClaimCreation(special.written, made.written(), special.written_mappings)
     if not grants and creation is None and not slow:
         return None
     return DeviceWrites(tuple(grants), creation, tuple(every), tuple(slow))

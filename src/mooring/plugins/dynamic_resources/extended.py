@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -41,11 +42,21 @@ class RequestMapping(msgspec.Struct, frozen=True, rename="camel"):
     request_name: str
 
 
-class SpecialClaim(msgspec.Struct, frozen=True, eq=False):
+class SpecialClaim(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The claim that stands for extended resources, and who gets what of it."""
 
     spec: ClaimSpec
     mappings: tuple[RequestMapping, ...]
+
+    @cached_property
+    def written(self) -> dict[str, Any]:
+        """What it asks for, as the API writes it. Pods of a template share it."""
+        devices: dict[str, Any] = msgspec.to_builtins(self.spec.devices)
+        return devices
+
+    @cached_property
+    def written_mappings(self) -> tuple[dict[str, str], ...]:
+        return tuple(msgspec.to_builtins(each) for each in self.mappings)
 
 
 @dataclass(frozen=True, eq=False)

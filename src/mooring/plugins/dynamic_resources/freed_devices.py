@@ -107,6 +107,11 @@ class FreedOutcomes:
             found.append(plan.search(pools).found.value)
         self._found = np.array(found, np.int8)
 
+    @property
+    def all_get_devices(self) -> bool:
+        """Whether nothing is wrong on any row."""
+        return bool(self.where(AllocationFound.DEVICES).all())
+
     def where(self, found: AllocationFound) -> NDArray[np.bool_]:
         """The rows for which this came of it."""
         mask: NDArray[np.bool_] = self._found == found.value

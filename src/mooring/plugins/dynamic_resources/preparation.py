@@ -201,6 +201,11 @@ class RowOutcomes:
                 found[code] = outcome
         return found
 
+    @property
+    def all_get_devices(self) -> bool:
+        """Whether nothing is wrong on any row, as is mostly so."""
+        return bool((self._found[self._codes] == AllocationFound.DEVICES.value).all())
+
     def where(self, found: AllocationFound) -> NDArray[np.bool_]:
         """The rows for which this came of it."""
         mask: NDArray[np.bool_] = self._found[self._codes] == found.value
