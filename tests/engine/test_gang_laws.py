@@ -395,3 +395,21 @@ def test_what_is_kept_of_domains_decides_as_plain_trying_does(
     world = RackedCluster()
     for deed in deeds:
         world.do(*deed)
+
+
+def test_a_domain_that_others_left_is_no_longer_the_fullest() -> None:
+    """The best domain is kept while it only becomes fuller."""
+    driver = drive_gangs(*racked([(8, 0), (8, 0), (8, 1), (8, 1)]))
+    large, small = pod("large", node="n0", cpu=7), pod("small", node="n2", cpu=5)
+    driver.apply(large, small)
+    found = []
+    for number in range(3):
+        driver.apply(gang(f"g{number}", 2, topology_key="rack"), *members(f"g{number}", 2, cpu=1))
+        bound = driver.step()
+        found.append({int(where[1]) // 2 for where in bindings(bound).values()})
+        driver.bind(only(bound, BindPod))
+        if number == 1:
+            # Two gangs, of 4 cpu in all, are left in the one rack, and 5 cpu in the other.
+            driver.remove(large)
+
+    assert found == [{0}, {0}, {1}]

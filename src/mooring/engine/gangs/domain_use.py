@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -43,16 +43,25 @@ def measure_fullness(
     Resources have weights; added is an amount for each of them and each domain. Where the domains
     are all of a key, what is there already is kept.
     """
-    known = tuple((name, nodes.resource(name)) for name in resources)
-    places = tuple((name, place) for name, place in known if place is not None)
-    if len(places) < len(known):
-        added = added[[place is not None for _, place in known]]
+    places = _find_places(resources, nodes)
+    if len(places) < len(resources):
+        added = added[[nodes.resource(name) is not None for name in resources]]
     if nodes.changes is not None and has_all(domains, key, nodes):
         use = _find_kept(places, key, nodes)
     else:
         use = _add_up(places, domains, nodes, key)
     weights = np.array([[resources[name]] for name, _ in places], np.int64).reshape(-1, 1)
     return _weigh(use.offered, use.requested + added, weights)
+
+
+def find_requested_in(place: int, resources: Iterable[str], nodes: Nodes, key: str) -> Numbers:
+    """What is requested in one domain of a key, by resource."""
+    return _find_kept(_find_places(resources, nodes), key, nodes).requested[:, place].copy()
+
+
+def _find_places(resources: Iterable[str], nodes: Nodes) -> Places:
+    known = ((name, nodes.resource(name)) for name in resources)
+    return tuple((name, place) for name, place in known if place is not None)
 
 
 def _weigh(offered: Numbers, used: Numbers, weights: Numbers) -> Numbers:

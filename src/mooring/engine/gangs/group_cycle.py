@@ -214,7 +214,7 @@ class GroupCycle:
         self.trial.observer.domains_counted(profile.name, len(enough), rejected)
         if not len(enough):
             return self._refuse_all(domains)
-        best, scores = topology.choose_counted(
+        best = topology.choose_counted(
             (enough, counts), domains, self.members[0], self.group, profile, self._nodes
         )
         mark = self.trial.mark()
@@ -222,7 +222,6 @@ class GroupCycle:
         if not result.is_success or len(result.placed) != counts[best]:
             self.trial.roll_back(mark)
             return None
-        result.scores = scores if len(enough) > 1 else None
         return result
 
     def _refuse_all(self, domains: Sequence[Domain]) -> GroupResult | None:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Nodes
-from mooring.framework.plugin import MAX_SCORE
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 from mooring.plugins.node_resources_fit import NodeResourcesFit
 
+from .domain_choice import DomainQuestion, choose_domain, share_members
 from .domain_use import measure_fullness
 from .group_result import Domain, GroupResult, GroupStatus, error, unschedulable
 from .key_domains import split_by
@@ -69,8 +69,9 @@ def score_domains(
         ]
         for name in resources
     ]
-    fullness = measure_fullness(domains, _amounts(added, domains), resources, nodes)
-    for result, full, share in zip(results, fullness, _shares(counts), strict=True):
+    amounts = np.array(added, np.int64).reshape(len(added), len(domains))
+    fullness = measure_fullness(domains, amounts, resources, nodes)
+    for result, full, share in zip(results, fullness, share_members(counts), strict=True):
         result.scores = _name_scores(full, share)
 
 
@@ -81,35 +82,23 @@ def choose_counted(
     group: PodGroup,
     profile: Profile,
     nodes: Nodes,
-) -> tuple[int, dict[str, int]]:
+) -> int:
     """The best of some domains of which it is only counted how many pods like one they take.
 
     Counted are the places of those that take enough, and the numbers of pods of all.
     """
-    places, counts = counted
-    scheduled = len(nodes.groups.placed(group.group_key))
-    resources, asked = _scored_resources(profile), pod.spec.scoring_requests
-    added = counts * _amounts([[asked.get(name, 0)] for name in resources], (None,))
-    fullness = measure_fullness(domains, added, resources, nodes, group.domain_key)[places]
-    shares = _shares(scheduled + counts[places])
-    # The first of the best, by name.
-    best = int((fullness + shares).argmax())
-    return int(places[best]), _name_scores(fullness[best], shares[best])
-
-
-def _amounts(rows: Sequence[Sequence[int]], columns: Sequence[object]) -> NDArray[np.int64]:
-    """Amounts by resource, of which there may be none."""
-    return np.array(rows, np.int64).reshape(len(rows), len(columns))
+    question = DomainQuestion(
+        group.domain_key,
+        pod.spec.scoring_requests,
+        _scored_resources(profile),
+        len(nodes.groups.placed(group.group_key)),
+        group.min_count,
+    )
+    return choose_domain(question, *counted, domains, nodes)
 
 
 def _name_scores(fullness: int, share: int) -> dict[str, int]:
     return {"NodeResourcesFit": int(fullness), "PodGroupPodsCount": int(share)}
-
-
-def _shares(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many members each domain has, of the most that any has, from 0 to 100."""
-    most = max(1, int(counts.max(initial=0)))
-    return counts * MAX_SCORE // most
 
 
 def _scored_resources(profile: Profile) -> Mapping[str, int]:
