@@ -18,7 +18,7 @@ from mooring.framework.profile import known_plugins
 from mooring.objects.device import SliceDevice
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
-from mooring.plugins.dynamic_resources import device_allocation
+from mooring.plugins.dynamic_resources import device_allocation, preparation
 from mooring.plugins.dynamic_resources.selectors import SelectorAnswers, SelectorProblem
 from tests.builders import node, pod
 from tests.cel.recorded_cases import ask, read_cases, view_of
@@ -172,3 +172,24 @@ def test_a_decision_asks_about_so_many_devices_and_the_next_goes_on(
 def test_what_an_expression_reads(expression: str, reads: list[tuple[str, str]] | None) -> None:
     found = DeviceExpression(expression).reads
     assert (None if found is None else list(found.attributes)) == reads
+
+
+def test_what_is_known_of_many_groups_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty nodes that all differ are as many groups, and one for nodes without devices."""
+    monkeypatch.setattr(preparation, "_MOST_KNOWN", 50)
+    known: list[int] = []
+    really = preparation.ClaimPlans.plan
+
+    def plan(self: preparation.ClaimPlans, *given: Any) -> device_allocation.ClaimsPlan:
+        made = really(self, *given)
+        known.append(sum(map(len, self._plans)))
+        return made
+
+    monkeypatch.setattr(preparation.ClaimPlans, "plan", plan)
+    fleet = Fleet(20)
+    for number in range(8):
+        fleet.ask_for(f"p{number}", f'{MODEL} && device.driver != "{number}"')
+        assert written(fleet.step()) == [f"p{number} n1"]
+
+    assert 40 < max(known) < 90
+    assert min(known[len(known) // 2 :]) < 50

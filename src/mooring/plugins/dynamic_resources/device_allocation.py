@@ -80,6 +80,10 @@ class ClaimsPlan:
         self._groups: RowGroups | None = None
         self._said: tuple[int, NDArray[np.int8]] = -1, self._found
 
+    def __len__(self) -> int:
+        """For how many groups it is known what comes of them."""
+        return len(self._outcomes)
+
     def found(self, groups: RowGroups, most_steps: int) -> NDArray[np.int8]:
         """What was found, by the number of the group, in a cluster without wide pools."""
         if groups is not self._groups:

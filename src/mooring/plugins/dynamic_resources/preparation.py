@@ -28,6 +28,10 @@ from .selectors import SelectorAnswers
 # Plans hold what is known of devices; more kinds of claims than this are rarely in use at once.
 _MOST_PLANS = 1_024
 
+# Beyond so many groups of rows in all plans together, about 100 MB, they are made anew. Only where
+# most nodes differ in their devices, and claims in what they ask for, are there as many.
+_MOST_KNOWN = 200_000
+
 # Together the searches for a pod take so many steps at most.
 MOST_STEPS_OF_POD = 200_000
 
@@ -45,14 +49,19 @@ class ClaimPlans:
         """The plan for claims that ask for these, in this order."""
         if self._version != classes.version:
             # A class may select other devices by now.
-            self._claims = Recent(_MOST_PLANS)
-            self._plans = Recent(_MOST_PLANS)
+            self._begin_anew()
             self._version = classes.version
         plan = self._plans.find(specs)
         if plan is None:
+            if sum(map(len, self._plans)) > _MOST_KNOWN:
+                self._begin_anew()
             plan = ClaimsPlan(tuple(self._compile(spec, classes) for spec in specs), self._answers)
             self._plans.put(specs, plan)
         return plan
+
+    def _begin_anew(self) -> None:
+        self._claims = Recent(_MOST_PLANS)
+        self._plans = Recent(_MOST_PLANS)
 
     def _compile(self, spec: ClaimSpec, classes: DeviceClasses) -> CompiledClaim:
         known = self._claims.find(spec)
