@@ -46,19 +46,28 @@ class Batch:
     that total, so a change is one push, however many rows there are.
     """
 
-    __slots__ = ("_buckets", "_now", "_tops", "changes_left", "turns")
+    __slots__ = ("_buckets", "_now", "_ranked", "_tops", "_unread", "changes_left", "turns")
 
     def __init__(self, rows: NDArray[np.intp], totals: NDArray[np.int64], turns: Turns) -> None:
         """Ranks rows by their totals."""
-        order = np.lexsort((turns.of_row[rows], totals))
-        ranked, ascending = turns.of_row[rows][order], totals[order]
-        levels, begins = np.unique(ascending, return_index=True)
-        parts = np.split(ranked, begins[1:]) if len(levels) else []
-        # A sorted list is a heap.
-        self._buckets: dict[int, list[int]] = {
-            level: part.tolist() for level, part in zip(levels.tolist(), parts, strict=True)
-        }
-        self._tops: list[int] = [-level for level in reversed(levels.tolist())]
+        by_turn = np.full(len(turns.of_row), _NONE, np.int64)
+        by_turn[turns.of_row[rows]] = totals
+        ranked = np.flatnonzero(by_turn != _NONE)
+        # The turns of equal totals stay in order. Mostly few totals differ, which sorts quickly.
+        order = np.argsort(by_turn[ranked], kind="stable")
+        ranked = ranked[order]
+        ascending = by_turn[ranked]
+        begins = np.flatnonzero(np.diff(ascending, prepend=_NONE))
+        ends = np.append(begins[1:], len(ranked))[: len(begins)]
+        levels = ascending[begins].tolist()
+        #: The turns of rows by their total. A sorted list is a heap.
+        self._buckets: dict[int, list[int]] = {}
+        #: Where those begin and end that nobody has looked into: most totals are never the best.
+        self._unread = dict(
+            zip(levels, zip(begins.tolist(), ends.tolist(), strict=True), strict=True)
+        )
+        self._ranked = ranked
+        self._tops: list[int] = [-level for level in reversed(levels)]
         now = np.full(len(turns.of_row), _NONE, np.int64)
         now[rows] = totals
         # Compact, and quick to read one by one.
@@ -75,7 +84,9 @@ class Batch:
         tops, buckets, now, row_at = self._tops, self._buckets, self._now, self.turns.row_at
         while tops:
             total = -tops[0]
-            turns = buckets[total]
+            turns = buckets.get(total)
+            if turns is None:
+                turns = self._read(total)
             while turns:
                 row = row_at[turns[0]]
                 if now[row] == total:
@@ -103,10 +114,19 @@ class Batch:
         self.changes_left -= 1
         turns = self._buckets.get(total)
         if turns is None:
-            self._buckets[total] = [self.turns.turn_of[row]]
-            heappush(self._tops, -total)
-        else:
-            heappush(turns, self.turns.turn_of[row])
+            if total in self._unread:
+                turns = self._read(total)
+            else:
+                turns = self._buckets[total] = []
+                heappush(self._tops, -total)
+        heappush(turns, self.turns.turn_of[row])
+
+    def _read(self, total: int) -> list[int]:
+        """The turns of rows that had this total at first, from now on in their bucket."""
+        begin, end = self._unread.pop(total)
+        turns: list[int] = self._ranked[begin:end].tolist()
+        self._buckets[total] = turns
+        return turns
 
 
 class DomainBatch:
