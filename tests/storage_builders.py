@@ -128,8 +128,11 @@ def csi_node(name: str = "node", *, migrated: str = "", **limits: int) -> CSINod
     return built
 
 
-def csi_driver(name: str = DRIVER, *, tells_capacity: bool = True) -> CSIDriver:
-    manifest = {"metadata": {"name": name}, "spec": {"storageCapacity": tells_capacity}}
+def csi_driver(
+    name: str = DRIVER, *, tells_capacity: bool = True, is_required: bool = False
+) -> CSIDriver:
+    spec = {"storageCapacity": tells_capacity, "preventPodSchedulingIfMissing": is_required}
+    manifest = {"metadata": {"name": name}, "spec": spec}
     built = from_builtins("CSIDriver", manifest)
     assert isinstance(built, CSIDriver)
     return built

@@ -57,6 +57,7 @@ def test_the_version_of_an_api_server(answer: str, followed: object) -> None:
 def test_defaults_of_gates_follow_the_version() -> None:
     assert not FeatureGates()["StorageCapacityScoring"]
     assert FeatureGates(NEW)["StorageCapacityScoring"]
+    assert FeatureGates(NEW)["VolumeLimitScaling"]
     assert not FeatureGates.from_text("StorageCapacityScoring=false", version=NEW)[
         "StorageCapacityScoring"
     ]

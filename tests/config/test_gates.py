@@ -97,7 +97,6 @@ def test_text(text: str, switched: dict[str, bool]) -> None:
                 "DRAListTypeAttributes",
                 "DRANodeAllocatableResources",
                 "DRAWorkloadResourceClaims",
-                "VolumeLimitScaling",
                 "CoordinatedLeaderElection",
             )
         ),

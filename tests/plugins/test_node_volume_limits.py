@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.cluster import WhatIf
+from mooring.config import FeatureGates
+from mooring.config.kubernetes_versions import read_version
 from mooring.framework.status import Code, PluginError
 from mooring.framework.wakeups import Action, Resource
 from mooring.objects.csi import CSINode
@@ -17,6 +19,7 @@ from tests.plugins.asking import codes, listens, rejections, wakes
 from tests.storage_builders import (
     attachment,
     claiming,
+    csi_driver,
     csi_node,
     mounting,
     pv,
@@ -293,3 +296,44 @@ def test_a_volume_is_detached(asks: Pod, woken: bool) -> None:
     kind = Resource.VOLUME_ATTACHMENT
 
     assert wakes(PLUGIN, kind, Action.DELETE, pod=asks, old=gone) is woken
+
+
+@pytest.mark.parametrize(
+    ("required", "version", "rejected"),
+    [
+        pytest.param(True, "1.37", ["bare", "other"], id="nodes have to have it"),
+        pytest.param(False, "1.37", [], id="they need not"),
+        pytest.param(True, "1.36", [], id="the gate is off"),
+    ],
+)
+def test_nodes_without_a_driver_that_is_required(
+    required: bool, version: str, rejected: list[str]
+) -> None:
+    plugin = NodeVolumeLimits.create(None, FeatureGates(read_version(version)))
+    made = cluster(
+        *(node(name) for name in ("has", "bare", "other", "full")),
+        csi_driver(is_required=required),
+        csi_node("has", csi=5),
+        csi_node("other", ebs=5),
+        csi_node("full", csi=0),
+        *bound("a"),
+    )
+    text = "csi.example.com CSI driver is not installed on the node"
+
+    found = rejections(plugin, claiming("a"), made)
+
+    assert found == {**{name: (text,) for name in rejected}, "full": EXCEEDED}
+    assert set(codes(plugin, claiming("a"), made).values()) <= {Code.UNSCHEDULABLE}
+    # A driver that nobody announces is none of CSI's.
+    made.remove_storage(csi_driver())
+    assert rejections(plugin, claiming("a"), made) == {"full": EXCEEDED}
+
+
+def test_a_driver_that_is_installed_wakes_whoever_may_need_it() -> None:
+    plugin = NodeVolumeLimits(requires_drivers=True)
+    old, new = csi_node("n"), csi_node("n", csi=0)
+
+    update = (Resource.CSI_NODE, Action.UPDATE)
+    assert wakes(plugin, *update, pod=claiming("a"), old=old, new=new)
+    assert not wakes(plugin, *update, pod=claiming("a"), old=new, new=new)
+    assert not wakes(PLUGIN, *update, pod=claiming("a"), old=old, new=new)

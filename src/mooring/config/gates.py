@@ -74,7 +74,7 @@ _KUBERNETES = {
     "TaintTolerationComparisonOperators": _Stage.OFF,
     "TopologyAwareWorkloadScheduling": _Stage.OFF,
     "VolumeAttributesClass": _Stage.LOCKED,
-    "VolumeLimitScaling": _Stage.NOT_YET,
+    "VolumeLimitScaling": _Stage.OFF,
     "WatchList": _Stage.ON,
     "WorkloadAwarePreemption": _Stage.OFF,
 }

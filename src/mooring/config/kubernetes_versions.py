@@ -36,7 +36,7 @@ VERSIONS = (
     KubernetesVersion("1.36"),
     KubernetesVersion(
         "1.37",
-        switched_on=frozenset({"StorageCapacityScoring"}),
+        switched_on=frozenset({"StorageCapacityScoring", "VolumeLimitScaling"}),
         narrows_to_named_node=True,
         counts_image_volumes=True,
         tells_of_no_release=False,

@@ -40,6 +40,7 @@ class CSINode(msgspec.Struct, frozen=True, kw_only=True):
     wire: ClassVar = _WireCSINode
 
     name: str
+    drivers: frozenset[str] = frozenset()
     limits: Mapping[str, int] = {}
     migrated_plugins: frozenset[str] = frozenset()
 
@@ -48,6 +49,7 @@ class CSINode(msgspec.Struct, frozen=True, kw_only=True):
         listed = (wire.metadata.annotations or {}).get(MIGRATED_PLUGINS, "")
         return cls(
             name=wire.metadata.name,
+            drivers=frozenset(driver.name for driver in wire.spec.drivers or ()),
             limits={
                 driver.name: clamp(driver.allocatable.count)
                 for driver in wire.spec.drivers or ()
@@ -59,6 +61,7 @@ class CSINode(msgspec.Struct, frozen=True, kw_only=True):
 
 class _CSIDriverSpec(Wire, frozen=True):
     storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class _WireCSIDriver(Wire, frozen=True):
@@ -67,16 +70,22 @@ class _WireCSIDriver(Wire, frozen=True):
 
 
 class CSIDriver(msgspec.Struct, frozen=True, kw_only=True):
-    """A CSI driver, and whether it tells how much storage is left."""
+    """A CSI driver: whether it tells how much storage is left, and nodes have to have it."""
 
     wire: ClassVar = _WireCSIDriver
 
     name: str
     storage_capacity: bool = False
+    #: Whether pods with its volumes stay off nodes that do not have it.
+    is_required: bool = False
 
     @classmethod
     def of(cls, wire: _WireCSIDriver) -> CSIDriver:
-        return cls(name=wire.metadata.name, storage_capacity=bool(wire.spec.storage_capacity))
+        return cls(
+            name=wire.metadata.name,
+            storage_capacity=bool(wire.spec.storage_capacity),
+            is_required=bool(wire.spec.prevent_pod_scheduling_if_missing),
+        )
 
 
 class _WireCapacity(Wire, frozen=True):

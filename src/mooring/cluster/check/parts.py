@@ -88,8 +88,8 @@ def _row(state: State, row: int) -> dict[str, Any]:
 def _check_dead_rows(state: State) -> None:
     for row, node in enumerate(state.nodes):
         if node is None:
-            limits, migrated = (left := _row(state, row)).pop("CSINode")
-            assert not any((limits, migrated, *left.values())), f"row {row} without node: {left}"
+            of_node = (left := _row(state, row)).pop("CSINode")
+            assert not any((*of_node, *left.values())), f"row {row} without node: {left}"
 
 
 def _check_users(state: State) -> None:

@@ -177,7 +177,12 @@ class AttachLimits:
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._limits: dict[str, NDArray[np.int64]] = {}
+        self._installed: dict[str, NDArray[np.bool_]] = {}
         self._migrated: dict[str, NDArray[np.bool_]] = {}
+
+    def installed(self, driver: str) -> NDArray[np.bool_] | None:
+        """Per row whether the node has the driver; None is nowhere."""
+        return self._installed.get(driver)
 
     def limits(self, driver: str) -> NDArray[np.int64] | None:
         """int64 per row: how many volumes the driver attaches; None when no node has a limit."""
@@ -194,31 +199,40 @@ class CSINodeColumns(AttachLimits):
     def set_row(self, row: int, node: CSINode | None) -> None:
         for limits in self._limits.values():
             limits[row] = NO_LIMIT
-        for migrated in self._migrated.values():
-            migrated[row] = False
+        for mask in (*self._installed.values(), *self._migrated.values()):
+            mask[row] = False
         if node is None:
             return
         for driver, limit in node.limits.items():
             if driver not in self._limits:
                 self._limits[driver] = np.full(self._capacity, NO_LIMIT, np.int64)
             self._limits[driver][row] = limit
-        for plugin in node.migrated_plugins:
-            if plugin not in self._migrated:
-                self._migrated[plugin] = np.zeros(self._capacity, np.bool_)
-            self._migrated[plugin][row] = True
+        self._mark(self._installed, node.drivers, row)
+        self._mark(self._migrated, node.migrated_plugins, row)
+
+    def _mark(self, columns: dict[str, NDArray[np.bool_]], names: frozenset[str], row: int) -> None:
+        for name in names:
+            if name not in columns:
+                columns[name] = np.zeros(self._capacity, np.bool_)
+            columns[name][row] = True
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
         for driver, limits in self._limits.items():
             self._limits[driver] = grow_to(limits, capacity, NO_LIMIT)
-        for plugin, migrated in self._migrated.items():
-            self._migrated[plugin] = grow_to(migrated, capacity, False)
+        for columns in (self._installed, self._migrated):
+            for name, mask in columns.items():
+                columns[name] = grow_to(mask, capacity, False)
 
-    def describe_row(self, row: int) -> tuple[dict[str, int], set[str]]:
+    def describe_row(self, row: int) -> tuple[dict[str, int], set[str], set[str]]:
         """What the columns say of one row."""
         limits = {
             driver: int(column[row])
             for driver, column in self._limits.items()
             if column[row] != NO_LIMIT
         }
-        return limits, {plugin for plugin, column in self._migrated.items() if column[row]}
+        installed, migrated = (
+            {name for name, column in columns.items() if column[row]}
+            for columns in (self._installed, self._migrated)
+        )
+        return limits, installed, migrated

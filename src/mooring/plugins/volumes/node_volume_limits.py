@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
+from mooring.config import FeatureGates
 from mooring.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
 from mooring.framework.status import Code, PluginError, Reason
 from mooring.framework.verdict import Verdict
@@ -45,6 +47,13 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
     reads = Change.VOLUMES | Change.ATTACH_LIMITS
     scope = Scope.CLUSTER
     signs = TEMPLATE
+
+    def __init__(self, *, requires_drivers: bool = False) -> None:
+        self._requires_drivers = requires_drivers
+
+    @classmethod
+    def create(cls, args: Any, gates: FeatureGates) -> Self:
+        return cls(requires_drivers=gates["VolumeLimitScaling"])
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         volumes = self.pre_filter(pod, nodes)
@@ -87,7 +96,31 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         exceeded = nodes.nothing(rows)
         for driver, volumes in prepared.by_driver:
             exceeded |= _find_exceeded(driver, volumes, nodes, rows)
-        return Verdict.rejecting(exceeded, _EXCEEDED)
+        missing = self._find_missing(prepared, nodes, rows)
+        if not missing:
+            return Verdict.rejecting(exceeded, _EXCEEDED)
+        refused = np.logical_or.reduce([mask for _, mask in missing])
+        return Verdict(
+            (*(reason for reason, _ in missing), _EXCEEDED),
+            np.stack([*(mask for _, mask in missing), exceeded & ~refused]),
+        )
+
+    def _find_missing(
+        self, prepared: Volumes, nodes: Nodes, rows: Rows
+    ) -> list[tuple[Reason, Mask]]:
+        """Where a driver is not installed that nodes have to have; each row at most once."""
+        found: list[tuple[Reason, Mask]] = []
+        if not self._requires_drivers:
+            return found
+        rest = ~nodes.nothing(rows)
+        for driver, _ in prepared.by_driver:
+            known = nodes.storage.driver(driver)
+            if known is not None and known.is_required:
+                installed = nodes.csi_nodes.installed(driver)
+                missing = rest if installed is None else rest & ~installed[rows]
+                found.append((Reason(f"{driver} CSI driver is not installed on the node"), missing))
+                rest = rest & ~missing
+        return found
 
     def sees(self, prepared: Volumes, nodes: Nodes) -> Change:
         limited = any(
@@ -111,6 +144,8 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         )
 
     def _after_limits_change(self, pod: Pod, old: CSINode, new: CSINode) -> bool:
+        if self._requires_drivers and new.drivers - old.drivers:
+            return True
         return any(limit > old.limits.get(driver, 0) for driver, limit in new.limits.items())
 
     def _after_pod_is_gone(self, pod: Pod, old: Pod, new: None) -> bool:
