@@ -91,12 +91,14 @@ def test_what_is_not_read_is_told(tmp_path: Path) -> None:
         {"apiVersion": "apps/v1", "kind": "Deployment"},
         {"apiVersion": "v1", "kind": "ConfigMap"},
         {"apiVersion": "serving.knative.dev/v1", "kind": "Service"},
+        {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "CompositePodGroup"},
     )
 
     assert given.notes == (
         "ignored 2 Deployment: without a template there are no pods",
         "ignored 1 ConfigMap: scheduling has no use for it",
         "ignored 1 Service: scheduling has no use for it",
+        "ignored 1 CompositePodGroup: groups of groups are not supported by Mooring yet",
     )
     assert len(given.objects) == 1
 

@@ -32,6 +32,7 @@ _WORKLOADS: Mapping[str, str] = {
 #: Why a kind is not read, where more can be said than that scheduling has no use for it.
 _UNREAD: Mapping[str, str] = {
     "PodTemplate": "only pods are scheduled, and nothing here creates them",
+    "CompositePodGroup": "groups of groups are not supported by Mooring yet",
     "KubeSchedulerConfiguration": "a configuration is given with --config",
 }
 _NO_USE = "scheduling has no use for it"
