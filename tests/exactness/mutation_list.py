@@ -393,6 +393,30 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if found is None:",
     ),
     Mutation(
+        "the newest change is taken for one of a row",
+        POD_CLASS,
+        "if row == EVERYWHERE or kinds & self._beyond_watch:",
+        "if row == EVERYWHERE:",
+    ),
+    Mutation(
+        "a change everywhere is taken for one of a row",
+        POD_CLASS,
+        "if row == EVERYWHERE or kinds & self._beyond_watch:",
+        "if kinds & self._beyond_watch:",
+    ),
+    Mutation(
+        "only the newest of several changes is seen",
+        POD_CLASS,
+        "if log.generation - self.generation != 1 or log.newest is None:",
+        "if log.newest is None:",
+    ),
+    Mutation(
+        "the last change before a restart is taken for the newest",
+        CHANGES,
+        "        self.newest = None\n        self.generation += 1\n",
+        "        self.generation += 1\n",
+    ),
+    Mutation(
         "what skipped stays so",
         POD_CLASS,
         "self._stances.watch & union and self._stances.have_turned(pod, union)",

@@ -126,6 +126,8 @@ class ChangeLog:
         self.keep = keep
         # The rows and kinds of entries.
         self._rows, self._kinds = array("q"), array("q")
+        #: The row and the kinds of the last change; None if it is not known.
+        self.newest: tuple[int, int] | None = None
         #: The kinds of change that are noted.
         self.heeded = -1
 
@@ -138,6 +140,7 @@ class ChangeLog:
             return
         self._rows.append(row)
         self._kinds.append(kinds)
+        self.newest = row, kinds
         self.generation += 1
         if len(self._rows) > 2 * self.keep:
             self._trim()
@@ -179,6 +182,7 @@ class ChangeLog:
     def restart(self) -> None:
         """Everything may have changed: nothing is known of any generation before this one."""
         del self._rows[:], self._kinds[:]
+        self.newest = None
         self.generation += 1
         self._dropped = self.generation
 

@@ -103,7 +103,6 @@ class PodClass:
         self._labels_version = self._nodes.labels_version
         self._stances = Stances(self._nodes)
         self._ask_everyone()
-        self._look_wide()
         for plugin in self.profile.pre_filter:
             if not isinstance(plugin, Filter) or plugin not in self.profile.filter:
                 watch = ask_watch(plugin, pod, self._nodes)
@@ -113,6 +112,7 @@ class PodClass:
         self._near_watch = unite(
             (*(each.watch for each in self.row_filters), *(each.watch for each in self.columns))
         )
+        self._look_wide()
         self._by_kinds: dict[int, Asked] = {}
         #: Rows that take no such pod, and what changed there since they were scored.
         self._unscored: dict[int, int] = {}
@@ -224,7 +224,7 @@ class PodClass:
                 self._begin_anew(Flush.LABELS)
                 return
         log = self._cluster.changes
-        if self.generation == log.generation:
+        if self.generation == log.generation or self._take_newest(log):
             return
         found = _read_changes(log, self.generation)
         if found is None or found[1] & _MEMBERSHIP:
@@ -238,6 +238,18 @@ class PodClass:
         if self._wide_watch & union:
             self._refresh_wide(union)
         self._refresh_rows(changed, everywhere, union)
+
+    def _take_newest(self, log: ChangeLog) -> bool:
+        """Takes in the only change if it concerns one row alone, as most do; whether it was one."""
+        if log.generation - self.generation != 1 or log.newest is None:
+            return False
+        row, kinds = log.newest
+        if row == EVERYWHERE or kinds & self._beyond_watch:
+            return False
+        self.generation = log.generation
+        if kinds & self._near_watch:
+            self._refresh_row(row, kinds)
+        return True
 
     def _begin_anew(self, why: Flush) -> None:
         self._statistics.flushes[why] += 1
@@ -260,6 +272,8 @@ class PodClass:
         self._wide_watch = unite(
             (*(each.watch for each in self.wide_filters), *(each.watch for each in self.relative))
         )
+        # What concerns more than the row where it changes.
+        self._beyond_watch = self._wide_watch | self._stances.watch | self._far_watch
         wide = sum(each.prepared is not None for each in self.wide_filters)
         per_row = _ROW_BYTES + _COLUMN_BYTES * len(self.columns) + _WIDE_BYTES * wide
         #: How many bytes it takes, at most, if plugins prepare no more than some columns.
