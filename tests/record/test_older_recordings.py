@@ -12,8 +12,10 @@ RECORDINGS = Path(__file__).parent / "recordings"
 def test_a_recording_of_an_earlier_version_is_decided_alike() -> None:
     done = replay([RECORDINGS / "run"])
 
-    assert (done.decisions, len(done.segments)) == (256, 4)
+    assert len(done.segments) == 4
     assert done.counts.difference_count == 0
+    # That version tried every pod, also behind a like one that had failed.
+    assert (done.decisions, done.counts.untried_count) == (200, 56)
 
 
 def test_it_can_be_read_from_the_middle() -> None:

@@ -16,6 +16,8 @@ from mooring.engine.actions import (
     BindPod,
     EvictPod,
     PatchPodGroupStatus,
+    PatchPodStatus,
+    RecordEvent,
     Report,
     WriteVolumes,
 )
@@ -77,6 +79,8 @@ class ReplayCounts:
     steps: int = 0
     differences: list[StepDifference] = field(default_factory=list)
     difference_count: int = 0
+    #: How often a pod failed once more that waits now behind one like it.
+    untried_count: int = 0
     began: float | None = None
     now: float = 0.0
     #: Why the recording ends, if its last line says so.
@@ -229,9 +233,23 @@ class Replayer:
         pods = [pod for pod in {**before, **after} if before.get(pod) != after.get(pod)]
         for pod in pods:
             sides = tuple(before.get(pod, ())), tuple(after.get(pod, ()))
-            self._differ(StepDifference(where, at, pod, *sides))
-        if not pods and recorded != replayed and not self._placements_only:
+            if not sides[1] and self._is_represented(sides[0]):
+                self.counts.untried_count += 1
+            else:
+                self._differ(StepDifference(where, at, pod, *sides))
+        # Pods that were not tried again keep their turn, so that others change theirs.
+        is_free = self._placements_only or self.counts.untried_count > 0
+        if not pods and recorded != replayed and not is_free:
             self._differ(StepDifference(where, at, "", recorded, replayed))
+
+    def _is_represented(self, recorded: Sequence[Action]) -> bool:
+        """Whether a pod has only failed again, and waits: earlier versions tried all like pods."""
+        queue = self.engine.queue
+        return all(
+            isinstance(action, RecordEvent | PatchPodStatus)
+            and queue.get(action.pod.uid) is not None
+            for action in recorded
+        )
 
     def _take_back(self, recorded: Sequence[Action], replayed: Sequence[Action], at: float) -> None:
         """Nobody will tell the outcome of what was not done."""

@@ -33,6 +33,9 @@ def describe(result: ReplayResult) -> Iterator[str]:
         yield from _describe_beside(result.beside, result.seconds)
     what = " (of bindings and evictions)" if result.placements_only else ""
     yield f"differences  {result.counts.difference_count}{what}"
+    untried = result.counts.untried_count
+    if untried:
+        yield f"not tried    {untried} times, because a like pod failed"
     yield from _differences(result)
     yield from _story(result)
     yield from _waiting(result)
@@ -54,6 +57,7 @@ def to_builtins(result: ReplayResult) -> dict[str, Any]:
         "seconds": result.seconds,
         "placementsOnly": result.placements_only,
         "differenceCount": counts.difference_count,
+        "untriedCount": counts.untried_count,
         "differences": [_difference(each, result) for each in counts.differences],
         "notes": result.notes,
     }
