@@ -100,6 +100,13 @@ async def test_the_scheduler_writes_conditions_in_the_newer_version(client: Clie
     assert (stored["type"], stored["status"]) == ("PodGroupScheduled", "True")
 
 
+async def test_a_condition_without_a_type_is_no_error_of_the_server(client: Client) -> None:
+    made = {**group(basic={}), "status": {"conditions": [{}, {"type": None}]}}
+    beta = await client.create(f"{BETA}/podgroups", made)
+
+    assert beta["metadata"]["name"] == "g"
+
+
 async def test_a_workload_is_one_object_in_both_versions(client: Client) -> None:
     template = {"name": "t", "schedulingPolicy": {"basic": {}}, "disruptionMode": {"single": {}}}
     made = {"metadata": {"name": "w"}, "spec": {"podGroupTemplates": [template]}}

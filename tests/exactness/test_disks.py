@@ -154,7 +154,7 @@ def test_with_other_plugins(raw: Manifest, seed: int) -> None:
 
 def test_pods_that_use_disks_join_classes_and_batches() -> None:
     ways = sum(
-        (run(seed, BUILT_IN, DISKS, recounts=False) for seed in range(12)), Counter[DecisionPath]()
+        (run(seed, BUILT_IN, DISKS, recounts=False) for seed in range(16)), Counter[DecisionPath]()
     )
 
     for common in (
@@ -285,5 +285,6 @@ def test_it_is_seen(mutate: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run_many() -> None:
-    for seed in range(50):
+    # Some in which pods that care follow like ones that do not come first.
+    for seed in (134, 135, 137, 139, *range(40)):
         run(seed, BUILT_IN, DISKS, recounts=False)

@@ -276,7 +276,7 @@ def replay(scenario: Scenario) -> None:
     ways = FourWays(_configuration(scenario))
     world = World(0, Shape())
     for raw in (*scenario.objects, *scenario.pending):
-        if raw["kind"] in READ_KINDS:
+        if raw.get("kind") in READ_KINDS:
             ways.handle(world.apply(raw["kind"], _with_uid(raw)), world.now)
     for _ in range(3 * len(scenario.pending)):
         world.now += 1.0

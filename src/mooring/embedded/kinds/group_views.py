@@ -17,7 +17,7 @@ _OLD_CONDITIONS = {new: old for old, new in _CONDITIONS.items()}
 
 def _show_group(item: Json) -> Json:
     shown = {**item, "apiVersion": V1BETA1}
-    if "spec" in item:
+    if item.get("spec") is not None:
         spec = _show_template(item["spec"])
         link = spec.pop("podGroupTemplateRef", None)
         workload = (link or {}).get("workload")
@@ -31,7 +31,7 @@ def _show_group(item: Json) -> Json:
 
 def _read_group(item: Json) -> Json:
     stored = {**item, "apiVersion": V1ALPHA2}
-    if "spec" in item:
+    if item.get("spec") is not None:
         spec = {"disruptionMode": "Pod", **_read_template(item["spec"])}
         link = spec.pop("workloadRef", None)
         if link is not None:
@@ -79,7 +79,11 @@ def _rename_conditions(item: Json, names: Mapping[str, str]) -> Json:
     conditions = (item.get("status") or {}).get("conditions")
     if not conditions:
         return item
-    renamed = [{**each, "type": names.get(each["type"], each["type"])} for each in conditions]
+    # What has no type is refused by the rules of the kind, which come next.
+    renamed = [
+        {**each, "type": names.get(each["type"], each["type"])} if each.get("type") else each
+        for each in conditions
+    ]
     return {**item, "status": {**item["status"], "conditions": renamed}}
 
 
