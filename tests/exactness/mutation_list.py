@@ -178,9 +178,12 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "the place before is counted by rows alone",
-        CLASSES,
-        "not kept.bits.item(last) if feasible is None else last in feasible",
-        "not kept.bits.item(last)",
+        POD_CLASS,
+        "return not self.bits.item(row) and not any(\n"
+        "            wide.rejected is not None and wide.rejected[row] "
+        "for wide in self.wide_filters\n"
+        "        )\n",
+        "return not self.bits.item(row)\n",
     ),
     Mutation("failures of nominated pods are kept", CLASSES, "    DecisionPath.NOMINATED,\n", ""),
     Mutation(

@@ -307,10 +307,14 @@ def ask_sees(plugin: Filter[Any], prepared: Any, nodes: Nodes) -> Change:
 
 def ask_watch(plugin: Plugin, pod: Pod, nodes: Nodes) -> int:
     """The changes that can alter the plugin's answer for such a pod, as a plain number."""
-    with PluginFence('asking plugin "{}" what it watches', plugin):
+    try:
         answer = plugin.watch(pod, nodes)
         expect(answer, Change)
         return int(answer)
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error('asking plugin "{}" what it watches', plugin, error) from error
 
 
 def ask_sign(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:

@@ -299,7 +299,7 @@ class Classes:
         known: PodClass | None = self._cache.find(key)
         try:
             kept = self._bring_up_to_date(key, known, pod)
-            path, row, feasible = self._choose(kept, pod, window)
+            path, row = self._choose(kept, pod, window)
         except BaseException:
             # Answers that are partly up to date are good for nobody.
             self._cache.discard(key)
@@ -309,8 +309,7 @@ class Classes:
             return DecisionPath.FIRST, None
         last = self.statistics.places.get(signature)
         if last is not None:
-            takes = not kept.bits.item(last) if feasible is None else last in feasible
-            self.statistics.looked_back(takes)
+            self.statistics.looked_back(kept.takes(last))
         kept.last_row = row
         return (DecisionPath.FIRST if known is None else path), Found(row, kept.pre_filtered, None)
 
@@ -343,27 +342,25 @@ class Classes:
         changed = self._cluster.changes.since(kept.generation)
         return changed is not None and changed.keys() <= {kept.last_row}
 
-    def _choose(
-        self, kept: PodClass, pod: Pod, window: Window
-    ) -> tuple[DecisionPath, int | None, NDArray[np.intp] | None]:
-        """How the row is found, the best one, and all feasible ones: None is those by `bits`."""
+    def _choose(self, kept: PodClass, pod: Pod, window: Window) -> tuple[DecisionPath, int | None]:
+        """How the best row is found, and which it is; None if there is none."""
         nodes, rows = self._cluster.nodes, window.rows
         if not nodes.nominations.are_there and kept.is_ranked and self._settings.batches:
             visit, scores = self._turns(window.start), kept.scores
             ranking = None if rows is None else scores.rank_among(rows, visit)
             if rows is None or ranking is not None:
-                return _BATCH, scores.best(visit) if ranking is None else ranking.best(), None
+                return _BATCH, scores.best(visit) if ranking is None else ranking.best()
         feasible = np.flatnonzero(kept.feasible()) if rows is None else kept.feasible_among(rows)
         if nodes.nominations.are_there:
             feasible = self._without_crowded(kept, pod, feasible)
         if len(feasible) <= 1:
-            return DecisionPath.COLUMNS, int(feasible[0]) if len(feasible) else None, feasible
+            return DecisionPath.COLUMNS, int(feasible[0]) if len(feasible) else None
         with PointTimer(self._observer, SCORE, self._profile.name):
             best = kept.scored(pod, feasible).best()
         # As `first_best` does, with turns that are known already.
         turns = self._turns(window.start).of_row
         row = int(best[turns[best].argmin()] if len(best) > 1 else best[0])
-        return DecisionPath.COLUMNS, row, feasible
+        return DecisionPath.COLUMNS, row
 
     def _turns(self, start: int) -> Turns:
         """The visit order from some start: one for all classes, until a node comes or goes."""

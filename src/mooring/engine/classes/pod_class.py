@@ -256,6 +256,7 @@ class PodClass:
         self.rebuild(self.pod)
 
     def _refresh_wide(self, union: int) -> None:
+        before = self._describe_wide()
         for wide in self.wide_filters:
             if wide.watch & union:
                 wide.watch = ask_watch(wide.plugin, self.pod, self._nodes)
@@ -265,7 +266,13 @@ class PodClass:
                 score.watch = ask_watch(score.plugin, self.pod, self._nodes)
                 # One that is active is asked for every pod, and shows by itself when it is not.
                 score.is_active = score.is_active or self._pre_score(score.plugin) is not None
-        self._look_wide()
+        if self._describe_wide() != before:
+            self._look_wide()
+
+    def _describe_wide(self) -> list[tuple[int, bool]]:
+        """What the wide plugins watch, and which of them have a say."""
+        filters = [(each.watch, each.prepared is not None) for each in self.wide_filters]
+        return filters + [(each.watch, each.is_active) for each in self.relative]
 
     def _look_wide(self) -> None:
         """Notes what the wide plugins watch, and whether any has a say."""
@@ -375,6 +382,12 @@ class PodClass:
             if wide.rejected is not None:
                 fits &= ~wide.rejected
         return fits
+
+    def takes(self, row: int) -> bool:
+        """Whether such a pod fits on a row, nominated pods left aside."""
+        return not self.bits.item(row) and not any(
+            wide.rejected is not None and wide.rejected[row] for wide in self.wide_filters
+        )
 
     def feasible_among(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Those of some rows where such a pod fits."""

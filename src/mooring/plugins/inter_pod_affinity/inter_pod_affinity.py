@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, PodMatch, Rows, Scope
+from mooring.cluster.changes import leave_out
 from mooring.cluster.labels import ABSENT
 from mooring.cluster.standing_terms import TermKind
 from mooring.cluster.tally import DomainCounts
@@ -100,7 +101,7 @@ class InterPodAffinity(
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         # Without terms of its own, only pods that have some matter to it.
-        return self.reads if pod.terms else self.reads & ~Change.PODS
+        return self.reads if pod.terms else leave_out(self.reads, Change.PODS)
 
     def advise(
         self, pod: Pod, prepared: AffinityRules | None, nodes: Nodes, rows: NDArray[np.intp]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
+from mooring.cluster.changes import leave_out
 from mooring.cluster.labels import ABSENT, LabelColumn
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.plugin import (
@@ -158,7 +159,7 @@ class PodTopologySpread(
         # What services and controllers say of a pod is signed, so that a change of them matters
         # to pods of another signature only.
         if pod.spec.topology_spread_constraints or nodes.workloads.siblings(pod) is not None:
-            return self.reads & ~Change.SERVICES
+            return leave_out(self.reads, Change.SERVICES)
         return Change.NONE
 
     def advise(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
+from mooring.cluster.changes import leave_out
 from mooring.documents.errors import describe
 from mooring.framework.plugin import (
     TEMPLATE,
@@ -126,7 +127,7 @@ class VolumeBinding(
 
     def sees(self, prepared: Claims, nodes: Nodes) -> Change:
         # Volumes are given to claims, and several pods may use a claim.
-        return self.reads & ~Change.VOLUMES
+        return leave_out(self.reads, Change.VOLUMES)
 
     # Scoring
 

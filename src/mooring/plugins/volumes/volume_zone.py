@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from mooring.cluster import Change, Mask, Nodes, Rows, Scope
+from mooring.cluster.changes import leave_out
 from mooring.cluster.storage.objects import KnownStorage
 from mooring.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
@@ -74,7 +75,7 @@ class VolumeZone(PreFilter[Topologies], Filter[Topologies], Sign, AdviseOnVolume
 
     def sees(self, prepared: Topologies, nodes: Nodes) -> Change:
         # Labels of volumes and nodes are all that is compared.
-        return self.reads & ~Change.VOLUMES
+        return leave_out(self.reads, Change.VOLUMES)
 
     def wakeups(self) -> tuple[Wakeup, ...]:
         return (
