@@ -28,8 +28,7 @@ from mooring.config.kubernetes_versions import DEFAULT_VERSION, read_server_vers
 from mooring.documents.errors import InputError
 from mooring.engine import Engine
 from mooring.engine.events import Applied
-from mooring.engine.explain import Explanation
-from mooring.engine.explain import explain as explain_pod
+from mooring.engine.explain import Explanation, explain as explain_pod
 from mooring.engine.registry import registry
 from mooring.framework.plugin import Plugin
 from mooring.framework.profile import known_plugins
@@ -39,16 +38,12 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.record.last_state import read_last_state
 from mooring.record.reader import is_recording
-from mooring.simulate.fit import Fit, Question
-from mooring.simulate.fit import fit as place_copies
-from mooring.simulate.loading import Input
-from mooring.simulate.loading import load as load_manifests
-from mooring.simulate.reschedule import Packing
-from mooring.simulate.reschedule import reschedule as place_anew
+from mooring.simulate.fit import Fit, Question, fit as place_copies
+from mooring.simulate.loading import Input, load as load_manifests
+from mooring.simulate.reschedule import Packing, reschedule as place_anew
 from mooring.simulate.simulation import simulate as run_simulation
 from mooring.simulate.traces.arrivals import ArrivalTrace
-from mooring.simulate.traces.figures import TraceFigures
-from mooring.simulate.traces.figures import run_trace as run_arrivals
+from mooring.simulate.traces.figures import TraceFigures, run_trace as run_arrivals
 from mooring.simulate.traces.reading import read_trace as read_arrivals
 from mooring.simulate.transcript import Transcript
 from mooring.world import Scene

@@ -10,8 +10,7 @@ from functools import wraps
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mooring.app import leadership
 from mooring.app.leadership import Leadership

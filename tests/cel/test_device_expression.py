@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mooring.cel import DeviceView, Version, compile_device_expression
 from mooring.cel.device_expression import MOST_STEPS, DeviceExpression

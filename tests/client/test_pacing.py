@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mooring.client.pacing import Bucket, Pace
 from tests.client.serving import Naps

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.cluster import Cluster, PodMatch
-from mooring.cluster import tally as tally_module
+from mooring.cluster import Cluster, PodMatch, tally as tally_module
 from mooring.objects.selector import EVERYTHING, Selector, equality
 from tests.builders import cluster, node, pod
 

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mooring.config.configuration import ConfigurationDocument, PluginsDocument
 from mooring.config.duration import Duration

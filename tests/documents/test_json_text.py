@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mooring.documents.json_text import DEEPEST, cut, empty_below, split_list
 from mooring.objects.custom import CustomKind

@@ -8,8 +8,7 @@ import socket
 from typing import Any
 
 import msgspec
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mooring.embedded.server import Server
 from tests.embedded.serving import TOKEN, node, pod, service

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.api.schema import SchemaField, SchemaType, struct

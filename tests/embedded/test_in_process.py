@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mooring.embedded.api.decoding import canonical
 from mooring.embedded.api.request_options import DeleteOptions, WriteOptions

@@ -6,8 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mooring.embedded.api.json_patch import json_patch, merge_patch
 from mooring.embedded.api.managed_fields import (

@@ -35,8 +35,7 @@ from mooring.framework.plugin import (
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action as Happened
-from mooring.framework.wakeups import Resource, Wakeup, on
+from mooring.framework.wakeups import Action as Happened, Resource, Wakeup, on
 from mooring.objects.custom import CustomObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod

@@ -9,8 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mooring.config import GangPolicy
 from mooring.engine.gangs.group_decision import GroupDecision

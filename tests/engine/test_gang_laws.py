@@ -7,8 +7,7 @@ from typing import Any
 from zlib import crc32
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mooring.cluster import check
 from mooring.engine.actions import Action, BindPod

@@ -210,6 +210,20 @@ def test_a_gang_evicts_only_if_all_of_it_then_fits() -> None:
     assert len(bindings(driver.step())) == 3
 
 
+def test_a_gang_evicts_nobody_if_its_profile_preempts_for_nobody() -> None:
+    running = [pod(f"low-{number}", cpu=1, node=f"n{number % 2}") for number in range(4)]
+    disabled = {"postFilter": {"disabled": [{"name": "*"}]}}
+    profile = {"schedulerName": "default-scheduler", "plugins": disabled}
+    pods = members("g", 3, cpu=1, spec={"priority": 10})
+    driver = drive_gangs(*NODES, *running, gang("g", 3, priority=10), *pods, profiles=[profile])
+
+    actions = driver.step()
+
+    assert evictions(actions) == []
+    assert nominations(actions) == {}
+    assert "preemption" not in " ".join(each.message for each in conditions(actions).values())
+
+
 @pytest.mark.parametrize("version", [V1ALPHA2, COSCHEDULING])
 def test_other_versions_of_the_api_are_served(version: str) -> None:
     if version == COSCHEDULING:

@@ -6,8 +6,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mooring.cluster.pods import LesserPods
 from mooring.engine.cycle import decide

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mooring.objects.pod_group import (
     COSCHEDULING,

@@ -34,8 +34,13 @@ from mooring.objects.custom import CustomObject
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
 from mooring.plugins.disk_io.disk_io import DiskIO
-from mooring.plugins.disk_io.disk_io_resource import BLOCK_SIZES, KIND, estimate, node_name
-from mooring.plugins.disk_io.disk_io_resource import capacity as told_capacity
+from mooring.plugins.disk_io.disk_io_resource import (
+    BLOCK_SIZES,
+    KIND,
+    capacity as told_capacity,
+    estimate,
+    node_name,
+)
 from mooring.plugins.disk_io.quiet_disk import QuietDisk
 from tests.builders import Manifest, node, pod
 from tests.exactness.four_ways import Differs, configuration, profile, run

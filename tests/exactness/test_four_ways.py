@@ -15,8 +15,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import Phase, given, settings
 
-from mooring.cluster import ChangeLog, changes
-from mooring.cluster import cluster as cluster_module
+from mooring.cluster import ChangeLog, changes, cluster as cluster_module
 from mooring.config import Configuration, FeatureGates, default, load_mapping
 from mooring.engine.actions import BindPod, EvictPod, PodRef
 from mooring.engine.classes.statistics import DecisionPath

@@ -22,8 +22,15 @@ from mooring.plugins.gpu_aware_args import GPUAwareArgs
 from mooring.simulate.loading import load as load_manifests
 from mooring.simulate.simulation import simulate
 from tests.builders import cluster, node, pod
-from tests.device_builders import claim, device, device_class, holding, request, resource_slice
-from tests.device_builders import result as given
+from tests.device_builders import (
+    claim,
+    device,
+    device_class,
+    holding,
+    request,
+    resource_slice,
+    result as given,
+)
 from tests.plugins.asking import listens, rejections
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gpu"

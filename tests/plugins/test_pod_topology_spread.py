@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mooring.cluster import Cluster
 from mooring.cluster.check import check

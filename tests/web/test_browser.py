@@ -13,8 +13,7 @@ from typing import Any, Literal
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, expect
 
-from mooring.web import Entry
-from mooring.web import StatusPage as ServedPage
+from mooring.web import Entry, StatusPage as ServedPage
 from tests.builders import node, pod
 from tests.device_builders import resource_slice
 from tests.engine.driver import Driver, driver

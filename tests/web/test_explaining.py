@@ -17,8 +17,7 @@ from mooring.testing.driver import bindings
 from mooring.web import StatusPage
 from mooring.web.details import explain_group
 from tests.builders import node, pod
-from tests.engine.driver import Driver, driver
-from tests.engine.driver import engine as engine_with
+from tests.engine.driver import Driver, driver, engine as engine_with
 from tests.engine.gangs import drive_gangs, gang, members
 from tests.web.serving import serving
 

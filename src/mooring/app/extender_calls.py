@@ -28,8 +28,7 @@ from mooring.engine.extenders.replies import (
 )
 from mooring.framework.series import Counts, Histogram, Series
 
-from . import logs
-from . import metric_table as table
+from . import logs, metric_table as table
 from .extender_client import CallFailed, ExtenderClient
 from .manifests import KeptManifests
 

@@ -12,8 +12,8 @@ from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
+    Metric as Family,
 )
-from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 

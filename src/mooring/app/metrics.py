@@ -31,9 +31,7 @@ from mooring.objects.resources import CPU, MEMORY
 from mooring.queue import QueuedPod
 from mooring.web.turns import Read, in_slices
 
-from . import group_metric_table as groups
-from . import logs
-from . import metric_table as table
+from . import group_metric_table as groups, logs, metric_table as table
 from .metric_text import add_of_profile, make_family, write_family
 from .observations import Observations
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import yaml
 
-from mooring.client.api import Api as HttpApi
-from mooring.client.api import Requests
+from mooring.client.api import Api as HttpApi, Requests
 from mooring.client.credentials import connect
 from mooring.documents.errors import DecodeError, InputError
 from mooring.documents.yaml_text import read_document

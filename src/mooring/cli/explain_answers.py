@@ -13,8 +13,7 @@ from mooring.cluster.extended.resources import extended_figures
 from mooring.documents.errors import InputError
 from mooring.engine import Engine
 from mooring.engine.events import Applied
-from mooring.engine.explain import Explanation, NoSuchNode
-from mooring.engine.explain import explain as explain_pod
+from mooring.engine.explain import Explanation, NoSuchNode, explain as explain_pod
 from mooring.objects.kinds import Object
 from mooring.objects.meta import failure_to_place
 from mooring.objects.node import Node

@@ -40,8 +40,7 @@ from mooring.framework.plugin import Plugin
 from mooring.framework.profile import known_plugins
 from mooring.objects.custom import CustomKind
 from mooring.objects.kinds import KINDS, READ_KINDS, Object
-from mooring.simulate.loading import Input
-from mooring.simulate.loading import load as load_manifests
+from mooring.simulate.loading import Input, load as load_manifests
 from mooring.simulate.manifests import CLAIM_TEMPLATE
 from mooring.world.claim_templates import ClaimTemplates, read_claim_template
 

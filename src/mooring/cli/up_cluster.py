@@ -18,8 +18,7 @@ from mooring.documents.errors import InputError
 from mooring.documents.yaml_text import documents
 from mooring.embedded.hollow.node_shapes import ShapeError, ShapeFile, plain_nodes, read_shape_file
 from mooring.engine import Engine
-from mooring.objects.coexist import ANNOTATION
-from mooring.objects.coexist import DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
+from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS as EXCLUSIVE
 
 from .rendering import note, plain
 

@@ -67,8 +67,7 @@ def webhook(  # noqa: PLR0913 - one for each flag
     """
     import uvloop
 
-    from mooring.app import logs
-    from mooring.app import webhook as app
+    from mooring.app import logs, webhook as app
     from mooring.app.https_site import CertificateSettings, ServingSettings
     from mooring.config import FeatureGates
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Mapping, Set as AbstractSet
 
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod

@@ -21,8 +21,7 @@ from .configuration import (
     SchedulerSettings,
     apply_defaults,
 )
-from .coscheduling import NAME as COSCHEDULING
-from .coscheduling import uses_coscheduling
+from .coscheduling import NAME as COSCHEDULING, uses_coscheduling
 from .extenders import find_ignored_resources, order_extenders
 from .gates import FeatureGates
 from .plugin_sets import GATED, KnownPlugin, default_plugins

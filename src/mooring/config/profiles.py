@@ -19,8 +19,7 @@ from .configuration import (
     ProfileConfiguration,
     ProfileDocument,
 )
-from .coscheduling import NAME as COSCHEDULING
-from .coscheduling import CoschedulingArgs, without_coscheduling
+from .coscheduling import NAME as COSCHEDULING, CoschedulingArgs, without_coscheduling
 from .plugin_sets import (
     ALL,
     IN_TREE,

@@ -22,8 +22,8 @@ from mooring.framework.attempt import Failed
 from mooring.framework.observe import POD, SUCCESS, Observer
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected
+from mooring.framework.victim_units import count_disruptions
 from mooring.objects.pod import PLACED, Pod
-from mooring.plugins.preemption.victim_units import count_disruptions
 from mooring.queue import FailedAttempt, Queue, QueuedPod
 from mooring.queue.object_events import ASSIGNED_POD_DELETE
 

@@ -15,7 +15,6 @@ from mooring.framework.profile import Profile
 from mooring.framework.status import Rejected, unresolvable
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import GroupKey, PodGroup
-from mooring.plugins.preemption.default_preemption import DefaultPreemption
 from mooring.queue.grouped_queue import GroupedQueue, GroupReturn
 from mooring.queue.queued_group import QueuedGroup
 from mooring.queue.queued_pod import QueuedPod
@@ -33,7 +32,6 @@ from .gangs.partial_gangs import PartialGangs
 from .placement import Placement
 
 _IN_PROGRESS = "waiting for the preemption for this pod group to be finished"
-_PLUGIN = DefaultPreemption.name
 
 # What metrics call an attempt that ended so.
 _RESULTS = {
@@ -48,6 +46,8 @@ class GroupEvictions:
     """The victims of one group that are still to be evicted."""
 
     key: GroupKey
+    #: The plugin that found them.
+    plugin: str
     #: When they were asked for.
     since: float
     #: What is told of each victim once it is evicted, by uid.
@@ -250,10 +250,12 @@ class GroupAttempts:
             PODGROUP, len(remedy.victims), remedy.disruptions, remedy.violations
         )
         message = f"{profile.name}: preempting to accommodate a higher priority podgroup"
-        known = self._evictions.setdefault(group.uid, GroupEvictions(group.group_key, now))
+        known = self._evictions.setdefault(
+            group.uid, GroupEvictions(group.group_key, remedy.plugin, now)
+        )
         for victim in victims:
             told = actions.preempted_by_group(victim, group, profile.name)
-            if self._attempts.oust(victim, _PLUGIN, now):
+            if self._attempts.oust(victim, remedy.plugin, now):
                 self._emit(told)
             else:
                 known.events[victim.uid] = told
@@ -265,9 +267,8 @@ class GroupAttempts:
     def hold_back(self, pod: Pod) -> tuple[str, Rejected] | None:
         """Why a member must not be tried yet: victims of its group are still being evicted."""
         group = self._cluster.groups.of(pod) if self._evictions else None
-        if group is None or group.uid not in self._evictions:
-            return None
-        return _PLUGIN, unresolvable(_IN_PROGRESS)
+        known = self._evictions.get(group.uid) if group is not None else None
+        return None if known is None else (known.plugin, unresolvable(_IN_PROGRESS))
 
     def evicts_for(self, group_uid: str) -> bool:
         """Whether victims are to make way for a group of this uid."""

@@ -333,6 +333,14 @@ def ask_skips(plugin: Plugin, pod: Pod) -> bool:
         return answer
 
 
+def ask_reserves_for(plugin: Reserve, pod: Pod, nodes: Nodes) -> bool:
+    """Whether the plugin may reserve something for a pod."""
+    with PluginFence('asking plugin "{}" for whom it reserves', plugin):
+        answer = plugin.reserves_for(pod, nodes)
+        expect(answer, bool)
+        return answer
+
+
 def ask_to_add(plugin: PreFilter[Any], prepared: Any, nodes: Nodes, pod: Pod, row: int) -> Any:
     """The prepared value as if one more pod ran on a row."""
     with PluginFence('running AddPod on PreFilter plugin "{}"', plugin):

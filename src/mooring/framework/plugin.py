@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import msgspec
@@ -21,20 +19,26 @@ from mooring.cluster import Change, HandleRegistry, Nodes, NodeView, RowFacts, R
 from mooring.config import FeatureGates
 from mooring.objects.pod import Pod
 
+from .answers import (
+    TEMPLATE as TEMPLATE,
+    UNSIGNABLE as UNSIGNABLE,
+    ClaimWrite as ClaimWrite,
+    Narrowed as Narrowed,
+    NoRemedy as NoRemedy,
+    PendingPermit as PendingPermit,
+    Preparation as Preparation,
+    ProposedEviction as ProposedEviction,
+    Reduction as Reduction,
+    Remedy as Remedy,
+    Rescore as Rescore,
+    SignedParts as SignedParts,
+    VolumeWrite as VolumeWrite,
+    Wait as Wait,
+)
 from .attempt import Failed
-from .device_writes import ClaimRelease, DeviceWrites
 from .pod_trace import PodReads
 from .series import Series
-from .status import (
-    Code,
-    Reason,
-    Rejected,
-    check_code,
-    check_items,
-    check_seconds,
-    check_text,
-    check_texts,
-)
+from .status import Reason, Rejected
 from .verdict import Verdict
 from .wakeups import Action, Resource, Wakeup, on
 
@@ -124,22 +128,6 @@ class PreEnqueue(Plugin):
         """None lets the pod into the queue."""
 
 
-@dataclass(frozen=True, slots=True)
-class Narrowed(Generic[F]):
-    """A prepared value, together with the only nodes worth looking at."""
-
-    prepared: F
-    node_names: frozenset[str]
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.node_names, frozenset):
-            raise TypeError(
-                f"Narrowed.node_names is {type(self.node_names).__name__}, expected a frozenset"
-            )
-        for name in self.node_names:
-            check_text("Narrowed.node_names", name)
-
-
 class PreFilter(Plugin, Generic[F]):
     """Looks at the pod once, before any node."""
 
@@ -154,17 +142,6 @@ class PreFilter(Plugin, Generic[F]):
     def remove_pod(self, prepared: F, nodes: Nodes, pod: Pod, row: int) -> F:
         """The prepared value as if a pod no longer ran on a row."""
         return prepared
-
-
-class Rescore(Enum):
-    """What a plugin can say of a row that changed, without looking at the others."""
-
-    #: The row does not take such a pod any more.
-    INFEASIBLE = "infeasible"
-    #: The row takes such a pod; its score is up to date.
-    UPDATED = "updated"
-    #: It has to be asked in the ordinary way.
-    UNKNOWN = "unknown"
 
 
 class Filter(Plugin, Generic[F]):
@@ -187,42 +164,6 @@ class Filter(Plugin, Generic[F]):
         return Rescore.UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """What a post-filter found: where the pod will fit once its victims are gone."""
-
-    node_name: str
-    victims: tuple[Pod, ...] = ()
-    #: How many of the victims are more than a disruption budget allows.
-    violations: int = 0
-    #: What the message of the pod says of it.
-    text: str = ""
-
-    def __post_init__(self) -> None:
-        check_text("Remedy.node_name", self.node_name)
-        check_text("Remedy.text", self.text)
-        check_items("Remedy.victims", self.victims, Pod)
-
-
-@dataclass(frozen=True, slots=True)
-class NoRemedy:
-    """What a post-filter could not do. `clears_nomination` ends the pod's nomination, if any.
-
-    A search that stopped before its end is `partial`: for a like pod it may end otherwise.
-    """
-
-    code: Code
-    reasons: tuple[str, ...]
-    clears_nomination: bool = False
-    partial: bool = False
-    #: A claim that gives its devices back, so that the next attempt may find better ones.
-    release: ClaimRelease | None = None
-
-    def __post_init__(self) -> None:
-        check_code("NoRemedy.code", self.code)
-        check_texts("NoRemedy.reasons", self.reasons)
-
-
 class PostFilter(Plugin):
     """Looks for a remedy when no node suits.
 
@@ -235,18 +176,6 @@ class PostFilter(Plugin):
         self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
     ) -> Remedy | NoRemedy:
         """A remedy ends the search for one; so does any code but Unschedulable."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProposedEviction:
-    """A node on which evicting pods would help: who must go, and how many of them break a budget.
-
-    The most important victim comes first.
-    """
-
-    node_name: str
-    victims: tuple[Pod, ...]
-    violations: int = 0
 
 
 class Preempt(PostFilter):
@@ -274,16 +203,6 @@ class PreScore(Plugin, Generic[S]):
         """
 
 
-class Reduction(Enum):
-    """What normalising depends on besides the row's own number."""
-
-    NOTHING = "nothing"
-    #: The largest number among the feasible rows, as in `normalize_scores`.
-    LARGEST = "largest"
-    #: Which rows are feasible, and all their numbers.
-    EVERYTHING = "everything"
-
-
 class Score(Plugin, Generic[S]):
     """Prefers nodes. Without a `pre_score`, `prepared` is the pod itself."""
 
@@ -303,32 +222,6 @@ class Score(Plugin, Generic[S]):
         return Rescore.UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
-class SignedParts:
-    """What a signature is made of, besides a pod's template, namespace, node name and owner.
-
-    Nothing else, of the pod or of the cluster: pods that share these are signed once.
-    """
-
-    #: Labels that no selector in use reads. Those that one reads always count.
-    any_label: bool = False
-    #: The keys of annotations.
-    annotations: frozenset[str] = frozenset()
-    #: The services and the controller of the pod, as `nodes.workloads.siblings` tells them.
-    siblings: bool = False
-
-    def __or__(self, other: SignedParts) -> SignedParts:
-        return SignedParts(
-            self.any_label or other.any_label,
-            self.annotations | other.annotations,
-            self.siblings or other.siblings,
-        )
-
-
-#: A signature of the template, namespace, node name, owner and of labels that selectors read.
-TEMPLATE = SignedParts()
-
-
 class Sign(Plugin):
     """Says what it reads of a pod, so that like pods can share answers."""
 
@@ -341,20 +234,6 @@ class Sign(Plugin):
         """All that the plugin reads of a pod, or UNSIGNABLE for one that must be decided alone."""
 
 
-#: The answer of a plugin that cannot say what it reads of a pod.
-UNSIGNABLE = object()
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A permit that is given later, or refused when the time is up."""
-
-    seconds: float
-
-    def __post_init__(self) -> None:
-        check_seconds("Wait.seconds", self.seconds)
-
-
 class Reserve(Plugin):
     """Sets something aside for a pod whose node is chosen."""
 
@@ -362,17 +241,13 @@ class Reserve(Plugin):
     def reserve(self, pod: Pod, nodes: Nodes, row: int) -> Rejected | None:
         """Takes what the pod needs there; None is success."""
 
+    def reserves_for(self, pod: Pod, nodes: Nodes) -> bool:
+        """Whether `reserve` may take something for such a pod, wherever it goes."""
+        return True
+
     @abstractmethod
     def unreserve(self, pod: Pod, nodes: Nodes, node_name: str) -> None:
         """Gives it back. Called also for plugins whose `reserve` did not run."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingPermit:
-    """A pod that waits for a permit, and the node that is kept for it meanwhile."""
-
-    pod: Pod
-    node_name: str
 
 
 class PendingPermits(ABC):
@@ -404,50 +279,6 @@ class Permit(Plugin):
     @abstractmethod
     def permit(self, pod: Pod, node_name: str) -> Rejected | Wait | None:
         """None lets the pod be bound."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimWrite:
-    """A claim to be provisioned for a node: its annotation is to name that node."""
-
-    namespace: str
-    name: str
-    node_name: str
-
-    def __post_init__(self) -> None:
-        for value in (self.namespace, self.name, self.node_name):
-            check_text("ClaimWrite", value)
-
-
-@dataclass(frozen=True, slots=True)
-class VolumeWrite:
-    """A volume to be bound to a claim: its claimRef is to name that claim."""
-
-    name: str
-    claim_namespace: str
-    claim_name: str
-    claim_uid: str
-
-    def __post_init__(self) -> None:
-        for value in (self.name, self.claim_namespace, self.claim_name, self.claim_uid):
-            check_text("VolumeWrite", value)
-
-
-@dataclass(frozen=True, slots=True)
-class Preparation:
-    """What must be written, and then become true, before a pod may be bound."""
-
-    volumes: tuple[VolumeWrite, ...] = ()
-    claims: tuple[ClaimWrite, ...] = ()
-    timeout_seconds: float = 600.0
-    devices: DeviceWrites | None = None
-
-    def __post_init__(self) -> None:
-        check_items("Preparation.volumes", self.volumes, VolumeWrite)
-        check_items("Preparation.claims", self.claims, ClaimWrite)
-        check_seconds("Preparation.timeout_seconds", self.timeout_seconds)
-        if self.devices is not None and not isinstance(self.devices, DeviceWrites):
-            raise TypeError("Preparation.devices is no DeviceWrites")
 
 
 class PreBind(Plugin):

@@ -9,16 +9,14 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.cluster.kept_room import KeptRoom
+from mooring.framework.gang_points import ROOM_RELEASED, ProtectGangs
 from mooring.framework.plugin import Filter, Rescore, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, ClusterEvent, Wakeup, on
+from mooring.framework.wakeups import Action, Wakeup, on
 from mooring.objects.coexist import is_daemonset_pod
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
-
-#: What happens when room is kept no more.
-ROOM_RELEASED = ClusterEvent("scheduling.mooring.dev/KeptRoom", Action.DELETE, "KeptRoomDelete")
 
 
 class GangProtectionArgs(Wire, frozen=True):
@@ -31,7 +29,7 @@ class GangProtectionArgs(Wire, frozen=True):
             yield "afterSeconds", f"must be 0 or greater, got {self.after_seconds}"
 
 
-class GangProtection(Filter[Pod], Sign):
+class GangProtection(Filter[Pod], Sign, ProtectGangs):
     """Keeps others off the nodes that a starving gang waits for. The engine chooses the nodes."""
 
     name = "GangProtection"

@@ -14,6 +14,7 @@ from mooring.cluster.labels import ABSENT
 from mooring.documents.errors import child, item
 from mooring.framework.advice import Advice, Advise, NearMiss, name_nodes, near_misses
 from mooring.framework.edits import LowerRequest
+from mooring.framework.gang_points import CountRoom
 from mooring.framework.plugin import (
     TEMPLATE,
     Filter,
@@ -134,6 +135,7 @@ class NodeResourcesFit(
     Score[AskedResources],
     Sign,
     Advise[Need],
+    CountRoom,
 ):
     """Compares what the pod asks for with what is left, and scores by the chosen strategy."""
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mooring.embedded.controllers.rollouts import RolloutPlan, SetVersion, rescale, roll
 from tests.embedded.controllers.playing import Json, Play, played, template, workload

@@ -22,9 +22,9 @@ from mooring.framework.calls import ask_pre_enqueue
 from mooring.framework.edits import PodAt, pod_at
 from mooring.framework.observe import UNOBSERVED
 from mooring.framework.status import PluginError
+from mooring.framework.victim_units import find_units
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
-from mooring.plugins.preemption.victim_units import find_units
 
 from .explanation import ExplanationPart, Names
 

@@ -11,23 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Nodes
+from mooring.framework.calls import ask_reserves_for, ask_sign, ask_skips
+from mooring.framework.gang_points import ProtectGangs
 from mooring.framework.nominated import sees_only_counts
-from mooring.framework.plugin import TEMPLATE, Filter, Reserve, Sign, SignedParts
+from mooring.framework.plugin import TEMPLATE, UNSIGNABLE, Filter, Sign, SignedParts
 from mooring.framework.points import pre_filter
 from mooring.framework.profile import Profile
 from mooring.objects.coexist import is_exclusive
 from mooring.objects.pod import Pod
-from mooring.plugins.gang_protection import GangProtection
 
 from .group_result import Domain
 from .key_domains import has_all, sum_domains
 from .member_fits import Look, count_fits, sum_fits
-
-# What these reserve, pods that are counted here do not ask for.
-_HARMLESS = frozenset({"VolumeBinding", "DynamicResources"})
-
-# What these read of a pod, all members of a group have in common.
-_SHARED = _HARMLESS | {GangProtection.name}
 
 
 def count_members(
@@ -67,22 +62,39 @@ def group_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> list[
     if parts is None:
         return [[pod] for pod in members]
     keys = sorted(parts.annotations)
+    asked: dict[int, list[Sign]] = {}
     groups: dict[Hashable, list[Pod]] = {}
     for pod in members:
         held = pod.annotations
         labels = tuple(pod.labels.items()) if parts.any_label else nodes.labels_that_matter(pod)
         texts = tuple(held.get(key) for key in keys) if held else ()
-        groups.setdefault((id(pod.spec), pod.priority, labels, texts), []).append(pod)
+        template = id(pod.spec)
+        if template not in asked:
+            asked[template] = [
+                each for each in _find_asked(profile.filter) if not ask_skips(each, pod)
+            ]
+        signed = [ask_sign(plugin, pod, nodes) for plugin in asked[template]]
+        alone = pod.uid if UNSIGNABLE in signed else ""
+        key = (template, pod.priority, labels, texts, alone, *signed)
+        groups.setdefault(key, []).append(pod)
     return list(groups.values())
 
 
 @lru_cache(maxsize=64)
 def _signed_parts(filters: tuple[Filter[Any], ...]) -> SignedParts | None:
     """What filters read of a pod besides its template; None if one of them does not say."""
-    signing = [plugin for plugin in filters if plugin.name not in _SHARED]
-    known = [plugin.signs if isinstance(plugin, Sign) else None for plugin in signing]
-    parts = [each for each in known if each is not None]
-    return reduce(or_, parts, TEMPLATE) if len(parts) == len(known) else None
+    signing = [plugin for plugin in filters if not isinstance(plugin, ProtectGangs)]
+    if not all(isinstance(plugin, Sign) for plugin in signing):
+        return None
+    parts = [each.signs for each in signing if isinstance(each, Sign) and each.signs is not None]
+    return reduce(or_, parts, TEMPLATE)
+
+
+@lru_cache(maxsize=64)
+def _find_asked(filters: tuple[Filter[Any], ...]) -> tuple[Sign, ...]:
+    """The filters that read more of a pod than they name, so that they sign each member."""
+    signing = [each for each in filters if not isinstance(each, ProtectGangs)]
+    return tuple(each for each in signing if isinstance(each, Sign) and each.signs is None)
 
 
 def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
@@ -95,15 +107,9 @@ def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
         or spec.resource_claims
         or is_exclusive(pod)
         or pod.held.requests != pod.requests
-        or _reserve_more(profile.reserve)
+        or any(ask_reserves_for(each, pod, nodes) for each in profile.reserve)
         or profile.percentage_of_nodes_to_score
     )
-
-
-@lru_cache(maxsize=64)
-def _reserve_more(plugins: tuple[Reserve, ...]) -> bool:
-    """Whether plugins may reserve what is not counted."""
-    return bool({each.name for each in plugins} - _HARMLESS)
 
 
 def sees_counts(pod: Pod, profile: Profile, nodes: Nodes) -> bool:

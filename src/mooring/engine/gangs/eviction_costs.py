@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Nodes
+from mooring.framework.victim_units import VictimUnit
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
-from mooring.plugins.preemption.victim_units import VictimUnit
 
 AmountArray = NDArray[np.int64]
 

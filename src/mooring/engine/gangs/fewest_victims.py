@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Nodes
 from mooring.framework.status import PluginError
+from mooring.framework.victim_units import VictimUnit
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
-from mooring.plugins.preemption.victim_units import VictimUnit
 
 from .domain_counts import group_alike, is_countable
 from .eviction_costs import Cost, EvictionCosts, EvictionPlan, LikeMembers, cost_of

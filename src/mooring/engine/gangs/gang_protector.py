@@ -8,8 +8,8 @@ from mooring.cluster import Cluster
 from mooring.cluster.kept_room import KeptRoom
 from mooring.engine import actions
 from mooring.engine.actions import Action, PodRef, RecordEvent
+from mooring.framework.gang_points import ROOM_RELEASED, find_protection
 from mooring.objects.pod_group import GroupKey
-from mooring.plugins.gang_protection import ROOM_RELEASED, GangProtection
 from mooring.queue.grouped_queue import GroupedQueue
 from mooring.queue.queued_group import QueuedGroup
 
@@ -48,9 +48,9 @@ class GangProtector:
     def consider(self, decision: GroupDecision, entry: QueuedGroup, now: float) -> None:
         """A gang was decided: room is kept for it from now on, or no longer."""
         group, key = decision.group, decision.group.group_key
-        plugin = decision.trial.profile.plugins.get(GangProtection.name)
+        plugin = find_protection(decision.trial.profile)
         self._refused.pop(key, None)
-        if not isinstance(plugin, GangProtection) or not group.is_gang:
+        if plugin is None or not group.is_gang:
             return
         is_mine = self._kept_room is not None and self._kept_room.group == key
         if decision.status.code is GroupCode.SUCCESS:

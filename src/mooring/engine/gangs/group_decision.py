@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mooring.cluster import Cluster
 from mooring.engine.diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
+from mooring.framework.gang_points import find_preemption
 from mooring.framework.observe import GROUP_POST_FILTER, PODGROUP, Observer, PointTimer
 from mooring.framework.profile import Profile
 from mooring.framework.status import PluginError
@@ -185,12 +186,13 @@ class GroupDecider:
         if result.status.code is GroupCode.UNSCHEDULABLE and not is_literal:
             result = search(cycle) or result
         self.observer.group_decided(began)
-        if result.status.code is not GroupCode.UNSCHEDULABLE:
+        preempt = find_preemption(profile)
+        if result.status.code is not GroupCode.UNSCHEDULABLE or preempt is None:
             return GroupDecision(group, members, result, trial)
         is_sparing = profile.gangs.victims == "fewest" and not is_literal
         with PointTimer(self.observer, GROUP_POST_FILTER, profile.name) as running:
             began = self.observer.clock()
-            remedy = GroupPreemption(cycle, is_sparing).seek()
+            remedy = GroupPreemption(cycle, is_sparing, preempt.name).seek()
             running.status = remedy.code
         self.observer.victims_sought(PODGROUP, remedy.code, began)
         return GroupDecision(group, members, result, trial, remedy)

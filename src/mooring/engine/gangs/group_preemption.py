@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mooring.cluster import Nodes
+from mooring.framework.disruption_budgets import BudgetIndex
 from mooring.framework.nominated import filter_with_nominated, sees_only_counts
 from mooring.framework.observe import SUCCESS
 from mooring.framework.points import pre_filter
 from mooring.framework.status import Code, PluginError
-from mooring.objects.pod import Pod
-from mooring.objects.pod_group import PodGroup
-from mooring.plugins.preemption.default_preemption import makes_way
-from mooring.plugins.preemption.preemption_candidates import BudgetIndex
-from mooring.plugins.preemption.victim_units import (
+from mooring.framework.victim_units import (
     VictimUnit,
     find_units,
+    makes_way,
     mark_violations,
     spare_order,
 )
+from mooring.objects.pod import Pod
+from mooring.objects.pod_group import PodGroup
 
 from . import topology
 from .eviction_costs import cost_of
@@ -52,6 +52,8 @@ class GroupRemedy:
     #: What is added to the message of the group.
     text: str
     is_found: bool = False
+    #: The plugin that evicts for others.
+    plugin: str = ""
     #: Where each member is to go, by uid.
     nominations: Mapping[str, str] | None = None
     #: Who has to go.
@@ -83,6 +85,8 @@ class GroupPreemption:
     cycle: GroupCycle
     #: Whether as few pods as possible are evicted, instead of those that kube-scheduler evicts.
     is_sparing: bool = False
+    #: The plugin that evicts for others.
+    plugin: str = ""
 
     @property
     def group(self) -> PodGroup:
@@ -156,6 +160,7 @@ class GroupPreemption:
         remedy = GroupRemedy(
             f"{_PREFIX}found a placement for podgroup, preempting {count} victims",
             is_found=True,
+            plugin=self.plugin,
             nominations={each.pod.uid: each.node_name for each in result.placed},
             units=tuple(victims),
             trial=result,

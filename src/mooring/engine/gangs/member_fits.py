@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Nodes, Rows
 from mooring.framework.attempt import PreFiltered
+from mooring.framework.gang_points import CountRoom
 from mooring.framework.nominated import sees_only_counts
 from mooring.framework.plugin import Filter
 from mooring.framework.points import filter_rows, pre_filter
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS, Amounts
-from mooring.plugins.node_resources_fit import NodeResourcesFit
 
 from .key_domains import RowSums, find_changed, split_by
 
@@ -73,7 +73,7 @@ def sum_fits(pod: Pod, profile: Profile, nodes: Nodes, key: str, look: Look) -> 
 
 @lru_cache(maxsize=64)
 def _counts_resources(filters: tuple[Filter[Any], ...]) -> bool:
-    return any(isinstance(each, NodeResourcesFit) for each in filters)
+    return any(isinstance(each, CountRoom) for each in filters)
 
 
 @dataclass(slots=True)

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Nodes
 from mooring.cluster.kept_room import KeptRoom
+from mooring.framework.gang_points import CountRoom
 from mooring.framework.points import filter_rows, pre_filter
 from mooring.framework.profile import Profile
 from mooring.framework.status import PluginError
 from mooring.objects.pod import Pod
 from mooring.objects.resources import PODS
-from mooring.plugins.node_resources_fit import NodeResourcesFit
 
 from . import topology
 from .group_checks import preemption_policy
@@ -97,7 +97,7 @@ def _find_usable(pod: Pod, profile: Profile, nodes: Nodes) -> NDArray[np.bool_]:
         usable[rows[rows >= 0]] = True
     filtered = filter_rows(profile, pod, prepared, nodes, nodes.everything)
     for layer in filtered.layers:
-        if layer.plugin != NodeResourcesFit.name:
+        if not isinstance(profile.plugins[layer.plugin], CountRoom):
             usable[filtered.rows[layer.decided]] = False
     return usable
 

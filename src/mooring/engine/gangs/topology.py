@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Nodes
+from mooring.framework.gang_points import find_room_counter
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
-from mooring.plugins.node_resources_fit import NodeResourcesFit
 
 from .domain_choice import DomainQuestion, choose_domain, share_members
 from .domain_use import measure_fullness
@@ -98,9 +98,10 @@ def choose_counted(
 
 
 def _name_scores(fullness: int, share: int) -> dict[str, int]:
+    """The scores under the names that kube-scheduler gives them."""
     return {"NodeResourcesFit": int(fullness), "PodGroupPodsCount": int(share)}
 
 
 def _scored_resources(profile: Profile) -> Mapping[str, int]:
-    plugin = profile.plugins.get(NodeResourcesFit.name)
-    return plugin.scored_resources if isinstance(plugin, NodeResourcesFit) else {}
+    plugin = find_room_counter(profile)
+    return {} if plugin is None else plugin.scored_resources

@@ -142,6 +142,9 @@ class DynamicResources(
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         return self.reads if self._may_claim(pod, nodes) else Change.CLASSES
 
+    def reserves_for(self, pod: Pod, nodes: Nodes) -> bool:
+        return self._may_claim(pod, nodes)
+
     def _may_claim(self, pod: Pod, nodes: Nodes) -> bool:
         return bool(pod.spec.resource_claims) or find_extended(pod, nodes) is not None
 

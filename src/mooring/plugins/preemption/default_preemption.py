@@ -24,6 +24,7 @@ from mooring.framework.plugin import (
 )
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code
+from mooring.framework.victim_units import makes_way
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.meta import Wire
 from mooring.objects.pod import Pod
@@ -193,20 +194,6 @@ def ineligible(pod: Pod, failed: Failed, nodes: Nodes) -> str:
 def _is_hopeless(row: int, failed: Failed) -> bool:
     """Whether the nominated node was rejected for something that evicting cannot change."""
     return failed.filtered is None or row not in failed.filtered.helpable_rows()
-
-
-def makes_way(other: Pod, priority: int) -> bool:
-    """Whether a less important pod is on its way out because a scheduler evicted it."""
-    return (
-        other.priority < priority
-        and other.terminating
-        and any(
-            condition.type == "DisruptionTarget"
-            and condition.status == "True"
-            and condition.reason == "PreemptionByScheduler"
-            for condition in other.status.conditions or ()
-        )
-    )
 
 
 def _describe(reasons: Counter[str], node_count: int) -> str:

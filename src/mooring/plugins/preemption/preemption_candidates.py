@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 
 from mooring.cluster.pods import start_of
 from mooring.objects.pod import Pod
-from mooring.objects.workload import PodDisruptionBudget
 
 # Makes every priority positive, so that more victims always weigh more than fewer.
 PRIORITY_SHIFT = 2**31
@@ -110,39 +108,3 @@ def weigh(victims: Sequence[Pod]) -> tuple[int, int, int, float]:
         len(victims),
         min(start_of(pod) for pod in victims if pod.priority == highest),
     )
-
-
-class BudgetIndex:
-    """The disruption budgets, and which of them cover a pod."""
-
-    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
-        self._by_namespace: dict[str, list[PodDisruptionBudget]] = {}
-        for budget in budgets:
-            self._by_namespace.setdefault(budget.namespace, []).append(budget)
-        self._selecting: dict[Hashable, list[PodDisruptionBudget]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._by_namespace)
-
-    def breaking(self, victims: Sequence[Pod]) -> list[bool]:
-        """Whether evicting each, in this order, is one disruption more than some budget allows."""
-        disrupted: Counter[str] = Counter()
-        broken = []
-        for pod in victims:
-            breaks = False
-            for budget in self._covering(pod):
-                disrupted[budget.key] += 1
-                breaks = breaks or disrupted[budget.key] > budget.disruptions_allowed
-            broken.append(breaks)
-        return broken
-
-    def _covering(self, pod: Pod) -> list[PodDisruptionBudget]:
-        known = self._by_namespace.get(pod.namespace)
-        if known is None:
-            return []
-        labels = pod.namespace, *sorted(pod.labels.items())
-        selecting = self._selecting.get(labels)
-        if selecting is None:
-            selecting = [budget for budget in known if budget.selects(pod)]
-            self._selecting[labels] = selecting
-        return [budget for budget in selecting if pod.name not in budget.disrupted]

@@ -15,6 +15,7 @@ from mooring.cluster import Change, Mask, Nodes, WhatIf
 from mooring.cluster.pods import LesserPods
 from mooring.cluster.usage import Usage
 from mooring.framework.attempt import PreFiltered
+from mooring.framework.disruption_budgets import BudgetIndex
 from mooring.framework.nominated import (
     filter_with_nominated,
     sees_only_counts,
@@ -23,16 +24,16 @@ from mooring.framework.nominated import (
 )
 from mooring.framework.points import active_filters, filter_rows
 from mooring.framework.profile import Profile
-from mooring.objects.pod import Pod
-
-from .preemption_candidates import PRIORITY_SHIFT, BudgetIndex, Candidates
-from .victim_units import (
+from mooring.framework.victim_units import (
     VictimUnit,
     find_lone_units,
     find_units_on,
     mark_violations,
     spare_order,
 )
+from mooring.objects.pod import Pod
+
+from .preemption_candidates import PRIORITY_SHIFT, Candidates
 
 # Rows that are looked at together, at the least: fewer save nothing.
 _AT_ONCE = 64

@@ -147,6 +147,9 @@ class VolumeBinding(
     def skips(self, pod: Pod) -> bool:
         return not pod.spec.claiming
 
+    def reserves_for(self, pod: Pod, nodes: Nodes) -> bool:
+        return not self.skips(pod)
+
     def reserve(self, pod: Pod, nodes: Nodes, row: int) -> Rejected | None:
         claims = claims_of(pod, nodes.storage)
         if claims is None or isinstance(claims, Rejected):

@@ -13,7 +13,7 @@ from mooring.cluster.pods import LesserPods, start_of
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 
-from .preemption_candidates import BudgetIndex
+from .disruption_budgets import BudgetIndex
 
 # No pod has this priority.
 _ABOVE_ALL = 2**31
@@ -109,6 +109,20 @@ def _placed_members(group: PodGroup, nodes: Nodes) -> tuple[Pod, ...]:
     """The members of a group that are on nodes which are known."""
     placed = nodes.groups.placed(group.group_key).values()
     return tuple(pod for pod in placed if nodes.row(pod.node_name) is not None)
+
+
+def makes_way(other: Pod, priority: int) -> bool:
+    """Whether a less important pod is on its way out because a scheduler evicted it."""
+    return (
+        other.priority < priority
+        and other.terminating
+        and any(
+            condition.type == "DisruptionTarget"
+            and condition.status == "True"
+            and condition.reason == "PreemptionByScheduler"
+            for condition in other.status.conditions or ()
+        )
+    )
 
 
 def mark_violations(units: Sequence[VictimUnit], budgets: BudgetIndex) -> list[VictimUnit]:
