@@ -53,6 +53,16 @@ def test_a_reused_row_has_its_ports_free() -> None:
     assert taken(made, WEB) == [False, True]
 
 
+def test_a_port_that_many_hold_can_be_held_on_rows_that_come_later() -> None:
+    made = Cluster()
+    for at in range(200):
+        made.put_node(node(f"n{at}"))
+        made.put_pod(listening(f"p{at}", f"n{at}", WEB))
+
+    assert all(taken(made, WEB))
+    assert not made._state.ports.conflicting(("0.0.0.0", "UDP", 80))
+
+
 def test_a_copy_can_be_changed() -> None:
     made = cluster(node("one"), listening("p", "one", WEB))
     copy = made._state.ports.copy()

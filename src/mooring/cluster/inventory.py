@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import zip_longest
 
 import numpy as np
@@ -31,7 +31,10 @@ class PortUsers:
         return bool(self._array.any()) if self._few is None else bool(self._few)
 
     def __getitem__(self, row: int) -> int:
-        return int(self._array[row]) if self._few is None else self._few.get(row, 0)
+        if self._few is not None:
+            return self._few.get(row, 0)
+        # It grows when somebody asks about all rows, so newer ones may be beyond its end.
+        return self._array.item(row) if row < len(self._array) else 0
 
     def __iter__(self) -> Iterator[int]:
         """The rows where the port is taken."""
@@ -39,7 +42,8 @@ class PortUsers:
 
     def set(self, row: int, count: int, capacity: int) -> None:
         if self._few is None:
-            self._array = grow_to(self._array, capacity)
+            if row >= len(self._array):
+                self._array = grow_to(self._array, capacity)
             self._array[row] = count
             return
         self._few.pop(row, None)
@@ -80,7 +84,9 @@ class PortColumns:
     def count(self, ports: Iterable[HostPort], row: int, amount: int, capacity: int) -> None:
         """A pod came to (1) or left (-1) a row, with its ports."""
         for address, protocol, port in ports:
-            addresses = self._users.setdefault((protocol, port), {})
+            addresses = self._users.get((protocol, port))
+            if addresses is None:
+                addresses = self._users[protocol, port] = {}
             users = addresses.get(address)
             if users is None:
                 users = addresses[address] = PortUsers()
@@ -93,16 +99,15 @@ class PortColumns:
         for address, protocol, port in ports:
             self._users[protocol, port][address].set(row, 0, capacity)
 
-    def conflicting(self, wanted: HostPort) -> Iterator[PortUsers]:
+    def conflicting(self, wanted: HostPort) -> Collection[PortUsers]:
         """The users that would be in the way of a port."""
         address, protocol, port = wanted
-        addresses = self._users.get((protocol, port), {})
+        addresses = self._users.get((protocol, port))
+        if addresses is None:
+            return ()
         if address == ANY_ADDRESS:
-            yield from addresses.values()
-            return
-        for in_the_way in (address, ANY_ADDRESS):
-            if in_the_way in addresses:
-                yield addresses[in_the_way]
+            return addresses.values()
+        return [addresses[each] for each in (address, ANY_ADDRESS) if each in addresses]
 
     def copy(self) -> PortColumns:
         """A copy that can be changed without touching this one."""

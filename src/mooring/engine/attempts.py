@@ -45,6 +45,9 @@ from .nomination_ends import tell_of_room
 from .placement import Placement, PlacementState
 from .remedies import Evictions, Remedied, seek_remedy, sign_for_remedy
 
+# Looked up once, because that takes long for an enum.
+_BINDING = PlacementState.BINDING
+
 # What metrics call an attempt that failed for a reason.
 _RESULTS = {
     UNSCHEDULABLE: "unschedulable",
@@ -358,7 +361,7 @@ class Attempts:
         self._emit(PatchPodStatus(ref, nominated_node_name=placed.node_name))
 
     def _bind(self, placed: Placement) -> None:
-        placed.state = PlacementState.BINDING
+        placed.state = _BINDING
         ref = PodRef.to(placed.pod)
         bind = BindPod(ref, placed.node_name, placed.profile.name)
         if PLACED in placed.pod.annotations:

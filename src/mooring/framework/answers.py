@@ -44,6 +44,10 @@ class Rescore(Enum):
     UNKNOWN = "unknown"
 
 
+#: Looked up once, because that takes long for an enum, and plugins answer for every changed row.
+INFEASIBLE, UPDATED = Rescore.INFEASIBLE, Rescore.UPDATED
+
+
 @dataclass(frozen=True, slots=True)
 class Remedy:
     """What a post-filter found: where the pod will fit once its victims are gone."""

@@ -20,8 +20,10 @@ from mooring.config import FeatureGates
 from mooring.objects.pod import Pod
 
 from .answers import (
+    INFEASIBLE as INFEASIBLE,
     TEMPLATE as TEMPLATE,
     UNSIGNABLE as UNSIGNABLE,
+    UPDATED as UPDATED,
     ClaimWrite as ClaimWrite,
     Narrowed as Narrowed,
     NoRemedy as NoRemedy,

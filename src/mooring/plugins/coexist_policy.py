@@ -14,7 +14,9 @@ from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.advice import MOST_BLOCKERS, Advice, Advise, find_pods, name_nodes
 from mooring.framework.edits import EvictPods, SetCoexistPolicy
 from mooring.framework.plugin import (
+    INFEASIBLE,
     MAX_SCORE,
+    UPDATED,
     Filter,
     PreFilter,
     PreScore,
@@ -155,8 +157,8 @@ class CoexistPolicy(
         if (prepared.is_ordinary and nodes.exclusive_pods[at] > exclusive) or (
             prepared.is_exclusive and nodes.ordinary_pods[at] > ordinary
         ):
-            return Rescore.INFEASIBLE
-        return Rescore.UPDATED
+            return INFEASIBLE
+        return UPDATED
 
     # Scoring
 
@@ -198,7 +200,7 @@ class CoexistPolicy(
         memory_milli = row.allocatable[nodes.resources[MEMORY]] // _BYTES_PER_MILLI
         size = min(cpu_milli, _LARGEST_MILLI) + min(memory_milli, _LARGEST_MILLI)
         scores[row.number] = MAX_SCORE - bisect_right(_STEPS, size)
-        return Rescore.UPDATED
+        return UPDATED
 
     # Waking
 

@@ -11,7 +11,9 @@ from mooring.cluster import Change, Mask, Nodes, RowFacts, Rows, Scope
 from mooring.framework.advice import Advice, Advise, find_pods, group_by_failures, name_nodes
 from mooring.framework.edits import DropHostPort
 from mooring.framework.plugin import (
+    INFEASIBLE,
     TEMPLATE,
+    UPDATED,
     Filter,
     PreFilter,
     Rescore,
@@ -49,8 +51,8 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign, Advise[Ports]):
         for port in prepared:
             for users in nodes.ports.conflicting(port):
                 if users[row.number]:
-                    return Rescore.INFEASIBLE
-        return Rescore.UPDATED
+                    return INFEASIBLE
+        return UPDATED
 
     def advise(
         self, pod: Pod, prepared: Ports | None, nodes: Nodes, rows: NDArray[np.intp]

@@ -12,6 +12,7 @@ from mooring.documents.errors import child, describe, item
 from mooring.framework.plugin import (
     MAX_SCORE,
     TEMPLATE,
+    UPDATED,
     PreScore,
     Reduction,
     Rescore,
@@ -107,7 +108,7 @@ class NodeResourcesBalancedAllocation(PreScore[AskedResources], Score[AskedResou
         after = _balance_of_two(used + amount, capacity, other_used + other_amount, other_capacity)
         gain = after - before
         scores[row.number] = _HALF + (_HALF + gain) // 2
-        return Rescore.UPDATED
+        return UPDATED
 
 
 def _balance_of_two(used: int, capacity: int, other_used: int, other_capacity: int) -> int:

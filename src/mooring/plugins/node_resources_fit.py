@@ -16,7 +16,9 @@ from mooring.framework.advice import Advice, Advise, NearMiss, name_nodes, near_
 from mooring.framework.edits import LowerRequest
 from mooring.framework.gang_points import CountRoom
 from mooring.framework.plugin import (
+    INFEASIBLE,
     TEMPLATE,
+    UPDATED,
     Filter,
     PreFilter,
     PreScore,
@@ -197,11 +199,11 @@ class NodeResourcesFit(
                 allocatable[at] - requested[at] >= amount
                 for at, amount in prepared.places_on(nodes, allocatable)
             )
-            return Rescore.UPDATED if fits else Rescore.INFEASIBLE
+            return UPDATED if fits else INFEASIBLE
         for at, amount in prepared.places(nodes):
             if allocatable[at] - requested[at] < amount:
-                return Rescore.INFEASIBLE
-        return Rescore.UPDATED
+                return INFEASIBLE
+        return UPDATED
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> AskedResources:
         return AskedResources(pod.spec.scoring_requests, self._resources)
@@ -253,7 +255,7 @@ class NodeResourcesFit(
                 total += share(capacity, in_use + amount) * weight
                 weights += weight
         scores[row.number] = total // weights if weights else 0
-        return Rescore.UPDATED
+        return UPDATED
 
     def advise(
         self, pod: Pod, prepared: Need | None, nodes: Nodes, rows: NDArray[np.intp]

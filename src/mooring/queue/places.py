@@ -12,7 +12,7 @@ from mooring.objects.pod import Pod
 from .held_back import DividedHeap
 from .pod_heap import PodHeap
 from .queue_events import Listeners
-from .queued_pod import UNSCHEDULABLE_PLACES, Place, QueuedPod
+from .queued_pod import NOWHERE, UNSCHEDULABLE_PLACES, Place, QueuedPod
 from .waiting_pods import UnschedulablePods
 
 #: The order in which pods are tried: the smallest key first.
@@ -150,7 +150,7 @@ class Places:
         pod = queued.pod
         del self._waiting[pod.uid]
         del self._uids[pod.key]
-        queued.place = Place.NOWHERE
+        queued.place = NOWHERE
 
     def _leave(self, uid: str, place: Place) -> None:
         heap = self._heaps.get(place)

@@ -27,7 +27,10 @@ from .object_events import (
 from .places import Places, SortKey
 from .queue_events import InFlight, Listeners, QueueEvent, WakeAnswer, Wakeups
 from .queued_pod import (
+    ACTIVE,
     BACKING_OFF,
+    IN_FLIGHT,
+    NOWHERE,
     QUEUES,
     UNSCHEDULABLE_PLACES,
     Backoff,
@@ -171,7 +174,7 @@ class Queue:
             self.flush(now)
         if self._representatives.followed:
             self._send_next(now)
-        queued = self._places.pop(Place.ACTIVE)
+        queued = self._places.pop(ACTIVE)
         if queued is None and self.backoff.pops_early:
             queued = self._places.pop(Place.BACKOFF)
             if queued is not None:
@@ -179,7 +182,7 @@ class Queue:
         if queued is None:
             return None
         queued.start()
-        queued.place = Place.IN_FLIGHT
+        queued.place = IN_FLIGHT
         self._in_flight.start(queued)
         self._representatives.end(queued.pod.uid)
         return queued
@@ -188,7 +191,7 @@ class Queue:
         """Ends the attempt: from here on, what happens does not concern the pod."""
         queued = self._in_flight.end(uid)
         if queued is not None:
-            queued.place = Place.NOWHERE
+            queued.place = NOWHERE
 
     def give_back(self, queued: QueuedPod, *, pod: Pod, attempt: FailedAttempt, now: float) -> None:
         """Returns a popped pod, as it is now, whose attempt came to nothing."""

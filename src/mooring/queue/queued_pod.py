@@ -40,6 +40,9 @@ QUEUES = {
     Place.UNSCHEDULABLE: "unschedulable",
     Place.GATED: "unschedulable",
 }
+# Looked up once, because that takes long for an enum, and every pod passes through these.
+ACTIVE, IN_FLIGHT, NOWHERE = Place.ACTIVE, Place.IN_FLIGHT, Place.NOWHERE
+
 BACKING_OFF = (Place.BACKOFF, Place.ERROR_BACKOFF)
 UNSCHEDULABLE_PLACES = frozenset({Place.UNSCHEDULABLE, Place.GATED})
 

@@ -34,8 +34,8 @@ from .statistics import DecisionPath, Flush, Statistics
 
 T = TypeVar("T")
 
-# Looked up once: it is compared with for every pod.
-_BATCH = DecisionPath.BATCH
+# Looked up once: these are used for every pod.
+_BATCH, _COLUMNS = DecisionPath.BATCH, DecisionPath.COLUMNS
 
 # How pods fail that are no example for others, or like one that is known already.
 _NOT_FOR_OTHERS = (
@@ -354,13 +354,13 @@ class Classes:
         if nodes.nominations.are_there:
             feasible = self._without_crowded(kept, pod, feasible)
         if len(feasible) <= 1:
-            return DecisionPath.COLUMNS, int(feasible[0]) if len(feasible) else None
+            return _COLUMNS, int(feasible[0]) if len(feasible) else None
         with PointTimer(self._observer, SCORE, self._profile.name):
             best = kept.scored(pod, feasible).best()
         # As `first_best` does, with turns that are known already.
         turns = self._turns(window.start).of_row
         row = int(best[turns[best].argmin()] if len(best) > 1 else best[0])
-        return DecisionPath.COLUMNS, row
+        return _COLUMNS, row
 
     def _turns(self, start: int) -> Turns:
         """The visit order from some start: one for all classes, until a node comes or goes."""

@@ -29,6 +29,8 @@ from mooring.framework.calls import (
 )
 from mooring.framework.observe import FILTER, SCORE, PointTimer, make_caller
 from mooring.framework.plugin import (
+    INFEASIBLE,
+    UPDATED,
     Filter,
     Narrowed,
     PreFilter,
@@ -61,9 +63,6 @@ from .statistics import Flush, Statistics
 _ROW_BY_ROW = 16
 # More changes than this are read from the log in columns, likewise.
 _CHANGE_BY_CHANGE = 64
-
-# Looked up once: these are compared with for every row that changes.
-UPDATED, INFEASIBLE = Rescore.UPDATED, Rescore.INFEASIBLE
 
 # A plain integer: combining flags of an enum takes many times as long.
 _MEMBERSHIP = int(Change.MEMBERSHIP)
@@ -361,7 +360,7 @@ class PodClass:
     def _recheck(self, each: RowFilter, row: int) -> Rescore:
         """Asks a filter about one row in the ordinary way."""
         verdict = ask_filter(each.plugin, each.prepared, self._nodes, np.array([row]))
-        return Rescore.INFEASIBLE if verdict.rejected[0] else Rescore.UPDATED
+        return INFEASIBLE if verdict.rejected[0] else UPDATED
 
     def _find_readers(self, kinds: int) -> Asked:
         """Who reads any of these kinds of change."""

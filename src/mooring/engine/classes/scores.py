@@ -14,13 +14,10 @@ from mooring.framework.calls import (
     check_range,
     make_plugin_error,
 )
-from mooring.framework.plugin import MAX_SCORE, Reduction, Rescore, Scores
+from mooring.framework.plugin import MAX_SCORE, UPDATED, Reduction, Scores
 
 from .batch import Batch, DomainBatch, Turns
 from .parts import Asked, ScoreColumn, Unserved
-
-# Looked up once: this is compared with for every row that changes.
-UPDATED = Rescore.UPDATED
 
 # The keys of a ranking among some rows are smaller, and fit 64 bits.
 _MOST_KEY = 2**61
@@ -204,7 +201,7 @@ class ClassScores:
         """Whether a row's leaving changes what others are normalised by."""
         for column in self._normalized:
             largest, count = self._largest.get(column.plugin.name, (0, 0))
-            if column.raw[row] == largest:
+            if column.raw.item(row) == largest:
                 if count <= 1:
                     return True
                 self._largest[column.plugin.name] = largest, count - 1
@@ -214,9 +211,9 @@ class ClassScores:
         """Whether a row's coming changes what others are normalised by."""
         for column in self._normalized:
             largest, count = self._largest.get(column.plugin.name, (0, 0))
-            if not count or column.raw[row] > largest:
+            if not count or column.raw.item(row) > largest:
                 return True
-            if column.raw[row] == largest:
+            if column.raw.item(row) == largest:
                 self._largest[column.plugin.name] = largest, count + 1
         return False
 

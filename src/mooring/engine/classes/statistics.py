@@ -29,7 +29,10 @@ class DecisionPath(StrEnum):
 
     @property
     def is_reuse(self) -> bool:
-        return self in (DecisionPath.BATCH, DecisionPath.COLUMNS, DecisionPath.FAILURE)
+        return self in _REUSES
+
+
+_REUSES = (DecisionPath.BATCH, DecisionPath.COLUMNS, DecisionPath.FAILURE)
 
 
 class Flush(StrEnum):
