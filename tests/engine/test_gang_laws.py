@@ -396,7 +396,8 @@ def test_what_is_kept_of_domains_decides_as_plain_trying_does(
         world.do(*deed)
 
 
-def test_a_domain_that_others_left_is_no_longer_the_fullest() -> None:
+@pytest.mark.parametrize("what", ["a pod leaves", "a node grows"])
+def test_a_domain_that_is_less_full_is_no_longer_the_best(what: str) -> None:
     """The best domain is kept while it only becomes fuller."""
     driver = drive_gangs(*racked([(8, 0), (8, 0), (8, 1), (8, 1)]))
     large, small = pod("large", node="n0", cpu=7), pod("small", node="n2", cpu=5)
@@ -407,8 +408,31 @@ def test_a_domain_that_others_left_is_no_longer_the_fullest() -> None:
         bound = driver.step()
         found.append({int(where[1]) // 2 for where in bindings(bound).values()})
         driver.bind(only(bound, BindPod))
-        if number == 1:
+        if number == 1 and what == "a pod leaves":
             # Two gangs, of 4 cpu in all, are left in the one rack, and 5 cpu in the other.
             driver.remove(large)
+        elif number == 1:
+            # 11 of 48 cpu are less than 5 of 16.
+            driver.apply(node("n0", cpu=40, labels={"rack": "r0"}))
 
     assert found == [{0}, {0}, {1}]
+
+
+def test_no_member_is_tried_in_a_domain_that_became_too_full() -> None:
+    """That is counted beforehand, so that trying has no more consequences than without classes."""
+    driver = drive_gangs(*racked([(5, 0), (5, 1)]))
+    engine, tried = driver.engine, []
+
+    def decide_member(pod: Pod, domain: Domain) -> Found | Failed | None:
+        tried.append(domain.name)
+        return engine.decide_member(pod, domain)
+
+    for number in range(4):
+        group = gang(f"g{number}", 2, topology_key="rack")
+        driver.apply(group)
+        profile = engine.profiles["default-scheduler"]
+        pods = members(group.name, 2, cpu=1)
+        decision = engine.gangs.decide(group, pods, profile, decide_member)
+        decision.trial.keep()
+
+    assert tried == ["r0"] * 4 + ["r1"] * 4

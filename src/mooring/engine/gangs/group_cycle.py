@@ -18,7 +18,9 @@ from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 
 from . import topology
-from .domain_counts import count_members
+from .best_domain import BestDomain, KeptDomain
+from .domain_choice import DomainQuestion, choose_domain
+from .domain_counts import count_members, find_like
 from .group_result import (
     SUCCESS,
     WAITING,
@@ -30,6 +32,7 @@ from .group_result import (
     error,
     unschedulable,
 )
+from .key_domains import has_all
 from .member_fits import Look
 from .trial import Trial
 
@@ -198,31 +201,56 @@ class GroupCycle:
 
     def _run_best(self, domains: Sequence[Domain]) -> GroupResult | None:
         """Tries only the domain that is best by counting; None if counting does not tell."""
-        counts = count_members(
-            self.members,
-            domains,
-            self.trial.profile,
-            self._nodes,
-            self.group.domain_key,
-            self.look,
-        )
-        if counts is None:
-            return None
-        profile = self.trial.profile
-        enough = np.flatnonzero((counts > 0) & (self._scheduled + counts >= self.group.min_count))
-        rejected = len(domains) - len(enough)
-        self.trial.observer.domains_counted(profile.name, len(enough), rejected)
-        if not len(enough):
+        profile, scheduled = self.trial.profile, self._scheduled
+        question = topology.ask_about_domains(self.members[0], self.group, profile, scheduled)
+        kept = self._find_kept(question, domains)
+        best = None if kept is None else kept.find(question, self._nodes)
+        if best is None:
+            best = self._count_domains(question, domains)
+            if best is None:
+                return None
+            if kept is not None and best.feasible:
+                kept.keep(best, question, self._nodes)
+        rejected = len(domains) - best.feasible
+        self.trial.observer.domains_counted(profile.name, best.feasible, rejected)
+        if not best.feasible:
             return self._refuse_all(domains)
-        best = topology.choose_counted(
-            (enough, counts), domains, self.members[0], self.group, profile, self._nodes
-        )
         mark = self.trial.mark()
-        result = self.try_domain(domains[best])
-        if not result.is_success or len(result.placed) != counts[best]:
+        result = self.try_domain(domains[best.place])
+        if not result.is_success or len(result.placed) != best.members:
             self.trial.roll_back(mark)
             return None
         return result
+
+    def _find_kept(self, question: DomainQuestion, domains: Sequence[Domain]) -> KeptDomain | None:
+        """What is kept of the best domain for gangs like this one; None if nothing can be."""
+        nodes, pod = self._nodes, self.members[0]
+        if self.look is None or not has_all(domains, question.key, nodes):
+            return None
+        known = find_like(self.members, self.trial.profile, nodes, self.look)
+        if known is None:
+            return None
+        size = len(self.members)
+        like = id(known.bits), id(pod.spec), nodes.resources_version
+        gang = question.key, size, question.scheduled, question.needed
+        return nodes.derived.get(
+            ("best domain", like, gang), lambda: KeptDomain(pod, known.bits, size)
+        )
+
+    def _count_domains(
+        self, question: DomainQuestion, domains: Sequence[Domain]
+    ) -> BestDomain | None:
+        """Counts how many members domains take, and which is best; None if only trying can tell."""
+        counts = count_members(
+            self.members, domains, self.trial.profile, self._nodes, question.key, self.look
+        )
+        if counts is None:
+            return None
+        enough = question.find_enough(counts)
+        if not len(enough):
+            return BestDomain(0, 0, 0)
+        best = choose_domain(question, enough, counts, domains, self._nodes)
+        return BestDomain(best, counts.item(best), len(enough))
 
     def _refuse_all(self, domains: Sequence[Domain]) -> GroupResult | None:
         """No domain takes enough members: the first one tells why."""

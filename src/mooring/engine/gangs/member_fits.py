@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -55,7 +55,7 @@ def count_fits(pod: Pod, profile: Profile, nodes: Nodes) -> Fits | None:
         return None
     rows = nodes.everything
     feasible = filter_rows(profile, pod, prepared, nodes, rows).feasible
-    return _limit(feasible, pod.requests, nodes, rows)
+    return limit_fits(feasible, pod.requests, nodes, rows)
 
 
 def sum_fits(pod: Pod, profile: Profile, nodes: Nodes, key: str, look: Look) -> Fits | None:
@@ -63,12 +63,16 @@ def sum_fits(pod: Pod, profile: Profile, nodes: Nodes, key: str, look: Look) -> 
 
     None if that is not known, or if they mind more than what is counted.
     """
+    known = find_class(pod, profile, nodes, look)
+    return None if known is None else _find_kept(known.bits, pod.requests, nodes, key).fits.sums
+
+
+def find_class(pod: Pod, profile: Profile, nodes: Nodes, look: Look) -> KnownClass | None:
+    """What is known of pods like one that mind only what is counted; None if nothing is."""
     known = look(pod) if _counts_resources(profile.filter) else None
     if known is None or not known.is_narrow:
         return None
-    if not sees_only_counts(profile, pod, known.pre_filtered, nodes):
-        return None
-    return _find_kept(known.bits, pod.requests, nodes, key).fits.sums
+    return known if sees_only_counts(profile, pod, known.pre_filtered, nodes) else None
 
 
 @lru_cache(maxsize=64)
@@ -94,7 +98,7 @@ def _find_kept(bits: NDArray[np.int64], requests: Amounts, nodes: Nodes, key: st
     assert log is not None, "only rows that are there have classes"
 
     def count_all() -> _KeptFits:
-        fits = _limit(bits[everything] == 0, requests, nodes, everything)
+        fits = limit_fits(bits[everything] == 0, requests, nodes, everything)
         known = split_by(key, nodes)
         return _KeptFits(bits, log.generation, RowSums(fits, known.sum(fits), known))
 
@@ -105,21 +109,22 @@ def _find_kept(bits: NDArray[np.int64], requests: Amounts, nodes: Nodes, key: st
     if changed is None:
         kept.fits = count_all().fits
     else:
-        asked = _find_asked(requests, nodes)
+        asked = find_asked(requests, nodes)
         for row in changed:
-            kept.fits.put(row, 0 if bits.item(row) else max(_count_on(row, asked, nodes), 1))
+            kept.fits.put(row, count_on(row, bits, asked, nodes))
     kept.generation = log.generation
     return kept
 
 
-def _limit(
+def limit_fits(
     feasible: NDArray[np.bool_], requests: Amounts, nodes: Nodes, rows: Rows
 ) -> NDArray[np.int64]:
+    """How many such pods rows take of which it is known whether they take one."""
     # Where one is taken there is room for one, whatever else is left to others to count.
     return np.where(feasible, np.maximum(_count_room(requests, nodes, rows), 1), 0)
 
 
-def _find_asked(requests: Amounts, nodes: Nodes) -> list[tuple[int, int]]:
+def find_asked(requests: Amounts, nodes: Nodes) -> list[tuple[int, int]]:
     """Which resources a pod takes of a node, by their places, and how much."""
     asked = ((nodes.resource(name), amount) for name, amount in ((PODS, 1), *requests))
     return [(place, amount) for place, amount in asked if place is not None and amount > 0]
@@ -128,14 +133,22 @@ def _find_asked(requests: Amounts, nodes: Nodes) -> list[tuple[int, int]]:
 def _count_room(requests: Amounts, nodes: Nodes, rows: Rows) -> Fits:
     """For how many pods with these requests each row has room, whoever else rejects them."""
     room = np.full(nodes.count(rows), _MOST, np.int64)
-    for place, amount in _find_asked(requests, nodes):
+    for place, amount in find_asked(requests, nodes):
         left = nodes.allocatable[place, rows] - nodes.requested[place, rows]
         np.minimum(room, left // amount, out=room)
     return room
 
 
-def _count_on(row: int, asked: list[tuple[int, int]], nodes: Nodes) -> int:
-    """The same for one row."""
+def count_on(
+    row: int, bits: NDArray[np.int64], asked: Sequence[tuple[int, int]], nodes: Nodes
+) -> int:
+    """How many pods of a class one row takes; `asked` is what each of them takes of it."""
+    if bits.item(row):
+        return 0
     offered, requested = nodes.allocatable, nodes.requested
-    left = ((offered.item(at, row) - requested.item(at, row)) // amount for at, amount in asked)
-    return min(left, default=_MOST)
+    most = _MOST
+    for place, amount in asked:
+        room = (offered.item(place, row) - requested.item(place, row)) // amount
+        if room < most:
+            most = room
+    return most if most > 1 else 1

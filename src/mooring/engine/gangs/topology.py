@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mooring.cluster import Nodes
 from mooring.framework.gang_points import find_room_counter
@@ -13,7 +12,7 @@ from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 
-from .domain_choice import DomainQuestion, choose_domain, share_members
+from .domain_choice import DomainQuestion, share_members
 from .domain_use import measure_fullness
 from .group_result import Domain, GroupResult, GroupStatus, error, unschedulable
 from .key_domains import split_by
@@ -75,26 +74,17 @@ def score_domains(
         result.scores = _name_scores(full, share)
 
 
-def choose_counted(
-    counted: tuple[NDArray[np.intp], NDArray[np.int64]],
-    domains: Sequence[Domain],
-    pod: Pod,
-    group: PodGroup,
-    profile: Profile,
-    nodes: Nodes,
-) -> int:
-    """The best of some domains of which it is only counted how many pods like one they take.
-
-    Counted are the places of those that take enough, and the numbers of pods of all.
-    """
-    question = DomainQuestion(
+def ask_about_domains(
+    pod: Pod, group: PodGroup, profile: Profile, scheduled: int
+) -> DomainQuestion:
+    """What decides between domains for members like one, of whom some have a node already."""
+    return DomainQuestion(
         group.domain_key,
         pod.spec.scoring_requests,
         _scored_resources(profile),
-        len(nodes.groups.placed(group.group_key)),
+        scheduled,
         group.min_count,
     )
-    return choose_domain(question, *counted, domains, nodes)
 
 
 def _name_scores(fullness: int, share: int) -> dict[str, int]:
