@@ -18,6 +18,7 @@ from mooring.objects.meta import Condition
 from mooring.objects.pod import Pod
 from mooring.objects.workload import Namespace
 from mooring.web.details import describe_node, describe_pod
+from mooring.web.occupants import group_by_pods
 from mooring.web.overview import (
     count_devices,
     group_nodes,
@@ -201,3 +202,34 @@ def test_devices_and_what_plugins_count() -> None:
     assert found["extended"] == [{"type": SLOTS, "nodes": 2, "figures": {"capacity": 8, "used": 2}}]
     about = msgspec.json.decode(describe_node(driven.engine, "n") or b"")
     assert about["extended"] == {SLOTS: {"capacity": 5, "used": 2}}
+
+
+async def test_who_requests_most_of_each_node(driven: Driver) -> None:
+    driven.apply(
+        pod("z", namespace="ads", cpu=3, node="a"),
+        pod("y", namespace="ads", node="d"),
+        pod("x", namespace="shop", node="d"),
+        pod("w", namespace="shop", cpu=1, node="nowhere"),
+    )
+
+    told = msgspec.json.decode(finished(group_by_pods(driven.engine, "namespace", "cpu")))
+
+    rows = [driven.engine.cluster.nodes.name(row) for row in _column(told["rows"], "<u4")]
+    names = [told["values"][code] for code in _column(told["codes"], "<u4")]
+    shares, counts = _column(told["shares"], "<u2"), _column(told["counts"], "<u4")
+    assert sorted(zip(rows, names, shares, counts, strict=True)) == [
+        ("a", "ads", 600, 2),
+        ("b", "shop", 1000, 1),
+        # Nobody requests any of it: pods are counted, and among equals the first name is taken.
+        ("d", "ads", 500, 2),
+    ]
+
+
+def test_without_pods_no_node_has_occupants() -> None:
+    made = driver(node("a"))
+    told = msgspec.json.decode(finished(group_by_pods(made.engine, "owner", "pods")))
+    assert (told["values"], told["rows"]) == ([], "")
+
+
+def _column(text: str, kind: str) -> list[int]:
+    return [int(each) for each in np.frombuffer(b64decode(text), kind)]

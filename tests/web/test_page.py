@@ -197,3 +197,18 @@ async def test_a_code_lets_browsers_in_for_a_while(driven: Driver) -> None:
 
     assert "HttpOnly" in cookie
     assert "SameSite=Strict" in cookie
+
+
+async def test_a_pod_is_explained_again_only_if_something_changed(
+    driven: Driver, session: aiohttp.ClientSession
+) -> None:
+    async with serving(driven.engine) as address:
+        path = address + "api/pods/default/big"
+        async with session.get(path) as first:
+            tag = first.headers["ETag"]
+        async with session.get(path, headers={"If-None-Match": tag}) as same:
+            assert (same.status, await same.read()) == (304, b"")
+        driven.apply(node("m", cpu=2))
+        async with session.get(path, headers={"If-None-Match": tag}) as other:
+            assert other.status == 200
+            assert other.headers["ETag"] != tag

@@ -142,7 +142,9 @@ def test_what_happens_is_told_once_and_by_owner() -> None:
 
     found = {each["kind"]: each for each in mirror.events}
     assert len(mirror.events) == 2
-    assert found["preempting"]["text"] == "n"
+    room = found["preempting"]
+    assert (room["pod"], room["text"], room["victims"]) == ("default/high", "n", ["default/low"])
+    assert room["victimCount"] == 1
     failed = found["failed"]
     assert (failed["owner"], failed["pod"]) == ("job default/j", "default/big-0")
     assert failed["count"] == 3

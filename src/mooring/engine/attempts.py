@@ -43,6 +43,7 @@ from .diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from .events import BindingFailed, ClaimsWritten
 from .nomination_ends import tell_of_room
 from .placement import Placement, PlacementState
+from .preemption_log import PreemptionLog
 from .remedies import Evictions, Remedied, seek_remedy, sign_for_remedy
 
 # Looked up once, because that takes long for an enum.
@@ -79,6 +80,7 @@ class Attempts:
         #: Those that wait for a permit or for what was written, by the uid of the pod.
         self.waiting: dict[str, Placement] = {}
         self.evictions = Evictions(queue, emit, observer)
+        self.preemptions = PreemptionLog()
         #: Says what a pod that fits nowhere shares with others that do not either.
         self.find_alike: Callable[[Profile, Pod], Hashable] = lambda _profile, _pod: None
         #: How often pods of each profile were too costly to be decided.
@@ -176,6 +178,7 @@ class Attempts:
         if remedy is None or not victims:
             return
         self._outrank(pod, remedy.node_name)
+        self.preemptions.note_pod(pod, remedy.node_name, victims)
         disruptions = count_disruptions(remedy.victims, self._cluster.nodes)
         self._observer.victims_found(POD, len(remedy.victims), disruptions, remedy.violations)
         for victim in victims:

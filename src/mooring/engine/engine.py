@@ -65,6 +65,7 @@ from .gangs.group_result import Domain
 from .group_attempts import GroupAttempts
 from .intake import Intake
 from .placement import Placement, PluginPermits
+from .preemption_log import PreemptionLog
 from .settings import (
     class_settings,
     collect_remarks,
@@ -225,6 +226,11 @@ class Engine:
     def too_costly(self) -> Mapping[str, int]:
         """How often pods of each profile were too costly to be decided."""
         return self._attempts.too_costly
+
+    @property
+    def preemptions(self) -> PreemptionLog:
+        """Who was evicted for whom lately."""
+        return self._attempts.preemptions
 
     def _handle_outcome(self, event: Event, now: float) -> None:
         match event:

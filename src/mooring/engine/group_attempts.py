@@ -246,6 +246,7 @@ class GroupAttempts:
         victims = [each for each in remedy.victims if not each.terminating] if remedy else []
         if remedy is None or not victims:
             return
+        self._attempts.preemptions.note_group(group, victims)
         self._observer.victims_found(
             PODGROUP, len(remedy.victims), remedy.disruptions, remedy.violations
         )

@@ -149,6 +149,14 @@ def describe_pod(engine: Engine, namespace: str, name: str, now: float) -> bytes
     return None
 
 
+def tag_answers(engine: Engine) -> str:
+    """A tag that is another one when what is said of pods may be."""
+    queue = engine.queue
+    decisions = sum(each.statistics.decisions for each in engine.classes.values())
+    sizes = (*queue.sizes().values(), len(queue.in_flight), len(engine.cluster.pods))
+    return "-".join(map(str, (engine.cluster.changes.generation, decisions, *sizes)))
+
+
 def _complete(engine: Engine, detail: PodDetail, pod: Pod, now: float) -> PodDetail:
     """Adds what is said of every pod."""
     why = _try_to_explain(engine, pod, now)

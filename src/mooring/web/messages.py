@@ -54,10 +54,14 @@ class RecentEvent(_Part, frozen=True):
     #: preempting: others are evicted for it.
     kind: Literal["placed", "failed", "preempting"]
     owner: str
+    #: Preempting may also be a group, which `owner` says.
     pod: str
-    #: The node, or the reason.
+    #: The node, or the reason; empty where a group preempts, on whichever nodes.
     text: str
     count: int = 1
+    #: The first pods that are evicted, and how many there are.
+    victims: tuple[str, ...] = ()
+    victim_count: int = 0
 
 
 class Figures(_Part, frozen=True, kw_only=True):

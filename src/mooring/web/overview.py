@@ -132,11 +132,11 @@ def measure_usage(engine: Engine, by: str) -> Generator[None, None, bytes]:
     """What pods use, by namespace or owner, as JSON."""
     name_of = OWNERS[by]
     kinds: Counter[tuple[str, Amounts]] = Counter()
-    for some in _slices(engine.cluster.pods.values()):
+    for some in slices(engine.cluster.pods.values()):
         kinds.update((name_of(pod), pod.held.requests) for pod in some)
         yield
     waiting: Counter[str] = Counter()
-    for queued in _slices(engine.queue):
+    for queued in slices(engine.queue):
         waiting.update(name_of(each.pod) for each in queued)
         yield
     pods: Counter[str] = Counter()
@@ -158,7 +158,7 @@ def locate_pods(engine: Engine, by: str, name: str) -> Generator[None, None, byt
     """How many pods of a namespace or an owner each node has, as JSON."""
     name_of = OWNERS[by]
     found: Counter[str] = Counter()
-    for some in _slices(engine.cluster.pods.values()):
+    for some in slices(engine.cluster.pods.values()):
         found.update(pod.node_name for pod in some if name_of(pod) == name)
         yield
     return msgspec.json.encode(found)
@@ -168,7 +168,7 @@ def list_labels(engine: Engine) -> Generator[None, None, bytes]:
     """The labels that can group nodes, those of most nodes first, as JSON."""
     nodes = engine.cluster.nodes
     values: dict[str, Counter[str]] = {}
-    for rows in _slices(nodes.rows.tolist()):
+    for rows in slices(nodes.rows.tolist()):
         for row in rows:
             for key, value in nodes.node(row).labels.items() if nodes.alive[row] else ():
                 values.setdefault(key, Counter())[value] += 1
@@ -188,7 +188,7 @@ def group_nodes(engine: Engine, key: str) -> Generator[None, None, bytes]:
     codes: dict[str, int] = {}
     rows: list[int] = []
     found: list[int] = []
-    for some in _slices(nodes.rows.tolist()):
+    for some in slices(nodes.rows.tolist()):
         for row in some:
             value = nodes.node(row).labels.get(key) if nodes.alive[row] else None
             if value is not None:
@@ -204,7 +204,7 @@ def group_nodes(engine: Engine, key: str) -> Generator[None, None, bytes]:
 def list_gangs(engine: Engine) -> Generator[None, None, bytes]:
     """The pod groups, those that wait first, as JSON."""
     gangs: list[Gang] = []
-    for some in _slices(engine.cluster.groups):
+    for some in slices(engine.cluster.groups):
         gangs += [_describe_gang(engine, group) for group in some]
         yield
     gangs.sort(key=lambda gang: (not gang.waiting, gang.name))
@@ -232,7 +232,7 @@ def list_exclusive(engine: Engine) -> Generator[None, None, bytes]:
     """The namespaces that hold nodes by exclusive pods, those with most first, as JSON."""
     nodes = engine.cluster.nodes
     items = []
-    for names in _slices(nodes.exclusive_namespaces):
+    for names in slices(nodes.exclusive_namespaces):
         items += [_describe_holder(nodes, name) for name in names]
         yield
     items.sort(key=lambda each: (-each.nodes, each.name))
@@ -256,8 +256,8 @@ def count_devices(engine: Engine) -> Generator[None, None, bytes]:
     known = engine.cluster.nodes.devices
     counts: dict[str, Counter[str]] = {}
     pools: dict[str, set[str]] = {}
-    for slices in _slices(known.slices.values(), SLICE // 20):
-        for item in slices:
+    for some in slices(known.slices.values(), SLICE // 20):
+        for item in some:
             count = counts.setdefault(item.driver, Counter())
             pools.setdefault(item.driver, set()).add(item.pool)
             held = known.use.held((item.driver, item.pool))
@@ -282,7 +282,7 @@ def _add_up_extended(engine: Engine) -> Generator[None, None, list[ExtendedCount
     nodes: Counter[str] = Counter()
     if not list(engine.cluster.extended):
         return []
-    for rows in _slices(engine.cluster.nodes.rows.tolist(), SLICE // 20):
+    for rows in slices(engine.cluster.nodes.rows.tolist(), SLICE // 20):
         for row in rows:
             for kind, found in describe_extended(engine, row).items():
                 nodes[kind] += 1
@@ -291,7 +291,7 @@ def _add_up_extended(engine: Engine) -> Generator[None, None, list[ExtendedCount
     return [ExtendedCount(kind, nodes[kind], dict(found)) for kind, found in figures.items()]
 
 
-def _slices(items: Iterable[T], size: int = SLICE) -> Iterator[list[T]]:
+def slices(items: Iterable[T], size: int = SLICE) -> Iterator[list[T]]:
     """A copy of the items in parts: while they are looked at, the cluster may change."""
     rest = iter(list(items))
     while some := list(islice(rest, size)):

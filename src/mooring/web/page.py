@@ -18,9 +18,19 @@ from aiohttp.typedefs import Handler
 
 from mooring.engine import Engine
 from mooring.engine.explain import NoSuchNode
+from mooring.objects.resources import CPU
 
-from .details import describe_node, describe_pod, explain_group, explain_pod, find, find_pod
+from .details import (
+    describe_node,
+    describe_pod,
+    explain_group,
+    explain_pod,
+    find,
+    find_pod,
+    tag_answers,
+)
 from .hub import Crowded, Hub
+from .occupants import group_by_pods
 from .overview import (
     OWNERS,
     count_devices,
@@ -125,6 +135,7 @@ class StatusPage:
         app.router.add_get("/api/pods/{namespace}/{name}", self._pod)
         app.router.add_get("/api/labels", self._labels, allow_head=False)
         app.router.add_get("/api/usage", self._usage, allow_head=False)
+        app.router.add_get("/api/occupants", self._occupants, allow_head=False)
         app.router.add_get("/api/gangs", self._gangs, allow_head=False)
         app.router.add_get("/api/exclusive", self._exclusive, allow_head=False)
         app.router.add_get("/api/devices", self._devices, allow_head=False)
@@ -173,9 +184,19 @@ class StatusPage:
         return _json(await self._read(at_once(work)))
 
     async def _pod(self, request: web.Request) -> web.StreamResponse:
-        named = request.match_info
-        work = partial(self._explain, named["namespace"], named["name"])
-        return _json(await self._in_turn(work))
+        named, wanted = request.match_info, request.if_none_match
+        if wanted:
+            tag = await self._read(at_once(partial(tag_answers, self._engine)))
+            if any(each.value == tag for each in wanted):
+                return web.Response(status=304, headers={"ETag": f'"{tag}"'})
+
+        def work() -> tuple[str, bytes | None]:
+            return tag_answers(self._engine), self._explain(named["namespace"], named["name"])
+
+        tag, told = await self._in_turn(work)
+        answer = _json(told)
+        answer.etag = tag
+        return answer
 
     def _describe_pod(self, namespace: str, name: str) -> bytes | None:
         return describe_pod(self._engine, namespace, name, self._clock())
@@ -185,11 +206,14 @@ class StatusPage:
         steps = partial(group_nodes, key=key) if key else list_labels
         return await self._kept_answer(request, partial(steps, self._engine))
 
+    async def _occupants(self, request: web.Request) -> web.StreamResponse:
+        resource = request.query.get("resource", CPU)[:_LONGEST_SEARCH]
+        steps = partial(group_by_pods, self._engine, _read_by(request), resource)
+        return await self._kept_answer(request, steps)
+
     async def _usage(self, request: web.Request) -> web.StreamResponse:
-        by = request.query.get("by", "namespace")
+        by = _read_by(request)
         name = request.query.get("name", "")[:_LONGEST_SEARCH]
-        if by not in OWNERS:
-            raise web.HTTPBadRequest(text=f"by: one of {', '.join(OWNERS)}\n")
         if name:
             return await self._kept_answer(request, partial(locate_pods, self._engine, by, name))
         return await self._kept_answer(request, partial(measure_usage, self._engine, by))
@@ -233,6 +257,14 @@ class StatusPage:
     async def _in_turn(self, work: Callable[[], T]) -> T:
         """Decisions wait for an explanation, so there is one at a time, with pauses."""
         return await _unless_busy(self._turns.run(at_once(work)))
+
+
+def _read_by(request: web.Request) -> str:
+    """How pods are to be put together."""
+    by = request.query.get("by", "namespace")
+    if by not in OWNERS:
+        raise web.HTTPBadRequest(text=f"by: one of {', '.join(OWNERS)}\n")
+    return by
 
 
 async def _unless_busy(answer: Awaitable[T]) -> T:

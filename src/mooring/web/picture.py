@@ -49,13 +49,15 @@ class Picture:
         self._columns = NodeColumns(engine.cluster)
         self._waiting = WaitingPods(engine, MOST_PUT if limited else sys.maxsize)
         self._events: deque[RecentEvent] = deque(maxlen=_EVENTS_KEPT)
+        self._preemptions = engine.preemptions.count
 
     def advance(self, figures: Figures, arrived: list[Pod]) -> Generator[None, None, Message]:
         """Catches up with the engine, in slices; returns what has changed."""
         at = figures.sample[0]
         queue = yield from self._waiting.differences(at)
         anew, nodes = self._columns.differences()
-        events = merge_events(_list_placed(at, arrived), self._waiting.events)[:_MOST_EVENTS]
+        happened = self._list_preemptions(at), _list_placed(at, arrived), self._waiting.events
+        events = merge_events(*happened)[:_MOST_EVENTS]
         self._events.extend(events)
         return Message(
             resources=self._columns.resources if anew else None,
@@ -81,6 +83,22 @@ class Picture:
         for part in self._waiting.everything():
             yield Message(queue=part)
 
+    def _list_preemptions(self, at: float) -> list[RecentEvent]:
+        log, known = self._engine.preemptions, self._preemptions
+        self._preemptions = log.count
+        return [
+            RecentEvent(
+                at,
+                "preempting",
+                each.owner,
+                each.preemptor,
+                each.node,
+                victims=each.victims,
+                victim_count=each.count,
+            )
+            for each in log.since(known)
+        ]
+
     def _locate(self, arrived: list[Pod]) -> list[tuple[str, int]]:
         row = self._engine.cluster.nodes.row
         found = ((pod.key, row(pod.node_name)) for pod in arrived[:_MOST_ARRIVALS])
@@ -95,12 +113,13 @@ def _list_placed(at: float, arrived: list[Pod]) -> Iterator[RecentEvent]:
 def merge_events(*events: Iterable[RecentEvent]) -> list[RecentEvent]:
     """One event per owner, kind and reason, with the first pod and how many there are.
 
-    Pods of one owner that were placed make up one event, whichever nodes they are on.
+    Pods of one owner that were placed make up one event, whichever nodes they are on. Preemptions
+    stay apart, because each has victims of its own.
     """
-    found: dict[tuple[str, str, str], list[RecentEvent]] = {}
+    found: dict[tuple[str, ...], list[RecentEvent]] = {}
     for each in chain(*events):
-        why = each.text if each.kind == "failed" else ""
-        found.setdefault((each.kind, each.owner, why), []).append(each)
+        why = {"failed": (each.text,), "preempting": (each.text, each.pod)}.get(each.kind, ())
+        found.setdefault((each.kind, each.owner, *why), []).append(each)
     return [replace(same[0], count=len(same)) for same in found.values()]
 
 

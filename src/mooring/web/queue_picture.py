@@ -108,13 +108,10 @@ class WaitingPods:
             now.failed = now.attempts if now.place in _FAILED else failed
             return
         now.failed = now.attempts
-        if now.nominated and (before is None or before.nominated != now.nominated):
-            event = RecentEvent(at, "preempting", now.owner, now.key, now.nominated)
-        elif now.attempts > failed and now.message:
-            event = RecentEvent(at, "failed", now.owner, now.key, now.message)
-        else:
-            return
-        self.events.append(event)
+        # A pod for which others are evicted is told with them.
+        gets_room = now.nominated and (before is None or before.nominated != now.nominated)
+        if now.attempts > failed and now.message and not gets_room:
+            self.events.append(RecentEvent(at, "failed", now.owner, now.key, now.message))
 
     def _show(self, number: int, queued: QueuedPod, nominated: str) -> _Shown:
         pod = queued.pod

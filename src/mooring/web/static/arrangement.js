@@ -1,15 +1,20 @@
 // Which nodes are shown, in which groups and in which order.
 
 import { ABSENT, CORDONED } from "./state.js";
+import { Labels } from "./labels.js";
+import { Occupants } from "./occupants.js";
 
 const byName = new Intl.Collator("en", { numeric: true });
 
-// Without the label by which nodes are grouped.
-export const NONE = "";
+// Without the label by which nodes are grouped, or without pods.
+const NONE = "";
 
 export class Arrangement {
-  constructor(state, view, labels) {
-    Object.assign(this, { state, view, labels });
+  // `tell` is called when the arrangement is to be made anew.
+  constructor(state, view, tell) {
+    Object.assign(this, { state, view });
+    this.labels = new Labels(tell);
+    this.occupants = new Occupants(() => ({ by: view.get("by"), resource: this.resource }), tell);
     // { name, rows } each; one group without a title if nodes are not grouped.
     this.groups = [];
     // All rows in the order in which they are shown, and where each of them is.
@@ -47,7 +52,13 @@ export class Arrangement {
   describe(row) {
     const { state } = this, use = state.use(this.column, row);
     const text = use === ABSENT ? `has no ${this.resource}` : `${(use / 10).toFixed(1)}% of ${this.resource}`;
-    return `${state.name(row)}: ${text}${state.states[row] === CORDONED ? ", cordoned" : ""}`;
+    const whose = this.occupants.describe(row);
+    return `${state.name(row)}: ${text}${state.states[row] === CORDONED ? ", cordoned" : ""}${whose ? `; ${whose}` : ""}`;
+  }
+
+  // The title of a group.
+  title({ name }) {
+    return name || (this.occupants.by ? "without pods" : "without the label");
   }
 
   #filter(rows) {
@@ -77,15 +88,22 @@ export class Arrangement {
   #group(rows) {
     const key = this.view.get("by");
     if (!key) return [{ name: null, rows }];
-    const values = this.#values(key), groups = new Map();
+    const values = this.#groupsOf(key), groups = new Map();
     for (const row of rows) {
       const name = values.get(row) ?? NONE;
       if (!groups.has(name)) groups.set(name, []);
       groups.get(name).push(row);
     }
-    // Nodes without the label come last.
+    // Nodes without the label, or without pods, come last.
     const order = ([one], [other]) => (one === NONE) - (other === NONE) || byName.compare(one, other);
     return [...groups].sort(order).map(([name, of]) => ({ name, rows: of }));
+  }
+
+  #groupsOf(key) {
+    if (!this.occupants.by) return this.#values(key);
+    const names = this.occupants.names();
+    if (names === null) this.isReady = false;
+    return names ?? new Map();
   }
 
   #values(key) {

@@ -47,10 +47,10 @@ export class NodeCards {
     else if (first !== undefined) this.cards.get(first).card.tabIndex = 0;
   }
 
-  #head({ name, rows }) {
-    const mean = this.arrangement.mean(rows);
+  #head(group) {
+    const { rows } = group, mean = this.arrangement.mean(rows);
     const rest = `${count(rows.length, "node")}${mean === null ? "" : `, ${number(100 * mean)}% of ${this.arrangement.resource}`}`;
-    return element("h3", { text: name || "without the label" }, element("span", { class: "hint", text: rest }));
+    return element("h3", { text: this.arrangement.title(group) }, element("span", { class: "hint", text: rest }));
   }
 
   #make(row) {
@@ -66,7 +66,7 @@ export class NodeCards {
     const { state, overlay } = this, { card, name, note, bars, lines } = this.cards.get(row), called = state.name(row);
     say(name, called);
     const verdict = overlay?.describe(called) ?? "", cordoned = state.states[row] === CORDONED ? "cordoned" : "";
-    say(note, [verdict, cordoned].filter(Boolean).join(" · "));
+    say(note, [verdict || this.arrangement.occupants.describe(row), cordoned].filter(Boolean).join(" · "));
     card.classList.toggle("cordoned", Boolean(cordoned));
     card.classList.toggle("judged", Boolean(overlay));
     card.classList.toggle("dim", Boolean(overlay?.isDim(called)));

@@ -35,9 +35,17 @@ export function setBar(made, share, colour) {
 // A name that is broken after its slashes and dots first, where it has to be.
 export const breakable = (name) => name.split(/(?<=[/.])/).flatMap((part, at) => (at ? [element("wbr"), part] : [part]));
 
-// A part that is folded until it is wanted.
+// A part that is folded until it is wanted. It is the same one when only the numbers in its title change.
 export const folded = (title, ...children) =>
-  element("details", { class: "folded" }, element("summary", { text: title }), ...children);
+  element("details", { class: "folded", "data-key": title.replaceAll(/\d/g, "") }, element("summary", { text: title }), ...children);
+
+// Seconds that are left, and go down.
+export const countdown = (seconds) => tick(element("span", { "data-until": performance.now() + 1000 * seconds }));
+
+export function tick(made) {
+  say(made, `${Math.max(0, (made.dataset.until - performance.now()) / 1000).toFixed(0)} s`);
+  return made;
+}
 
 const UNITS = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 

@@ -3,6 +3,8 @@
 import { clock, count, element, firstSentence, link } from "./elements.js";
 import { timed } from "./pace.js";
 
+// Pods that are evicted for another and named in its line; the rest is counted.
+const NAMED = 3;
 const MARKS = { placed: "→", failed: "✕", preempting: "⇄" };
 
 export class EventList {
@@ -37,12 +39,21 @@ export class EventList {
     return element("li", {}, mark, element("span", {}, ...this.#text(event)), when);
   }
 
-  #text({ kind, owner, pod, count: pods, text }) {
+  #text({ kind, owner, pod, count: pods, text, victims, victimCount }) {
     const one = pods === 1;
+    if (kind === "preempting") return this.#preemption(owner, pod, text, victims ?? [], victimCount ?? 0);
     const who = one || owner.startsWith("pod ") ? [link(pod, () => this.openPod(pod))] : [`${count(pods, "pod")} of ${owner}`];
     if (kind === "failed") return [...who, element("span", { class: "hint", text: ` not placed: ${firstSentence(text)}` })];
     const node = link(text, () => this.openNode(text));
-    if (kind === "preempting") return [...who, " makes room on ", node];
     return one ? [...who, " placed on ", node] : [...who, " placed, the latest on ", node];
+  }
+
+  // Who is evicted for whom, and where. The group that a gang belongs to is no pod to open.
+  #preemption(owner, pod, node, victims, all) {
+    const named = victims.slice(0, NAMED), left = all - named.length;
+    const who = owner === `group ${pod}` ? owner : link(pod, () => this.openPod(pod));
+    const parts = named.flatMap((key, at) => [at ? ", " : "", link(key, () => this.openPod(key))]);
+    const more = left > 0 ? [element("span", { text: ` and ${count(left, "more pod")}`, title: victims.slice(NAMED).join(", ") })] : [];
+    return [who, " evicts ", ...parts, ...more, ...(node ? [" from ", link(node, () => this.openNode(node))] : [])];
   }
 }

@@ -35,6 +35,7 @@ function tell(message) {
   timed("apply", () => {
     const changed = state.apply(message);
     nodes.changed(changed, message);
+    detail.changed(message, changed);
     if (changed.queue) queue.changed();
     if (changed.events) events.changed();
     if (!nodes.overlay) flights.start(changed.arrivals.map(([, row]) => row));

@@ -107,7 +107,7 @@ export class NodeMap {
   }
 
   #head({ top, group }) {
-    const { context } = this, width = this.canvas.clientWidth, name = group.name || "without the label";
+    const { context } = this, width = this.canvas.clientWidth, name = this.arrangement.title(group);
     const mean = this.arrangement.mean(group.rows);
     const rest = `${number(group.rows.length)}${mean === null ? "" : ` · ${number(100 * mean)}%`}`;
     context.textBaseline = "middle";

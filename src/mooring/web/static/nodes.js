@@ -4,8 +4,8 @@ import { Arrangement } from "./arrangement.js";
 import { NodeCards } from "./cards.js";
 import { drawScale, verdictColour } from "./colours.js";
 import { count, element, find, link, say } from "./elements.js";
-import { Labels } from "./labels.js";
 import { NodeMap } from "./map.js";
+import { BY_PODS } from "./occupants.js";
 import { NodeTable } from "./table.js";
 
 // Fewer nodes than this are shown as cards.
@@ -17,8 +17,8 @@ const ZONE = "topology.kubernetes.io/zone";
 export class NodesPart {
   constructor(state, view, open) {
     Object.assign(this, { state, view });
-    this.labels = new Labels(() => this.rearrange());
-    this.arrangement = new Arrangement(state, view, this.labels);
+    this.arrangement = new Arrangement(state, view, () => this.rearrange());
+    this.labels = this.arrangement.labels;
     // What covers the use of nodes: who takes the pod that is open, else who has pods of an owner.
     this.layers = { pod: null, of: null };
     this.arranged = 0;
@@ -63,6 +63,7 @@ export class NodesPart {
     say(find("nodes-count"), order.length === known ? count(known, "node") : `${order.length} of ${count(known, "node")}`);
     this.#shown.redraw();
     this.table.draw();
+    say(find("group-says"), this.arrangement.occupants.explain(order));
     this.#legend();
   }
 
@@ -123,8 +124,13 @@ export class NodesPart {
   // A label that was asked for by a link is there though nothing is known of labels yet.
   #showBy(keys) {
     const place = find("by"), now = this.view.get("by"), known = keys.map(({ key }) => key);
-    const all = [...new Set([...known.filter((key) => key === ZONE), ...(now ? [now] : []), ...known])];
-    place.replaceChildren(element("option", { value: "", text: "nothing" }), ...all.map((key) => element("option", { value: key, text: key })));
+    const isLabel = now && BY_PODS.every(({ key }) => key !== now);
+    const all = [...new Set([...known.filter((key) => key === ZONE), ...(isLabel ? [now] : []), ...known])];
+    place.replaceChildren(
+      element("option", { value: "", text: "nothing" }),
+      element("optgroup", { label: "its pods'" }, ...BY_PODS.map(({ key, by }) => element("option", { value: key, text: by }))),
+      ...(all.length ? [element("optgroup", { label: "a label" }, ...all.map((key) => element("option", { value: key, text: key })))] : []),
+    );
     place.value = now;
   }
 

@@ -1,7 +1,7 @@
 // A pod in the panel: the answer first, then what would help, who rejects it, scores, and the rest.
 
 import { verdictColour } from "./colours.js";
-import { bar, count, element, folded, link, requests } from "./elements.js";
+import { bar, count, countdown, element, folded, link, requests } from "./elements.js";
 
 // Suggestions that are shown at once; those that help most come first.
 const FIRST = 5;
@@ -56,11 +56,11 @@ function inQueue(queue, follow) {
   const after = count(queue.attempts, "attempt");
   if (queue.assumedOn) {
     const part = element("p", { text: "On its way to " }, link(queue.assumedOn, () => follow.node(queue.assumedOn)), `, after ${after}`);
-    const permits = queue.permits.map(({ plugin, seconds }) => element("p", { text: `${plugin} has ${seconds.toFixed(1)} s to permit it` }));
+    const permits = queue.permits.map(({ plugin, seconds }) => element("p", {}, `${plugin} has `, countdown(seconds), " to permit it"));
     return [part, ...permits];
   }
-  const until = queue.backoffSeconds ? `, for another ${queue.backoffSeconds.toFixed(1)} s` : "";
-  const parts = [element("p", { class: "hint", text: `In the queue: ${queue.place}${until}, after ${after}` })];
+  const until = queue.backoffSeconds ? [", for another ", countdown(queue.backoffSeconds)] : [];
+  const parts = [element("p", { class: "hint" }, `In the queue: ${queue.place}`, ...until, `, after ${after}`)];
   if (queue.nominatedNode) parts.push(element("p", { text: "Others are evicted for it on " }, link(queue.nominatedNode, () => follow.node(queue.nominatedNode))));
   return parts;
 }
@@ -87,7 +87,7 @@ function remedy({ problem, remedy: change, effect, count: nodes, nodes: names, b
   if (change) lines.push(element("span", { class: "hint", text: `because ${problem}` }));
   if (blockers.length) lines.push(element("span", { class: "hint", text: `in the way: ${named(blockers.map(({ pod }) => pod))}` }));
   if (names.length) lines.push(element("span", { class: "hint", text: named(names) }));
-  return lit(element("button", { type: "button", class: `remedy ${effect}` }, ...lines), names, follow);
+  return lit(element("button", { type: "button", class: `remedy ${effect}`, "data-key": `${title} ${names.length > 0}` }, ...lines), names, follow);
 }
 
 function rejections(why, follow) {
@@ -96,7 +96,7 @@ function rejections(why, follow) {
     const fill = bar(each.count / Math.max(1, why.nodeCount), verdictColour(at));
     const text = element("span", {}, element("b", { text: each.plugin }), ` ${each.reasons.join(", ")}`);
     const such = each.nodes.length ? [element("span", { class: "hint", text: `such as ${named(each.nodes, 2)}` })] : [];
-    return lit(element("button", { type: "button", class: "rejection" }, text, element("b", { class: "number", text: String(each.count) }), fill, ...such), each.nodes, follow);
+    return lit(element("button", { type: "button", class: "rejection", "data-key": `${each.plugin} ${each.reasons} ${each.nodes.length > 0}` }, text, element("b", { class: "number", text: String(each.count) }), fill, ...such), each.nodes, follow);
   });
   const takes = why.feasibleCount;
   if (takes) lines.unshift(element("div", { class: "rejection" }, element("span", {}, element("b", { text: "takes it" })), element("b", { class: "number", text: String(takes) }), bar(takes / Math.max(1, why.nodeCount), verdictColour(-1))));
@@ -108,9 +108,10 @@ function lit(made, names, follow) {
   if (!names.length) return made;
   const pressed = () => made.closest("#detail-body")?.querySelector('[aria-pressed="true"]');
   const rest = () => follow.brighten(pressed()?.nodes ?? null);
+  // They change when the answer is renewed.
   made.nodes = names;
   made.setAttribute("aria-pressed", "false");
-  made.addEventListener("pointerenter", () => follow.brighten(names));
+  made.addEventListener("pointerenter", () => follow.brighten(made.nodes));
   made.addEventListener("pointerleave", rest);
   made.addEventListener("click", () => {
     const on = made.getAttribute("aria-pressed") !== "true";

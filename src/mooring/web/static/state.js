@@ -3,7 +3,7 @@
 export const GONE = 0, OPEN = 1, CORDONED = 2, ABSENT = 0xffff;
 
 const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-const u16 = (text) => new Uint16Array(bytes(text).buffer);
+export const u16 = (text) => new Uint16Array(bytes(text).buffer);
 export const u32 = (text) => new Uint32Array(bytes(text).buffer);
 
 // Events that are kept, and for how many seconds one goes on.
@@ -102,9 +102,9 @@ export class State {
     this.figures = figures;
   }
 
-  // What goes on for a while is one event with a count that grows.
+  // What goes on for a while is one event with a count that grows. Each preemption has its own victims.
   #note(event) {
-    const same = (each) => each.kind === event.kind && each.owner === event.owner && event.at - each.at < SAME
+    const same = (each) => event.kind !== "preempting" && each.kind === event.kind && each.owner === event.owner && event.at - each.at < SAME
       && (event.kind === "placed" || each.text === event.text);
     const at = this.events.findLastIndex(same);
     const before = at < 0 ? null : this.events.splice(at, 1)[0];

@@ -14,15 +14,25 @@ function headers() {
   return token ? { Authorization: `Bearer ${token}` } : {};
 }
 
-async function ask(path, signal) {
-  const answer = await fetch(path, { headers: headers(), cache: "no-store", signal });
+async function ask(path, signal, more = {}) {
+  const answer = await fetch(path, { headers: { ...headers(), ...more }, cache: "no-store", signal });
   if (answer.status === 401 || answer.status === 403) throw new Denied((await answer.text()).trim());
   return answer;
 }
 
 // A JSON document; null if there is no such thing.
 export async function read(path, signal) {
-  const answer = await ask(path, signal);
+  return parse(await ask(path, signal));
+}
+
+// The same with its tag; undefined if nothing can have changed since it had the tag given.
+export async function readNewer(path, tag) {
+  const answer = await ask(path, undefined, tag ? { "If-None-Match": tag } : {});
+  if (answer.status === 304) return undefined;
+  return { about: await parse(answer), tag: answer.headers.get("ETag") };
+}
+
+async function parse(answer) {
   if (answer.status === 404) return null;
   if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
   return answer.json();
