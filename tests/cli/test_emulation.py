@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
+from http.client import HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -69,6 +75,37 @@ def test_a_scheduler_waits_for_its_api_server(
 
     assert await_version("", server) is NEW
     assert "note: waiting for the API server" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("server", [[503]], indirect=True)
+def test_a_scheduler_that_waits_is_alive_and_not_ready(server: ConnectionOptions) -> None:
+    """Else a kubelet restarts it meanwhile, again and again."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    command = (sys.executable, "-m", "mooring", "run", "--master", str(server.server))
+    flags = ("--bind-address=127.0.0.1", f"--secure-port={port}")
+    with subprocess.Popen([*command, *flags], stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        try:
+            # It says so once it has asked for the first time, and serves before.
+            while b"waiting for the API server" not in (line := process.stderr.readline()):
+                assert line
+            paths = ("/livez", "/healthz", "/readyz", "/metrics")
+            assert [_ask(port, path) for path in paths] == [200, 200, 500, 503]
+        finally:
+            process.terminate()
+        assert process.wait() == 0
+
+
+def _ask(port: int, path: str) -> int:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with closing(HTTPSConnection("127.0.0.1", port, context=context)) as connection:
+        connection.request("GET", path)
+        with connection.getresponse() as answer:
+            return answer.status
 
 
 def test_a_recording_with_groups_is_not_one_of_the_older_version(mooring: Mooring) -> None:

@@ -79,7 +79,7 @@ def build_routes(content: Content, guard: Middleware) -> web.Application:
         ("readyz", content.readyz),
     ):
         health = HealthChecks(name, checks)
-        app.router.add_get(f"/{name}", _health(health))
+        app.router.add_get(f"/{name}", health_route(health))
         app.router.add_get(f"/{name}/{{check}}", _health_check(health))
     return app
 
@@ -141,7 +141,9 @@ def _text(write: Callable[[], str]) -> Handler:
     return text
 
 
-def _health(health: HealthChecks) -> Handler:
+def health_route(health: HealthChecks) -> Handler:
+    """Answers with all checks of a path."""
+
     async def check_all(request: web.Request) -> web.StreamResponse:
         exclude = request.query.getall("exclude", [])
         found = health.all(verbose="verbose" in request.query, exclude=exclude)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import typer
@@ -44,14 +46,25 @@ def choose_version(given: str, server: ConnectionOptions | None = None) -> Kuber
     return asyncio.run(main())
 
 
-def await_version(given: str, server: ConnectionOptions) -> KubernetesVersion:
+#: What is served while a command waits.
+Meanwhile = Callable[[], AbstractAsyncContextManager[object]]
+
+
+def await_version(
+    given: str, server: ConnectionOptions, meanwhile: Meanwhile = nullcontext
+) -> KubernetesVersion:
     """The same for a scheduler, which may start before its API server: it waits for that.
 
     Raises Exit when it is told to stop meanwhile.
     """
     if given:
         return read_version(given)
-    found = asyncio.run(_ask_until_answered(server))
+
+    async def main() -> KubernetesVersion | None:
+        async with meanwhile():
+            return await _ask_until_answered(server)
+
+    found = asyncio.run(main())
     if found is None:
         raise typer.Exit(0)
     return found

@@ -188,8 +188,11 @@ def run(  # noqa: PLR0913 - one for each flag
     # Here, so that the other commands start without what a scheduler needs.
     import socket
     import uuid
+    from contextlib import nullcontext
+    from functools import partial
 
     from mooring.app.authorization import AuthorizationSettings
+    from mooring.app.early_probes import serve_early_probes
     from mooring.app.https_site import CertificateSettings, ServingSettings
     from mooring.app.run import RunSettings
 
@@ -214,16 +217,20 @@ def run(  # noqa: PLR0913 - one for each flag
     # What is wrong with it is told at once, not when the API server answers.
     configuration = options.configuration()
     connection = connection.with_default(configuration.client_connection.kubeconfig)
-    options = replace(options, version=await_version(emulation_version, connection))
     certificate = CertificateSettings(
         tls_cert_file, tls_private_key_file, cert_dir, client_ca_file=client_ca_file
     )
+    serving = ServingSettings(bind_address, secure_port, certificate) if secure_port else None
+    # A kubelet restarts what does not answer, and the API server may take its time.
+    probes = nullcontext if serving is None else partial(serve_early_probes, serving)
+    version = await_version(emulation_version, connection, probes)
+    options = replace(options, version=version)
     settings = RunSettings(
         # No other replica has this name.
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
         qps=kube_api_qps,
         burst=kube_api_burst,
-        serving=ServingSettings(bind_address, secure_port, certificate) if secure_port else None,
+        serving=serving,
         authorization=AuthorizationSettings(tuple(authorization_always_allow_paths.split(","))),
         flags=_flags(invocation),
         record=record_settings(record, record_max_size, options),
