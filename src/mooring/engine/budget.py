@@ -8,6 +8,7 @@ difference, and a replay counts the same.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -28,6 +29,16 @@ FEW_RULES = 128
 #: To explain a pod, it is decided about so often, with one thing or another changed.
 PASSES_TO_EXPLAIN = 30
 
+#: The most work of looking for places of a group, and again of looking for victims: about half a
+#: second each. Once it is spent, no further domain, order or set of victims is tried.
+MOST_GROUP_WORK = 600_000_000
+
+#: So many pods are lifted to see whether a group fits without them.
+MOST_LIFTED = 10_000
+
+#: What it takes to lift a pod, or to put it back.
+LIFT_WORK = 10_000
+
 #: The reason of the condition of a pod that is left alone because of its cost.
 TOO_COSTLY = "TooCostly"
 
@@ -43,6 +54,10 @@ _PASSES_PER_RESOURCE = 6
 # Several plugins look at a bound claim. For an unbound one, each row keeps what it would get.
 _PASSES_PER_BOUND_CLAIM = 10
 _PASSES_PER_UNBOUND_CLAIM = 100
+
+# What one more of many like members costs, and what each of its terms adds for a node.
+_MEMBER = 50_000
+_PER_TERM_OF_MEMBER = 40
 
 # A pod that is too costly is tried again after a minute, then after twice as long each time.
 _FIRST_DELAY = 60.0
@@ -133,6 +148,29 @@ def excess(pod: Pod, cluster: Cluster, most: int | None = None) -> str | None:
     return (
         f"the pod's {rules.count} rules need {needed / 1_000_000:.1f} million steps, "
         f"{most / 1_000_000:.1f} million are the most"
+    )
+
+
+def member_work(pod: Pod, cluster: Cluster) -> int:
+    """The work of deciding about one of many like members of a group."""
+    if not is_ordinary(pod):
+        return work(pod, cluster)
+    return _MEMBER + rules_of(pod.spec).terms * _PER_TERM_OF_MEMBER * len(cluster.nodes)
+
+
+def group_excess(members: Iterable[Pod], cluster: Cluster) -> str | None:
+    """Why a group is too costly to be decided; None if it is not."""
+    counts: Counter[int] = Counter()
+    firsts: dict[int, Pod] = {}
+    for pod in members:
+        counts[id(pod.spec)] += 1
+        firsts.setdefault(id(pod.spec), pod)
+    needed = sum(member_work(firsts[key], cluster) * count for key, count in counts.items())
+    if needed <= MOST_GROUP_WORK:
+        return None
+    return (
+        f"the group's {counts.total()} members need {needed / 1_000_000:.1f} million steps, "
+        f"{MOST_GROUP_WORK / 1_000_000:.1f} million are the most"
     )
 
 

@@ -133,9 +133,10 @@ class GroupAttempts:
     def _refuse_costly(
         self, entry: QueuedGroup, members: list[QueuedPod], profile: Profile, now: float
     ) -> bool:
-        """Leaves a group alone if one of its members is too costly to be decided."""
+        """Leaves a group alone if it, or one of its members, is too costly to be decided."""
         costly = (each for each in members if not budget.is_ordinary(each.pod))
         why = next(filter(None, (budget.excess(each.pod, self._cluster) for each in costly)), None)
+        why = why or budget.group_excess((each.pod for each in members), self._cluster)
         if why is None:
             return False
         self._attempts.too_costly[profile.name] += 1

@@ -41,14 +41,40 @@ class VictimUnit:
         )
 
 
-def find_units(nodes: Nodes, priority: int) -> list[VictimUnit]:
-    """The units of a lower priority in the whole cluster, the most important first."""
-    return _sort(_units(nodes, nodes.order.tolist()), priority)
+def find_units(nodes: Nodes, priority: int, among: Iterable[Pod] | None = None) -> list[VictimUnit]:
+    """The units of a lower priority, of all or with one of some pods; the most important first."""
+    if among is None:
+        among = (pod for row in nodes.order.tolist() for pod in nodes.pods(row).values())
+    lesser = [each for each in _units(nodes, among, priority) if each.priority < priority]
+    return sorted(lesser, key=lambda unit: unit.importance)
 
 
 def find_units_on(nodes: Nodes, row: int, priority: int) -> list[VictimUnit]:
     """The units of a lower priority with a pod on a row, the most important first."""
-    return _sort(_units(nodes, (row,)), priority)
+    return find_units(nodes, priority, nodes.pods(row).values())
+
+
+def choose_lesser(
+    nodes: Nodes, priority: int, most: int, domains: NDArray[np.intp], seed: int
+) -> list[tuple[Pod, ...]]:
+    """Two ways to choose so many of the pods of a lower priority; none if there are not so many.
+
+    First all such pods of some rows, those of a domain together, from a row on that the seed
+    chooses. Then the least important ones of every row.
+    """
+    lesser = nodes.lesser_pods(priority, nodes.order)
+    if len(lesser.slots) <= most:
+        return []
+    rows = np.roll(nodes.order, -(seed % len(nodes.order)))
+    later = (domains[rows] - domains[rows[0]]) % (int(domains.max()) + 2)
+    ranks = np.empty(len(nodes.alive), np.intp)
+    ranks[rows[np.argsort(later, kind="stable")]] = np.arange(len(rows))
+    places = np.repeat(np.arange(len(lesser.rows)), lesser.counts)
+    by_row = np.argsort(ranks[lesser.rows][places], kind="stable")[:most]
+    # The pods of a row come with the most important first.
+    from_last = (lesser.begins + lesser.counts)[places] - np.arange(len(places))
+    evenly = np.argsort(from_last, kind="stable")[:most]
+    return [lesser.named(lesser.slots[chosen]) for chosen in (by_row, evenly)]
 
 
 def find_lone_units(nodes: Nodes, rows: NDArray[np.intp], priority: int) -> LesserPods | None:
@@ -85,24 +111,21 @@ def count_disruptions(victims: Iterable[Pod], nodes: Nodes) -> int:
     return len(found)
 
 
-def _sort(units: Iterable[VictimUnit], priority: int) -> list[VictimUnit]:
-    lesser = [each for each in units if each.priority < priority]
-    return sorted(lesser, key=lambda unit: unit.importance)
-
-
-def _units(nodes: Nodes, rows: Iterable[int]) -> Iterator[VictimUnit]:
+def _units(nodes: Nodes, pods: Iterable[Pod], priority: int) -> Iterator[VictimUnit]:
+    """The units of some pods; of pods without a group, only those of a lower priority."""
     seen: set[str] = set()
-    for row in rows:
-        for pod in nodes.pods(row).values():
-            group = nodes.groups.of(pod)
-            if group is None:
+    groups = nodes.groups
+    for pod in pods:
+        group = groups.of(pod)
+        if group is None:
+            if pod.priority < priority:
                 yield VictimUnit((pod,), pod.priority, is_group=False)
-            elif not group.is_evicted_whole:
-                yield VictimUnit((pod,), group.priority_beside(pod), is_group=True)
-            elif pod.uid not in seen:
-                members = _placed_members(group, nodes)
-                seen.update(each.uid for each in members)
-                yield VictimUnit(members, group.priority_beside(pod), is_group=True)
+        elif not group.is_evicted_whole:
+            yield VictimUnit((pod,), group.priority_beside(pod), is_group=True)
+        elif pod.uid not in seen:
+            members = _placed_members(group, nodes)
+            seen.update(each.uid for each in members)
+            yield VictimUnit(members, group.priority_beside(pod), is_group=True)
 
 
 def _placed_members(group: PodGroup, nodes: Nodes) -> tuple[Pod, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from zlib import crc32
 
 import numpy as np
 
@@ -128,6 +129,7 @@ class GroupCycle:
 
     def try_member(self, pod: Pod, domain: Domain) -> MemberResult:
         """Finds a node for one member and places it there."""
+        self.trial.work_left -= self.trial.member_work(pod)
         try:
             outcome = self.decide(pod, domain)
         except PluginError as broken:
@@ -164,10 +166,12 @@ class GroupCycle:
         return counted if counted is not None else self._run_each(domains)
 
     def _run_each(self, domains: Sequence[Domain]) -> GroupResult:
-        """Tries all domains, one after the other."""
+        """Tries all domains, one after the other, until that takes too long."""
         profile, observer = self.trial.profile, self.trial.observer
         tried: list[GroupResult] = []
-        for domain in domains:
+        for domain in self._order(domains):
+            if tried and self.trial.is_spent:
+                break
             began = observer.clock()
             mark = self.trial.mark()
             result = self.try_domain(domain)
@@ -178,7 +182,7 @@ class GroupCycle:
             tried.append(result)
         successes = [each for each in tried if each.is_success]
         if not successes:
-            return _refusal(len(domains), tried[0], tried)
+            return _refusal(len(domains), tried[0], tried, len(domains) - len(tried))
         if len(successes) > 1:
             with PointTimer(observer, PLACEMENT_SCORE, profile.name):
                 topology.score_domains(successes, self._nodes, profile, self._scheduled)
@@ -186,6 +190,18 @@ class GroupCycle:
         self._place_again(best)
         best.tried = tried
         return best
+
+    def _order(self, domains: Sequence[Domain]) -> Sequence[Domain]:
+        """The domains in the order in which they are tried.
+
+        If there are too many to try all, another one comes first whenever the cluster has changed.
+        """
+        needed = len(domains) * sum(map(self.trial.member_work, self.members))
+        if needed <= self.trial.work_left or self._nodes.changes is None:
+            return domains
+        seed = f"{self.group.uid}/{self._nodes.changes.generation}".encode()
+        first = crc32(seed) % len(domains)
+        return [*domains[first:], *domains[:first]]
 
     def _run_only(self, domain: Domain) -> GroupResult:
         """Tries the only domain that there is."""
@@ -267,10 +283,15 @@ class GroupCycle:
             assert not isinstance(again, Failure), "what was reserved once can be reserved again"
 
 
-def _refusal(count: int, first: GroupResult, tried: list[GroupResult]) -> GroupResult:
+def _refusal(
+    count: int, first: GroupResult, tried: list[GroupResult], unseen: int = 0
+) -> GroupResult:
     """No domain takes the group: the results of the first one are told."""
     what = f"0/{count} placements are available, first placement status: "
-    return GroupResult(unschedulable(what + first.status.quote), first.members, tried=tried)
+    told = what + first.status.quote
+    if unseen:
+        told += f", {unseen} placements were not looked at, since that would take too long"
+    return GroupResult(unschedulable(told), first.members, tried=tried)
 
 
 def progress(group: PodGroup, scheduled: int, remaining: int) -> GroupStatus:

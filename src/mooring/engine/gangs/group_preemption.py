@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from zlib import crc32
 
 import numpy as np
 
 from mooring.cluster import Nodes
+from mooring.engine.budget import MOST_GROUP_WORK, MOST_LIFTED
 from mooring.framework.disruption_budgets import BudgetIndex
-from mooring.framework.nominated import filter_with_nominated, sees_only_counts
 from mooring.framework.observe import SUCCESS
-from mooring.framework.points import pre_filter
-from mooring.framework.status import Code, PluginError
+from mooring.framework.status import Code
 from mooring.framework.victim_units import (
     VictimUnit,
+    choose_lesser,
     find_units,
     makes_way,
     mark_violations,
@@ -28,12 +29,15 @@ from .eviction_costs import cost_of
 from .fewest_victims import FewestVictims, Rows
 from .group_checks import preemption_policy
 from .group_cycle import EVERYWHERE, GroupCycle
-from .group_result import Domain, GroupCode, GroupResult, GroupStatus, MemberResult
+from .group_result import Domain, GroupCode, GroupResult, GroupStatus
 from .trial import Trial
+from .victim_choice import VictimChoice
 
 _NEVER = "not eligible due to preemptionPolicy=Never."
 _NO_VICTIMS = "No preemption victims found for incoming preemptor"
 _ONGOING = "ongoing preemption on nominated nodes"
+_TOO_LONG = "to find out which pods have to go would take too long"
+_NOT_ALL = f"of the pods of lower priority only {MOST_LIFTED:,} were looked at"
 _ABOVE_MINIMUM = "members above minCount evict nobody"
 _PREFIX = "pod group preemption: "
 
@@ -121,15 +125,37 @@ class GroupPreemption:
             return GroupRemedy(
                 f"{_PREFIX}{_ONGOING}", is_found=True, nominations=kept, code=SUCCESS
             )
-        units = find_units(self._nodes, priority)
+        chosen = self._choose_lesser(priority)
+        if not chosen:
+            return self._seek_among(find_units(self._nodes, priority))
+        for pods in chosen:
+            remedy = self._seek_among(find_units(self._nodes, priority, pods))
+            if remedy.is_found:
+                return remedy
+        return replace(remedy, text=f"{remedy.text}, {_NOT_ALL}")
+
+    def _seek_among(self, units: Sequence[VictimUnit]) -> GroupRemedy:
+        """Finds victims among some units."""
         if not units:
             return GroupRemedy(f"{_PREFIX}{_NO_VICTIMS}", code=Code.UNRESOLVABLE.value)
+        self.trial.work_left = MOST_GROUP_WORK
         units = mark_violations(units, BudgetIndex(self._nodes.workloads.budgets))
         units = spare_order(units)
         remedy, victims = self._try_victims(units, self.cycle)
         if not self.is_sparing or cost_of(victims) < _TWO_PODS:
             return remedy
         return self._find_better(units, remedy, victims) or remedy
+
+    def _choose_lesser(self, priority: int) -> list[tuple[Pod, ...]]:
+        """Which pods of a lower priority are looked at, if there are too many to look at all.
+
+        They are others whenever the cluster has changed.
+        """
+        nodes, key = self._nodes, self.group.domain_key if self.cycle.with_topology else ""
+        changes = nodes.changes
+        seed = f"{self.group.uid}/{changes.generation if changes is not None else 0}".encode()
+        domains = nodes.label(key).codes if key else np.zeros(len(nodes.alive), np.intp)
+        return choose_lesser(nodes, priority, MOST_LIFTED, domains, crc32(seed))
 
     def _is_ongoing(self, priority: int) -> bool:
         """Whether victims are still leaving a node that a member waits for."""
@@ -153,9 +179,11 @@ class GroupPreemption:
                     text = f"{_CLAIMS_DONE}, {text}"
                 return GroupRemedy(text, trial=result), ()
             self.trial.roll_back(mark)
-            victims = self._spare(units, result.placed)
+            victims = VictimChoice(result.placed, self.trial).choose(units)
         finally:
             self.trial.roll_back()
+        if victims is None:
+            return GroupRemedy(f"{_PREFIX}{_TOO_LONG}", trial=result), ()
         count = sum(len(unit.pods) for unit in victims)
         remedy = GroupRemedy(
             f"{_PREFIX}found a placement for podgroup, preempting {count} victims",
@@ -182,6 +210,8 @@ class GroupPreemption:
         def attempt(
             proposal: Sequence[VictimUnit], members: Sequence[Pod], rows: Rows | None
         ) -> Sequence[VictimUnit] | None:
+            if self.trial.is_spent:
+                return None
             # In the order of `units`, so that the most important are spared first.
             chosen = {id(unit) for unit in proposal}
             cycle = replace(self.cycle, members=members)
@@ -196,59 +226,3 @@ class GroupPreemption:
         fewest = FewestVictims(placed, needed, units, domains, self.trial, attempt)
         better = fewest.find(victims)
         return next((remedy for gone, remedy in found if gone is better), None)
-
-    # Sparing
-
-    def _spare(
-        self, units: Sequence[VictimUnit], placed: Sequence[MemberResult]
-    ) -> Sequence[VictimUnit]:
-        """Puts back all units with which the group still fits where it is; the others must go."""
-        victims: list[VictimUnit] = []
-        near = self._sees_only_its_node(placed)
-        if near and not self._fit(placed):
-            # Nominations are in the way even so: nobody can be spared.
-            return units
-        for unit in units:
-            mark = self.trial.mark()
-            for pod in unit.pods:
-                self.trial.put_back(pod)
-            touched = {pod.node_name for pod in unit.pods}
-            asked = [each for each in placed if not near or each.node_name in touched]
-            if not self._fit(asked):
-                self.trial.roll_back(mark)
-                victims.append(unit)
-        return victims
-
-    def _sees_only_its_node(self, placed: Sequence[MemberResult]) -> bool:
-        """Whether no member minds what is on other nodes than its own."""
-        profile, nodes = self.trial.profile, self._nodes
-        specs = {id(each.pod.spec): each.pod for each in placed}
-        return all(
-            sees_only_counts(profile, pod, pre_filter(profile, pod, nodes), nodes)
-            for pod in specs.values()
-        )
-
-    def _fit(self, members: Sequence[MemberResult]) -> bool:
-        """Whether members fit on their nodes, one after the other."""
-        mark = self.trial.mark()
-        try:
-            return all(self._fits(each) for each in members)
-        finally:
-            self.trial.roll_back(mark)
-
-    def _fits(self, member: MemberResult) -> bool:
-        nodes, profile = self._nodes, self.trial.profile
-        row = nodes.row(member.node_name)
-        try:
-            prepared = pre_filter(profile, member.pod, nodes)
-            if row is None or prepared.rejected is not None:
-                return False
-            rows = np.array([row], np.intp)
-            answer = filter_with_nominated(profile, member.pod, prepared, nodes, rows)
-        except PluginError:
-            return False
-        if not answer.feasible.all():
-            return False
-        # As in kube-scheduler, where a member that is nominated counts there too.
-        self.trial.place_beside(member.pod, member.node_name)
-        return True

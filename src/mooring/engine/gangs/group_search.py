@@ -72,6 +72,8 @@ def search(cycle: GroupCycle) -> GroupResult | None:
     if isinstance(domains, GroupStatus):
         return None
     for domain in domains:
+        if cycle.trial.is_spent:
+            break
         result = _search_domain(cycle, domain, cycle.group.min_count - scheduled)
         if result is not None:
             return result

@@ -135,7 +135,7 @@ class _LevelPlacement:
         if self._fits is not None:
             return int(self._fits[rows].sum())
         self._tried += 1
-        if self._tried > _MOST_TRIED:
+        if self._tried > _MOST_TRIED or self._cycle.trial.is_spent:
             raise _TooMany
         mark = self._cycle.trial.mark()
         placed = sum(bool(each.node_name) for each in self._try(_Part(rows, len(self._members)), 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from mooring.cluster import Cluster
-from mooring.engine import placement
+from mooring.engine import budget, placement
 from mooring.engine.diagnosis import Failure
 from mooring.engine.placement import Placement
 from mooring.framework.observe import Observer
@@ -30,6 +30,23 @@ class Trial:
         self.problems: list[str] = []
         #: What is placed by now, by the uid of the pod.
         self.placements: dict[str, Placement] = {}
+        #: How much more may be tried before it takes too long.
+        self.work_left = budget.MOST_GROUP_WORK
+        # What trying a member takes, by the id of its template.
+        self._member_work: dict[int, int] = {}
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more should be tried."""
+        return self.work_left <= 0
+
+    def member_work(self, pod: Pod) -> int:
+        """The work of trying one member."""
+        known = self._member_work.get(id(pod.spec))
+        if known is None:
+            known = budget.member_work(pod, self.cluster)
+            self._member_work[id(pod.spec)] = known
+        return known
 
     def mark(self) -> int:
         """A moment to roll back to."""
@@ -75,11 +92,14 @@ class Trial:
     def lift_all(self, pods: Iterable[Pod]) -> None:
         """Takes pods off their nodes: the newest first, so that they return as they came."""
         lifted = {pod.uid for pod in pods}
+        # They are put back as well.
+        self.work_left -= 2 * budget.LIFT_WORK * len(lifted)
         for pod in [pod for pod in self.cluster.newest_pods() if pod.uid in lifted]:
             self.lift(pod)
 
     def put_back(self, pod: Pod) -> None:
         """Returns a lifted pod to its node."""
+        self.work_left -= 2 * budget.LIFT_WORK
         self.cluster.put_back(pod)
         self._journal.append(lambda: self._lift_again(pod.uid))
 
