@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .plugin import Plugin, Preempt
 from .profile import Profile
@@ -54,4 +54,10 @@ def find_preemption(profile: Profile) -> Preempt | None:
 
 
 def _find(profile: Profile, kind: type[P]) -> P | None:
-    return next((each for each in profile.plugins.values() if isinstance(each, kind)), None)
+    """Found once per profile: to ask what a plugin is takes a while, and every gang comes by."""
+    known: dict[type[Plugin], Any] = profile.__dict__.setdefault("_by_kind", {})
+    if kind not in known:
+        plugins = profile.plugins.values()
+        known[kind] = next((each for each in plugins if isinstance(each, kind)), None)
+    found: P | None = known[kind]
+    return found

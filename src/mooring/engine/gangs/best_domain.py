@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from operator import le
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Nodes
+from mooring.cluster import Nodes, RowFacts
 from mooring.cluster.changes import Change
 from mooring.objects.pod import Pod
 
-from .domain_choice import DomainQuestion
-from .domain_use import find_places, find_requested
 from .key_domains import find_changed, split_by
 from .member_fits import count_on, find_asked
 
@@ -36,64 +35,68 @@ class KeptDomain:
     the best while only its own rows change, and these only become fuller.
     """
 
-    __slots__ = ("_best", "_bits", "_fits", "_generation", "_pod", "_room", "_size", "_used")
+    __slots__ = (
+        "_asked",
+        "_best",
+        "_bits",
+        "_fits",
+        "_generation",
+        "_pod",
+        "_room",
+        "_size",
+        "_used",
+    )
 
-    def __init__(self, pod: Pod, bits: NDArray[np.int64], size: int) -> None:
+    def __init__(self, pod: Pod, bits: NDArray[np.int64], size: int, nodes: Nodes) -> None:
         """For so many pods like one, which rows with a bit do not take."""
-        self._size = size
         # Nothing else gets the id of the bits, or of the pod's template, while they are kept.
-        self._pod, self._bits = pod, bits
+        self._pod, self._bits, self._size = pod, bits, size
+        self._asked = find_asked(pod.requests, nodes)
         self._best: BestDomain | None = None
         self._generation = 0
         #: How many such pods its rows take, and all of them together.
         self._fits: dict[int, int] = {}
         self._room = 0
-        #: What is requested on its rows, by resource that is scored.
+        #: What is requested on its rows.
         self._used: dict[int, list[int]] = {}
 
-    def keep(self, best: BestDomain, question: DomainQuestion, nodes: Nodes) -> None:
-        """A domain was found to be the best."""
+    def keep(self, best: BestDomain, key: str, nodes: Nodes) -> None:
+        """A domain of a label was found to be the best."""
         assert nodes.changes is not None, "only rows that are there are kept"
         self._best, self._generation = best, nodes.changes.generation
-        rows = split_by(question.key, nodes).domains[best.place].rows
-        numbers = [] if rows is None else rows.tolist()
-        asked = find_asked(self._pod.requests, nodes)
-        columns = _find_columns(question, nodes)
-        self._fits = {row: count_on(row, self._bits, asked, nodes) for row in numbers}
+        rows = split_by(key, nodes).domains[best.place].rows
+        facts = [nodes.facts(row) for row in rows.tolist()] if rows is not None else []
+        self._fits = {each.number: count_on(each, self._bits, self._asked) for each in facts}
         self._room = sum(self._fits.values())
-        self._used = {row: [each.item(row) for each in columns] for row in numbers}
+        self._used = {each.number: _list_used(each) for each in facts}
 
-    def find(self, question: DomainQuestion, nodes: Nodes) -> BestDomain | None:
+    def find(self, nodes: Nodes) -> BestDomain | None:
         """The domain if it is still the best, caught up with its rows."""
         best = self._best
         changed = None if best is None else find_changed(self._generation, nodes)
         if best is None or changed is None or nodes.changes is None:
             return None
-        if changed and not self._catch_up(changed, question, nodes):
-            return None
+        for row, kinds in changed.items():
+            if kinds & _ALLOCATABLE or not self._catch_up(row, nodes):
+                return None
         self._generation = nodes.changes.generation
         return best if min(self._room, self._size) == best.members else None
 
-    def _catch_up(self, changed: dict[int, int], question: DomainQuestion, nodes: Nodes) -> bool:
-        """Takes in rows that changed; False if these are others, or not fuller than before."""
-        fits, used = self._fits, self._used
-        asked = find_asked(self._pod.requests, nodes)
-        columns = _find_columns(question, nodes)
-        for row, kinds in changed.items():
-            before = used.get(row)
-            if before is None or kinds & _ALLOCATABLE:
-                return False
-            now = [each.item(row) for each in columns]
-            for least, amount in zip(before, now, strict=True):
-                if amount < least:
-                    return False
-            used[row] = now
-            count = count_on(row, self._bits, asked, nodes)
-            self._room += count - fits[row]
-            fits[row] = count
+    def _catch_up(self, row: int, nodes: Nodes) -> bool:
+        """Takes in a row that changed; False if it is another's, or not fuller than before."""
+        before = self._used.get(row)
+        if before is None:
+            return False
+        facts = nodes.facts(row)
+        used = _list_used(facts)
+        if not all(map(le, before, used)):
+            return False
+        self._used[row] = used
+        count = count_on(facts, self._bits, self._asked)
+        self._room += count - self._fits[row]
+        self._fits[row] = count
         return True
 
 
-def _find_columns(question: DomainQuestion, nodes: Nodes) -> list[NDArray[np.int64]]:
-    places = find_places(question.resources, nodes)
-    return [find_requested(name, place, nodes) for name, place in places]
+def _list_used(facts: RowFacts) -> list[int]:
+    return facts.requested + facts.nonzero_requested

@@ -63,7 +63,17 @@ def find_like(
 
 def are_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> bool:
     """Whether any node answers all members alike."""
-    return len(group_alike(members, profile, nodes)) == 1
+    return _are_bare(members, profile) or len(group_alike(members, profile, nodes)) == 1
+
+
+def _are_bare(members: Sequence[Pod], profile: Profile) -> bool:
+    """Whether members have nothing but their template, so that nothing can tell them apart."""
+    first, parts = members[0], _signed_parts(profile.filter)
+    spec, priority = first.spec, first.priority
+    for pod in members:
+        if pod.spec is not spec or pod.labels or pod.annotations or pod.priority != priority:
+            return False
+    return parts is not None and all(ask_skips(each, first) for each in _find_asked(profile.filter))
 
 
 def group_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> list[list[Pod]]:

@@ -43,7 +43,7 @@ def measure_fullness(
     Resources have weights; added is an amount for each of them and each domain. Where the domains
     are all of a key, what is there already is kept.
     """
-    places = find_places(resources, nodes)
+    places = _find_places(resources, nodes)
     if len(places) < len(resources):
         added = added[[nodes.resource(name) is not None for name in resources]]
     if nodes.changes is not None and has_all(domains, key, nodes):
@@ -54,8 +54,7 @@ def measure_fullness(
     return _weigh(use.offered, use.requested + added, weights)
 
 
-def find_places(resources: Iterable[str], nodes: Nodes) -> Places:
-    """Those of the resources that some node offers, with their places."""
+def _find_places(resources: Iterable[str], nodes: Nodes) -> Places:
     known = ((name, nodes.resource(name)) for name in resources)
     return tuple((name, place) for name, place in known if place is not None)
 
@@ -71,7 +70,7 @@ def _weigh(offered: Numbers, used: Numbers, weights: Numbers) -> Numbers:
     return totals // np.maximum(there.sum(axis=0), 1)
 
 
-def find_requested(name: str, place: int, nodes: Nodes) -> Numbers:
+def _find_requested(name: str, place: int, nodes: Nodes) -> Numbers:
     """What is requested per row; pods that name no cpu or memory count with a little of it."""
     if name in _NEVER_ZERO:
         return nodes.nonzero_requested[_NEVER_ZERO.index(name)]
@@ -89,7 +88,7 @@ def _add_up(places: Places, domains: Sequence[Domain], nodes: Nodes, key: str) -
     use = DomainUse(*np.zeros((2, len(places), len(domains)), np.int64))
     for at, (name, place) in enumerate(places):
         use.offered[at] = sum_domains(nodes.allocatable[place], domains, nodes, key)
-        use.requested[at] = sum_domains(find_requested(name, place, nodes), domains, nodes, key)
+        use.requested[at] = sum_domains(_find_requested(name, place, nodes), domains, nodes, key)
     return use
 
 
@@ -116,7 +115,7 @@ def _find_kept(places: Places, key: str, nodes: Nodes) -> DomainUse:
         kept.use, kept.offered, kept.requested = fresh.use, fresh.offered, fresh.requested
         changed = {}
     for at, (name, place) in enumerate(places):
-        column = find_requested(name, place, nodes)
+        column = _find_requested(name, place, nodes)
         for row, kinds in changed.items():
             if kinds & _REQUESTED:
                 kept.requested[at].put(row, column.item(row))
@@ -134,7 +133,7 @@ def _keep(places: Places, key: str, nodes: Nodes) -> _KeptUse:
         for at, (_, place) in enumerate(places)
     ]
     requested = [
-        RowSums(find_requested(name, place, nodes)[everything], use.requested[at], known)
+        RowSums(_find_requested(name, place, nodes)[everything], use.requested[at], known)
         for at, (name, place) in enumerate(places)
     ]
     assert nodes.changes is not None, "only rows that are there are kept"

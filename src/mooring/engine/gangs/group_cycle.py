@@ -220,13 +220,13 @@ class GroupCycle:
         profile, scheduled = self.trial.profile, self._scheduled
         question = topology.ask_about_domains(self.members[0], self.group, profile, scheduled)
         kept = self._find_kept(question, domains)
-        best = None if kept is None else kept.find(question, self._nodes)
+        best = None if kept is None else kept.find(self._nodes)
         if best is None:
             best = self._count_domains(question, domains)
             if best is None:
                 return None
             if kept is not None and best.feasible:
-                kept.keep(best, question, self._nodes)
+                kept.keep(best, question.key, self._nodes)
         rejected = len(domains) - best.feasible
         self.trial.observer.domains_counted(profile.name, best.feasible, rejected)
         if not best.feasible:
@@ -250,7 +250,7 @@ class GroupCycle:
         like = id(known.bits), id(pod.spec), nodes.resources_version
         gang = question.key, size, question.scheduled, question.needed
         return nodes.derived.get(
-            ("best domain", like, gang), lambda: KeptDomain(pod, known.bits, size)
+            ("best domain", like, gang), lambda: KeptDomain(pod, known.bits, size, nodes)
         )
 
     def _count_domains(

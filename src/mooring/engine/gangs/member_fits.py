@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Nodes, Rows
+from mooring.cluster import Nodes, RowFacts, Rows
 from mooring.framework.attempt import PreFiltered
 from mooring.framework.gang_points import CountRoom
 from mooring.framework.nominated import sees_only_counts
@@ -111,7 +111,7 @@ def _find_kept(bits: NDArray[np.int64], requests: Amounts, nodes: Nodes, key: st
     else:
         asked = find_asked(requests, nodes)
         for row in changed:
-            kept.fits.put(row, count_on(row, bits, asked, nodes))
+            kept.fits.put(row, count_on(nodes.facts(row), bits, asked))
     kept.generation = log.generation
     return kept
 
@@ -139,16 +139,13 @@ def _count_room(requests: Amounts, nodes: Nodes, rows: Rows) -> Fits:
     return room
 
 
-def count_on(
-    row: int, bits: NDArray[np.int64], asked: Sequence[tuple[int, int]], nodes: Nodes
-) -> int:
+def count_on(facts: RowFacts, bits: NDArray[np.int64], asked: Sequence[tuple[int, int]]) -> int:
     """How many pods of a class one row takes; `asked` is what each of them takes of it."""
-    if bits.item(row):
+    if bits.item(facts.number):
         return 0
-    offered, requested = nodes.allocatable, nodes.requested
-    most = _MOST
+    offered, requested, most = facts.allocatable, facts.requested, _MOST
     for place, amount in asked:
-        room = (offered.item(place, row) - requested.item(place, row)) // amount
+        room = (offered[place] - requested[place]) // amount
         if room < most:
             most = room
     return most if most > 1 else 1
