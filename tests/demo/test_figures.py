@@ -23,7 +23,7 @@ def test_figures_of_a_time() -> None:
     ticks = count()
     observations = Observations(clock=lambda: next(ticks) * _TICK_SECONDS)
     engine = Engine(default(known_plugins(REGISTRY)), REGISTRY, observer=observations)
-    for item in (node("n", cpu=64), pod("first", cpu=1)):
+    for item in (node("n", cpu=64), pod("first", cpu=1), pod("second", cpu=1)):
         engine.handle(Applied(item), 0.0)
     engine.step(0.0, 10)
     before = read_figures(engine, observations)
@@ -33,7 +33,7 @@ def test_figures_of_a_time() -> None:
 
     found = read_figures(engine, observations).since(before)
 
-    assert before.decisions == 1
+    assert before.decisions == 2
     assert before.reused_share == 0.0
     assert (found.decisions, found.by_batch + found.by_class) == (20, 20)
     assert found.buckets.sum() == 20

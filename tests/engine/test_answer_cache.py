@@ -70,7 +70,7 @@ def engine_with(most_bytes: int) -> Engine:
     engine = Engine(
         load_mapping(raw, known=known_plugins(REGISTRY)),
         REGISTRY,
-        ClassSettings(most_bytes=most_bytes),
+        ClassSettings(most_bytes=most_bytes, waits_for_second=False),
     )
     for at in range(200):
         engine.handle(Applied(node(f"n{at}")), 0.0)

@@ -68,6 +68,8 @@ class FourWays:
     most_classes: int | None = None
     recounts: bool = True
     ways_to_decide: Mapping[str, tuple[bool, bool]] = field(default_factory=lambda: WAYS)
+    #: Classes that are made for the first pod show more mistakes.
+    waits_for_second: bool = False
     #: Nodes as they came, moved to another zone and went: what the visit order depends on.
     node_log: list[tuple[str, Node | None]] = field(default_factory=list)
 
@@ -76,7 +78,9 @@ class FourWays:
             name: Engine(
                 self.configuration,
                 self.registry,
-                ClassSettings(classes, batches, self.most_classes),
+                ClassSettings(
+                    classes, batches, self.most_classes, waits_for_second=self.waits_for_second
+                ),
             )
             for name, (classes, batches) in self.ways_to_decide.items()
         }

@@ -201,7 +201,9 @@ def test_failures_of_pods_that_are_tried_again_do_not_pile_up() -> None:
 def test_the_share_of_one_pod_per_node_means_the_same(spec: dict[str, object]) -> None:
     shares = []
     for reuse in (True, False):
-        engine = Engine(configuration(), REGISTRY, ClassSettings(reuse, reuse))
+        engine = Engine(
+            configuration(), REGISTRY, ClassSettings(reuse, reuse, waits_for_second=False)
+        )
         for at in range(6):
             engine.handle(Applied(node(f"n{at}", cpu=1)), 0.0)
         for at in range(9):

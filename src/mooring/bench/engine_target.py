@@ -129,9 +129,9 @@ class EngineTarget:
             for claim in ClaimFiller(self.engine).fill(namespace):
                 self.engine.handle(Applied(claim), self.now)
 
-    def replace(self, manifest: Manifest) -> None:
+    def replace(self, make: Callable[[], Manifest]) -> None:
         with self.stopwatch.paused():
-            item = self._store.replace(manifest)
+            item = self._store.replace(make())
             if isinstance(item, Pod):
                 self.ledger.entries[item.uid].labels = item.labels
         self.engine.handle(Applied(item), self.now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any
@@ -131,9 +132,13 @@ class Executor:
     # Objects
 
     def _create_nodes(self, operation: CreateNodes, index: int) -> None:
-        made = list(self._blueprints.nodes(operation, index))
-        self._node_names += [each["metadata"]["name"] for each in made if each["kind"] == "Node"]
-        self._target.create(made)
+        self._target.create(self._note_names(self._blueprints.nodes(operation, index)))
+
+    def _note_names(self, made: Iterable[Manifest]) -> Iterator[Manifest]:
+        for each in made:
+            if each["kind"] == "Node":
+                self._node_names.append(each["metadata"]["name"])
+            yield each
 
     def _create_namespaces(self, operation: CreateNamespaces, index: int) -> None:
         made = [
@@ -173,7 +178,7 @@ class Executor:
 
     def _update_task(self, operation: UpdateAny) -> Task:
         for number in range(operation.count):
-            self._target.replace(self._any(operation, number))
+            self._target.replace(partial(self._any, operation, number))
             yield number
 
     def _any(self, operation: CreateAny | UpdateAny, number: int) -> Manifest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from .measurement import Collector, Ledger, Stopwatch
@@ -34,7 +34,7 @@ class BenchTarget(Protocol):
         """Adds objects; returns the uids of those that are pods."""
         ...
 
-    def replace(self, manifest: Manifest) -> None:
+    def replace(self, make: Callable[[], Manifest]) -> None:
         """Puts an object in the place of the one of its kind, namespace and name."""
         ...
 

@@ -115,7 +115,8 @@ class ServerTarget:
             self.collector.mark_start()
         return entry.uid
 
-    def replace(self, manifest: Manifest) -> None:
+    def replace(self, make: Callable[[], Manifest]) -> None:
+        manifest = make()
         key = self._writer.key(manifest)
         entry = self.ledger.find(key.namespace, key.name) if key.kind == "Pod" else None
         if entry is not None:

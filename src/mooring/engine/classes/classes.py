@@ -57,6 +57,8 @@ class ClassSettings:
     verify_share: float = 0.0
     #: The bytes that the answers of all profiles may take.
     most_bytes: int = MOST_BYTES
+    #: Whether a class is made for the second of like pods: many pods have no like.
+    waits_for_second: bool = True
 
 
 class Classes:
@@ -84,8 +86,8 @@ class Classes:
         #: The plugins that broke where answers are reused.
         self._broke: set[str] = set()
         self._break: BaseException | None = None
-        #: The signatures of pods that were decided since the last sweep.
-        self._asked: set[int] = set()
+        #: The signatures of pods that were decided since the last sweep, and the first such pod.
+        self._asked: dict[int, str] = {}
         self._visit: tuple[NDArray[np.intp], Turns] | None = None
         self._siblings = Siblings(self._signer, self.statistics)
         #: That of the last class: mostly, like pods follow each other.
@@ -123,7 +125,7 @@ class Classes:
             outcome = self._verify(pod, window, outcome)
         self.statistics.paths[path] += 1
         if signature is not None:
-            self._asked.add(signature)
+            self._asked.setdefault(signature, pod.uid)
             if isinstance(outcome, Found):
                 self.statistics.placed(signature, outcome.row)
             # That a pod fits on none of some rows says nothing of the others.
@@ -217,7 +219,7 @@ class Classes:
             self._cache.discard(key)
             self._break = None if isinstance(error, Unserved | BrokenRowsError) else error
             return None
-        self._asked.add(signature)
+        self._asked.setdefault(signature, pod.uid)
         return kept, answer, DecisionPath.FIRST if known is None else DecisionPath.COLUMNS
 
     def _list_feasible(self, kept: PodClass, pod: Pod) -> NDArray[np.intp]:
@@ -228,7 +230,7 @@ class Classes:
 
     def sweep(self) -> None:
         """Drops the classes that had no pod since the last sweep, and what is known of them."""
-        asked, self._asked = self._asked, set()
+        asked, self._asked = self._asked, {}
         self._cache.keep_only(self._profile.name, asked)
         self._signer.sweep()
 
@@ -297,6 +299,9 @@ class Classes:
         if key.signature != signature:
             key = self._key = Key(self._profile.name, signature)
         known: PodClass | None = self._cache.find(key)
+        if known is None and self._is_alone_so_far(signature, pod):
+            # A class takes longer to make than a decision.
+            return DecisionPath.FIRST, None
         try:
             kept = self._bring_up_to_date(key, known, pod)
             path, row = self._choose(kept, pod, window)
@@ -312,6 +317,12 @@ class Classes:
             self.statistics.looked_back(kept.takes(last))
         kept.last_row = row
         return (DecisionPath.FIRST if known is None else path), Found(row, kept.pre_filtered, None)
+
+    def _is_alone_so_far(self, signature: int, pod: Pod) -> bool:
+        """Whether no other pod like it was decided lately."""
+        if not self._settings.waits_for_second:
+            return False
+        return self._asked.get(signature, pod.uid) == pod.uid
 
     def _bring_up_to_date(self, key: Key, known: PodClass | None, pod: Pod) -> PodClass:
         """The class as of now, made if there is none yet."""
