@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from mooring.bench.hostile import Arena
+from mooring.bench.hostile_gangs import GANGS
 from mooring.bench.hostile_pods import ATTACKS, pod
 from mooring.cluster import check
 
@@ -35,6 +37,16 @@ SIZE, MOST_GROWTH_MIB, MOST_LEFT_MIB = 25_000, 1.5, 0.5
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack(arena: Arena, name: str) -> None:
     outcome = arena.run(name, pod(ATTACKS[name], SIZE))
+
+    assert outcome.growth_mib < MOST_GROWTH_MIB
+    assert outcome.left_mib < MOST_LEFT_MIB
+    check(arena.engine.cluster)
+    arena.engine.queue.check()
+
+
+@pytest.mark.parametrize("name", GANGS)
+def test_a_gang(arena: Arena, name: str) -> None:
+    outcome = arena.run_gang(name, replace(GANGS[name], size=3))
 
     assert outcome.growth_mib < MOST_GROWTH_MIB
     assert outcome.left_mib < MOST_LEFT_MIB

@@ -76,7 +76,7 @@ def test_units_are_chosen_in_parts_as_they_are_one_by_one(
     trial.lift_all(low)
     choice = VictimChoice(placed, trial)
     mark = trial.mark()
-    one_by_one = choice._choose_one_by_one(units, placed)
+    one_by_one = choice._choose_one_by_one(units, placed, {})
     trial.roll_back(mark)
 
     assert choice._choose_in_parts(units) == one_by_one

@@ -3,7 +3,8 @@
     python -m mooring.bench.hostile --nodes 5000 --pods 150000
 
 Each attack is a pod about as large as an API server accepts. It is decided, waits while others come
-and go, is placed by its owner and deleted. `LIMITS` says what is too much.
+and go, is placed by its owner and deleted. Then come gangs that are costly by what they ask for.
+`LIMITS` says what is too much.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 import click
 import msgspec
 
-from mooring.config import default
+from mooring.config import FeatureGates, default
 from mooring.engine import Engine
 from mooring.engine.actions import BindPod, EvictPod
 from mooring.engine.events import Applied, Bound, Evicted, Removed
@@ -39,6 +40,7 @@ from .hostile_cluster import (
     spread_pod,
     storage,
 )
+from .hostile_gangs import GANGS, GATES, HostileGang
 from .hostile_pods import ATTACKS, pod
 
 _MIB = 2**20
@@ -91,7 +93,8 @@ class Arena:
     ) -> None:
         self._measure = measure or resident_mib
         plugins = registry()
-        self.engine = Engine(default(known_plugins(plugins)), plugins)
+        gates = FeatureGates(**GATES)
+        self.engine = Engine(default(known_plugins(plugins), gates), plugins)
         self._now = 1_000.0
         self._nodes = nodes
         self._made = 0
@@ -125,6 +128,29 @@ class Arena:
         self._time(outcome, "removal", self._handle, Removed(hostile))
         del hostile
         self._place(outcome, manifest, before)
+        self._pass_time()
+        outcome.left_mib = self._measure() - before
+        return outcome
+
+    def run_gang(self, attack: str, gang: HostileGang) -> Outcome:
+        """Tries one gang; the cluster is as before when it ends."""
+        group = from_json("PodGroup", msgspec.json.encode(gang.group()))
+        texts = [msgspec.json.encode(gang.member(at)) for at in range(gang.size)]
+        outcome = Outcome(attack, sum(map(len, texts)))
+        self._warm_up()
+        before = self._measure()
+        members = [from_json("Pod", text) for text in texts]
+        for each in (group, *members):
+            self._time(outcome, "intake", self._handle, Applied(each))
+        self._time(outcome, "decision", self._settle)
+        outcome.message = self._message(members[-1])
+        for _ in range(3):
+            self._time(outcome, "others", self._decide_one)
+            self._time(outcome, "events", self._change_a_node)
+        outcome.growth_mib = self._measure() - before
+        for each in (*members, group):
+            self._time(outcome, "removal", self._handle, Removed(each))
+        del members, each
         self._pass_time()
         outcome.left_mib = self._measure() - before
         return outcome
@@ -227,6 +253,12 @@ def run(arena: Arena, size: int, only: str = "") -> Iterator[Outcome]:
     for name, attack in ATTACKS.items():
         if only in name:
             yield arena.run(name, pod(attack, size))
+    gangs = {name: gang for name, gang in GANGS.items() if only in name}
+    if gangs:
+        # What the process keeps once it has seen many pods is no gang's own.
+        arena.run_gang("first", GANGS["a gang of 12,000"])
+    for name, gang in gangs.items():
+        yield arena.run_gang(name, gang)
 
 
 @click.command()

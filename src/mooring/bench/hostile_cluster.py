@@ -12,9 +12,9 @@ NAMESPACES = 100
 #: How many claims of each kind there are.
 CLAIMS = 100
 
-_HOSTNAME = "kubernetes.io/hostname"
-_ZONE = "topology.kubernetes.io/zone"
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def ordinary(at: int, node_name: str) -> Manifest:
@@ -43,7 +43,7 @@ def spread_pod(at: int) -> Manifest:
     made = ordinary(20_000_000, "")
     constraint = {
         "maxSkew": 5,
-        "topologyKey": _ZONE,
+        "topologyKey": ZONE,
         "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": {"app": f"app-{at}"}},
     }
@@ -63,10 +63,10 @@ def evicting_pod() -> Manifest:
     """An important pod that needs all of one node, and wants to be alone there."""
     made = ordinary(20_000_002, "")
     made["spec"]["priority"] = 1_000
-    made["spec"]["nodeSelector"] = {_HOSTNAME: "node-0"}
+    made["spec"]["nodeSelector"] = {HOSTNAME: "node-0"}
     made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "63999m"}}
-    term = {"topologyKey": _HOSTNAME, "labelSelector": {"matchLabels": {"app": "other"}}}
-    made["spec"]["affinity"] = {"podAntiAffinity": {_REQUIRED: [term]}}
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "other"}}}
+    made["spec"]["affinity"] = {"podAntiAffinity": {REQUIRED: [term]}}
     return made
 
 
@@ -74,8 +74,8 @@ def node(at: int) -> Manifest:
     """A node with as many labels as a cloud gives it."""
     labels = {f"node.example.com/property-{i}": f"value-{at % (i + 2)}" for i in range(16)}
     labels |= {
-        _HOSTNAME: f"node-{at}",
-        _ZONE: f"zone-{at % 3}",
+        HOSTNAME: f"node-{at}",
+        ZONE: f"zone-{at % 3}",
         "rack": f"rack-{at % 200}",
         "size": str(at % 64),
     }
@@ -97,10 +97,10 @@ def storage(nodes: int, disks: int) -> Iterator[tuple[str, Manifest]]:
         yield "PersistentVolumeClaim", _claim(f"local-{at}", "local")
         yield "PersistentVolumeClaim", _claim(f"bound-{at}", "late", f"zonal-{at}")
         ref = {"namespace": "ns-1", "name": f"bound-{at}", "uid": f"bound-{at}"}
-        place = {_ZONE: f"zone-{at % 3}"}
+        place = {ZONE: f"zone-{at % 3}"}
         yield "PersistentVolume", _volume(f"zonal-{at}", "late", place, claimRef=ref)
     for at in range(disks):
-        place = {_HOSTNAME: f"node-{at % nodes}"}
+        place = {HOSTNAME: f"node-{at % nodes}"}
         yield "PersistentVolume", _volume(f"disk-{at}", "local", place)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,6 @@ from mooring.framework.nominated import filter_with_nominated, sees_only_counts
 from mooring.framework.points import pre_filter
 from mooring.framework.status import PluginError
 from mooring.framework.victim_units import VictimUnit
-from mooring.objects.pod import Pod
 from mooring.objects.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
 from .group_result import MemberResult
@@ -22,6 +21,9 @@ from .trial import Trial
 
 # No configuration leaves these out of what is compared with the room of a node.
 _ALWAYS_COUNTED = frozenset((CPU, MEMORY, EPHEMERAL_STORAGE, PODS))
+
+#: By node, what members take of it: the name of a resource, its place, and how much.
+TakenRoom = Mapping[str, Sequence[tuple[str, int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class VictimChoice:
             return self._choose_by_node(units)
         work = len(units) * sum(self.trial.member_work(each.pod) for each in self.placed)
         if work <= self.trial.work_left:
-            return self._choose_one_by_one(units, self.placed)
+            return self._choose_one_by_one(units, self.placed, self._sum_requests())
         return self._choose_in_parts(units)
 
     def _see_only_their_nodes(self) -> bool:
@@ -64,23 +66,22 @@ class VictimChoice:
         on_node: dict[str, list[MemberResult]] = defaultdict(list)
         for each in self.placed:
             on_node[each.node_name].append(each)
+        taken = self._sum_requests()
         victims: list[VictimUnit] = []
         for unit in units:
             touched = dict.fromkeys(pod.node_name for pod in unit.pods)
             members = [each for name in touched for each in on_node.get(name, ())]
             if members:
-                victims += self._choose_one_by_one((unit,), members)
+                victims += self._choose_one_by_one((unit,), members, taken)
         return victims
 
     def _choose_one_by_one(
-        self, units: Sequence[VictimUnit], members: Sequence[MemberResult]
+        self, units: Sequence[VictimUnit], members: Sequence[MemberResult], taken: TakenRoom
     ) -> Sequence[VictimUnit]:
         victims: list[VictimUnit] = []
         for unit in units:
             mark = self.trial.mark()
-            for pod in unit.pods:
-                self.trial.put_back(pod)
-            if not self._fit(members):
+            if not (self._put_back_beside(unit, taken) and self._fit(members)):
                 self.trial.roll_back(mark)
                 victims.append(unit)
         return victims
@@ -98,7 +99,7 @@ class VictimChoice:
             if self.trial.is_spent:
                 return None
             mark = self.trial.mark()
-            refused = [unit for unit in part if not self._put_back(unit, taken)]
+            refused = [unit for unit in part if not self._put_back_beside(unit, taken)]
             if len(refused) == len(part) or self._fit(self.placed):
                 victims.update(map(id, refused))
                 continue
@@ -110,39 +111,45 @@ class VictimChoice:
             parts += [part[middle:], part[:middle]]
         return [unit for unit in units if id(unit) in victims]
 
-    def _sum_requests(self) -> dict[tuple[str, int], int]:
-        """What the members take of each node, by its name and the place of a resource."""
-        nodes, taken = self._nodes, defaultdict[tuple[str, int], int](int)
-        if not any(isinstance(each, CountRoom) for each in self.trial.profile.filter):
-            return taken
-        for each in self.placed:
-            for name, amount in ((PODS, 1), *each.pod.requests):
-                place = nodes.resource(name) if name in _ALWAYS_COUNTED else None
-                if place is not None and amount:
-                    taken[each.node_name, place] += amount
-        return taken
-
-    def _put_back(self, unit: VictimUnit, taken: dict[tuple[str, int], int]) -> bool:
+    def _put_back_beside(self, unit: VictimUnit, taken: TakenRoom) -> bool:
         """Puts a unit back if there is room for it beside the members; whether there was."""
-        mark = self.trial.mark()
+        if self._lacks_room(unit, taken):
+            return False
         for pod in unit.pods:
             self.trial.put_back(pod)
-        if all(self._have_room(pod, taken) for pod in unit.pods):
-            return True
-        self.trial.roll_back(mark)
-        return False
+        return True
 
-    def _have_room(self, returned: Pod, taken: dict[tuple[str, int], int]) -> bool:
-        nodes, name = self._nodes, returned.node_name
-        row = nodes.row(name)
-        if row is None:
-            return True
-        places = (nodes.resource(each) for each in _ALWAYS_COUNTED)
-        return all(
-            nodes.requested[place, row] + taken[name, place] <= nodes.allocatable[place, row]
-            for place in places
-            if place is not None and (name, place) in taken
-        )
+    def _sum_requests(self) -> TakenRoom:
+        """What the members take of each node."""
+        nodes, taken = self._nodes, defaultdict[str, Counter[str]](Counter)
+        if not any(isinstance(each, CountRoom) for each in self.trial.profile.filter):
+            return {}
+        for each in self.placed:
+            for name, amount in ((PODS, 1), *each.pod.requests):
+                if amount and name in _ALWAYS_COUNTED:
+                    taken[each.node_name][name] += amount
+        return {
+            node_name: [
+                (name, place, amount)
+                for name, amount in amounts.items()
+                if (place := nodes.resource(name)) is not None
+            ]
+            for node_name, amounts in taken.items()
+        }
+
+    def _lacks_room(self, unit: VictimUnit, taken: TakenRoom) -> bool:
+        """Whether the node of one of its pods has too little room for it beside the members."""
+        nodes = self._nodes
+        for pod in unit.pods:
+            row, wanted = nodes.row(pod.node_name), taken.get(pod.node_name)
+            if row is None or wanted is None:
+                continue
+            held = {PODS: 1, **dict(pod.held.requests)}
+            for name, place, amount in wanted:
+                needed = nodes.requested.item(place, row) + held.get(name, 0) + amount
+                if needed > nodes.allocatable.item(place, row):
+                    return True
+        return False
 
     def _fit(self, members: Sequence[MemberResult]) -> bool:
         """Whether members fit on their nodes, one after the other."""
