@@ -33,27 +33,33 @@ from . import (
     webhook,
 )
 from .errors import report
+from .help_text import PlainCommand, PlainGroup
 
 app = typer.Typer(
     name="mooring",
     help="A Kubernetes scheduler that decides over NumPy columns.",
     context_settings={"help_option_names": ["-h", "--help"]},
+    cls=PlainGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
-app.command("simulate")(simulate.simulate)
-app.command("explain")(explain.explain)
-app.command("fit")(fit.fit)
-app.command("analyse")(analyse.analyse)
-app.command("top")(top.top)
-app.command("run")(run.run)
-app.command("up")(up.up)
-app.command("hollow")(hollow.hollow)
-app.command("shadow")(shadow.shadow)
-app.command("record")(record.record)
-app.command("webhook")(webhook.webhook)
-app.command("conform")(conform.conform)
-app.command("replay")(replay.replay)
+for _command in (
+    simulate.simulate,
+    explain.explain,
+    fit.fit,
+    analyse.analyse,
+    top.top,
+    run.run,
+    up.up,
+    hollow.hollow,
+    shadow.shadow,
+    record.record,
+    webhook.webhook,
+    conform.conform,
+    replay.replay,
+):
+    app.command(_command.__name__, cls=PlainCommand)(_command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(plugin_package.app, name="plugin")
 

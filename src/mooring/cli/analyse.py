@@ -27,7 +27,7 @@ def analyse(  # noqa: PLR0913 - one for each flag
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PATH]...",
+            metavar="PATH",
             help="Manifests, or a dump; without any, the cluster of the kubeconfig.",
             show_default=False,
         ),

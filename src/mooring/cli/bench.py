@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from .help_text import PlainCommand, PlainGroup
 from .rendering import ProgressBar, plain
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ OutOption = Annotated[
 CountOption = Annotated[int, typer.Option(min=1, help="Run each workload this many times.")]
 
 
-class _RunsByDefault(TyperGroup):
+class _RunsByDefault(PlainGroup):
     """A group whose first argument may be a path instead of a command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -90,7 +90,7 @@ app = typer.Typer(
 )
 
 
-@app.command("run")
+@app.command("run", cls=PlainCommand)
 def run(  # noqa: PLR0913 - one for each option
     path: CasesArgument,
     pattern: FilterOption = "",
@@ -150,7 +150,7 @@ def run(  # noqa: PLR0913 - one for each option
     report(results, [], contest.target, out)
 
 
-@app.command("growth")
+@app.command("growth", cls=PlainCommand)
 def growth(  # noqa: PLR0913 - one for each option
     path: CasesArgument = Path("benchmarks/growth"),
     pattern: FilterOption = "",
@@ -193,7 +193,7 @@ def growth(  # noqa: PLR0913 - one for each option
     report(results, growths, target.value, out)
 
 
-@app.command("gates")
+@app.command("gates", cls=PlainCommand)
 def gates(
     path: CasesArgument,
     switched: Annotated[
@@ -229,7 +229,7 @@ def gates(
     print(comparison_tables(compared, "as it is", plain(switched)))
 
 
-@app.command("compare")
+@app.command("compare", cls=PlainCommand)
 def compare(
     before: Annotated[Path, typer.Argument(help="A file of data items, or a folder of them.")],
     after: Annotated[Path, typer.Argument(help="The file or folder to compare it with.")],

@@ -22,7 +22,7 @@ def conform(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="Files of recorded verdicts, one JSON document per line; may end in .gz.",
             show_default=False,
         ),

@@ -39,7 +39,7 @@ def explain(  # noqa: PLR0913 - one for each flag
     target: Annotated[
         str,
         typer.Argument(
-            metavar="[POD]",
+            metavar="POD",
             help="What to explain: a pod as NAME or NAMESPACE/NAME, or KIND/NAME for a workload, "
             "a gang or a node (deploy/web, podgroup/train, node/n1). Without it: all that wait.",
             show_default=False,

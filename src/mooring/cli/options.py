@@ -68,7 +68,7 @@ PluginsOption = Annotated[
 PathsArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[PATH...]",
+        metavar="PATH",
         help="YAML or JSON files or folders that describe the cluster; - is standard input. "
         "Without a path, the cluster is read from the API server.",
         show_default=False,

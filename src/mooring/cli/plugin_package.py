@@ -14,7 +14,9 @@ import typer
 
 from mooring.documents.errors import InputError
 
-app = typer.Typer(help="Help for authors of plugins.", no_args_is_help=True)
+from .help_text import PlainCommand, PlainGroup
+
+app = typer.Typer(help="Help for authors of plugins.", cls=PlainGroup, no_args_is_help=True)
 
 _SUFFIX = ".txt"
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
@@ -60,7 +62,7 @@ def _options() -> None:
     """Help for authors of plugins."""
 
 
-@app.command("new")
+@app.command("new", cls=PlainCommand)
 def new(
     name: Annotated[
         str, typer.Argument(help="Name of the plugin, such as RackSlots.", show_default=False)

@@ -19,7 +19,7 @@ def replay(  # noqa: PLR0913 - one for each flag
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="The file given to `mooring run --record` or `mooring record`, or some segments.",
             show_default=False,
         ),
