@@ -10,7 +10,7 @@ def main() -> None:
 
     Ctrl-C while it is loaded or at its end ends the process at once, without a traceback.
     """
-    # Whoever starts us with interrupts ignored wants that.
+    # A parent that has interrupts ignored wants that for us as well.
     is_heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_heeded:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

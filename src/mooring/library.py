@@ -89,7 +89,7 @@ def read_live_cluster(
         connection = await connect(None if kubeconfig is None else str(kubeconfig), context, None)
         async with Api(connection) as api:
             version = DEFAULT_VERSION
-            # Whoever may not read the version may still list.
+            # A user who may not read the version may still list.
             with suppress(ApiError):
                 version = read_server_version(await api.get("/version"))
             objects = await list_kinds(

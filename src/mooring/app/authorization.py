@@ -27,7 +27,7 @@ ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 ALWAYS_ALLOWED = ("/healthz", "/livez", "/readyz")
 
-# Whoever got a token reviewed is one of them, whether the review says so or not.
+# A user who got a token reviewed is one of them, whether the review says so or not.
 _AUTHENTICATED = "system:authenticated"
 
 _SCHEME = "bearer "

@@ -64,7 +64,7 @@ def application(content: Content, authorizer: Authorizer) -> web.Application:
 
 
 def build_routes(content: Content, guard: Middleware) -> web.Application:
-    """The routes, behind whoever lets in."""
+    """The routes, behind the check of who may come in."""
     app = web.Application(middlewares=[guard], client_max_size=_MOST_BYTES)
     if content.page is not None:
         content.page.mount(app)
@@ -193,7 +193,7 @@ class HealthChecks:
         )
 
     def all(self, *, verbose: bool = False, exclude: Collection[str] = ()) -> HealthAnswer:
-        """All checks. What is wrong is only logged: whoever comes may read this."""
+        """All checks. What is wrong is only logged: everybody may read this."""
         lines = []
         failed = {}
         for check in self._checks:

@@ -158,7 +158,7 @@ class HollowWrites:
     def _drop(self, target: _Target, write: _Write, error: ApiError) -> None:
         self._mirror.leaving.discard(write.uid)
         if not (error.is_not_found or error.is_conflict):
-            # Whoever has deleted or replaced the object has said all that there is to say.
+            # The object was deleted or replaced by others: there is nothing left to say of it.
             _log.warning("A write was refused", object=target[1], problem=str(error))
 
     async def _send(self, target: _Target, write: _Write) -> None:

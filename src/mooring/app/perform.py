@@ -158,7 +158,7 @@ class Performer:
 
     def _record_later(self, action: RecordEvent) -> None:
         if action.type == "Warning":
-            # Whoever reads only the log finds there why pods wait, in the same words.
+            # Those who read only the log find there why pods wait, in the same words.
             _log.info(action.reason, **_pod_fields(action), note=action.note)
         self._event_lane.put(partial(self._record, action))
 

@@ -65,7 +65,7 @@ class Feed:
 
 
 class ActionQueue(Protocol):
-    """Whoever carries out what is decided."""
+    """Carries out what is decided."""
 
     @property
     def backlog(self) -> int: ...

@@ -1,6 +1,6 @@
 """What a shadow has seen so far, live: a page, the report as JSON, and metrics.
 
-It is served by plain HTTP on loopback only, because it names pods and nodes to whoever asks;
+It is served by plain HTTP on loopback only, because it names pods and nodes to everybody who asks;
 `kubectl port-forward` brings it to a desk.
 """
 

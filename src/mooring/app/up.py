@@ -118,7 +118,7 @@ async def up(
             told = content(
                 engine, Metrics(engine, observations), scheduling, in_slices, _checks(stopping)
             )
-            # Whoever may use the cluster may see its scheduler, by the same token.
+            # Users of the cluster may see its scheduler, by the same token.
             entry = Entry(settings.server.token)
             endpoints = await stack.enter_async_context(loopback_site(told, entry))
             page = f"{endpoints}{PREFIX}{entry.path}"

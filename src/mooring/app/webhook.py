@@ -214,7 +214,7 @@ class Webhook:
         pod = from_json("Pod", bytes(review.object))
         assert isinstance(pod, Pod)
         # Nothing is reserved for it: what makes a pod may still be refused by others, by quota for
-        # one, and then whoever was refused would have closed the node.
+        # one, and then a pod that was refused would have closed the node.
         return self._ask_guard(pod, pod.node_name) if pod.node_name else None
 
     async def _review_binding(self, review: _Request) -> CoexistRefusal | None:

@@ -45,7 +45,7 @@ class Worker:
         identity: str,
         recorder: Recorder | None = None,
     ) -> None:
-        """`connect` opens the API server; whoever writes there asks what it is given.
+        """`connect` opens the API server; what writes there asks what it is given.
 
         Raises ExtenderUnusable if the certificates of an extender cannot be read.
         """

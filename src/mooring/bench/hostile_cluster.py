@@ -52,7 +52,7 @@ def spread_pod(at: int) -> Manifest:
 
 
 def greedy_pod() -> Manifest:
-    """An important pod that no node has room for, whoever makes way."""
+    """An important pod that no node has room for, even without any other pod."""
     made = ordinary(20_000_001, "")
     made["spec"]["priority"] = 1_000
     made["spec"]["containers"][0]["resources"] = {"requests": {"example.com/gpu": "9"}}

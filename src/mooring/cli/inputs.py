@@ -249,7 +249,7 @@ class ConnectionOptions:
 
         connection = await self.connect()
         async with Api(connection) as api:
-            # Whoever may not read the version may still watch.
+            # A user who may not read the version may still watch.
             with suppress(ApiError):
                 await api.get("/version")
         return connection

@@ -64,7 +64,7 @@ Params = Mapping[str, str | int]
 OnAnswer = Callable[[str, str, int | None, float], None]
 
 
-# Whoever asks a server that cannot be reached learns that, but the log says it only this often.
+# Each caller learns that a server cannot be reached, but the log says it only this often.
 _QUIET_SECONDS = 30.0
 
 

@@ -166,7 +166,7 @@ class Mirror:
         self._malformed.pop(key, None)
         held = self._held.pop(key, None)
         if held is not None:
-            # As it was last told, so that whoever wrote that down has all of it.
+            # As it was last told, so that a record of it is complete.
             self._sink.removed(held.item)
 
     def _tell_unreadable(self, meta: Any, error: Exception) -> None:

@@ -30,8 +30,8 @@ _SHORT_SECONDS = 1.0
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 
-# After a line that cannot be read the kind is listed at once, but not more often than this: whoever
-# can write such lines could keep us listing.
+# After a line that cannot be read the kind is listed at once, but not more often than this: a user
+# who can write such lines could keep us listing.
 _SECONDS_BETWEEN_RELISTS = 10.0
 
 # A kind that we can do without is asked for this often while the server has none or refuses it.

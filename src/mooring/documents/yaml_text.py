@@ -29,7 +29,7 @@ _LARGEST_OBJECT = 4 * 2**20
 # Kubernetes objects have about five fields at the top.
 _MOST_FIELDS = 100
 
-# Aliases share a value when they are read, but whoever walks it sees each of its places.
+# Aliases share a value when they are read, but a reader that walks it sees each of its places.
 _MOST_ALIASED = 100_000
 
 # A template that renders to nothing leaves one; more than this is no manifest.

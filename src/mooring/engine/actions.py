@@ -1,4 +1,4 @@
-"""What the engine asks to be done. Whoever performs an action reports its outcome as an event."""
+"""What the engine asks to be done. What performs an action reports its outcome as an event."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class ReleaseClaim(_Action, frozen=True, tag="releaseClaim"):
 
 
 class Report(_Action, frozen=True, tag="report"):
-    """Tell whoever runs the scheduler something that they should know.
+    """Tell the operators of the scheduler something that they should know.
 
     Without a profile it concerns all of them.
     """

@@ -82,7 +82,7 @@ def outside(plugins: set[str]) -> str:
 
 def narrowing(pre_filtered: PreFiltered, tried_first: Filtered | None) -> set[str]:
     """The plugins that are told to have left nodes out."""
-    # A nominated node is tried before the others, so whoever rejected it is listed as well.
+    # A nominated node is tried before the others: plugins that rejected it are listed as well.
     return {*pre_filtered.narrowed_by, *(tried_first.rejectors() if tried_first else ())}
 
 

@@ -233,7 +233,7 @@ def prepare(placement: Placement, nodes: Nodes, now: float) -> list[Preparation]
 
 
 def check_preparations(placement: Placement, nodes: Nodes, now: float) -> Failure | None:
-    """Asks whether what was written has come true; whoever says so is waited for no longer."""
+    """Asks whether what was written has come true; a plugin that says so is not asked again."""
     for plugin, until in list(placement.preparing.items()):
         answer: bool | Rejected = False
         try:

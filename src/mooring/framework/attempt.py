@@ -169,7 +169,7 @@ class Failed:
     node_count: int
     #: The answer for the nominated node, if there is one.
     tried_first: Filtered | None = None
-    #: Whoever rejected a row of which another has the last word.
+    #: The plugins that rejected a row of which another has the last word.
     overruled: frozenset[str] = frozenset()
     #: How often the pod was tried before.
     attempt: int = 0

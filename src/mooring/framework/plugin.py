@@ -102,7 +102,7 @@ class Plugin(ABC):
         return False
 
     def remarks(self) -> tuple[str, ...]:
-        """What whoever wrote its arguments should know; it is logged when the scheduler starts."""
+        """What the author of its arguments should know; it is logged when the scheduler starts."""
         return ()
 
     def metrics(self) -> tuple[Series, ...]:

@@ -1,6 +1,6 @@
 """CoexistPolicy: with which other pods a pod shares its node.
 
-The one definition of it. The scheduler's plugin counts pods by it, and whoever plays kubelet asks
+The one definition of it. The scheduler's plugin counts pods by it, and hollow nodes ask
 `admit`, which refuses a pod that was bound around the scheduler. Whether the feature gate is on is
 up to the caller: what a pod says is kept either way.
 """

@@ -35,7 +35,7 @@ class CustomKind(ObjectKind, frozen=True):
 
     @property
     def whole(self) -> CustomKind:
-        """The kind with all of its objects, whoever asks for it."""
+        """The kind with all of its objects, for any caller."""
         return msgspec.structs.replace(self, only=None, manifest="")
 
     @property

@@ -16,7 +16,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 def filled_spec(spec: Raw, labels: Raw) -> Raw:
     """The spec of a pod with these labels as the API server keeps it; the given one stays.
 
-    Whatever has a wrong type is left alone: whoever decodes it will refuse it.
+    Whatever has a wrong type is left alone: the decoder refuses it.
     """
     for name in _CONTAINERS:
         spec = with_each(spec, name, lambda each: with_part(each, "resources", _requests))

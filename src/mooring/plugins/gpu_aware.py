@@ -132,7 +132,7 @@ class GPUAware(
             kept = " and ".join(f"{format_amount(name, n)} {name}" for name, n in self._reserve)
             self._kept = Reason(f"node(s) with GPUs keep {kept} for each free GPU {hint}")
         else:
-            # Whoever is evicted, the GPUs stay.
+            # The GPUs stay, whichever pods are evicted.
             asked = "limit" if self._classes is None else "limit or claim"
             text = f"node(s) with GPUs only take pods with a GPU {asked} {hint}"
             self._kept = Reason(text, Code.UNRESOLVABLE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .pools import PoolKey
 
-# Whoever is further behind looks at everything again.
+# A reader that is further behind looks at everything again.
 _MOST_ENTRIES = 4_096
 
 

@@ -158,7 +158,7 @@ class HandleRegistry:
     def register(self, resource_type: str, make: Callable[[], H]) -> H:
         """The handle of a type: the one that is there already, else a new one.
 
-        Whoever registers a type in two ways checks which of them it got.
+        A plugin that registers a type in two ways checks which of them it got.
         """
         handle = self._handles.get(resource_type)
         if handle is None:

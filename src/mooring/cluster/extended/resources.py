@@ -298,7 +298,7 @@ class ExtendedResources(ExtendedView):
         before = table.pool
         table.pool = counted
         if before is not None:
-            # Whoever counted before counts now; looking at all pods would take long.
+            # The pods that counted before count now; looking at all pods would take long.
             found: Iterable[Pod] = before.pods.values()
         else:
             found = (pod for row in rows for pod in self._pods[row].values() if table.counts(pod))

@@ -1,7 +1,7 @@
 """One decision in which extenders have a say: what they are asked, in order, and what follows.
 
 A decision is a generator. It gives questions, is sent the answers, and returns what was decided.
-So whoever runs it waits as long as the answers take, and does other things meanwhile.
+So its caller waits as long as the answers take, and does other things meanwhile.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from .consultation import Consultation, ExtenderFailed, Overtaken, Steps, find_i
 from .review import Review
 from .survey import PodSurvey
 
-# How much longer than an extender may take, in seconds, its answer is waited for. Whoever asks it
+# How much longer than an extender may take, in seconds, its answer is waited for. The sender
 # tells when its time is up; this is for answers that get lost.
 _GRACE = 1.0
 

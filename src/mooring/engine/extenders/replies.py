@@ -49,7 +49,7 @@ def describe_status(verb: str, url: str, status: int) -> str:
 def read_reply(verb: str, body: bytes, asked: AskedNames | None = None) -> ExtenderAnswer:
     """What an extender answers to filter, prioritize or preempt. Raises ReplyError.
 
-    Whoever knows how the names in question were written spares reading all of them again.
+    With the names as they were sent, they need not all be read again.
     """
     if verb == FILTER and asked is not None and asked.encoded in body:
         answer = _read_all_kept(body, asked)

@@ -93,7 +93,7 @@ class _KeptFits:
 
 
 def _find_kept(bits: NDArray[np.int64], requests: Amounts, nodes: Nodes, key: str) -> _KeptFits:
-    """Rows with a bit take none; whoever sets or clears a bit has the row in the log."""
+    """Rows with a bit take none; a row whose bit changes is in the log."""
     log, everything = nodes.changes, nodes.everything
     assert log is not None, "only rows that are there have classes"
 
@@ -131,7 +131,7 @@ def find_asked(requests: Amounts, nodes: Nodes) -> list[tuple[int, int]]:
 
 
 def _count_room(requests: Amounts, nodes: Nodes, rows: Rows) -> Fits:
-    """For how many pods with these requests each row has room, whoever else rejects them."""
+    """For how many pods with these requests each row has room, if nobody else rejects them."""
     room = np.full(nodes.count(rows), _MOST, np.int64)
     for place, amount in find_asked(requests, nodes):
         left = nodes.allocatable[place, rows] - nodes.requested[place, rows]

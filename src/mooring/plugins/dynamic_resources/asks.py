@@ -28,7 +28,7 @@ CLAIM = "\0claim\0"
 
 
 class Judgement(Enum):
-    """What a request says of a device, whoever uses it."""
+    """What a request says of a device, in use or not."""
 
     NO = auto()
     YES = auto()

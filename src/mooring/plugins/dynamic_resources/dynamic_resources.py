@@ -220,7 +220,7 @@ class DynamicResources(
         if not isinstance(prepared, PreparedClaims):
             return self._release_nothing("no new claims to deallocate")
         if prepared.frees_devices and (waits_for := self._node_to_wait_for(prepared, nodes)):
-            # Whoever else was evicted now would be evicted for nothing.
+            # To evict others now would be for nothing.
             text = f"waiting for devices of node {waits_for} to be released"
             return NoRemedy(Code.UNRESOLVABLE, (text,))
         found = find_release(prepared, failed, nodes, self.name)

@@ -251,7 +251,7 @@ class DeviceSearch:
             amounts = amounts_of(ask.amounts, model, self._sum_amounts(candidate))
             if amounts is None:
                 return False
-        # Whoever shares a device uses the counters that its first user took.
+        # Those who share a device use the counters that its first user took.
         counts = model.counters if not self._has_share(candidate) else ()
         if counts and not self._draw(candidate, -1):
             return False

@@ -1,4 +1,4 @@
-// How long drawing takes: kept for whoever wants to know, in milliseconds.
+// How long drawing takes: kept to be looked at, in milliseconds.
 
 const kept = new Map();
 
