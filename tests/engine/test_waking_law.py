@@ -6,6 +6,7 @@ have a place: somebody should have woken it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import hypothesis.strategies as st
@@ -14,12 +15,17 @@ from hypothesis import given, settings
 from msgspec import structs
 
 from mooring.engine.cycle import Found
+from mooring.framework.plugin import Plugin
 from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS
 from mooring.objects.node import HOSTNAME, ZONE
 from mooring.objects.pod import Pod
+from mooring.plugins.disk_io.disk_io import DiskIO
+from mooring.plugins.disk_io.disk_io_resource import KIND as DISK, READ
 from mooring.testing import Driver
 from tests.builders import node, pod
 from tests.engine.driver import driver
+from tests.extended_fakes import custom
+from tests.storage_builders import claiming, csi_node, pv, pvc
 
 #: Long enough for every backoff, and too short for a flush.
 BACKOFFS_END = 12.0
@@ -72,9 +78,9 @@ def node_forms(draw: st.DrawFn) -> dict[str, Any]:
 class Play:
     """Does things to a cluster, as drawn."""
 
-    def __init__(self, data: st.DataObject, reuse: bool) -> None:
+    def __init__(self, data: st.DataObject, reuse: bool, *plugins: type[Plugin]) -> None:
         gates = {"EquivalenceCache": reuse, "OpportunisticBatching": reuse}
-        self.run: Driver = driver(gates=gates)
+        self.run: Driver = driver(gates=gates, plugins=plugins)
         self._data = data
         self._made = 0
 
@@ -88,8 +94,13 @@ class Play:
         doings = [self._node, self._pods, self._pods]
         if placed:
             doings += [self._remove, self._remove, self._relabel]
+        doings += self._find_doings()
         doing = self._data.draw(st.sampled_from(doings))
         doing()
+
+    def _find_doings(self) -> list[Callable[[], None]]:
+        """What else may happen."""
+        return []
 
     def _node(self) -> None:
         self.run.apply(node(self._data.draw(NODES), **self._data.draw(node_forms())))
@@ -97,8 +108,7 @@ class Play:
     def _pods(self) -> None:
         form = self._data.draw(needs())
         for _ in range(self._data.draw(st.integers(1, 3))):
-            self._made += 1
-            self.run.apply(pod(f"p{self._made}", **form))
+            self.run.apply(pod(self._name(), **form))
 
     def _some_placed(self) -> Pod:
         pods = self.run.engine.cluster.pods
@@ -111,6 +121,10 @@ class Play:
         placed = self._some_placed()
         self.run.apply(structs.replace(placed, labels={"app": self._data.draw(APPS)}))
 
+    def _name(self) -> str:
+        self._made += 1
+        return f"p{self._made}"
+
     def check(self) -> None:
         engine = self.run.engine
         engine.queue.check()
@@ -119,11 +133,91 @@ class Play:
             assert not isinstance(outcome, Found), f"{queued.pod.name} waits, but has a place"
 
 
-@pytest.mark.parametrize("reuse", [True, False])
+class ClaimPlay(Play):
+    """The same with claims: of their own, shared, or for one pod alone; volumes move about."""
+
+    def _find_doings(self) -> list[Callable[[], None]]:
+        return [self._claiming, self._claiming, self._claiming, self._attach_limits, self._volume]
+
+    def _attach_limits(self) -> None:
+        self.run.apply(csi_node(self._data.draw(NODES), csi=self._data.draw(st.integers(0, 2))))
+
+    def _volume(self) -> None:
+        """A volume can be used elsewhere, or its claim is there at last."""
+        name = self._data.draw(st.sampled_from(["p1", "p2", "p3", "shared"]))
+        zone = self._data.draw(st.sampled_from(["a", "b", ""]))
+        self.run.apply(pv(f"pv-{name}", claim=name, labels={ZONE: zone} if zone else {}))
+        self.run.apply(pvc(name, volume=f"pv-{name}"))
+
+    def _claiming(self) -> None:
+        form = {"cpu": 1, "labels": {"app": self._data.draw(APPS)}}
+        sort = self._data.draw(st.sampled_from(["own", "own", "own", "shared", "alone"]))
+        for _ in range(self._data.draw(st.integers(1, 3))):
+            name = self._name()
+            claim = name if sort == "own" else sort
+            modes: dict[str, Any] = {"accessModes": ["ReadWriteOncePod"]} if sort == "alone" else {}
+            if sort != "shared" or self._data.draw(st.booleans()):
+                self.run.apply(pv(f"pv-{claim}", claim=claim, **modes))
+                self.run.apply(pvc(claim, volume=f"pv-{claim}", **modes))
+            self.run.apply(claiming(claim, name=name, **form))
+
+
+class RankPlay(Play):
+    """The same with priorities: pods are evicted, and nominations end. Waiting pods change."""
+
+    def _find_doings(self) -> list[Callable[[], None]]:
+        doings: list[Callable[[], None]] = [self._important, self._important]
+        return [*doings, self._change_waiting] if len(self.run.engine.queue) else doings
+
+    def _important(self) -> None:
+        priority = self._data.draw(st.sampled_from([1, 10, 100]))
+        spec: dict[str, Any] = {"priority": priority}
+        if self._data.draw(st.booleans()):
+            spec["preemptionPolicy"] = "Never"
+        for _ in range(self._data.draw(st.integers(1, 2))):
+            self.run.apply(pod(self._name(), cpu=self._data.draw(st.integers(1, 3)), spec=spec))
+
+    def _change_waiting(self) -> None:
+        waiting = {queued.pod.name: queued.pod for queued in self.run.engine.queue}
+        known = waiting[self._data.draw(st.sampled_from(sorted(waiting)))]
+        if self._data.draw(st.booleans()):
+            self.run.apply(structs.replace(known, labels={"app": self._data.draw(APPS)}))
+        else:
+            self.run.remove(known)
+
+
+class DiskPlay(Play):
+    """The same with disks that have so much bandwidth."""
+
+    def _find_doings(self) -> list[Callable[[], None]]:
+        return [self._disk, self._reading, self._reading]
+
+    def _disk(self) -> None:
+        name = self._data.draw(NODES)
+        read = self._data.draw(st.sampled_from(["1Gi", "2Gi", "4Gi"]))
+        spec = {"nodeName": name, "capacity": {"read": read, "write": read}}
+        self.run.apply(custom(DISK, f"disk-of-{name}", spec=spec))
+
+    def _reading(self) -> None:
+        metadata = {"annotations": {READ: self._data.draw(st.sampled_from(["1Gi", "2Gi"]))}}
+        for _ in range(self._data.draw(st.integers(1, 3))):
+            self.run.apply(pod(self._name(), metadata=metadata, spec={"preemptionPolicy": "Never"}))
+
+
+def make_disk_play(data: st.DataObject, reuse: bool) -> DiskPlay:
+    return DiskPlay(data, reuse, DiskIO)
+
+
+@pytest.mark.parametrize(
+    ("make", "reuse"),
+    [(Play, True), (Play, False), (ClaimPlay, True), (RankPlay, True), (make_disk_play, True)],
+)
 @settings(max_examples=30)
 @given(data=st.data())
-def test_no_pod_that_has_a_place_waits(reuse: bool, data: st.DataObject) -> None:
-    play = Play(data, reuse)
+def test_no_pod_that_has_a_place_waits(
+    make: Callable[[st.DataObject, bool], Play], reuse: bool, data: st.DataObject
+) -> None:
+    play = make(data, reuse)
     for _ in range(data.draw(st.integers(4, 14))):
         play.go_on()
         if data.draw(st.booleans()):

@@ -325,6 +325,19 @@ class Cluster:
     def remove_storage(self, item: StorageObject) -> None:
         self._storage.remove(item)
 
+    def follow_claims(self, pod: Pod) -> None:
+        """From now on, a change of the claims of a waiting pod is told, once."""
+        storage = self._state.storage
+        storage.followed.follow(pod.uid, storage.things_of(pod) or ())
+
+    def forget_claims(self, uid: str) -> None:
+        """A pod waits no more."""
+        self._state.storage.followed.forget(uid)
+
+    def take_changed_claims(self) -> list[str]:
+        """The waiting pods of whose claims something has changed."""
+        return self._state.storage.followed.take_changed()
+
     # Devices
 
     def put_device(self, item: DeviceObject) -> DeviceObject | None:
@@ -361,6 +374,9 @@ class Cluster:
         other._state.label_keys.version += self._state.label_keys.version + 1
         other._state.workloads.version += self._state.workloads.version + 1
         self.extended.adopt(other.extended)
+        followed = self._state.storage.followed
+        followed.touch_all()
+        other._state.storage.followed = followed
         groups = self._state.groups
         groups.adopt(other._state.groups)
         self._state = other._state
@@ -397,6 +413,8 @@ class Cluster:
 
     def _place(self, pod: Pod) -> None:
         self._pods[pod.uid] = pod
+        if pod.spec.volumes:
+            self.forget_claims(pod.uid)
         if self._state.groups.are_used:
             self._state.groups.place(pod)
         row = self._state.rows.get(pod.node_name)

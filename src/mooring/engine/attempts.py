@@ -11,7 +11,7 @@ From each state before `bound`, a placement may be taken back: it failed, or its
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -24,7 +24,7 @@ from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected
 from mooring.framework.victim_units import count_disruptions
 from mooring.objects.pod import PLACED, Pod
-from mooring.queue import FailedAttempt, Queue, QueuedPod
+from mooring.queue import FailedAttempt, Queue, QueuedPod, SharedFailure
 from mooring.queue.object_events import ASSIGNED_POD_DELETE
 
 from . import actions, budget, diagnosis, placement
@@ -82,7 +82,9 @@ class Attempts:
         self.evictions = Evictions(queue, emit, observer)
         self.preemptions = PreemptionLog()
         #: Says what a pod that fits nowhere shares with others that do not either.
-        self.find_alike: Callable[[Profile, Pod], Hashable] = lambda _profile, _pod: None
+        self.find_alike: Callable[[Profile, Pod], SharedFailure | None] = lambda _profile, _pod: (
+            None
+        )
         #: How often pods of each profile were too costly to be decided.
         self.too_costly: Counter[str] = Counter()
 
@@ -205,13 +207,19 @@ class Attempts:
         before = self._cluster.nodes.nominations.node_of(pod)
         self._nominate(pod, failure)
         nominated = before or self._cluster.nodes.nominations.node_of(pod)
+        alike = self.find_alike(profile, pod) if failure.is_shared and not nominated else None
         attempt = FailedAttempt(
             failure.rejectors,
             failure.pending,
             failure.message,
             failure.delay or budget.delay_after(pod, self._cluster),
-            self.find_alike(profile, pod) if failure.is_shared and not nominated else None,
+            alike,
         )
+        for uid in self._cluster.take_changed_claims():
+            # It may be placed where others are not.
+            self._queue.part(uid, now)
+        if alike is not None and alike.spans_templates:
+            self._cluster.follow_claims(pod)
         self._queue.give_back(queued, pod=pod, attempt=attempt, now=now)
         if before and before != self._cluster.nodes.nominations.node_of(pod):
             tell_of_room(self._queue, pod, before, now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
-from mooring.queue import GroupedQueue, Queue, QueuedGroup, QueuedPod
+from mooring.queue import GroupedQueue, Queue, QueuedGroup, QueuedPod, SharedFailure
 
 from . import actions
 from .actions import Action, Report
@@ -469,7 +469,7 @@ class Engine:
         is_extended = self._consultations.is_choosing
         return Window(start, profile.percentage_of_nodes_to_score, is_extended, rows)
 
-    def _find_alike(self, profile: Profile, pod: Pod) -> Hashable:
+    def _find_alike(self, profile: Profile, pod: Pod) -> SharedFailure | None:
         """What a pod that fits nowhere shares with those that do not either; None if nothing."""
         if self._consultations.concerns(pod):
             # Nobody knows what an extender reads.

@@ -197,6 +197,11 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
         return compile_preferences(self.node_affinity.preferred)
 
     @cached_property
+    def without_volumes(self) -> bytes:
+        """All of the template but its volumes, the same for templates that are alike in it."""
+        return _ENCODE(msgspec.structs.replace(self, volumes=None))
+
+    @cached_property
     def claiming(self) -> tuple[Volume, ...]:
         """The volumes that are claims, or make one."""
         return tuple(volume for volume in self.volumes or () if volume.claims)

@@ -7,7 +7,7 @@ to the API is not known here.
 from .grouped_queue import GroupedQueue, GroupReturn
 from .queue import Queue
 from .queued_group import QueuedGroup
-from .queued_pod import Backoff, FailedAttempt, Place, QueuedPod
+from .queued_pod import Backoff, FailedAttempt, Place, QueuedPod, SharedFailure
 
 __all__ = [
     "Backoff",
@@ -18,4 +18,5 @@ __all__ = [
     "Queue",
     "QueuedGroup",
     "QueuedPod",
+    "SharedFailure",
 ]

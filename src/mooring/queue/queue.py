@@ -13,6 +13,7 @@ from mooring.framework.status import Rejected
 from mooring.framework.wakeups import ClusterEvent
 from mooring.objects.pod import Pod
 
+from .companions import Companions, LikePods
 from .object_events import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
@@ -39,7 +40,6 @@ from .queued_pod import (
     QueuedPod,
 )
 from .representatives import Representatives
-from .waiting_pods import LikePods
 
 #: Asks whether a pod may be queued, first of all the plugin that held it back last ("" if none):
 #: None, or the plugin that says no and why.
@@ -157,9 +157,32 @@ class Queue:
         elif (queued := self._places.get(new.uid)) is None:
             self._enter(new, UNSCHEDULED_POD_UPDATE.label, now)
         else:
+            before = self._places.unschedulable.companions(new.uid)
             self._places.replace(queued, new)
             if queued.place in UNSCHEDULABLE_PLACES:
                 self._reconsider(queued, old, now)
+            if before is not None:
+                self._make_up_for(queued, before, now)
+
+    def part(self, uid: str, now: float) -> None:
+        """Others no longer fail where this pod does: it is not spoken for by them from now on."""
+        queued = self._places.get(uid)
+        before = self._places.unschedulable.companions(uid)
+        if queued is not None and before is not None:
+            queued.alike = None
+            self._places.move(queued, queued.place)
+            self._make_up_for(queued, before, now)
+
+    def _make_up_for(self, queued: QueuedPod, before: Companions, now: float) -> None:
+        """Wakes a pod that left its companions while one of them is tried for all."""
+        if queued.place is not Place.UNSCHEDULABLE:
+            return
+        label = self._representatives.find_label(before)
+        if (
+            label is not None
+            and self._places.unschedulable.companions(queued.pod.uid) is not before
+        ):
+            self._move_by(queued, WakeAnswer.AFTER_BACKOFF, label, now)
 
     def delete(self, pod: Pod) -> None:
         """Forgets a pod that waits; one in flight leaves with `done`."""
@@ -209,7 +232,8 @@ class Queue:
             queued, self._listeners.answer_missed(queued, missed), SCHEDULE_ATTEMPT_FAILURE, now
         )
         if queued.alike is not None:
-            self._representatives.settle(pod.uid, self._places.unschedulable.like(pod.uid))
+            companions = self._places.unschedulable.companions(pod.uid)
+            self._representatives.settle(pod.uid, companions)
 
     def divide(self, divides: Callable[[Pod], bool]) -> None:
         """Says which pods can be held back, before there are any."""
@@ -240,8 +264,11 @@ class Queue:
             return
         self._latest = now
         queue_event = self._listeners.identify(event, old, new)
-        for like_pods in self._find_waiting(queue_event):
-            self._wake(like_pods, queue_event, concerns)
+        for found in self._find_waiting(queue_event):
+            if isinstance(found, Companions):
+                self._wake_together(found, queue_event, concerns)
+            else:
+                self._wake(found, queue_event, concerns)
         self._record(queue_event)
 
     def activate(self, pods: Iterable[Pod], now: float) -> None:
@@ -325,7 +352,7 @@ class Queue:
             if queued.place not in UNSCHEDULABLE_PLACES:
                 return
 
-    def _find_waiting(self, queue_event: QueueEvent) -> list[LikePods]:
+    def _find_waiting(self, queue_event: QueueEvent) -> list[LikePods | Companions]:
         unschedulable = self._places.unschedulable
         if queue_event.event.is_wildcard:
             return unschedulable.everybody()
@@ -338,7 +365,7 @@ class Queue:
         concerns: Callable[[Pod], bool] | None,
     ) -> None:
         """Wakes like pods if the event may help them: one is asked for all."""
-        label = queue_event.event.label
+        label, companions = queue_event.event.label, like_pods.companions
         ask = self._listeners.answer
         if queue_event.is_about(like_pods):
             for queued in _meant(like_pods, concerns):
@@ -346,27 +373,48 @@ class Queue:
             return
         asked = like_pods.any
         answer = WakeAnswer.STAY if asked is None else ask(asked, queue_event)
-        if answer is WakeAnswer.AFTER_BACKOFF and like_pods.fail_alike and concerns is None:
-            self._send_one(like_pods, label)
+        is_spoken_for = companions is not None and not companions.span_templates
+        if answer is WakeAnswer.AFTER_BACKOFF and companions and is_spoken_for and not concerns:
+            self._send_one(companions, label)
         elif answer is not WakeAnswer.STAY:
             for queued in _meant(like_pods, concerns):
                 self._wake_by(queued, answer, label)
 
-    def _send_one(self, like_pods: LikePods, label: str) -> None:
+    def _wake_together(
+        self,
+        companions: Companions,
+        queue_event: QueueEvent,
+        concerns: Callable[[Pod], bool] | None,
+    ) -> None:
+        """Wakes one of some pods that all fail where it does, if the event may help it."""
+        first = companions.first(self._latest)
+        if concerns is None and not queue_event.is_about(companions) and first is not None:
+            if companions.is_represented:
+                return
+            answer = self._listeners.answer(first, queue_event)
+            if answer is WakeAnswer.AFTER_BACKOFF:
+                self._send_one(companions, queue_event.event.label)
+                return
+            if answer is WakeAnswer.STAY and not companions.span_templates:
+                return
+        for like_pods in list(companions.members.values()):
+            self._wake(like_pods, queue_event, concerns)
+
+    def _send_one(self, companions: Companions, label: str) -> None:
         """Wakes one of some pods that all fail where it does. Another may be on its way already."""
-        while not like_pods.is_represented:
-            queued = like_pods.first(self._latest)
+        while not companions.is_represented:
+            queued = companions.first(self._latest)
             if queued is None:
                 return
             self._move_by(queued, WakeAnswer.AFTER_BACKOFF, label, self._latest)
             if queued.place not in UNSCHEDULABLE_PLACES:
-                self._representatives.send(queued.pod.uid, like_pods, label)
+                self._representatives.send(queued.pod.uid, companions, label)
 
     def _send_next(self, now: float) -> None:
         """Wakes another pod wherever the one before has not shown that all fail."""
         self._latest = now
-        for like_pods, label in self._representatives.take_followed():
-            self._send_one(like_pods, label)
+        for companions, label in self._representatives.take_followed():
+            self._send_one(companions, label)
 
     def _wake_by(self, queued: QueuedPod, answer: WakeAnswer, label: str) -> None:
         if answer is not WakeAnswer.STAY:

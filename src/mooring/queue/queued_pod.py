@@ -50,6 +50,14 @@ UNSCHEDULABLE_PLACES = frozenset({Place.UNSCHEDULABLE, Place.GATED})
 NEVER_FAILED = -1
 
 
+class SharedFailure(msgspec.Struct, frozen=True):
+    """What pods share that all fail whenever one of them does."""
+
+    shared: Hashable
+    #: Whether pods of other templates, namespaces or labels may share it, too.
+    spans_templates: bool = False
+
+
 class FailedAttempt(msgspec.Struct, frozen=True):
     """Why an attempt came to nothing: rejected by plugins, or (without any) failed."""
 
@@ -59,9 +67,9 @@ class FailedAttempt(msgspec.Struct, frozen=True):
     message: str = ""
     #: How long the pod is left alone at least, because trying it is costly, in seconds.
     delay: float = 0.0
-    #: What pods of its template, namespace and labels share that would have failed as well, now and
-    #: whenever this one does; None if nothing is known of others.
-    alike: Hashable = None
+    #: What it shares with those that would have failed as well, now and whenever this one does;
+    #: None if nothing is known of others.
+    alike: SharedFailure | None = None
 
 
 class QueuedPod(msgspec.Struct, eq=False, gc=False):
@@ -94,7 +102,7 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
     #: Whether trying it is so costly that it is tried rarely, and no plugin asked whether to.
     is_costly: bool = False
     #: What it shares with those that fail whenever it does; None if nothing is known of others.
-    alike: Hashable = None
+    alike: SharedFailure | None = None
     #: When its attempt began, by the observer's clock.
     began: float = 0.0
 
@@ -127,7 +135,11 @@ class QueuedPod(msgspec.Struct, eq=False, gc=False):
 
     def replace(self, pod: Pod) -> None:
         """Takes the pod's newer value. What else it may share with others then, nobody has said."""
-        if self.alike is not None and not _is_decided_alike(self.pod, pod):
+        alike = self.alike
+        if alike is not None and not (
+            _is_decided_alike(self.pod, pod)
+            and not (alike.spans_templates and self.pod.labels != pod.labels)
+        ):
             self.alike = None
         self.pod = pod
 

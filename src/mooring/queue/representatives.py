@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .waiting_pods import LikePods
+from .companions import Companions
 
 
 class Representatives:
@@ -16,19 +16,19 @@ class Representatives:
 
     def __init__(self) -> None:
         #: For whom each pod was woken, and by what, by its uid.
-        self._sent: dict[str, tuple[LikePods, str]] = {}
+        self._sent: dict[str, tuple[Companions, str]] = {}
         #: The same of those that are no longer waiting to be tried.
-        self._followed: dict[str, tuple[LikePods, str]] = {}
+        self._followed: dict[str, tuple[Companions, str]] = {}
 
     @property
     def followed(self) -> bool:
         """Whether pods are to be woken after one that has ended."""
         return bool(self._followed)
 
-    def send(self, uid: str, like_pods: LikePods, label: str) -> None:
+    def send(self, uid: str, companions: Companions, label: str) -> None:
         """Takes note that a pod was woken for others, because of an event."""
-        like_pods.is_represented = True
-        self._sent[uid] = like_pods, label
+        companions.is_represented = True
+        self._sent[uid] = companions, label
 
     def end(self, uid: str) -> None:
         """A pod is being tried, or never will be."""
@@ -37,13 +37,20 @@ class Representatives:
             sent[0].is_represented = False
             self._followed[uid] = sent
 
-    def settle(self, uid: str, like_pods: LikePods | None) -> None:
+    def settle(self, uid: str, companions: Companions | None) -> None:
         """A pod has failed and waits among these: if it was tried for them, they go on waiting."""
         followed = self._followed.get(uid)
-        if followed is not None and followed[0] is like_pods:
+        if followed is not None and followed[0] is companions:
             del self._followed[uid]
 
-    def take_followed(self) -> list[tuple[LikePods, str]]:
+    def find_label(self, companions: Companions) -> str | None:
+        """The event after which one of some pods is tried for all; None if none is."""
+        for known, label in (*self._followed.values(), *self._sent.values()):
+            if known is companions:
+                return label
+        return None
+
+    def take_followed(self) -> list[tuple[Companions, str]]:
         """The pods of which another one is to be woken, and by what."""
         taken = list(self._followed.values())
         self._followed.clear()
@@ -51,6 +58,6 @@ class Representatives:
 
     def check(self) -> list[str]:
         """The pods that are to be tried for others; AssertionError unless these say so, too."""
-        for uid, (like_pods, _) in self._sent.items():
-            assert like_pods.is_represented, f"nobody knows that {uid} is tried for others"
+        for uid, (companions, _) in self._sent.items():
+            assert companions.is_represented, f"nobody knows that {uid} is tried for others"
         return list(self._sent)

@@ -1,4 +1,4 @@
-"""Pods that wait for an event: alike ones together, found by what they wait for."""
+"""Pods that wait for an event: those that hints tell the same together, by what they wait for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from mooring.framework.calls import PASSING
 from mooring.framework.wakeups import Wakeup
 
+from .companions import Companions, Kind, LikePods, TopicFile
 from .pod_heap import PodHeap
 from .queue_events import Listeners, QueueEvent
 from .queued_pod import Place, QueuedPod
@@ -16,76 +17,26 @@ from .queued_pod import Place, QueuedPod
 #: How often pods are looked for that have waited too long, in seconds.
 SWEEP_SECONDS = 30
 
-#: What like pods share: template, namespace, labels, who keeps them waiting, what makes them fail
-#: alike, and whatever else the hints of these read.
-_Kind = tuple[Hashable, ...]
-
-
-class LikePods:
-    """Waiting pods that every hint tells the same. Never empty while they are filed."""
-
-    __slots__ = ("_backing_off", "_ready", "fail_alike", "filed", "is_represented", "kind")
-
-    def __init__(self, kind: _Kind, fail_alike: bool = False) -> None:
-        self.kind = kind
-        #: Whether all of them would fail where one does.
-        self.fail_alike = fail_alike
-        #: Whether one of them was woken to be tried for all.
-        self.is_represented = False
-        #: The one whose backoff ends first is at the head.
-        self._backing_off = PodHeap()
-        #: Those whose backoff was over when somebody asked, the oldest at the head.
-        self._ready = PodHeap()
-        #: Each topic they are filed under, and where.
-        self.filed: list[tuple[_TopicFile, Hashable]] = []
-
-    def __iter__(self) -> Iterator[QueuedPod]:
-        yield from self._ready
-        yield from self._backing_off
-
-    def __contains__(self, uid: object) -> bool:
-        return uid in self._backing_off or uid in self._ready
-
-    def __len__(self) -> int:
-        return len(self._backing_off) + len(self._ready)
-
-    def push(self, queued: QueuedPod) -> None:
-        self._backing_off.push(queued, queued.expiry)
-
-    def remove(self, uid: str) -> None:
-        (self._ready if uid in self._ready else self._backing_off).remove(uid)
-
-    @property
-    def any(self) -> QueuedPod | None:
-        """One of them."""
-        return self._ready.head() or self._backing_off.head()
-
-    def first(self, now: float) -> QueuedPod | None:
-        """The one that would be tried before the others if all were woken."""
-        while (queued := self._backing_off.head()) is not None and not queued.backs_off(now):
-            self._backing_off.pop()
-            self._ready.push(queued, 0)
-        return self._ready.head() or queued
-
-
-#: Like pods by a topic that they wait for; None are those that may wait for anything.
-_TopicFile = dict[Hashable, dict[_Kind, LikePods]]
-
-_NOBODY: dict[_Kind, LikePods] = {}
+_NOBODY: dict[Kind, LikePods] = {}
 
 
 class _PluginFile:
     """The pods that one plugin of a profile keeps waiting."""
 
-    __slots__ = ("everybody", "topics")
+    __slots__ = ("alone", "together", "topics")
 
     def __init__(self) -> None:
-        self.everybody: dict[_Kind, LikePods] = {}
+        #: Those that are not known to fail where others do.
+        self.alone: dict[Kind, LikePods] = {}
+        self.together: dict[Hashable, Companions] = {}
         #: By the identity of a registration that has topics for pods.
-        self.topics: dict[int, _TopicFile] = {}
+        self.topics: dict[int, TopicFile] = {}
 
     def add(self, pods: LikePods, queued: QueuedPod, wakeups: Iterable[Wakeup]) -> None:
-        self.everybody[pods.kind] = pods
+        if pods.companions is None:
+            self.alone[pods.kind] = pods
+        else:
+            self.together[pods.companions.key] = pods.companions
         for wakeup in wakeups:
             if wakeup.topics is None or wakeup.topics.of_pod is None:
                 continue
@@ -95,34 +46,80 @@ class _PluginFile:
                 file.setdefault(topic, {})[pods.kind] = pods
                 pods.filed.append((file, topic))
 
-    def find(self, wakeup: Wakeup, old: Any, new: Any) -> Iterator[dict[_Kind, LikePods]]:
-        """The like pods that the event may concern, perhaps some of them twice."""
+    @property
+    def is_empty(self) -> bool:
+        return not self.alone and not self.together
+
+    def drop(self, pods: LikePods) -> None:
+        """Takes out pods of which none is left."""
+        self.alone.pop(pods.kind, None)
+        if pods.companions is not None and not pods.companions.members:
+            self.together.pop(pods.companions.key, None)
+
+    def holds(self, pods: LikePods) -> bool:
+        """Whether the plugin keeps these pods waiting."""
+        if pods.companions is None:
+            return pods.kind in self.alone
+        return pods.companions.key in self.together
+
+    def find(self, wakeup: Wakeup, old: Any, new: Any, found: _Found) -> None:
+        """Adds the pods that the event may concern."""
         topics = None if wakeup.topics is None else _ask(wakeup.topics.of_event, old, new)
-        if topics is None:
-            yield self.everybody
-        elif topics:
-            file = self.topics.get(id(wakeup))
-            if file is None:
-                # Pods have no topics here, so that any topic of the event concerns them all.
-                yield self.everybody
-                return
-            for topic in (None, *topics):
-                yield file.get(topic, _NOBODY)
+        # Where pods have no topics, any topic of the event concerns them all.
+        file = None if topics is None else self.topics.get(id(wakeup))
+        if topics is None or (topics and file is None):
+            found.alone.update(self.alone)
+            found.together.update(self.together)
+        elif file is not None:
+            for topic in (None, *topics) if topics else ():
+                found.alone.update(file.get(topic, _NOBODY))
+
+
+class _Found:
+    """Pods that an event may concern."""
+
+    __slots__ = ("alone", "together")
+
+    def __init__(self) -> None:
+        self.alone: dict[Kind, LikePods] = {}
+        self.together: dict[Hashable, Companions] = {}
+
+    def list(self) -> list[LikePods | Companions]:
+        """All of them, each once."""
+        together = self.together
+        if not together:
+            return [*self.alone.values()]
+        others = (
+            each
+            for each in self.alone.values()
+            if each.companions is None or each.companions.key not in together
+        )
+        return [*together.values(), *others]
 
 
 class UnschedulablePods:
     """Unschedulable and gated pods; a gated one is filed only under the plugin that holds it."""
 
-    __slots__ = ("_files", "_like", "_listeners", "_sweeps", "gated", "kinds", "patience")
+    __slots__ = (
+        "_companions",
+        "_files",
+        "_like",
+        "_listeners",
+        "_sweeps",
+        "gated",
+        "kinds",
+        "patience",
+    )
 
     def __init__(self, patience: float, listeners: Listeners) -> None:
         #: How long pods that nothing wakes wait before they are tried all the same.
         self.patience = patience
         self._listeners = listeners
-        self._like: dict[_Kind, LikePods] = {}
+        self._like: dict[Kind, LikePods] = {}
+        self._companions: dict[Hashable, Companions] = {}
         self._files: dict[tuple[str, str], _PluginFile] = {}
         #: Under what each pod is filed, by uid: its verdicts may change before it is taken out.
-        self.kinds: dict[str, _Kind] = {}
+        self.kinds: dict[str, Kind] = {}
         self._sweeps = PodHeap()
         #: The uids of gated pods.
         self.gated: set[str] = set()
@@ -144,12 +141,7 @@ class UnschedulablePods:
         kind = self.kinds[uid] = self._kind(queued)
         pods = self._like.get(kind)
         if pods is None:
-            fail_alike = queued.alike is not None and queued.place is Place.UNSCHEDULABLE
-            pods = self._like[kind] = LikePods(kind, fail_alike)
-            profile = queued.pod.spec.scheduler_name
-            for plugin in _plugins(queued):
-                file = self._files.setdefault((profile, plugin), _PluginFile())
-                file.add(pods, queued, self._listeners.registered(profile, plugin))
+            pods = self._file(kind, queued)
         pods.push(queued)
         self._sweeps.push(queued, self._swept_at(queued))
 
@@ -162,10 +154,31 @@ class UnschedulablePods:
         self._sweeps.remove(uid)
         self.gated.discard(uid)
 
+    def _file(self, kind: Kind, queued: QueuedPod) -> LikePods:
+        companions = None
+        if queued.alike is not None and queued.place is Place.UNSCHEDULABLE:
+            key = _find_key(kind, queued)
+            companions = self._companions.get(key)
+            if companions is None:
+                companions = self._companions[key] = Companions(key)
+        pods = self._like[kind] = LikePods(kind, companions)
+        if companions is not None:
+            companions.members[kind] = pods
+        profile = queued.pod.spec.scheduler_name
+        for plugin in _plugins(queued):
+            file = self._files.setdefault((profile, plugin), _PluginFile())
+            file.add(pods, queued, self._listeners.registered(profile, plugin))
+        return pods
+
     def _unfile(self, pods: LikePods) -> None:
         del self._like[pods.kind]
+        companions = pods.companions
+        if companions is not None:
+            del companions.members[pods.kind]
+            if not companions.members:
+                del self._companions[companions.key]
         for file in self._files.values():
-            file.everybody.pop(pods.kind, None)
+            file.drop(pods)
         for topics, topic in pods.filed:
             filed = topics[topic]
             del filed[pods.kind]
@@ -176,29 +189,28 @@ class UnschedulablePods:
         """Whether a pod that is here is where it belongs as it is now."""
         return self.kinds[queued.pod.uid] == self._kind(queued)
 
-    def like(self, uid: str) -> LikePods | None:
-        """The pods that this one waits among; None if it is not here."""
+    def companions(self, uid: str) -> Companions | None:
+        """The pods that fail where this one does; None if it is not here, or nobody knows."""
         kind = self.kinds.get(uid)
-        return None if kind is None else self._like[kind]
+        return None if kind is None else self._like[kind].companions
 
-    def find(self, queue_event: QueueEvent) -> list[LikePods]:
+    def find(self, queue_event: QueueEvent) -> list[LikePods | Companions]:
         """The pods that the event may concern, as far as topics tell."""
-        found: dict[_Kind, LikePods] = {}
+        found = _Found()
         for profile, plugins in queue_event.heard.items():
             for plugin, wakeups in plugins.items():
                 file = self._files.get((profile, plugin))
-                if file is not None and file.everybody:
+                if file is not None and not file.is_empty:
                     for wakeup in wakeups:
-                        for some in file.find(wakeup, queue_event.old, queue_event.new):
-                            found.update(some)
+                        file.find(wakeup, queue_event.old, queue_event.new, found)
         for uid in queue_event.pod_uids:
             kind = self.kinds.get(uid)
             if kind is not None:
                 # An event about the pod itself may help it, whatever the topics are.
-                found[kind] = self._like[kind]
-        return list(found.values())
+                found.alone[kind] = self._like[kind]
+        return found.list()
 
-    def everybody(self) -> list[LikePods]:
+    def everybody(self) -> list[LikePods | Companions]:
         """All pods."""
         return list(self._like.values())
 
@@ -217,14 +229,17 @@ class UnschedulablePods:
             uid = queued.pod.uid
             wanted = {(queued.pod.spec.scheduler_name, plugin) for plugin in _plugins(queued)}
             kind = self.kinds[uid]
-            found = {label for label, file in self._files.items() if kind in file.everybody}
+            pods = self._like[kind]
+            found = {label for label, file in self._files.items() if file.holds(pods)}
             assert found == wanted, f"{uid} is filed under {found}, not {wanted}"
             assert kind == self._kind(queued), f"{uid} is among pods that it is not like"
-            assert uid in self._like[kind], f"{uid} is not among those that it is like"
+            assert uid in pods, f"{uid} is not among those that it is like"
+            companions = pods.companions
+            assert companions is None or uid in companions, f"{uid} is not among its companions"
         held = sum(map(len, self._like.values()))
         assert held == len(self), f"{held} pods in groups, but {len(self)} are unschedulable"
 
-    def _kind(self, queued: QueuedPod) -> _Kind:
+    def _kind(self, queued: QueuedPod) -> Kind:
         pod = queued.pod
         gated_by = queued.gated_by if queued.place is Place.GATED else ""
         return (
@@ -242,6 +257,13 @@ class UnschedulablePods:
     def _swept_at(self, queued: QueuedPod) -> float:
         end = max(queued.timestamp, queued.flushed) + self.patience
         return float((floor(end / SWEEP_SECONDS) + 1) * SWEEP_SECONDS)
+
+
+def _find_key(kind: Kind, queued: QueuedPod) -> Hashable:
+    """What companions share."""
+    if queued.alike is None or not queued.alike.spans_templates:
+        return kind
+    return queued.pod.spec.scheduler_name, queued.rejectors, queued.pending, queued.alike
 
 
 def _plugins(queued: QueuedPod) -> Iterable[str]:

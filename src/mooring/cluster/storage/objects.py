@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ from mooring.objects.storage import (
     StorageObject,
 )
 
+from .followed_claims import FollowedClaims
 from .indexes import AssumedObjects, Attachments, VolumeIndex
 
 
@@ -59,6 +60,7 @@ class KnownStorage:
         self._claims_on: dict[str, dict[str, None]] = {}
         self._capacities: dict[str, tuple[CSIStorageCapacity, ...]] = {}
         self._reservations: dict[str, Reservation] = {}
+        self.followed = FollowedClaims()
 
     # Claims and volumes
 
@@ -154,6 +156,18 @@ class KnownStorage:
                 found.append(self.attachable(claim))
         return {each.key for each in found if each is not None}
 
+    def things_of(self, pod: Pod) -> tuple[Hashable, ...] | None:
+        """What the claims of a pod are followed by; None where more would have to be followed."""
+        if pod.spec.migratable or pod.spec.disks:
+            return None
+        things: list[Hashable] = []
+        for use in pod.claims:
+            claim = None if use.ephemeral else self.known_claim(f"{pod.namespace}/{use.name}")
+            if claim is None or self.known_volume(claim.volume_name) is None:
+                return None
+            things += [("claim", claim.key), ("volume", claim.volume_name)]
+        return (*things, *self.volumes_of(pod))
+
     def attached_volume(self, attachment: VolumeAttachment) -> VolumeKey | None:
         """The volume that an attachment is about; None when that is not known."""
         volume = self.known_volume(attachment.volume_name)
@@ -198,10 +212,12 @@ class Reservations(KnownStorage):
             assert volume is not None, f"volume {binding.volume_name} is not known"
             with self._reindexing(volume.name):
                 self._volumes.assume(volume.name, replace(volume, claim_ref=binding.claim), uid)
+            self.followed.touch(("volume", volume.name))
         for key in reservation.provisions:
             claim = self._claims.get(key)
             assert claim is not None, f"claim {key} is not known"
             self._claims.assume(key, replace(claim, selected_node=reservation.node_name), uid)
+            self.followed.touch(("claim", key))
         self._reservations[uid] = reservation
         self.noted()
 
@@ -213,8 +229,10 @@ class Reservations(KnownStorage):
         for binding in reservation.bindings:
             with self._reindexing(binding.volume_name):
                 self._volumes.restore(binding.volume_name, uid)
+            self.followed.touch(("volume", binding.volume_name))
         for key in reservation.provisions:
             self._claims.restore(key, uid)
+            self.followed.touch(("claim", key))
         self.noted()
 
     # Indexes
@@ -251,6 +269,7 @@ class Storage(Reservations):
         self._reservations.pop(uid, None)
 
     def put(self, item: StorageObject) -> None:
+        self._touch(item)
         if isinstance(item, PersistentVolume):
             with self._reindexing(item.name):
                 self._volumes.put(item.name, item)
@@ -265,6 +284,7 @@ class Storage(Reservations):
             self._capacities.clear()
 
     def drop(self, item: StorageObject) -> None:
+        self._touch(item)
         if isinstance(item, PersistentVolume):
             with self._reindexing(item.name):
                 self._volumes.drop(item.name)
@@ -276,6 +296,15 @@ class Storage(Reservations):
         else:
             self._others[type(item)].pop(_key(item), None)
             self._capacities.clear()
+
+    def _touch(self, item: StorageObject) -> None:
+        """Tells of pods whose claims may be others once an object is."""
+        if isinstance(item, PersistentVolumeClaim):
+            self.followed.touch(("claim", item.key))
+        elif isinstance(item, PersistentVolume):
+            self.followed.touch(("volume", item.name))
+        elif isinstance(item, StorageClass | CSIDriver):
+            self.followed.touch_all()
 
     def _link(self, claim: PersistentVolumeClaim) -> None:
         if claim.volume_name:

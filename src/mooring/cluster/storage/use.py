@@ -113,6 +113,8 @@ class VolumeUse:
     def count_volumes(self, pod: Pod, row: int, amount: int) -> None:
         """The part of it that depends on claims and volumes."""
         for key in self._storage.volumes_of(pod):
+            if self._under is None:
+                self._storage.followed.touch(key)
             before = self.volumes.add(key, row, amount) - amount
             if (before == 0 or before + amount == 0) and row not in self.attachments.of(key):
                 self._column(key[0])[row] += amount

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 from zlib import crc32
@@ -22,6 +22,7 @@ from mooring.framework.points import fits_on, pre_filter
 from mooring.framework.profile import Profile
 from mooring.framework.status import BrokenRowsError, PluginError
 from mooring.objects.pod import Pod
+from mooring.queue.queued_pod import SharedFailure
 
 from .answer_cache import MOST_BYTES, AnswerCache, Key
 from .batch import Turns
@@ -234,7 +235,7 @@ class Classes:
         self._cache.keep_only(self._profile.name, asked)
         self._signer.sweep()
 
-    def find_alike(self, pod: Pod) -> Hashable:
+    def find_alike(self, pod: Pod) -> SharedFailure | None:
         """What a pod that failed shares with those that fail whenever it does; None if nothing."""
         return self._signer.find_alike(pod, self._cluster.nodes)
 

@@ -23,6 +23,7 @@ from mooring.framework.pod_trace import PodReads
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod, PodSpec
 from mooring.objects.selector import Selector
+from mooring.queue.queued_pod import SharedFailure
 
 from .statistics import Unsignable
 
@@ -105,19 +106,41 @@ class Signer:
         except _BrokenSign as broken:
             return Unsigned(broken.plugin, Unsignable.BROKEN, broken.__cause__)
 
-    def find_alike(self, pod: Pod, nodes: Nodes) -> Hashable:
-        """What pods of one template, namespace and labels share that fail when this one does.
+    def find_alike(self, pod: Pod, nodes: Nodes) -> SharedFailure | None:
+        """What a pod that failed shares with those that fail whenever it does.
 
-        They do so at any time. None if nothing is known of others.
+        They do so at any time, those with claims until something about these changes. None if
+        nothing is known of others.
         """
-        if pod.spec.volumes or pod.status.sizes:
-            # Claims change while pods wait.
+        if pod.status.sizes:
             return None
+        if pod.spec.volumes:
+            return self._find_alike_with_claims(pod, nodes)
         texts = self._texts(pod, nodes)
         known = self._known.find((id(pod.spec), pod.namespace, pod.node_name, pod.owner, texts))
         if known is None or not known.fail_alike or not isinstance(known.signature, int):
             return None
+        return SharedFailure(self._find_origin(pod))
+
+    def _find_origin(self, pod: Pod) -> Hashable:
         return pod.owner, tuple([pod.annotations.get(key) for key in self._annotations])
+
+    def _find_alike_with_claims(self, pod: Pod, nodes: Nodes) -> SharedFailure | None:
+        """Such pods have a template each, because it names their claims."""
+        # A volume that a nominated pod shares is told from others by no signature.
+        if nodes.nominations.are_there or nodes.storage.things_of(pod) is None:
+            return None
+        try:
+            if not all(_skips(plugin, pod) for plugin in (*self._asked, *self._seekers)):
+                return None
+        except _BrokenSign:
+            return None
+        signature = self.sign(pod, nodes)
+        if not isinstance(signature, int):
+            return None
+        labels, template = tuple(pod.labels.items()), pod.spec.without_volumes
+        shared = signature, template, pod.namespace, labels, self._find_origin(pod)
+        return SharedFailure(shared, spans_templates=True)
 
     def _covers(self, plugin: Plugin) -> bool:
         """Whether a plugin reads nothing of a pod but what is remembered."""

@@ -13,7 +13,7 @@ from mooring.config import FeatureGates
 from mooring.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
 from mooring.framework.status import Code, PluginError, Reason
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, Resource, Wakeup, on
+from mooring.framework.wakeups import Action, Resource, Topics, Wakeup, on
 from mooring.objects.csi import CSINode, VolumeAttachment
 from mooring.objects.in_tree import Sources, VolumeKey
 from mooring.objects.pod import Pod
@@ -132,7 +132,13 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         return (
             on(Resource.CSI_NODE, Action.ADD),
             on(Resource.CSI_NODE, Action.UPDATE, self._after_limits_change, alike=True),
-            on(Resource.POD, Action.DELETE, self._after_pod_is_gone, alike=True),
+            on(
+                Resource.POD,
+                Action.DELETE,
+                self._after_pod_is_gone,
+                alike=True,
+                topics=Topics(_find_freed),
+            ),
             on(
                 Resource.PERSISTENT_VOLUME_CLAIM,
                 Action.ADD,
@@ -149,13 +155,21 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         return any(limit > old.limits.get(driver, 0) for driver, limit in new.limits.items())
 
     def _after_pod_is_gone(self, pod: Pod, old: Pod, new: None) -> bool:
-        return old.has_place and bool(old.spec.claiming or old.spec.migratable)
+        return _may_free_volumes(old)
 
     def _after_detach(self, pod: Pod, old: VolumeAttachment, new: None) -> bool:
         if any(not use.ephemeral for use in pod.claims):
             return True
         inline = (Sources.inline(volume).attachable() for volume in pod.spec.migratable)
         return any(each is not None and each.driver == old.attacher for each in inline)
+
+
+def _may_free_volumes(gone: Pod) -> bool:
+    return gone.has_place and bool(gone.spec.claiming or gone.spec.migratable)
+
+
+def _find_freed(old: Pod, new: None) -> tuple[()] | None:
+    return None if _may_free_volumes(old) else ()
 
 
 def _find_exceeded(driver: str, volumes: tuple[VolumeKey, ...], nodes: Nodes, rows: Rows) -> Mask:
