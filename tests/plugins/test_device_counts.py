@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mooring.cluster import Cluster
+from mooring.framework.status import PluginError
+from mooring.plugins import node_resources_fit
+from mooring.plugins.allocation import ResourceSpec, ScoringStrategy
 from mooring.plugins.dynamic_resources.device_counts import DeviceCounts
-from tests.builders import node
+from mooring.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
+from tests.builders import node, pod
 from tests.device_builders import device, device_class, holding, resource_slice, result
 
 FAST = device_class("fast", 'device.attributes["gpu.example.com"].model == "fast"')
@@ -76,6 +82,73 @@ class Changes:
         match = {"key": "rack", "operator": "In", "values": ["a"]}
         selector = {"nodeSelectorTerms": [{"matchExpressions": [match]}]}
         return resource_slice(name, devices, nodeSelector=selector)
+
+
+def count_in_part(counted: DeviceCounts, cluster: Cluster) -> tuple[dict[str, Any], int]:
+    """The counts when they are complete, and how many attempts were given up before."""
+    for given_up in range(100):
+        with suppress(PluginError), counted.limited():
+            return counts(counted, cluster), given_up
+    raise AssertionError("no attempt goes on from where another ended")
+
+
+def test_devices_that_all_differ_are_counted_by_several_decisions() -> None:
+    """So that no number of slices, and no expression, can hold up other pods for long."""
+    cluster, counted = Cluster(), DeviceCounts(most_steps=60)
+    for number in range(8):
+        cluster.put_node(node(f"n{number}"))
+        cluster.put_device(resource_slice(f"n{number}", [gpu(0), gpu(1, f"m{number}")]))
+
+    with (
+        pytest.raises(PluginError, match="gave up counting devices after 60 steps, the next"),
+        counted.limited(),
+    ):
+        counts(counted, cluster)
+    found, given_up = count_in_part(counted, cluster)
+
+    assert found == {f"n{number}": (1, 0) for number in range(8)}
+    assert given_up >= 2, "a new answer takes half of the steps"
+    assert count_in_part(counted, cluster) == (found, 0)
+
+
+def test_a_pod_is_scored_by_devices_once_they_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_resources_fit, "DeviceCounts", lambda: DeviceCounts(60))
+    scored = (ResourceSpec(name="example.com/gpu", weight=1),)
+    strategy = ScoringStrategy(type="MostAllocated", resources=scored)
+    plugin = NodeResourcesFit(NodeResourcesFitArgs(scoring_strategy=strategy))
+    cluster = Cluster()
+    cluster.put_device(replace(FAST, extended_resource_name="example.com/gpu"))
+    for number in range(4):
+        cluster.put_node(node(f"n{number}"))
+        devices = [gpu(0), gpu(1, f"m{number}"), *(gpu(2 + at) for at in range(number))]
+        cluster.put_device(resource_slice(f"n{number}", devices))
+    nodes, rows = cluster.nodes, cluster.nodes.rows
+    prepared = plugin.pre_score(pod("p", gpu=1), nodes, rows)
+
+    with pytest.raises(PluginError, match="gave up counting devices"):
+        plugin.score(prepared, nodes, rows)
+    with suppress(PluginError):
+        plugin.score(prepared, nodes, rows)
+
+    assert plugin.score(prepared, nodes, rows).tolist() == [100, 50, 33, 25]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_counts_that_are_made_in_part_come_to_the_same(seed: int) -> None:
+    changes, given_up = Changes(seed), 0
+    for step in range(120):
+        if step % 12 == 0:
+            kept = DeviceCounts(most_steps=45)
+        changes.change()
+        if step % 3 == 0:
+            found, more = count_in_part(kept, changes.cluster)
+            assert found == counts(DeviceCounts(), changes.cluster), step
+            given_up += more
+        elif step % 3 == 1:
+            # What is not done yet may change meanwhile.
+            with suppress(PluginError), kept.limited():
+                counts(kept, changes.cluster)
+    assert given_up, "some attempts were given up"
 
 
 @pytest.mark.parametrize("seed", range(6))

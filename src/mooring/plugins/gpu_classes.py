@@ -13,7 +13,7 @@ from mooring.objects.device import DeviceClass, ResourceSlice, SliceDevice
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claim import ResourceClaim
 
-from .dynamic_resources.device_counts import ClassColumns, DeviceCounts
+from .dynamic_resources.device_counts import ClassColumns, DeviceCounts, KnownModels
 
 
 class GPUClasses:
@@ -78,12 +78,15 @@ class GPUClasses:
 
     def _count(self, nodes: Nodes) -> ClassColumns | None:
         if self.find(nodes) and self._columns is not None:
-            self._columns.catch_up(nodes)
+            with self._counts.limited():
+                self._columns.catch_up(nodes)
         return self._columns
 
-    def _match_any(self, _: DeviceClass, item: ResourceSlice) -> tuple[SliceDevice, ...]:
+    def _match_any(
+        self, _: DeviceClass, item: ResourceSlice, models: KnownModels
+    ) -> tuple[SliceDevice, ...]:
         """The devices of a slice that are GPUs. A class whose expression breaks selects none."""
-        found = [self._counts.find_matching(each, item) or () for each in self._found]
+        found = [self._counts.find_matching(each, item, models) or () for each in self._found]
         names = {device.name for devices in found for device in devices}
         return tuple(each for each in item.devices if each.name in names)
 

@@ -218,7 +218,8 @@ class NodeResourcesFit(
             for each in prepared.counted(nodes)
         ]
         if nodes.devices.classes.map_resources:
-            loads = self._with_devices(prepared, nodes, rows, loads)
+            with self._device_counts.limited():
+                loads = self._with_devices(prepared, nodes, rows, loads)
         return self._scorer(loads, nodes.count(rows))
 
     def _with_devices(

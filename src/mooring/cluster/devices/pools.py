@@ -81,6 +81,10 @@ class Pool:
         for name in ("ordered", "nodes", "choices", "is_wide", "nodes_of_device"):
             self.__dict__.pop(name, None)
 
+    def known_models(self, name: str) -> tuple[DeviceModel, ...] | None:
+        """What the devices of a slice are like, if that was worked out as it came."""
+        return self._models.get(name)
+
     @cached_property
     def ordered(self) -> tuple[ResourceSlice, ...]:
         """The slices by name."""

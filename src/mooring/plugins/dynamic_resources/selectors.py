@@ -61,6 +61,13 @@ class SelectorAnswers:
             raise SelectorProblem(problem)
         return answer
 
+    def spend(self, steps: int) -> None:
+        """Counts other work for which answers are sought; raises AnswersSpentError."""
+        if self._left is not None:
+            self._left -= steps
+            if self._left <= 0:
+                raise AnswersSpentError
+
     def sweep(self) -> None:
         self._answers.sweep()
 
