@@ -128,14 +128,20 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a ranking beside nominated pods",
         CLASSES,
-        "if not nodes.nominations.are_there and kept.is_ranked and self._settings.batches:",
-        "if kept.is_ranked and self._settings.batches:",
+        "if not nodes.nominations.are_there and kept.has_own_totals and self._settings.batches:",
+        "if kept.has_own_totals and self._settings.batches:",
     ),
     Mutation(
         "a ranking while others have a say",
         CLASSES,
-        "if not nodes.nominations.are_there and kept.is_ranked and self._settings.batches:",
+        "if not nodes.nominations.are_there and kept.has_own_totals and self._settings.batches:",
         "if not nodes.nominations.are_there and self._settings.batches:",
+    ),
+    Mutation(
+        "a ranking of rows that others reject",
+        CLASSES,
+        "ranking.best_where(kept.feasible())",
+        "ranking.best()",
     ),
     Mutation(
         "classes ignore nominated pods",
@@ -150,7 +156,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         "kept.pre_filtered",
     ),
     Mutation(
-        "ties go to the last", CLASSES, "best[turns[best].argmin()]", "best[turns[best].argmax()]"
+        "ties go to the last",
+        CLASSES,
+        "(scored.totals * count - of_row).argmax()",
+        "(scored.totals * count + of_row).argmax()",
     ),
     Mutation(
         "turns outlive the visit order",
@@ -440,13 +449,31 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "wide filters' watches are not renewed",
         POD_CLASS,
-        "                wide.watch = ask_watch(wide.plugin, self.pod, self._nodes)\n",
+        "                wide.watch = ask_watch(wide.plugin, pod, nodes)\n",
         "",
+    ),
+    Mutation(
+        "a ranking although a wide filter rejects some rows",
+        POD_CLASS,
+        "self._unrejected = 0 if rejects else self._unrejected + 1",
+        "self._unrejected += 1",
+    ),
+    Mutation(
+        "wide filters that begin to have a say are not noticed",
+        POD_CLASS,
+        "is_same &= wide.watch == watched and (wide.prepared is None) == skipped",
+        "pass",
+    ),
+    Mutation(
+        "scores that begin to have a say are not noticed",
+        POD_CLASS,
+        "is_same &= score.watch == watched and score.is_active == was_active",
+        "pass",
     ),
     Mutation(
         "a score that skips once is inactive for good",
         POD_CLASS,
-        "score.is_active = score.is_active or self._pre_score(score.plugin) is not None",
+        "score.is_active = was_active or self._pre_score(score.plugin) is not None",
         "pass",
     ),
     Mutation(

@@ -163,8 +163,8 @@ class Nodes:
 
     @property
     def rows(self) -> NDArray[np.intp]:
-        """The numbers of the rows that have a node."""
-        return np.flatnonzero(self.alive[self.everything])
+        """The numbers of the rows that have a node, the same array until one comes or goes."""
+        return self.derived.get(Nodes, lambda: freeze(np.flatnonzero(self.alive[self.everything])))
 
     @property
     def order(self) -> NDArray[np.intp]:
@@ -199,6 +199,8 @@ class Nodes:
     def count(self, rows: Rows) -> int:
         """How many rows `rows` means."""
         if isinstance(rows, slice):
+            if rows.start == 0 and rows.stop == len(self._state.nodes) and rows.step is None:
+                return len(self._state.nodes)
             return len(range(*rows.indices(len(self._state.nodes))))
         return len(rows)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
-from mooring.objects.placement_rules import AffinityTerm
+from mooring.objects.placement_rules import AffinityTerm, Terms
 from mooring.objects.pod import Pod
 from mooring.objects.selector import Labels
 
@@ -31,6 +31,14 @@ class StandingKey:
     kind: TermKind
     term: AffinityTerm
     weight: int = 0
+    #: Every pod that comes or goes is looked up by it.
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.kind, self.term, self.weight)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 class StandingTerm:
@@ -56,7 +64,7 @@ class StandingTerms:
 
     def count(self, pod: Pod, row: int, amount: int, column: Callable[[str], LabelColumn]) -> None:
         """A pod came to (1) or left (-1) a row, with its terms."""
-        for key in _keys(pod):
+        for key in _find_keys(pod):
             standing = self._terms.get(key)
             if standing is None:
                 standing = self._new(key, column(key.term.topology_key))
@@ -90,10 +98,18 @@ class StandingTerms:
             self._index[key.kind].discard(key.term.selector, standing)
 
 
-def _keys(pod: Pod) -> Iterator[StandingKey]:
+def _find_keys(pod: Pod) -> tuple[StandingKey, ...]:
+    """What the terms of a pod are counted by; found out once per template and namespace."""
     if pod.spec.affinity is None:
-        return
-    terms = pod.terms
+        return ()
+    by_namespace = pod.spec.__dict__.setdefault("_standing_keys", {})
+    known: tuple[StandingKey, ...] | None = by_namespace.get(pod.namespace)
+    if known is None:
+        known = by_namespace[pod.namespace] = tuple(_keys(pod.terms))
+    return known
+
+
+def _keys(terms: Terms) -> Iterator[StandingKey]:
     for term in terms.affinity:
         yield StandingKey(TermKind.AFFINITY, term)
     for term in terms.anti_affinity:

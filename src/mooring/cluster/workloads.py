@@ -33,6 +33,8 @@ class KnownWorkloads:
         self._label_keys = label_keys or LabelKeys()
         #: Grows with every change of a service or controller.
         self.version = 0
+        #: Who was asked about last, at which version, and the answer: several ask about one pod.
+        self._last: tuple[Pod, int, Selector | None] | None = None
         self._namespaces: dict[str, Namespace] = {}
         self._services: dict[str, dict[str, Service]] = {}
         self._serving: dict[str, SelectorIndex[Service]] = {}
@@ -62,6 +64,12 @@ class KnownWorkloads:
 
         None when neither says anything.
         """
+        last = self._last
+        if last is None or last[0] is not pod or last[1] != self.version:
+            last = self._last = pod, self.version, self._find_siblings(pod)
+        return last[2]
+
+    def _find_siblings(self, pod: Pod) -> Selector | None:
         merged = EVERYTHING
         services = self._serving.get(pod.namespace)
         for service in services.candidates(pod.labels) if services else ():

@@ -125,7 +125,7 @@ def check_verdict(answer: object, count: int) -> Verdict:
     reasons, failed = answer.reasons, answer.failed
     if (
         type(failed) is not np.ndarray
-        or failed.dtype != _BOOL
+        or (failed.dtype is not _BOOL and failed.dtype != _BOOL)
         or failed.shape != (len(reasons), count)
     ):
         shown = _show(failed)
@@ -141,7 +141,7 @@ def check_verdict(answer: object, count: int) -> Verdict:
 def check_scores(answer: object, count: int) -> Scores:
     """One whole number for each of so many rows."""
     if type(answer) is np.ndarray and answer.shape == (count,):
-        if answer.dtype == _INT64:
+        if answer.dtype is _INT64 or answer.dtype == _INT64:
             return answer
         if answer.dtype.kind in "iu":
             return answer.astype(np.int64)
@@ -150,7 +150,8 @@ def check_scores(answer: object, count: int) -> Scores:
 
 def check_range(scores: Scores) -> Scores:
     """Scores that are normalised."""
-    if len(scores) and (scores.min() < 0 or scores.max() > MAX_SCORE):
+    # Read without a sign, negative numbers are the largest.
+    if len(scores) and scores.view(np.uint64).max() > MAX_SCORE:
         raise PluginError(
             f"returns an invalid score, it should be in the range of [0, {MAX_SCORE}]"
         )
@@ -319,10 +320,14 @@ def ask_watch(plugin: Plugin, pod: Pod, nodes: Nodes) -> int:
 
 def ask_sign(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:
     """What the plugin reads of a pod."""
-    with PluginFence('asking plugin "{}" for a signature', plugin):
+    try:
         answer = plugin.sign(pod, nodes)
         hash(answer)
         return answer
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error('asking plugin "{}" for a signature', plugin, error) from error
 
 
 def ask_skips(plugin: Plugin, pod: Pod) -> bool:

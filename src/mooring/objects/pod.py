@@ -202,6 +202,13 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
         return _ENCODE(msgspec.structs.replace(self, volumes=None))
 
     @cached_property
+    def named_claims(self) -> tuple[ClaimUse, ...] | None:
+        """The claims of such pods; None if some are named after the pod."""
+        if any(volume.persistent_volume_claim is None for volume in self.claiming):
+            return None
+        return tuple([volume.claim_of("") for volume in self.claiming])
+
+    @cached_property
     def claiming(self) -> tuple[Volume, ...]:
         """The volumes that are claims, or make one."""
         return tuple(volume for volume in self.volumes or () if volume.claims)
@@ -411,7 +418,10 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def claims(self) -> tuple[ClaimUse, ...]:
         """The claims that this pod uses, in the order of its volumes."""
-        return tuple(volume.claim_of(self.name) for volume in self.spec.claiming)
+        named = self.spec.named_claims
+        if named is not None:
+            return named
+        return tuple([volume.claim_of(self.name) for volume in self.spec.claiming])
 
     @property
     def is_finished(self) -> bool:

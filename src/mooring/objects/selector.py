@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from .meta import Wire
@@ -69,6 +69,14 @@ class Selector:
     """A compiled label selector: all requirements hold. Without any it matches everything."""
 
     requirements: tuple[Requirement, ...] = ()
+    #: Selectors are looked up often, and may have many values.
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash(self.requirements))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def matches(self, labels: Labels) -> bool:
         return all(requirement.matches(labels) for requirement in self.requirements)

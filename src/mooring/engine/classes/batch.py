@@ -132,7 +132,8 @@ class Batch:
 class DomainBatch:
     """The best of some rows, such as those of a domain, in the same order.
 
-    One number per row has both its total and its turn, so that the largest is the best.
+    One number per row has both its total and its turn, so that the largest is the best. It is
+    above 0.
     """
 
     __slots__ = ("_keys", "_place_of", "rows", "turns")
@@ -148,7 +149,7 @@ class DomainBatch:
         self.rows = rows
         self.turns = turns
         count = len(turns.turn_of)
-        self._keys = np.where(fits, totals * count - turns.of_row[rows], _NONE)
+        self._keys = np.where(fits, (totals + 1) * count - turns.of_row[rows], _NONE)
         self._place_of = np.full(count, -1, np.intp)
         self._place_of[rows] = np.arange(len(rows))
 
@@ -159,12 +160,19 @@ class DomainBatch:
         place = self._keys.argmax()
         return None if self._keys.item(place) == _NONE else self.rows.item(place)
 
+    def best_where(self, fits: NDArray[np.bool_]) -> int | None:
+        """The same among those that fit, by place."""
+        # Several times faster than to choose between two numbers for each row.
+        keys = fits.astype(np.int64) * self._keys
+        place = keys.argmax()
+        return self.rows.item(place) if keys.item(place) > 0 else None
+
     def put(self, row: int, total: int) -> None:
         """A row has this total now."""
         place = self._place_of.item(row)
         if place >= 0:
             turns = self.turns.turn_of
-            self._keys[place] = total * len(turns) - turns[row]
+            self._keys[place] = (total + 1) * len(turns) - turns[row]
 
     def move(self, row: int, gain: int) -> None:
         """A row is better or worse by so much."""

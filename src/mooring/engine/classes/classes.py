@@ -14,10 +14,11 @@ from mooring.cluster import Cluster
 from mooring.engine import diagnosis
 from mooring.engine.actions import Report
 from mooring.engine.cycle import Found, Window, decide
-from mooring.framework.attempt import Failed
+from mooring.framework.attempt import Failed, Scored
 from mooring.framework.calls import PASSING, broken
 from mooring.framework.nominated import find_refused_by_nominated
 from mooring.framework.observe import SCORE, PointTimer
+from mooring.framework.plugin import MAX_SCORE
 from mooring.framework.points import fits_on, pre_filter
 from mooring.framework.profile import Profile
 from mooring.framework.status import BrokenRowsError, PluginError
@@ -29,6 +30,7 @@ from .batch import Turns
 from .failures import Failures
 from .parts import Unserved
 from .pod_class import PodClass
+from .scores import MOST_KEY
 from .siblings import Siblings
 from .signature import Signer
 from .statistics import DecisionPath, Flush, Statistics
@@ -90,6 +92,7 @@ class Classes:
         #: The signatures of pods that were decided since the last sweep, and the first such pod.
         self._asked: dict[int, str] = {}
         self._visit: tuple[NDArray[np.intp], Turns] | None = None
+        self._largest_total = MAX_SCORE * sum(weight for _, weight in profile.score)
         self._siblings = Siblings(self._signer, self.statistics)
         #: That of the last class: mostly, like pods follow each other.
         self._key = Key(profile.name, 0)
@@ -224,7 +227,7 @@ class Classes:
         return kept, answer, DecisionPath.FIRST if known is None else DecisionPath.COLUMNS
 
     def _list_feasible(self, kept: PodClass, pod: Pod) -> NDArray[np.intp]:
-        rows = np.flatnonzero(kept.feasible())
+        rows = kept.list_feasible()
         if self._cluster.nodes.nominations.are_there:
             rows = self._without_crowded(kept, pod, rows)
         return rows
@@ -357,22 +360,45 @@ class Classes:
     def _choose(self, kept: PodClass, pod: Pod, window: Window) -> tuple[DecisionPath, int | None]:
         """How the best row is found, and which it is; None if there is none."""
         nodes, rows = self._cluster.nodes, window.rows
-        if not nodes.nominations.are_there and kept.is_ranked and self._settings.batches:
-            visit, scores = self._turns(window.start), kept.scores
-            ranking = None if rows is None else scores.rank_among(rows, visit)
-            if rows is None or ranking is not None:
-                return _BATCH, scores.best(visit) if ranking is None else ranking.best()
-        feasible = np.flatnonzero(kept.feasible()) if rows is None else kept.feasible_among(rows)
+        if not nodes.nominations.are_there and kept.has_own_totals and self._settings.batches:
+            chosen = self._choose_ranked(kept, window)
+            if chosen is not None:
+                return chosen
+        feasible = kept.list_feasible() if rows is None else kept.feasible_among(rows)
         if nodes.nominations.are_there:
             feasible = self._without_crowded(kept, pod, feasible)
         if len(feasible) <= 1:
             return _COLUMNS, int(feasible[0]) if len(feasible) else None
         with PointTimer(self._observer, SCORE, self._profile.name):
-            best = kept.scored(pod, feasible).best()
-        # As `first_best` does, with turns that are known already.
-        turns = self._turns(window.start).of_row
-        row = int(best[turns[best].argmin()] if len(best) > 1 else best[0])
-        return _COLUMNS, row
+            scored = kept.scored(pod, feasible)
+        return _COLUMNS, self._take_first(scored, self._turns(window.start))
+
+    def _take_first(self, scored: Scored, turns: Turns) -> int:
+        """The row with the highest total, and of equals the first: as `first_best` does."""
+        rows, count = scored.rows, len(turns.of_row)
+        # A list of all rows is in order.
+        of_row = turns.of_row if len(rows) == count else turns.of_row[rows]
+        if self._largest_total * count < MOST_KEY:
+            # One number has both, as in a ranking: that is faster than to look for equals.
+            return rows.item((scored.totals * count - of_row).argmax())
+        best = np.flatnonzero(scored.totals == scored.totals.max())
+        return rows.item(best[of_row[best].argmin()])
+
+    def _choose_ranked(
+        self, kept: PodClass, window: Window
+    ) -> tuple[DecisionPath, int | None] | None:
+        """The same by a ranking of rows; None if none is worth making."""
+        rows, visit, scores = window.rows, self._turns(window.start), kept.scores
+        if rows is None and kept.is_ranked:
+            return _BATCH, scores.best(visit)
+        if rows is not None and not kept.is_ranked:
+            return None
+        ranking = scores.rank_among(scores.everything if rows is None else rows, visit)
+        if ranking is None:
+            return None
+        if rows is None:
+            return _COLUMNS, ranking.best_where(kept.feasible())
+        return _BATCH, ranking.best()
 
     def _turns(self, start: int) -> Turns:
         """The visit order from some start: one for all classes, until a node comes or goes."""

@@ -33,6 +33,8 @@ class WideFilter:
 
     plugin: Filter[Any]
     watch: int
+    #: Whether it is one that prepares something.
+    prepares: bool
     prepared: Any = None
     rejected: Mask | None = None
 
@@ -95,6 +97,8 @@ class RelativeScore:
     watch: int
     weight: int
     is_active: bool
+    #: Whether it is one that prepares something.
+    prepares: bool
 
 
 class Unserved(Exception):

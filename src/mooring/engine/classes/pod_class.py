@@ -64,8 +64,14 @@ _ROW_BY_ROW = 16
 # More changes than this are read from the log in columns, likewise.
 _CHANGE_BY_CHANGE = 64
 
+# After so many pods that no wide filter had rejected anything for, a ranking is made.
+_WORTH_RANKING = 4
+
 # A plain integer: combining flags of an enum takes many times as long.
 _MEMBERSHIP = int(Change.MEMBERSHIP)
+
+# What a pre-filter may say that leaves nothing to keep.
+_NO_COLUMN = (Rejected, Narrowed)
 
 _DEAD = np.int64(1) << np.int64(62)
 
@@ -90,6 +96,8 @@ class PodClass:
         self._nodes = cluster.nodes
         #: Where the last pod of the class went.
         self.last_row: int | None = None
+        #: For how many pods, one after the other, no wide filter has rejected anything.
+        self._unrejected = 0
         self.rebuild(pod)
 
     def rebuild(self, pod: Pod) -> None:
@@ -139,7 +147,7 @@ class PodClass:
         for plugin in self.profile.filter:
             watch = ask_watch(plugin, self.pod, nodes)
             if plugin.scope is not Scope.ROW:
-                wide = WideFilter(plugin, watch)
+                wide = WideFilter(plugin, watch, isinstance(plugin, PreFilter))
                 self.wide_filters.append(wide)
                 self._ask_wide(wide)
                 continue
@@ -157,15 +165,19 @@ class PodClass:
         return prepared[plugin.name] if isinstance(plugin, PreFilter) else self.pod
 
     def _ask_wide(self, wide: WideFilter) -> None:
-        plugin, nodes = wide.plugin, self._nodes
+        plugin: Any = wide.plugin
+        nodes = self._nodes
         wide.prepared = self.pod
-        if isinstance(plugin, PreFilter):
+        if wide.prepares:
             wide.prepared = ask_pre_filter(plugin, self.pod, nodes)
-            if isinstance(wide.prepared, Rejected | Narrowed):
+            if isinstance(wide.prepared, _NO_COLUMN):
                 raise Unserved
         wide.rejected = None
         if wide.prepared is not None:
-            wide.rejected = ask_filter(plugin, wide.prepared, nodes, nodes.everything).rejected
+            verdict = ask_filter(plugin, wide.prepared, nodes, nodes.everything)
+            rejected = verdict.rejected if verdict.reasons else None
+            if rejected is not None and rejected.any():
+                wide.rejected = rejected
 
     def _ask_scores(self) -> None:
         self.columns: list[ScoreColumn] = []
@@ -176,7 +188,8 @@ class PodClass:
                 self._add_column(plugin, watch, weight)
             else:
                 active = not ignores_feasible_rows(plugin) or self._pre_score(plugin) is not None
-                self.relative.append(RelativeScore(plugin, watch, weight, active))
+                prepares = isinstance(plugin, PreScore)
+                self.relative.append(RelativeScore(plugin, watch, weight, active, prepares))
         self.scores = ClassScores(self.columns, self.bits, self._nodes)
 
     def _add_column(self, plugin: Score[Any], watch: int, weight: int) -> None:
@@ -255,23 +268,29 @@ class PodClass:
         self.rebuild(self.pod)
 
     def _refresh_wide(self, union: int) -> None:
-        before = self._describe_wide()
+        """Asks the wide plugins anew that read such changes."""
+        pod, nodes = self.pod, self._nodes
+        is_same = True
         for wide in self.wide_filters:
             if wide.watch & union:
-                wide.watch = ask_watch(wide.plugin, self.pod, self._nodes)
+                watched, skipped = wide.watch, wide.prepared is None
+                wide.watch = ask_watch(wide.plugin, pod, nodes)
                 self._ask_wide(wide)
+                is_same &= wide.watch == watched and (wide.prepared is None) == skipped
         for score in self.relative:
             if score.watch & union:
-                score.watch = ask_watch(score.plugin, self.pod, self._nodes)
+                watched, was_active = score.watch, score.is_active
+                score.watch = ask_watch(score.plugin, pod, nodes)
                 # One that is active is asked for every pod, and shows by itself when it is not.
-                score.is_active = score.is_active or self._pre_score(score.plugin) is not None
-        if self._describe_wide() != before:
+                score.is_active = was_active or self._pre_score(score.plugin) is not None
+                is_same &= score.watch == watched and score.is_active == was_active
+        if not is_same:
             self._look_wide()
-
-    def _describe_wide(self) -> list[tuple[int, bool]]:
-        """What the wide plugins watch, and which of them have a say."""
-        filters = [(each.watch, each.prepared is not None) for each in self.wide_filters]
-        return filters + [(each.watch, each.is_active) for each in self.relative]
+        if not self.is_narrow:
+            rejects = any(wide.rejected is not None for wide in self.wide_filters)
+            self._unrejected = 0 if rejects else self._unrejected + 1
+            # A ranking takes long to make, so it has to be of use for several pods.
+            self.is_ranked = self.has_own_totals and self._unrejected >= _WORTH_RANKING
 
     def _look_wide(self) -> None:
         """Notes what the wide plugins watch, and whether any has a say."""
@@ -284,10 +303,13 @@ class PodClass:
         per_row = _ROW_BYTES + _COLUMN_BYTES * len(self.columns) + _WIDE_BYTES * wide
         #: How many bytes it takes, at most, if plugins prepare no more than some columns.
         self.size = _BYTES + per_row * len(self.bits)
-        #: Whether the best row can be taken from a ranking: nothing depends on other rows.
-        self.is_ranked = not any(each.is_active for each in self.relative) and all(
-            each.prepared is None for each in self.wide_filters
-        )
+        #: Whether a total depends on its own row alone.
+        self.has_own_totals = not any(each.is_active for each in self.relative)
+        #: Whether the bits alone say where such pods fit: no wide filter has a say.
+        self.is_narrow = not wide
+        self._unrejected = 0
+        #: Whether the best row can be taken from a ranking: nothing depends on other rows, as yet.
+        self.is_ranked = self.has_own_totals and self.is_narrow
 
     def _refresh_rows(
         self, changed: dict[int, int] | RowChanges, everywhere: int, union: int
@@ -396,24 +418,30 @@ class PodClass:
                 fits &= ~wide.rejected[rows]
         return rows[fits]
 
-    @property
-    def is_narrow(self) -> bool:
-        """Whether the bits alone say where such a pod fits."""
-        return all(wide.rejected is None for wide in self.wide_filters)
+    def list_feasible(self) -> NDArray[np.intp]:
+        """The rows where such a pod fits, nominated pods left aside."""
+        fits = self.feasible()
+        if np.count_nonzero(fits) == len(fits):
+            # They are the same rows each time, and need not be listed anew.
+            return self.scores.everything
+        return np.flatnonzero(fits)
 
     def scored(self, pod: Pod, feasible: NDArray[np.intp]) -> Scored:
         """The totals of feasible rows; what depends on which these are is asked anew."""
-        totals = self.scores.totals_of(feasible)
+        # A slice of all rows is read many times faster than a list of them.
+        is_everything = feasible is self.scores.everything
+        rows = self._nodes.everything if is_everything else feasible
+        totals = self.scores.totals_of(rows)
         ask = make_caller(self.profile.observer, SCORE)
         for score in self.relative:
             if not score.is_active:
                 continue
-            plugin = score.plugin
+            plugin: Any = score.plugin
             prepared: Any = pod
-            if isinstance(plugin, PreScore):
+            if score.prepares:
                 prepared = ask_pre_score(plugin, pod, self._nodes, feasible)
             if prepared is not None:
-                raw = ask_score(plugin, prepared, self._nodes, feasible, ask)
+                raw = ask_score(plugin, prepared, self._nodes, rows, ask)
                 totals += ask_normalize(plugin, prepared, raw) * score.weight
             elif ignores_feasible_rows(plugin):
                 score.is_active = False
@@ -443,6 +471,9 @@ def _read_changes(
 
     Few rows come as a dictionary, to be asked about one by one. None if that is no longer known.
     """
+    newest = log.newest
+    if log.generation - generation == 1 and newest is not None and newest[0] != EVERYWHERE:
+        return {newest[0]: newest[1]}, 0, newest[1]
     if log.generation - generation > _CHANGE_BY_CHANGE:
         many = log.gather(generation)
         if many is None:

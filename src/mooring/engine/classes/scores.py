@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Nodes, RowFacts
+from mooring.cluster import Nodes, RowFacts, Rows
+from mooring.cluster.arrays import freeze
 from mooring.framework.calls import (
     PASSING,
     SCORING,
@@ -20,7 +21,7 @@ from .batch import Batch, DomainBatch, Turns
 from .parts import Asked, ScoreColumn, Unserved
 
 # The keys of a ranking among some rows are smaller, and fit 64 bits.
-_MOST_KEY = 2**61
+MOST_KEY = 2**61
 
 
 class ClassScores:
@@ -32,6 +33,8 @@ class ClassScores:
     def __init__(self, columns: list[ScoreColumn], bits: NDArray[np.int64], nodes: Nodes) -> None:
         self.columns = columns
         self._bits = bits
+        #: The numbers of all rows, those without a node among them.
+        self.everything = freeze(np.arange(len(bits)))
         self._nodes = nodes
         self._normalized = [each for each in columns if each.plugin.reduces is Reduction.LARGEST]
         self.ranking: Batch | None = None
@@ -101,7 +104,7 @@ class ClassScores:
             self.totals[feasible] += normal
         self._is_behind = False
 
-    def _normal(self, column: ScoreColumn, rows: NDArray[np.intp]) -> Scores:
+    def _normal(self, column: ScoreColumn, rows: Rows) -> Scores:
         """What a normalised column adds to the totals of rows, if these are the feasible ones."""
         return ask_normalize(column.plugin, column.prepared, column.raw[rows]) * column.weight
 
@@ -236,7 +239,7 @@ class ClassScores:
         if is_first:
             # Nothing is ranked for rows that nobody asks about again.
             return None
-        if self._largest_total * len(turns.turn_of) >= _MOST_KEY:
+        if (self._largest_total + 1) * len(turns.turn_of) >= MOST_KEY:
             return None
         if self._is_behind:
             self._add_up()
@@ -247,11 +250,11 @@ class ClassScores:
         self._among = DomainBatch(rows, fits, self.totals[rows], turns)
         return self._among
 
-    def totals_of(self, feasible: NDArray[np.intp]) -> Scores:
-        """The totals of rows, if these are all that are feasible."""
+    def totals_of(self, feasible: Rows) -> Scores:
+        """The totals of rows, if these are all that are feasible; an array of the caller's own."""
         if self._is_behind:
             self._normalize()
-        totals = self.plain[feasible]
+        totals = self.plain.copy() if isinstance(feasible, slice) else self.plain[feasible]
         for column in self._normalized:
             totals += self._normal(column, feasible) if column.flat is None else column.flat
         return totals

@@ -37,6 +37,9 @@ from .affinity_advice import advise_on_affinity
 from .affinity_hints import POD_TOPICS, node_helps, pod_helps
 from .pod_presence import Presence, add_up, match_of, presence_of
 
+# Looked up once, because that takes long for an enum.
+_AFFINITY, _ANTI, _PREFERRED, _PREFERRED_ANTI = TermKind
+
 _NO_AFFINITY = Reason("node(s) didn't match pod affinity rules", Code.UNRESOLVABLE)
 _ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules")
 _REPELLED = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
@@ -95,13 +98,14 @@ class InterPodAffinity(
 
     def __init__(self, args: InterPodAffinityArgs) -> None:
         self._args = args
+        # To a pod without terms of its own, only pods that have some matter.
+        self._watches_without_terms = leave_out(self.reads, Change.PODS)
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.namespace, nodes.labels_that_matter(pod), pod.terms
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
-        # Without terms of its own, only pods that have some matter to it.
-        return self.reads if pod.terms else leave_out(self.reads, Change.PODS)
+        return self.reads if pod.terms else self._watches_without_terms
 
     def advise(
         self, pod: Pod, prepared: AffinityRules | None, nodes: Nodes, rows: NDArray[np.intp]
@@ -122,7 +126,7 @@ class InterPodAffinity(
         terms = pod.terms
         if terms.problem:
             return unresolvable(f"parsing pod: {terms.problem}")
-        standing = nodes.standing(TermKind.ANTI_AFFINITY, pod)
+        standing = nodes.standing(_ANTI, pod)
         repelling = add_up((term.domains, 1) for term in standing)
         if not (repelling or terms.affinity or terms.anti_affinity):
             return None
@@ -146,14 +150,17 @@ class InterPodAffinity(
         return _move(prepared, nodes, pod, row, -1)
 
     def filter(self, prepared: AffinityRules, nodes: Nodes, rows: Rows) -> Verdict:
-        reasons: list[Reason] = []
-        failed: list[Mask] = []
-        accepted = ~nodes.nothing(rows)
-        for reason, broken in _find_broken(prepared, nodes, rows):
-            reasons.append(reason)
-            failed.append(broken & accepted)
-            accepted &= ~broken
-        return Verdict(reasons, np.array(failed, np.bool_).reshape(len(reasons), len(accepted)))
+        found = list(_find_broken(prepared, nodes, rows))
+        if not found:
+            return Verdict.accepting(nodes.count(rows))
+        if len(found) == 1:
+            reason, broken = found[0]
+            return Verdict.rejecting(broken, reason)
+        failed = np.array([broken for _, broken in found])
+        for at in range(1, len(found)):
+            # Users read of the first kind of rule that is broken.
+            failed[at] &= ~np.logical_or.reduce(failed[:at], axis=0)
+        return Verdict([reason for reason, _ in found], failed)
 
     # Preferences
 
@@ -181,7 +188,7 @@ class InterPodAffinity(
         lowest = scores.min()
         span = scores.max() - lowest
         if span == 0:
-            return np.zeros_like(scores)
+            return np.zeros(len(scores), np.int64)
         # Divided before it is multiplied: the truncated result depends on it.
         scaled: Scores = (MAX_SCORE * ((scores - lowest) / span)).astype(np.int64)
         return scaled
@@ -194,11 +201,11 @@ class InterPodAffinity(
             yield from _weigh(term, -weight, nodes)
         hard_weight = self._args.hard_pod_affinity_weight
         if hard_weight > 0:
-            for standing in nodes.standing(TermKind.AFFINITY, pod):
+            for standing in nodes.standing(_AFFINITY, pod):
                 yield standing.domains, hard_weight
-        for standing in nodes.standing(TermKind.PREFERRED, pod):
+        for standing in nodes.standing(_PREFERRED, pod):
             yield standing.domains, standing.weight
-        for standing in nodes.standing(TermKind.PREFERRED_ANTI, pod):
+        for standing in nodes.standing(_PREFERRED_ANTI, pod):
             yield standing.domains, -standing.weight
 
 
@@ -213,8 +220,9 @@ def _find_broken(rules: AffinityRules, nodes: Nodes, rows: Rows) -> Iterator[tup
 
 
 def _too_far(rules: AffinityRules, nodes: Nodes, rows: Rows) -> Mask:
-    far = nodes.nothing(rows)
-    for presence in rules.near:
+    first, *others = rules.near
+    far = ~first.anywhere(rows)
+    for presence in others:
         far |= ~presence.anywhere(rows)
     if far.any() and _is_first(rules):
         far[:] = False
@@ -227,16 +235,17 @@ def _is_first(rules: AffinityRules) -> bool:
     """Whether the pod is what its affinity terms look for, and no other such pod is anywhere."""
     return (
         rules.wanted is not None
-        and rules.wanted.matches(rules.pod)
         and not any(presence.counts.any() for presence in rules.near)
+        and rules.wanted.matches(rules.pod)
     )
 
 
 def _any(nodes: Nodes, rows: Rows, presences: Iterable[Presence]) -> Mask:
-    found = nodes.nothing(rows)
+    found: Mask | None = None
     for presence in presences:
-        found |= presence.anywhere(rows)
-    return found
+        here = presence.anywhere(rows)
+        found = here if found is None else found | here
+    return nodes.nothing(rows) if found is None else found
 
 
 def _move(rules: AffinityRules, nodes: Nodes, pod: Pod, row: int, amount: int) -> AffinityRules:

@@ -53,6 +53,9 @@ from .spread_hints import POD_TOPICS, node_helps, pod_helps
 _SKEWED = Reason("node(s) didn't match pod topology spread constraints")
 _NO_LABEL = Reason(f"{_SKEWED.text} (missing required label)", Code.UNRESOLVABLE)
 
+# Looked up once, because that takes long for an enum.
+_NOTHING = Change.NONE
+
 # The raw score of a node that is not compared with the others; others are never below 0.
 _IGNORED = -1
 
@@ -129,6 +132,9 @@ class PodTopologySpread(
             for action in (HARD, SOFT)
         }
         self._compares = compares
+        # What services and controllers say of a pod is signed, so that a change of them matters
+        # to pods of another signature only.
+        self._watches = leave_out(self.reads, Change.SERVICES)
 
     @classmethod
     def create(cls, args: Any, gates: Mapping[str, bool]) -> Self:
@@ -156,11 +162,9 @@ class PodTopologySpread(
         )
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
-        # What services and controllers say of a pod is signed, so that a change of them matters
-        # to pods of another signature only.
         if pod.spec.topology_spread_constraints or nodes.workloads.siblings(pod) is not None:
-            return leave_out(self.reads, Change.SERVICES)
-        return Change.NONE
+            return self._watches
+        return _NOTHING
 
     def advise(
         self, pod: Pod, prepared: Spreads | None, nodes: Nodes, rows: NDArray[np.intp]
@@ -196,14 +200,18 @@ class PodTopologySpread(
         return prepared.moved(pod, row, -1)
 
     def filter(self, prepared: Spreads, nodes: Nodes, rows: Rows) -> Verdict:
-        skewed = nodes.nothing(rows)
-        lacking = nodes.nothing(rows)
-        for spread in prepared.each:
+        first, *others = prepared.each
+        failed = np.empty((2, nodes.count(rows)), np.bool_)
+        lacking, skewed = failed
+        codes = first.column.codes[rows]
+        np.equal(codes, ABSENT, out=lacking)
+        skewed[:] = first.skewed()[codes]
+        for spread in others:
             codes = spread.column.codes[rows]
             # Users read of the first constraint that fails.
             lacking |= (codes == ABSENT) & ~skewed
             skewed |= spread.skewed()[codes] & ~lacking
-        return Verdict((_NO_LABEL, _SKEWED), np.array((lacking, skewed)))
+        return Verdict((_NO_LABEL, _SKEWED), failed)
 
     # Soft constraints
 
@@ -270,13 +278,17 @@ def _cost_by_name(
     constraint: Constraint, namespace: str, nodes: Nodes, feasible: NDArray[np.intp]
 ) -> Cost:
     """For the host name: the pods of the node itself count, whichever nodes are included."""
-    match = constraint.counted(namespace)
-    amounts = np.zeros(len(nodes.alive), np.float64)
-    if match is not None:
-        amounts += nodes.matching_pods(match)
-        amounts *= _weight(len(feasible))
+    match, column = constraint.counted(namespace), nodes.label(HOSTNAME)
+    rows = nodes.everything
+    amounts: NDArray[np.float64]
+    if match is None:
+        amounts = np.zeros(nodes.count(rows), np.float64)
+    else:
+        counts = nodes.matching_pods(match)[rows]
+        amounts = np.multiply(counts, _weight(len(feasible)), dtype=np.float64)
     amounts += constraint.max_skew - 1
-    amounts[nodes.label(HOSTNAME).codes == ABSENT] = 0.0
+    if column.filled < len(nodes):
+        amounts[column.codes[rows] == ABSENT] = 0.0
     return Cost(None, amounts)
 
 
@@ -289,20 +301,27 @@ def _cost(
 ) -> Cost:
     column = nodes.label(constraint.topology_key)
     counts = pods_per_domain(constraint, pod.namespace, nodes, included)
-    # A node without the key counts as one more domain.
-    seen = np.zeros(len(counts), np.bool_)
-    seen[column.codes[feasible]] = True
-    amounts = counts.astype(np.float64)
-    amounts *= _weight(int(np.count_nonzero(seen)))
+    weight = _weight(_count_domains(column, nodes, feasible))
+    amounts: NDArray[np.float64] = np.multiply(counts, weight, dtype=np.float64)
     amounts += constraint.max_skew - 1
     amounts[-1] = 0.0
     return Cost(column, amounts)
 
 
+def _count_domains(column: LabelColumn, nodes: Nodes, feasible: NDArray[np.intp]) -> int:
+    """The domains of the feasible rows. A node without the key counts as one more domain."""
+    if len(feasible) == len(nodes):
+        return len(column.vocabulary.in_use()) + (column.filled < len(nodes))
+    seen = np.zeros(len(column.vocabulary) + 1, np.bool_)
+    seen[column.codes[feasible]] = True
+    return int(np.count_nonzero(seen))
+
+
 def _round(costs: NDArray[np.float64]) -> Scores:
     """Halves are rounded up, never to even."""
     whole = np.floor(costs)
-    rounded: Scores = (whole + (costs - whole >= 0.5)).astype(np.int64)
+    whole += costs - whole >= 0.5
+    rounded: Scores = whole.astype(np.int64)
     return rounded
 
 
@@ -310,7 +329,9 @@ def _spread_out(costs: Scores, lowest: int, highest: int) -> Scores:
     """The lowest cost scores highest."""
     if highest == 0:
         return np.full_like(costs, MAX_SCORE)
-    scores: Scores = MAX_SCORE * (highest + lowest - costs) // highest
+    scores: Scores = (highest + lowest) - costs
+    scores *= MAX_SCORE
+    scores //= highest
     return scores
 
 

@@ -51,12 +51,19 @@ class Constraint:
 
 
 def own_constraints(pod: Pod, action: WhenUnsatisfiable) -> tuple[Constraint, ...]:
-    """The constraints of a pod's spec that have this effect."""
-    return tuple(
-        _compile(written, _selector(written, pod.labels))
-        for written in pod.spec.topology_spread_constraints or ()
-        if written.when_unsatisfiable == action
-    )
+    """The constraints of a pod's spec that have this effect; mostly, its template says all."""
+    known: dict[str, tuple[Constraint, ...]] = pod.spec.__dict__.setdefault("_spreads", {})
+    found = known.get(action)
+    if found is None:
+        written = pod.spec.topology_spread_constraints or ()
+        found = tuple(
+            _compile(each, _selector(each, pod.labels))
+            for each in written
+            if each.when_unsatisfiable == action
+        )
+        if not any(each.match_label_keys for each in written):
+            known[action] = found
+    return found
 
 
 def default_constraints(

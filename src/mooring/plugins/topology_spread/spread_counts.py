@@ -67,10 +67,12 @@ class Spread:
     own: int
 
     def skewed(self) -> Mask:
-        """Per code, whether one more pod there is one too many."""
+        """Per code, whether one more pod there is one too many; the last place is False."""
         enough = self.domain_count >= self.constraint.min_domains
         fewest = self.lowest.count if enough else 0
-        return self.counts > self.constraint.max_skew + fewest - self.own
+        skewed = self.counts > self.constraint.max_skew + fewest - self.own
+        skewed[-1] = False
+        return skewed
 
     def moved(self, pod: Pod, row: int, amount: int) -> Spread:
         """This spread with one pod more or fewer; whether it terminates is not asked."""

@@ -93,9 +93,8 @@ class NodeVolumeLimits(PreFilter[Volumes], Filter[Volumes], Sign, AdviseOnVolume
         if prepared.missing:
             reason = Reason(prepared.missing, Code.UNRESOLVABLE)
             return Verdict.rejecting(~nodes.nothing(rows), reason)
-        exceeded = nodes.nothing(rows)
-        for driver, volumes in prepared.by_driver:
-            exceeded |= _find_exceeded(driver, volumes, nodes, rows)
+        masks = [_find_exceeded(*volumes, nodes, rows) for volumes in prepared.by_driver]
+        exceeded = masks[0] if len(masks) == 1 else _unite(masks, nodes, rows)
         missing = self._find_missing(prepared, nodes, rows)
         if not missing:
             return Verdict.rejecting(exceeded, _EXCEEDED)
@@ -170,6 +169,13 @@ def _may_free_volumes(gone: Pod) -> bool:
 
 def _find_freed(old: Pod, new: None) -> tuple[()] | None:
     return None if _may_free_volumes(old) else ()
+
+
+def _unite(masks: list[Mask], nodes: Nodes, rows: Rows) -> Mask:
+    united = nodes.nothing(rows)
+    for mask in masks:
+        united |= mask
+    return united
 
 
 def _find_exceeded(driver: str, volumes: tuple[VolumeKey, ...], nodes: Nodes, rows: Rows) -> Mask:

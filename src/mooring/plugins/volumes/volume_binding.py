@@ -39,7 +39,7 @@ from mooring.plugins.allocation import Ratio, ShapePoint
 from .volume_capacity_score import CapacityScore
 from .volume_claims import OWN_CLAIMS, AdviseOnVolumes, Claims, claim_names, claims_of, uses_claim
 from .volume_progress import progress
-from .volume_search import search, usable
+from .volume_search import is_usable_everywhere, search, usable
 
 _UNUSABLE = Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE)
 _NO_VOLUME = Reason("node(s) didn't find available persistent volumes to bind", Code.UNRESOLVABLE)
@@ -116,6 +116,8 @@ class VolumeBinding(
         return claims_of(pod, nodes.storage)
 
     def filter(self, prepared: Claims, nodes: Nodes, rows: Rows) -> Verdict:
+        if not prepared.unbound and not _can_fail(prepared.bound, nodes):
+            return Verdict.accepting(nodes.count(rows))
         unusable, missing = _bound_failures(prepared.bound, nodes, rows)
         if not prepared.unbound:
             return Verdict((_UNUSABLE, _NO_SUCH_VOLUME), np.stack((unusable, missing)))
@@ -226,6 +228,12 @@ class VolumeBinding(
             return True
         before, after = old.limit_bytes, new.limit_bytes
         return after is not None and (before is None or after > before)
+
+
+def _can_fail(claims: Sequence[PersistentVolumeClaim], nodes: Nodes) -> bool:
+    """Whether a volume is missing, or cannot be used everywhere."""
+    volumes = [nodes.storage.volume(claim.volume_name) for claim in claims]
+    return not all(volume is not None and is_usable_everywhere(volume) for volume in volumes)
 
 
 def _bound_failures(

@@ -104,6 +104,11 @@ def choose_volumes(
     return choices
 
 
+def is_usable_everywhere(volume: PersistentVolume) -> bool:
+    """Whether a bound volume can be used on any node, whoever attaches it."""
+    return volume.node_terms is None and volume.migrated_terms is None
+
+
 def usable(volume: PersistentVolume, nodes: Nodes, rows: Rows) -> Mask:
     """Where a bound volume can be used, by the CSI driver in place of its plugin where it is."""
     holds = _met(volume.node_terms, nodes, rows)

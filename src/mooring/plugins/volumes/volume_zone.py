@@ -127,6 +127,8 @@ def _volume(
 
 def _topologies(volume: PersistentVolume) -> Iterator[NodeRequirement]:
     for key in _LABELS:
+        if key not in volume.labels:
+            continue
         values = {each.strip() for each in volume.labels.get(key, "").split(ZONE_DELIMITER)}
         # A label with an empty zone is no zone label.
         if "" not in values:
