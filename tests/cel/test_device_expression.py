@@ -75,6 +75,18 @@ def answer(expression: str, device: DeviceView = GPU) -> bool | str:
             id="timestamps",
         ),
         pytest.param('"%s-%d-%x".format(["a", 3, 255]) == "a-3-ff"', True, id="format"),
+        pytest.param("has(device.driver)", True, id="has"),
+        pytest.param(
+            "!has( device . capacity ) || has(device.attributes) == false",
+            False,
+            id="has with spaces",
+        ),
+        pytest.param(
+            "[1].all(x, has(device.allowMultipleAllocations) && has({'x': x}.x))",
+            True,
+            id="has in a loop",
+        ),
+        pytest.param("has(device.driver) && 'has(device.x)' != ''", True, id="has beside a text"),
     ],
 )
 def test_rules(expression: str, expected: bool | str) -> None:
@@ -106,7 +118,27 @@ def test_an_unreadable_version_fails_every_expression() -> None:
             id="time zone",
         ),
         pytest.param('"".matches("[")', "invalid matches argument", id="pattern"),
-        pytest.param("has(device.driver) && true", "the function has is not", id="has"),
+        pytest.param("has(device.nothing)", "compilation failed", id="has an unknown field"),
+        pytest.param(
+            "[{'a': 1}].all(device, has(device.driver))",
+            "the function has is not supported for device.driver here",
+            id="has in a loop over others",
+        ),
+        pytest.param(
+            "cel.bind(device, {'a': 1}, has(device.driver))",
+            "the function has is not supported for device.driver here",
+            id="has of another value",
+        ),
+        pytest.param(
+            "has(device /* the */ .driver) || 'has(device.driver)' == ''",
+            "compilation failed",
+            id="no comment of CEL",
+        ),
+        pytest.param(
+            "has(device // the\n .driver) && 'has(device.driver)' != ''",
+            "the function has is not supported for device.driver here",
+            id="has with a comment, and a text like it",
+        ),
         pytest.param("1" + "+1" * 40 + " == 1", "compilation failed", id="nesting"),
         pytest.param(
             "optional.of(1)" + ".optMap(x, x)" * 30 + ".hasValue()",

@@ -12,7 +12,7 @@ from mooring.cel.functions.quantities import parse_quantity
 from mooring.cel.functions.versions import parse_version
 from mooring.cel.program import Program, build_program
 from mooring.cel.syntax import read_tree
-from mooring.cel.tree import Call, Constant, Name, Node, Select, children, walk
+from mooring.cel.tree import Call, Comprehension, Constant, Name, Node, Select, children, walk
 from mooring.cel.values import CelError, DefaultMap, Device, Meter, TooManyStepsError, type_name
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ MOST_STEPS = 50_000
 #: Each of these macros writes its target twice, so that a chain of them doubles every time.
 _DOUBLING_MACROS = ("optMap", "optFlatMap")
 _MOST_DOUBLINGS = 6
+
+#: What every device has. To ask for it by `has` is of no use, but allowed.
+_FIELDS = ("driver", "allowMultipleAllocations", "attributes", "capacity")
+_TEST_OF_DEVICE = re.compile(rf"\bhas\s*\(\s*device\s*\.\s*(?:{'|'.join(_FIELDS)})\s*\)")
 
 _TAKING_PATTERNS = ("matches", "find", "findAll")
 
@@ -144,7 +148,7 @@ def _check(expression: str) -> Node:
             f"the functions optMap and optFlatMap occur more than {_MOST_DOUBLINGS} times"
         )
     if "has" in expression:
-        _refuse_tests_of_device(read_tree(checker.parse(expression)))
+        expression = _answer_tests_of_device(expression)
     serialized, kind = checker.check(expression)
     if kind not in ("bool", "dyn"):
         raise CelError(f"must evaluate to bool or the unknown type, not {kind}")
@@ -193,11 +197,44 @@ def _find_reads(tree: Node) -> DeviceReads | None:
     return DeviceReads(found)
 
 
-def _refuse_tests_of_device(tree: Node) -> None:
-    """Refuses `has(device.driver)`: the library would take it for `device.driver`."""
-    for node in walk(tree):
-        if isinstance(node, Select) and node.test and node.operand == Name("device"):
-            raise CelError(f"the function has is not supported for device.{node.field}")
+def _answer_tests_of_device(expression: str) -> str:
+    """The expression with `true` for `has(device.driver)`: a device has all of its fields.
+
+    The library would take it for `device.driver`. Raises CelError where the text does not tell
+    which parts are meant: a loop may have a variable of that name.
+    """
+    tree = read_tree(checker.parse(expression))
+    tested = _find_tests_of_device(tree)
+    if not tested:
+        return expression
+    written, count = _TEST_OF_DEVICE.subn(lambda found: "true".ljust(len(found[0])), expression)
+    # As many texts as tests were replaced, and no test is left: so these were the tests.
+    if (
+        count != len(tested)
+        or _find_tests_of_device(read_tree(checker.parse(written)))
+        or any(
+            isinstance(node, Comprehension) and "device" in _variables_of(node)
+            for node in walk(tree)
+        )
+    ):
+        raise CelError(f"the function has is not supported for device.{tested[0]} here")
+    return written
+
+
+def _find_tests_of_device(tree: Node) -> list[str]:
+    """The fields in `has(device.field)`, of those that there are."""
+    return [
+        node.field
+        for node in walk(tree)
+        if isinstance(node, Select)
+        and node.test
+        and node.operand == Name("device")
+        and node.field in _FIELDS
+    ]
+
+
+def _variables_of(loop: Comprehension) -> tuple[str, str, str]:
+    return loop.item, loop.second_item, loop.result_name
 
 
 def _check_patterns(tree: Node) -> None:
