@@ -23,6 +23,7 @@ from mooring.plugins.disk_io.disk_io import DiskIO
 from mooring.plugins.disk_io.disk_io_resource import KIND as DISK, READ
 from mooring.testing import Driver
 from tests.builders import node, pod
+from tests.device_builders import device_class, resource_slice
 from tests.engine.driver import driver
 from tests.extended_fakes import custom
 from tests.storage_builders import claiming, csi_node, pv, pvc
@@ -255,3 +256,14 @@ def test_of_many_like_pods_only_those_are_tried_that_have_a_place_and_one_more()
     waiting = list(run.engine.queue)
     assert sorted(queued.pod.name for queued in waiting) == [f"p{at:02}" for at in range(2, 40)]
     assert sum(queued.attempts for queued in waiting) == tried - 2 + 1
+
+
+def test_a_pod_that_lacks_an_extended_resource_hears_of_devices_that_serve_it() -> None:
+    run = driver(node("one", cpu=2), resource_slice("one"))
+    run.apply(pod("w", **{"example.com/gpu": 1}))
+    run.settle(10)
+    assert run.place("w") == "unschedulable"
+    run.apply(device_class("gpu", extendedResourceName="example.com/gpu"))
+    run.now += BACKOFFS_END
+    run.settle(10)
+    assert run.place("w") != "unschedulable"

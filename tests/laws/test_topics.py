@@ -14,6 +14,7 @@ from mooring.framework.wakeups import Action, Resource, Wakeup
 from mooring.objects.pod import Pod
 from mooring.plugins import BUILTIN
 from mooring.plugins.disk_io.disk_io_resource import KIND
+from tests.device_builders import device_class
 from tests.extended_fakes import custom
 from tests.laws.answers import build
 from tests.storage_builders import pvc
@@ -37,6 +38,9 @@ def objects(kind: type[Plugin], wakeup: Wakeup) -> st.SearchStrategy[Any]:
         return nodes("n")
     if resource is Resource.PERSISTENT_VOLUME_CLAIM:
         return st.builds(pvc, st.sampled_from(CLAIMS), namespace=st.sampled_from(NAMESPACES))
+    if resource is Resource.DEVICE_CLASS:
+        served = st.sampled_from(["", "cpu", "memory", "example.com/gpu"])
+        return st.builds(device_class, st.just("c"), extendedResourceName=served)
     if resource == KIND.resource:
         capacity = st.fixed_dictionaries(
             {"read": st.sampled_from(["1", "100"]), "write": st.sampled_from(["1", "100"])}

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
+from mooring.cluster.devices.device_classes import IMPLICIT
 from mooring.cluster.labels import ABSENT
 from mooring.documents.errors import child, item
 from mooring.framework.advice import Advice, Advise, NearMiss, name_nodes, near_misses
@@ -32,6 +33,7 @@ from mooring.framework.plugin import (
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Topics, Wakeup, on
+from mooring.objects.device import DeviceClass
 from mooring.objects.meta import Wire
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -287,6 +289,13 @@ class NodeResourcesFit(
                 alike=True,
                 topics=Topics(_find_added, _resources_of),
             ),
+            on(
+                Resource.DEVICE_CLASS,
+                Action.ADD | Action.UPDATE,
+                self._after_class_change,
+                alike=True,
+                topics=Topics(_find_mapped, _resources_of),
+            ),
         )
 
     def _after_pod_is_gone(self, pod: Pod, old: Pod, new: None) -> bool:
@@ -299,6 +308,10 @@ class NodeResourcesFit(
         return bool(new.node_name) and any(
             before.get(name, 0) > after.get(name, 0) for name, amount in pod.requests if amount
         )
+
+    def _after_class_change(self, pod: Pod, old: DeviceClass | None, new: DeviceClass) -> bool:
+        mapped = _find_mapped(old, new)
+        return any(name in mapped for name, amount in pod.requests if amount)
 
     def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:
         has, needs = dict(new.allocatable), {PODS: 1, **dict(self._need(pod).amounts)}
@@ -320,6 +333,13 @@ class NodeResourcesFit(
 def _resources_of(pod: Pod) -> set[str]:
     """The resources that a pod waits for."""
     return {PODS, *(name for name, amount in pod.requests if amount)}
+
+
+def _find_mapped(old: DeviceClass | None, new: DeviceClass) -> set[str]:
+    """The resources that devices of a class may serve from now on."""
+    explicit = new.extended_resource_name
+    is_known = old is not None and old.extended_resource_name == explicit
+    return {f"{IMPLICIT}{new.name}", *([] if is_known or not explicit else [explicit])}
 
 
 def _find_freed(old: Pod, new: Pod) -> set[str]:
