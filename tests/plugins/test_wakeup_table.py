@@ -144,7 +144,8 @@ def case(
     wakes: bool,
 ) -> None:
     """Adds a row: the waiting pod, the object before and after."""
-    CASES.append(Case(plugin, about, resource, action, *given, wakes=wakes))
+    waiting, old, new = given
+    CASES.append(Case(plugin, about, resource, action, waiting, old, new, wakes))
 
 
 NODE, POD = Resource.NODE, Resource.POD
