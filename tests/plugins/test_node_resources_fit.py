@@ -203,6 +203,7 @@ def test_what_it_listens_to() -> None:
         (Resource.POD, Action.DELETE),
         (Resource.POD, Action.UPDATE_POD_SCALE_DOWN),
         (Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
+        (Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE),
     }
 
 
