@@ -270,3 +270,16 @@ async def test_an_object_has_one_form_however_it_was_sent(client: Client) -> Non
     # Nothing that was sent is unknown.
     strict = await client.ask("PUT", f"{path}/a?fieldValidation=Strict", again)
     assert strict[0] == 200
+
+
+async def test_a_type_whose_fields_have_no_known_numbers_is_refused_as_a_format(
+    client: Client,
+) -> None:
+    """Kubernetes 1.37 writes pod groups so. To read nothing of them would be a riddle."""
+    group = message((1, METADATA), (2, message((1, message((2, message((1, 2))))))))
+    path = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
+    body = enveloped("PodGroup", group, "scheduling.k8s.io/v1beta1")
+
+    status = await client.refused(415, "POST", path, body, kind=MEDIA)
+
+    assert "accepted media types include: application/json" in status["message"]

@@ -36,6 +36,12 @@ class _Malformed(ValueError):
     """Bytes that are not valid protobuf."""
 
 
+@cache
+def is_numbered(schema: str) -> bool:
+    """Whether the numbers of a type's fields are known, so that it can be read."""
+    return any(field.numbers for field in struct(schema).fields.values())
+
+
 def read_protobuf(schema: str, body: bytes) -> Json:
     """Reads an object in the envelope that Kubernetes puts around it."""
     if not body.startswith(_MAGIC):

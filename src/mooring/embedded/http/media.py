@@ -13,7 +13,7 @@ from mooring.documents.yaml_text import documents
 from mooring.embedded.api.decoding import expect_shallow
 from mooring.embedded.api.json_patch import json_patch, merge_patch
 from mooring.embedded.api.kind import ServedKind
-from mooring.embedded.api.protobuf import read_protobuf
+from mooring.embedded.api.protobuf import is_numbered, read_protobuf
 from mooring.embedded.api.strategic_merge import strategic_merge
 from mooring.embedded.refusals import bad_request, not_acceptable, unsupported_media
 from mooring.embedded.store.table import Json, decode
@@ -60,8 +60,8 @@ def media_of(content_type: str) -> str:
 
 
 def read_object(content_type: str, body: bytes, schema: str = "") -> dict[str, Any]:
-    """Reads the object in a body; protobuf needs its type."""
-    if schema and media_of(content_type) == _PROTOBUF:
+    """Reads the object in a body; protobuf needs its type, with numbers of its fields."""
+    if schema and media_of(content_type) == _PROTOBUF and is_numbered(schema):
         return read_protobuf(schema, body)
     raw = read_any(content_type, body)
     if not isinstance(raw, dict):
