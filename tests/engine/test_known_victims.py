@@ -7,12 +7,14 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from msgspec import structs
 
 from mooring.engine import Engine
 from mooring.engine.cycle import decide
 from mooring.framework.attempt import Failed
+from mooring.objects.node import HOSTNAME
 from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
 from mooring.objects.workload import PodDisruptionBudget
@@ -23,6 +25,7 @@ from mooring.plugins.preemption.default_preemption import (
 from mooring.plugins.preemption.known_victims import VictimColumns
 from tests.builders import node, pod
 from tests.engine.driver import engine
+from tests.storage_builders import claiming, pv, pvc
 
 NODES = ("n0", "n1", "n2", "n3", "n4")
 ASKS = pod("asks", cpu=3, spec={"priority": 9})
@@ -132,19 +135,63 @@ def test_what_is_kept_is_what_a_look_finds(data: st.DataObject, wanted: int) -> 
         changes.go_on()
 
 
-def test_rows_that_did_not_change_are_not_looked_at_again(monkeypatch: Any) -> None:
-    learned: list[int] = []
+@pytest.fixture
+def learned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows that are looked at."""
+    rows_seen: list[int] = []
     learn = VictimColumns._learn
 
     def note(self: VictimColumns, run: Any, rows: Any) -> None:
-        learned.extend(rows.tolist())
+        rows_seen.extend(rows.tolist())
         learn(self, run, rows)
 
     monkeypatch.setattr(VictimColumns, "_learn", note)
+    return rows_seen
+
+
+def crowded() -> Engine:
+    """Nodes on which somebody has to go for whoever asks."""
     of = engine()
     for name in NODES:
-        of.cluster.put_node(node(name, cpu=3))
+        of.cluster.put_node(node(name, cpu=3, labels={HOSTNAME: name}))
         of.cluster.put_pod(pod(f"on-{name}", node=name, cpu=2))
+    return of
+
+
+def asks_with_volume(name: str, of: Engine, *hosts: str) -> Pod:
+    """A pod with a claim of its own, whose volume these nodes can use, or all."""
+    of.cluster.put_storage(pv(f"pv-{name}", claim=f"claim-{name}", hosts=hosts))
+    of.cluster.put_storage(pvc(f"claim-{name}", volume=f"pv-{name}"))
+    asks = claiming(f"claim-{name}", name=name, cpu=3)
+    return structs.replace(asks, spec=structs.replace(asks.spec, priority=9))
+
+
+def test_pods_with_a_volume_each_share_what_is_kept(learned: list[int]) -> None:
+    of = crowded()
+    asking = [asks_with_volume(f"asks-{at}", of) for at in range(2)]
+    plugin = DefaultPreemption(DefaultPreemptionArgs())
+    assert found(plugin, of, asking[0])
+    assert sorted(learned) == [0, 1, 2, 3, 4]
+
+    learned.clear()
+    again = found(plugin, of, asking[1])
+    assert not learned
+    assert again == found(DefaultPreemption(DefaultPreemptionArgs()), of, asking[1])
+
+
+def test_pods_whose_volumes_are_elsewhere_share_nothing() -> None:
+    of = crowded()
+    hosts = ("n1",), ("n2", "n3"), ()
+    asking = [asks_with_volume(f"asks-{at}", of, *each) for at, each in enumerate(hosts)]
+    plugin = DefaultPreemption(DefaultPreemptionArgs())
+    for asks in (*asking, *asking):
+        assert found(plugin, of, asks) == found(
+            DefaultPreemption(DefaultPreemptionArgs()), of, asks
+        )
+
+
+def test_rows_that_did_not_change_are_not_looked_at_again(learned: list[int]) -> None:
+    of = crowded()
     plugin = DefaultPreemption(DefaultPreemptionArgs())
     assert found(plugin, of, ASKS)
     assert sorted(learned) == [0, 1, 2, 3, 4]

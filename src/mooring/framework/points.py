@@ -145,14 +145,12 @@ def active_filters(profile: Profile, pre_filtered: PreFiltered) -> Iterator[Filt
 
 
 def _find_prepared(plugin: Filter[Any], pod: Pod, prepared: Mapping[str, Any]) -> Any:
+    if plugin.name in prepared:
+        return prepared[plugin.name]
     if not isinstance(plugin, PreFilter):
         return pod
-    if plugin.name not in prepared:
-        # Another plugin rejected the pod first; only an explanation goes on from there.
-        raise PluginError(
-            f'running "{plugin.name}" filter plugin: nothing is prepared', plugin.name
-        )
-    return prepared[plugin.name]
+    # Another plugin rejected the pod first; only an explanation goes on from there.
+    raise PluginError(f'running "{plugin.name}" filter plugin: nothing is prepared', plugin.name)
 
 
 def score_rows(profile: Profile, pod: Pod, nodes: Nodes, feasible: NDArray[np.intp]) -> Scored:

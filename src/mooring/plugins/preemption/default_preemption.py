@@ -176,7 +176,8 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         rows = nodes.order[helpable[nodes.order]]
         if not len(rows):
             return rows
-        return np.roll(rows, -(crc32(f"{pod.uid}/{failed.attempt}".encode()) % len(rows)))
+        begin = crc32(f"{pod.uid}/{failed.attempt}".encode()) % len(rows)
+        return np.concatenate((rows[begin:], rows[:begin]))
 
 
 def ineligible(pod: Pod, failed: Failed, nodes: Nodes) -> str:

@@ -1,4 +1,4 @@
-"""Who would have to go on each node for pods of one template: found once, kept until it changes.
+"""Who would have to go on each node for like pods: found once, kept until it changes.
 
 Many like pods may need victims at once. What evicting does on a node depends on that node alone, as
 long as the filters see other pods only by what is counted of them. So each of the pods looks anew
@@ -7,14 +7,17 @@ only at nodes that changed, and chooses among all as if it had looked at them it
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import EVERYWHERE, Change, Nodes
 from mooring.cluster.pods import PodTable
+from mooring.framework.calls import ask_sign
+from mooring.framework.plugin import UNSIGNABLE, Filter, Sign
 from mooring.framework.points import active_filters
 from mooring.objects.pod import Pod, PodSpec
 
@@ -24,8 +27,8 @@ from .preemption_dry_run import CountsDryRun, DryRun
 # What matters besides what filters read: who is there, who comes, and what budgets allow.
 _ALWAYS = Change.PODS | Change.REQUESTED | Change.NOMINATED | Change.MEMBERSHIP | Change.BUDGETS
 
-# For so many templates the victims are kept, at some fifty bytes per node.
-_MOST_TEMPLATES = 8
+# For so many kinds of pods the victims are kept, at some fifty bytes per node.
+_MOST_KINDS = 8
 
 # Rows that are looked at together, at the least.
 _AT_ONCE = 64
@@ -40,7 +43,7 @@ class VictimPlace:
 
 
 class VictimColumns:
-    """What evicting would do on each row for pods of one template."""
+    """What evicting would do on each row for like pods."""
 
     def __init__(self, spec: PodSpec, reads: Change) -> None:
         # Its identity is part of the key, so that it has to stay alive.
@@ -127,7 +130,7 @@ class VictimColumns:
 
 
 class KnownVictims:
-    """The columns of the templates that needed victims lately."""
+    """The columns of the kinds of pods that needed victims lately."""
 
     def __init__(self) -> None:
         self._columns: dict[Hashable, VictimColumns] = {}
@@ -140,9 +143,9 @@ class KnownVictims:
             return None
         if nodes.groups.are_placed:
             return None
-        filters = active_filters(run.profile, run.pre_filtered)
+        filters = tuple(active_filters(run.profile, run.pre_filtered))
         key = (
-            id(pod.spec),
+            _find_template(pod, nodes, filters),
             pod.namespace,
             pod.owner,
             tuple(pod.labels.items()),
@@ -156,6 +159,24 @@ class KnownVictims:
                 reads |= plugin.reads
             columns = VictimColumns(pod.spec, reads)
         self._columns[key] = columns
-        if len(self._columns) > _MOST_TEMPLATES:
+        if len(self._columns) > _MOST_KINDS:
             del self._columns[next(iter(self._columns))]
         return columns.candidates(run, rows, wanted)
+
+
+def _find_template(pod: Pod, nodes: Nodes, filters: Sequence[Filter[Any]]) -> Hashable:
+    """What pods share for which evicting does the same: a template.
+
+    Of a pod with volumes, which has a template of its own, it is all but the volumes, and what
+    each filter reads of the pod.
+    """
+    spec = pod.spec
+    if not spec.volumes:
+        return id(spec)
+    signed: list[Hashable] = []
+    for plugin in filters:
+        part = ask_sign(plugin, pod, nodes) if isinstance(plugin, Sign) else UNSIGNABLE
+        if part is UNSIGNABLE:
+            return id(spec)
+        signed.append(part)
+    return spec.without_volumes, *signed
