@@ -194,7 +194,9 @@ def test_what_was_worked_out_is_dropped_when_nobody_asks() -> None:
         "labelSelector": {"matchLabels": {"app": "a"}},
     }
     driver.apply(node("one", cpu=4, labels={"zone": "a"}), node("two", labels={"zone": "b"}))
-    driver.apply(pod("spread", labels={"app": "a"}, spec={"topologySpreadConstraints": [spread]}))
+    for name in ("first", "second"):
+        spec = {"topologySpreadConstraints": [spread]}
+        driver.apply(pod(name, labels={"app": "a"}, spec=spec))
     driver.settle()
     state, reuse = driver.engine.cluster._state, driver.engine.classes["default-scheduler"]
     assert len(reuse) == 1

@@ -7,10 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
-from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mooring.cluster import Cluster, HandleRegistry
 from mooring.cluster.changes import unite
@@ -36,8 +34,8 @@ from .attempts import Attempts
 from .budget import is_ordinary
 from .classes.answer_cache import AnswerCache
 from .classes.classes import Classes, ClassSettings
-from .classes.pod_class import PodClass
-from .cycle import EVERY_NODE, Found, Window, looked_at
+from .cycle import Found
+from .decider import Decider
 from .diagnosis import SCHEDULER_ERROR, Failure
 from .events import (
     Applied,
@@ -57,7 +55,6 @@ from .events import (
     Unbound,
 )
 from .extenders.consultations import Consultations
-from .extenders.survey import PodSurvey
 from .fence import Fence, describe
 from .gangs.admission import GANG_SCHEDULING, hold_member
 from .gangs.group_decision import GroupDecider, GroupDecision, GroupSettings
@@ -74,11 +71,6 @@ from .settings import (
     group_links,
     make_backoff,
 )
-
-# After so many placements per node, ties begin at the next node: pods that ask for nothing, which
-# all nodes of a full cluster suit equally well, do not all go to one. Rarely, because whatever is
-# ranked for like pods is then ranked anew.
-_PLACEMENTS_PER_TURN = 16
 
 # How long what was worked out is kept at least when nobody asks for it, in seconds.
 _SWEEP_EVERY = 60.0
@@ -122,8 +114,11 @@ class Engine:
             name: Classes(profile, self.cluster, settings, self._emit, self.answers)
             for name, profile in self.profiles.items()
         }
-        first = next(iter(self.profiles.values()))
-        self.queue = self._make_queue(first)
+        choosing = (each.filter_verb or each.prioritize_verb for each in configuration.extenders)
+        self._decider = Decider(self.profiles, self.cluster, self.classes, any(choosing))
+        #: The decision about a pod as things are, without a consequence. Extenders are not asked.
+        self.decide, self.decide_member = self._decider.decide, self._decider.decide_member
+        self.queue = self._make_queue()
         self.gangs = GroupDecider(
             self.cluster,
             GroupSettings(
@@ -131,7 +126,7 @@ class Engine:
                 self.profiles.keys(),
             ),
             observer,
-            self._look,
+            self._decider.find_class,
         )
         self._intake = Intake(self.cluster, self.queue, self.profiles, self._vanish)
         self._attempts = Attempts(
@@ -168,15 +163,12 @@ class Engine:
             self.classes.values(),
             self._emit,
         )
-        # Schedulers of different names start their search at different nodes, so that they do
-        # not run after the same ones.
-        self._start = crc32(first.name.encode())
-        self._placed_in_turn = 0
         #: How often what nobody asks for is dropped. Where time passes in leaps, that is rarer.
         self.sweep_seconds = _SWEEP_EVERY
         self._next_sweep = float("-inf")
 
-    def _make_queue(self, first: Profile) -> Queue:
+    def _make_queue(self) -> Queue:
+        first = next(iter(self.profiles.values()))
         settings: dict[str, Any] = {
             "sort_key": first.queue_sort.key,
             "tell_of_order": self._tell_of_order,
@@ -367,18 +359,9 @@ class Engine:
 
     def _consult(self, queued: QueuedPod, profile: Profile, now: float) -> None:
         """Begins a decision in which extenders have a say."""
-        survey = self._survey(profile, queued.pod)
+        survey = self._decider.survey(queued.pod)
         self._consultations.begin(queued, survey, now)
-        if profile.percentage_of_nodes_to_score:
-            self._start += survey.looked_at
-        else:
-            self._consultations.start += survey.looked_at
-        self._take_turn(len(self.cluster.nodes))
-
-    def _survey(self, profile: Profile, pod: Pod) -> PodSurvey:
-        count = len(self.cluster.nodes)
-        window = self._make_window(profile, count, offset=self._consultations.start)
-        return PodSurvey(profile, pod, self.cluster, self.classes[profile.name], window)
+        self._decider.count_survey(profile, survey)
 
     def _attempt_group(self, groups: GroupAttempts, entry: QueuedGroup, now: float) -> None:
         """Decides a group; extenders are asked about its members beforehand."""
@@ -388,10 +371,7 @@ class Engine:
         if not asked or not len(self.cluster.nodes):
             groups.attempt(entry, self.profiles, self.decide_member, now)
             return
-        surveys = [
-            self._survey(self.profiles[pod.spec.scheduler_name], pending.get(pod.uid, pod))
-            for pod in asked
-        ]
+        surveys = [self._decider.survey(pending.get(pod.uid, pod)) for pod in asked]
         conclude = partial(self._conclude_group, groups, entry)
         self._consultations.begin_group(entry, surveys, conclude, now)
 
@@ -426,48 +406,14 @@ class Engine:
 
     def consider_group(self, group: PodGroup, members: Sequence[Pod]) -> GroupDecision:
         """The same to be told and not to be carried out: it has no say in later decisions."""
-        turn = self._start, self._placed_in_turn
         profile = self.profiles[members[0].spec.scheduler_name]
         decider = replace(self.gangs, observer=UNOBSERVED)
-        try:
-            return decider.decide(group, members, profile, self.decide_member)
-        except Exception:
-            self._fence.end_group_attempt([pod.uid for pod in members])
-            raise
-        finally:
-            self._start, self._placed_in_turn = turn
-
-    def _look(self, pod: Pod) -> PodClass | None:
-        """What is known of pods like one."""
-        return self.classes[pod.spec.scheduler_name].find_class(pod, EVERY_NODE)
-
-    def decide_member(self, pod: Pod, domain: Domain) -> Found | Failed | None:
-        """The decision about a member of a group on the nodes of a domain."""
-        return self.decide(self.profiles[pod.spec.scheduler_name], pod, domain.rows)
-
-    def decide(
-        self, profile: Profile, pod: Pod, rows: NDArray[np.intp] | None = None
-    ) -> Found | Failed | None:
-        """The decision about a pod as things are, without a consequence; None without nodes.
-
-        Extenders are not asked. With rows, there are no others.
-        """
-        count = len(self.cluster.nodes)
-        if not count:
-            return None
-        window = self._make_window(profile, count, rows)
-        outcome = self.classes[profile.name].decide(pod, window)
-        self._start += looked_at(outcome, window, profile)
-        if isinstance(outcome, Found):
-            self._take_turn(count)
-        return outcome
-
-    def _make_window(
-        self, profile: Profile, count: int, rows: NDArray[np.intp] | None = None, offset: int = 0
-    ) -> Window:
-        start = (self._start + offset) % count
-        is_extended = self._consultations.is_choosing
-        return Window(start, profile.percentage_of_nodes_to_score, is_extended, rows)
+        with self._decider.hold():
+            try:
+                return decider.decide(group, members, profile, self.decide_member)
+            except Exception:
+                self._fence.end_group_attempt([pod.uid for pod in members])
+                raise
 
     def _find_alike(self, profile: Profile, pod: Pod) -> SharedFailure | None:
         """What a pod that fits nowhere shares with those that do not either; None if nothing."""
@@ -475,13 +421,6 @@ class Engine:
             # Nobody knows what an extender reads.
             return None
         return self.classes[profile.name].find_alike(pod)
-
-    def _take_turn(self, count: int) -> None:
-        """Counts a placement; after some, ties begin at the next of so many nodes."""
-        self._placed_in_turn += 1
-        if self._placed_in_turn >= _PLACEMENTS_PER_TURN * count:
-            self._placed_in_turn = 0
-            self._start += 1
 
     def _give_up(self, queued: QueuedPod, error: Exception, now: float) -> None:
         """An attempt raised what no plugin is to blame for: the pod goes back to the queue."""

@@ -19,7 +19,8 @@ from mooring.cluster import Change, HandleRegistry, Nodes, NodeView, RowFacts, R
 from mooring.config import FeatureGates
 from mooring.objects.pod import Pod
 
-from .answers import (
+from .attempt import Failed
+from .plugin_answers import (
     INFEASIBLE as INFEASIBLE,
     TEMPLATE as TEMPLATE,
     UNSIGNABLE as UNSIGNABLE,
@@ -37,7 +38,6 @@ from .answers import (
     VolumeWrite as VolumeWrite,
     Wait as Wait,
 )
-from .attempt import Failed
 from .pod_trace import PodReads
 from .series import Series
 from .status import Reason, Rejected

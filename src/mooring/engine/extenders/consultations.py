@@ -81,9 +81,6 @@ class Consultations:
         self._give_up = give_up
         #: The decisions that wait for answers, by the uid of the pod.
         self.waiting: dict[str, WaitingDecision] = {}
-        #: By how many nodes the search for extenders starts later: it may stop early where that of
-        #: others does not, and what is ranked for these is to stay.
-        self.start = 0
         #: Whether an extender chooses among nodes, interested or not.
         self.is_choosing = any(each.filter_verb or each.prioritize_verb for each in self._extenders)
         if self._extenders:
