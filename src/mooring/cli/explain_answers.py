@@ -312,14 +312,23 @@ class NodeReport:
         if counted:
             yield ""
             yield table(("EXTENDED RESOURCE", "COUNTED"), counted)
+        yield from self._waiting_parts()
+
+    def _waiting_parts(self) -> Iterator[RenderableType]:
+        """What the node says to pods that wait. Names may be too long for a table."""
         if self.groups:
             yield ""
-            yield table(("WAITING", "PODS", "HERE"), list(self._rows()), whole=2)
-
-    def _rows(self) -> Iterator[tuple[str, str, str]]:
+            yield line("WHAT IT SAYS TO PODS THAT WAIT", "bold")
         for group in self.groups[:_MOST_GROUPS]:
             found = explain_pod(self.engine, group[0], self.node.name)
-            yield owner_text(group[0]), str(len(group)), _answer_text(found)
+            takes = found.node is not None and found.node.feasible
+            owner = owner_text(group[0])
+            many = "" if owner.startswith("pod ") else f"{_count(len(group), 'pod')} of "
+            yield line(f"{many}{owner}")
+            yield indent(line(_answer_text(found), "green" if takes else ""))
+        left = len(self.groups) - _MOST_GROUPS
+        if left > 0:
+            yield line(f"and pods of {_count(left, 'other owner')}")
 
 
 def _answer_text(explanation: Explanation) -> str:

@@ -39,6 +39,10 @@ def is_single_pod(additions: Additions) -> bool:
     return [each.kind for each in additions.workloads] == ["Pod"]
 
 
+# Beside a longer name a table has no room for all of its columns.
+_LONGEST_NAME = 36
+
+
 def place_workloads(
     engine: Engine, scene: Scene, additions: Additions, output: str, fail_on: str
 ) -> None:
@@ -70,17 +74,30 @@ def _parts(fit: WorkloadsFit) -> Iterator[RenderableType]:
             f"{fit.waited} pods waited before; {len(fit.still_waiting)} of them find no node", "dim"
         )
     yield ""
-    rows = [
-        (each.workload, str(each.asked), str(each.placed), str(each.replaced or "-"), _nodes(each))
-        for each in fit.workloads
-    ]
-    yield table(("WORKLOAD", "PODS", "FIT", "REPLACED", "ON"), rows, whole=4)
+    yield from _list_workloads(fit)
     for each in left:
         yield ""
         yield line(
             f"{each.workload}: {each.asked - each.placed} of {each.asked} pods find no node", "bold"
         )
         yield from (indent(line(text)) for text in _reasons(each))
+
+
+def _list_workloads(fit: WorkloadsFit) -> Iterator[RenderableType]:
+    """A table; where names are too long for one, two lines for each."""
+    if max((len(each.workload) for each in fit.workloads), default=0) <= _LONGEST_NAME:
+        rows = [
+            (each.workload, str(each.asked), str(each.placed), str(each.replaced or "-"), nodes)
+            for each, nodes in ((each, _nodes(each)) for each in fit.workloads)
+        ]
+        yield table(("WORKLOAD", "PODS", "FIT", "REPLACED", "ON"), rows, whole=4)
+        return
+    for each in fit.workloads:
+        yield line(each.workload)
+        on = f" on {_nodes(each)}" if each.placed else ""
+        replaced = f"; {each.replaced} are replaced" if each.replaced else ""
+        text = f"{each.placed} of {each.asked} pods fit{on}{replaced}"
+        yield indent(line(text, "green" if each.fits else "red"))
 
 
 def _nodes(fit: WorkloadFit) -> str:

@@ -91,7 +91,10 @@ def _nodes(picture: TopPicture, width: int, most: int, sort: str) -> Iterator[Re
         yield line("there are no nodes", "dim")
         return
     names = NodeNames(each.name for each in picture.nodes)
-    resources = _choose(list(picture.totals), width)
+    labels = [_label(each, names) for each in picture.nodes]
+    # Names come before resources, as far as half of the room.
+    widest = min(max(map(len, labels)) + 2, width // 2)
+    resources = _choose(list(picture.totals), width - max(widest, _NAME))
     ordered = sorted(picture.nodes, key=lambda node: _order(node, sort))
     room = width - sum(max(_USE, len(name) + 2) for name in resources)
     rows = [_row(each, names, resources, room) for each in ordered[:most]]
@@ -102,11 +105,10 @@ def _nodes(picture: TopPicture, width: int, most: int, sort: str) -> Iterator[Re
         yield line(f"{f'and {left} more nodes' if left else ''}{ending}".strip(), "dim")
 
 
-def _choose(resources: list[str], width: int) -> list[str]:
+def _choose(resources: list[str], room: int) -> list[str]:
     """As many resources as there is room for, those that run out first."""
     ordered = sorted(resources, key=_late)
     chosen: list[str] = []
-    room = width - _NAME
     for name in ordered:
         room -= max(_USE, len(name) + 2)
         if room < 0:
@@ -123,8 +125,12 @@ def _order(node: NodeLine, sort: str) -> tuple[float, str]:
     return (0.0 if sort == "name" else -node.uses.get(sort, -1.0)), node.name
 
 
+def _label(node: NodeLine, names: NodeNames) -> str:
+    return names.shorten(node.name) + (" (cordoned)" if node.cordoned else "")
+
+
 def _row(node: NodeLine, names: NodeNames, resources: list[str], room: int) -> list[str | Text]:
-    name = names.shorten(node.name) + (" (cordoned)" if node.cordoned else "")
+    name = _label(node, names)
     if len(name) > room - 2:
         name = f"{name[: room - 3]}…"
     return [name, *(_use(node.uses.get(each)) for each in resources)]
