@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from aiohttp import web
+from aiohttp.client_proto import ResponseHandler
 
 from mooring.client import (
     JSON_PATCH,
@@ -275,19 +276,51 @@ async def test_a_rate_for_those_who_want_one() -> None:
     assert naps.taken == [0.5, 1.0]
 
 
-async def test_a_watch_gives_whole_lines() -> None:
+@pytest.mark.parametrize("pause", [0.0, 0.001])
+async def test_a_watch_gives_whole_lines(pause: float) -> None:
     big = b"x" * 1_000_000
 
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         assert request.query["resourceVersion"] == "7"
         return await stream(request, [b"one\ntw", b"o\n\n", big, b"\nthr", b"ee"])
 
-    async with asking(handler) as api:
+    async with asking(handler, watch_pause=pause) as api:
         assert [line async for line in api.watch("/x", {"resourceVersion": "7"})] == [
             b"one",
             b"two",
             big,
         ]
+
+
+async def test_what_comes_in_a_pause_is_read_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So nobody is woken for each event."""
+    pausing, sent, received = asyncio.Event(), asyncio.Event(), []
+    take = ResponseHandler.data_received
+
+    def note(self: ResponseHandler, data: bytes) -> None:
+        received.append(pausing.is_set() and not sent.is_set())
+        take(self, data)
+
+    monkeypatch.setattr(ResponseHandler, "data_received", note)
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        response = await stream(request, [b"0\n"])
+        await pausing.wait()
+        for at in range(1, 5):
+            await response.write(b"%d\n" % at)
+            await asyncio.sleep(0.01)
+        sent.set()
+        return response
+
+    async def sleep(seconds: float) -> None:
+        pausing.set()
+        await sent.wait()
+
+    async with asking(handler, watch_pause=9.0, sleep=sleep) as api:
+        lines = [line async for line in api.watch("/x", {})]
+
+    assert lines == [b"0", b"1", b"2", b"3", b"4"]
+    assert not any(received)
 
 
 async def test_a_watch_that_is_cut_off() -> None:

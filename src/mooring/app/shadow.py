@@ -20,6 +20,9 @@ from . import logs
 from .scheduler import Feed
 from .worker import make_reflectors
 
+# What happens meanwhile is taken in together: nobody waits for a shadow, and it shares a machine. A
+# recording has the times of events.
+_PAUSE_SECONDS = 0.1
 # The engine sweeps this often, too.
 _SWEEP_SECONDS = 60.0
 
@@ -77,7 +80,8 @@ async def shadow_cluster(
     follower = ShadowFollower(shadow, recorder, clock)
 
     # The client refuses to write, whatever asks it to.
-    async with Api(connection, may_write=lambda: False) as api:
+    pause = _PAUSE_SECONDS if recorder is None else 0.0
+    async with Api(connection, may_write=lambda: False, watch_pause=pause) as api:
         feed = Feed(follower.take_in, recorder)
         reflectors = make_reflectors(api, engine, feed, keep_raw=lambda kind: recorder is not None)
         tasks = [asyncio.create_task(each.run()) for each in reflectors]

@@ -106,6 +106,7 @@ class Api:
         write_timeout: float | None = None,
         connect_timeout: float = _CONNECT_SECONDS,
         silence: float = SILENCE_SECONDS,
+        watch_pause: float = 0.0,
         most_connections: int = 100,
         observe: OnAnswer | None = None,
         may_write: Callable[[], bool] | None = None,
@@ -120,6 +121,7 @@ class Api:
         self._may_write = may_write
         self._timeout = _timeout(timeout, connect_timeout)
         self._write_timeout = _timeout(write_timeout or timeout, connect_timeout)
+        self._watch_pause = watch_pause
         self._watch_timeout = aiohttp.ClientTimeout(connect=_CONNECT_SECONDS, sock_read=silence)
         self._bucket = Bucket(qps, burst, clock, sleep) if qps > 0 else None
         self.pace = Pace(most_connections)
@@ -209,7 +211,10 @@ class Api:
             try:
                 if answer.status != 200:
                     raise self._to_refusal(answer, await answer.read(), sent)
-                async for line in split_lines(answer.content.iter_any(), _LONGEST_LINE):
+                chunks: AsyncIterable[bytes] = answer.content.iter_any()
+                if self._watch_pause:
+                    chunks = _read_together(answer, self._watch_pause, self._sleep)
+                async for line in split_lines(chunks, _LONGEST_LINE):
                     yield line
             except aiohttp.SocketTimeoutError:
                 # Nothing may have happened to a kind for hours. Asking again is cheap, and fails
@@ -400,6 +405,24 @@ def _socket(address: Any) -> socket.socket:
         if hasattr(socket, option):
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
     return made
+
+
+async def _read_together(
+    answer: aiohttp.ClientResponse, seconds: float, sleep: Callable[[float], Awaitable[None]]
+) -> AsyncIterator[bytes]:
+    """The chunks of an answer; after each, nothing is read for a while.
+
+    What comes meanwhile is read at once. To be woken for each event costs more than to read it.
+    """
+    async for chunk in answer.content.iter_any():
+        yield chunk
+        connection = answer.connection
+        if connection is None or connection.protocol is None:
+            continue
+        connection.protocol.pause_reading()
+        await sleep(seconds)
+        if answer.connection is connection and connection.protocol is not None:
+            connection.protocol.resume_reading()
 
 
 async def split_lines(chunks: AsyncIterable[bytes], longest: int) -> AsyncIterator[bytes]:
