@@ -215,6 +215,9 @@ async def test_who_uses_what(browser: Browser) -> None:
         for tab, says in {**tabs, "exclusive": "No pod has a node to itself."}.items():
             await page.locator(f"#tab-{tab}").click()
             await expect(page.locator("#usage-body")).to_contain_text(says)
+        await page.locator("#tab-batching").click()
+        await expect(rows.nth(0)).to_contain_text(re.compile("default-scheduler5.*3 · 60%"))
+        await expect(page.locator("#usage-body")).to_contain_text("No plugin keeps pods apart")
 
 
 async def test_gangs_and_devices_are_listed(browser: Browser) -> None:

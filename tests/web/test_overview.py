@@ -17,6 +17,7 @@ from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS, LIMIT
 from mooring.objects.meta import Condition
 from mooring.objects.pod import Pod
 from mooring.objects.workload import Namespace
+from mooring.web.batching import describe_batching
 from mooring.web.details import describe_node, describe_pod
 from mooring.web.occupants import group_by_pods
 from mooring.web.overview import (
@@ -202,6 +203,18 @@ def test_devices_and_what_plugins_count() -> None:
     assert found["extended"] == [{"type": SLOTS, "nodes": 2, "figures": {"capacity": 8, "used": 2}}]
     about = msgspec.json.decode(describe_node(driven.engine, "n") or b"")
     assert about["extended"] == {SLOTS: {"capacity": 5, "used": 2}}
+
+
+def test_who_keeps_pods_apart() -> None:
+    made = driver(node("a", cpu=8), node("b", cpu=8))
+    made.apply(*(owned(f"like-{at}", cpu=1) for at in range(3)), owned("other", cpu=2))
+    made.settle()
+
+    (told,) = msgspec.json.decode(describe_batching(made.engine))["items"]
+
+    assert (told["profile"], told["decisions"], told["alike"]) == ("default-scheduler", 4, 2)
+    assert told["byBatch"] + told["byClass"] <= 2
+    assert {each["plugin"]: each["pods"] for each in told["apart"]}["NodeResourcesFit"] == 1
 
 
 async def test_who_requests_most_of_each_node(driven: Driver) -> None:

@@ -15,6 +15,7 @@ from mooring.web.messages import Message, count_figures, encode_line
 from mooring.web.picture import ABSENT, CORDONED, OPEN, Picture
 from tests.builders import node, pod
 from tests.engine.driver import Driver, driver
+from tests.engine.gangs import drive_gangs, gang, members
 from tests.web.mirror import Mirror
 
 T = TypeVar("T")
@@ -149,6 +150,19 @@ def test_what_happens_is_told_once_and_by_owner() -> None:
     assert (failed["owner"], failed["pod"]) == ("job default/j", "default/big-0")
     assert failed["count"] == 3
     assert failed["text"].startswith("0/1 nodes are available")
+
+
+def test_whom_a_gang_evicts_is_told() -> None:
+    low = [pod(f"low-{at}", cpu=1, node="n") for at in range(3)]
+    driven = drive_gangs(node("n", cpu=3), *low)
+    picture, mirror = Picture(driven.engine), Mirror()
+    driven.apply(gang("train", 3, priority=9), *members("train", 3, cpu=1, spec={"priority": 9}))
+    driven.step()
+    mirror.apply_all([encode_line(advanced(picture, driven))])
+
+    (room,) = [each for each in mirror.events if each["kind"] == "preempting"]
+    assert (room["owner"], room["pod"]) == ("group default/train", "default/train")
+    assert sorted(room["victims"]) == ["default/low-0", "default/low-1", "default/low-2"]
 
 
 def test_a_pod_that_moves_in_the_queue_has_not_failed_again() -> None:

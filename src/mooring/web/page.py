@@ -20,6 +20,7 @@ from mooring.engine import Engine
 from mooring.engine.explain import NoSuchNode
 from mooring.objects.resources import CPU
 
+from .batching import describe_batching
 from .details import (
     describe_node,
     describe_pod,
@@ -139,6 +140,7 @@ class StatusPage:
         app.router.add_get("/api/gangs", self._gangs, allow_head=False)
         app.router.add_get("/api/exclusive", self._exclusive, allow_head=False)
         app.router.add_get("/api/devices", self._devices, allow_head=False)
+        app.router.add_get("/api/batching", self._batching)
         app.router.add_get("/api/explain/{namespace}/{name}", self._explain_pod, allow_head=False)
         app.router.add_get("/api/podgroups/{namespace}/{name}", self._group, allow_head=False)
         app.on_response_prepare.append(_protect)
@@ -226,6 +228,9 @@ class StatusPage:
 
     async def _devices(self, request: web.Request) -> web.StreamResponse:
         return await self._kept_answer(request, partial(count_devices, self._engine))
+
+    async def _batching(self, request: web.Request) -> web.StreamResponse:
+        return _json(await self._read(at_once(partial(describe_batching, self._engine))))
 
     async def _kept_answer(
         self, request: web.Request, steps: Callable[[], Generator[None, None, bytes]]

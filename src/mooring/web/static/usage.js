@@ -1,4 +1,4 @@
-// Who uses what: namespaces, owners, gangs, exclusive nodes, devices. What is open is asked for, every few seconds.
+// Who uses what: namespaces, owners, gangs, exclusive nodes, devices, batching. What is open is asked for, every few seconds.
 
 import { amount, bar, button, count, element, find, link, number, percent } from "./elements.js";
 import { presence } from "./overlay.js";
@@ -11,6 +11,7 @@ const TABS = {
   gangs: { path: "api/gangs", title: "Gangs" },
   exclusive: { path: "api/exclusive", title: "Exclusive nodes" },
   devices: { path: "api/devices", title: "Devices and extended resources" },
+  batching: { path: "api/batching", title: "Batching" },
 };
 
 export class Usage {
@@ -66,7 +67,7 @@ export class Usage {
   #draw(told) {
     this.told = told;
     const tab = this.view.get("tab");
-    const parts = { gangs, exclusive, devices }[tab]?.(told, this.openPod) ?? this.#usage(told);
+    const parts = { gangs, exclusive, devices, batching }[tab]?.(told, this.openPod) ?? this.#usage(told);
     this.body.replaceChildren(...parts);
   }
 
@@ -183,4 +184,28 @@ function devices({ drivers, claims, allocated, extended }) {
     parts.push(table(heads("extended resource", "nodes", "in all"), rows));
   }
   return parts.length ? parts : [empty("No devices by claim, and no plugin counts resources of its own. Both appear here.")];
+}
+
+// How many decisions were about pods like one before, how many were made by what was known of these,
+// and which plugins keep the others apart.
+function batching({ items }) {
+  const known = items.filter(({ decisions }) => decisions);
+  if (!known.length) return [empty("Nothing was decided yet. How many pods could share answers appears here, and who keeps the others apart.")];
+  const cell = (part, whole, label) => element("td", { "data-label": label }, element("span", { class: "cell" }, element("span", { text: `${number(part)} · ${percent(part / whole)}` }), bar(part / whole)));
+  const rows = known.map((each) => element(
+    "tr", {},
+    element("th", { scope: "row", text: each.profile }),
+    element("td", { text: number(each.decisions), "data-label": "decisions" }),
+    cell(each.alike, each.decisions, "like one before"),
+    cell(each.byBatch, each.decisions, "by batch"),
+    cell(each.byClass, each.decisions, "by class"),
+  ));
+  const plugins = known.flatMap(({ apart, decisions }) => apart.map((each) => element(
+    "tr", {},
+    element("th", { scope: "row", text: each.plugin }),
+    element("td", { text: each.why, "data-label": "why" }),
+    cell(each.pods, decisions, "decisions"),
+  )));
+  const who = plugins.length ? table(heads("plugin", "why", "decisions"), plugins) : element("p", { class: "hint", text: "No plugin keeps pods apart that could share answers." });
+  return [table(heads("profile", "decisions", "like one before", "by batch", "by class"), rows), who];
 }
