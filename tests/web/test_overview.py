@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mooring.cluster import HandleRegistry, NodeView
+from mooring.engine.explain import finish
 from mooring.framework.plugin import NodeFilter
 from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS, LIMIT_LABEL
 from mooring.objects.meta import Condition
@@ -141,11 +142,11 @@ def test_a_pod_of_a_gang_says_that_it_waits_with_the_others() -> None:
     )
     driven.settle()
 
-    waits = msgspec.json.decode(describe_pod(driven.engine, "default", "g-0", 0.0) or b"")
+    waits = msgspec.json.decode(finish(describe_pod(driven.engine, "default", "g-0", 0.0)) or b"")
     driven.apply(node("m", cpu=4))
     driven.now += 1000.0
     driven.settle()
-    runs = msgspec.json.decode(describe_pod(driven.engine, "default", "g-0", 0.0) or b"")
+    runs = msgspec.json.decode(finish(describe_pod(driven.engine, "default", "g-0", 0.0)) or b"")
 
     gang_text = "pod default/g-0 waits with its gang default/g: 0 of 2 placed, 2 waiting"
     assert waits["headline"] == gang_text

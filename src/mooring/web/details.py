@@ -10,7 +10,13 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.engine import Engine
-from mooring.engine.explain import Explanation, explain, explain_gang, view_queue
+from mooring.engine.explain import (
+    Explanation,
+    Steps,
+    explain_gang,
+    explain_in_steps,
+    view_queue,
+)
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 from mooring.objects.pod_owner import owner_text
@@ -136,16 +142,17 @@ def describe_extended(engine: Engine, row: int) -> dict[str, dict[str, int]]:
     return found
 
 
-def describe_pod(engine: Engine, namespace: str, name: str, now: float) -> bytes | None:
+def describe_pod(engine: Engine, namespace: str, name: str, now: float) -> Steps[bytes | None]:
     """Where a pod is and why, as JSON; None if it is not known."""
     for queued in chain(engine.queue, engine.queue.in_flight):
         if queued.pod.name == name and queued.pod.namespace == namespace:
-            detail = _complete(engine, _describe_queued(queued), queued.pod, now)
+            detail = yield from _complete(engine, _describe_queued(queued), queued.pod, now)
             return msgspec.json.encode(detail)
     for pod in engine.cluster.pods.values():
         if pod.name == name and pod.namespace == namespace:
             detail = PodDetail(pod.key, "running", running_on=pod.node_name)
-            return msgspec.json.encode(_complete(engine, detail, pod, now))
+            detail = yield from _complete(engine, detail, pod, now)
+            return msgspec.json.encode(detail)
     return None
 
 
@@ -157,9 +164,9 @@ def tag_answers(engine: Engine) -> str:
     return "-".join(map(str, (engine.cluster.changes.generation, decisions, *sizes)))
 
 
-def _complete(engine: Engine, detail: PodDetail, pod: Pod, now: float) -> PodDetail:
+def _complete(engine: Engine, detail: PodDetail, pod: Pod, now: float) -> Steps[PodDetail]:
     """Adds what is said of every pod."""
-    why = _try_to_explain(engine, pod, now)
+    why = yield from _try_to_explain(engine, pod, now)
     headline = alone = "" if why is None else why.headline
     gang = _describe_gang(engine, pod)
     if gang is not None and gang.is_gang and not detail.running_on:
@@ -177,9 +184,10 @@ def _complete(engine: Engine, detail: PodDetail, pod: Pod, now: float) -> PodDet
     )
 
 
-def _try_to_explain(engine: Engine, pod: Pod, now: float) -> Explanation | None:
+def _try_to_explain(engine: Engine, pod: Pod, now: float) -> Steps[Explanation | None]:
     try:
-        return replace(explain(engine, pod), queue=view_queue(engine, pod, now))
+        explanation = yield from explain_in_steps(engine, pod)
+        return replace(explanation, queue=view_queue(engine, pod, now))
     except Exception:  # noqa: BLE001 - a plugin that breaks has events of its own
         return None
 
@@ -246,9 +254,9 @@ def find_pod(engine: Engine, namespace: str, name: str) -> Generator[None, None,
     return None
 
 
-def explain_pod(engine: Engine, pod: Pod, node: str, now: float) -> bytes:
+def explain_pod(engine: Engine, pod: Pod, node: str, now: float) -> Steps[bytes]:
     """The explanation as JSON; NoSuchNode if there is no such node."""
-    explanation = explain(engine, pod, node)
+    explanation = yield from explain_in_steps(engine, pod, node)
     return msgspec.json.encode(replace(explanation, queue=view_queue(engine, pod, now)))
 
 

@@ -101,7 +101,7 @@ class StatusPage:
         self._clock = clock
         self._read = read
         self._turns = PacedRunner(read=read)
-        self._explain = explain or self._describe_pod
+        self._explain = explain
         self._kept = KeptAnswers(self._turns)
         self._hub = Hub(engine, read)
         self._files = _read_files()
@@ -192,15 +192,19 @@ class StatusPage:
             if any(each.value == tag for each in wanted):
                 return web.Response(status=304, headers={"ETag": f'"{tag}"'})
 
-        def work() -> tuple[str, bytes | None]:
-            return tag_answers(self._engine), self._explain(named["namespace"], named["name"])
+        def work() -> Generator[None, None, tuple[str, bytes | None]]:
+            tag = tag_answers(self._engine)
+            told = yield from self._describe_pod(named["namespace"], named["name"])
+            return tag, told
 
-        tag, told = await self._in_turn(work)
+        tag, told = await self._in_turn(work())
         answer = _json(told)
         answer.etag = tag
         return answer
 
-    def _describe_pod(self, namespace: str, name: str) -> bytes | None:
+    def _describe_pod(self, namespace: str, name: str) -> Generator[None, None, bytes | None]:
+        if self._explain is not None:
+            return at_once(partial(self._explain, namespace, name))
         return describe_pod(self._engine, namespace, name, self._clock())
 
     async def _labels(self, request: web.Request) -> web.StreamResponse:
@@ -244,24 +248,23 @@ class StatusPage:
         if pod is None:
             return _missing(f"pod {namespace}/{name}: this scheduler knows no such pod")
 
-        def work() -> bytes:
-            return explain_pod(self._engine, pod, node, self._clock())
-
+        steps = explain_pod(self._engine, pod, node, self._clock())
         try:
-            return _json(await self._in_turn(work))
+            return _json(await self._in_turn(steps))
         except NoSuchNode:
             return _missing(f"node {node}: there is no such node")
 
     async def _group(self, request: web.Request) -> web.StreamResponse:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        told = await self._in_turn(partial(explain_group, self._engine, namespace, name))
+        work = partial(explain_group, self._engine, namespace, name)
+        told = await self._in_turn(at_once(work))
         if told is None:
             return _missing(f"podgroup {namespace}/{name}: this scheduler knows no such group")
         return _json(told)
 
-    async def _in_turn(self, work: Callable[[], T]) -> T:
-        """Decisions wait for an explanation, so there is one at a time, with pauses."""
-        return await _unless_busy(self._turns.run(at_once(work)))
+    async def _in_turn(self, steps: Generator[None, None, T]) -> T:
+        """Decisions wait for each step of an explanation: there is one at a time, with pauses."""
+        return await _unless_busy(self._turns.run(steps))
 
 
 def _read_by(request: web.Request) -> str:

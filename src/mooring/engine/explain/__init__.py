@@ -5,7 +5,7 @@ is.
 """
 
 from .explain_gang import GangExplanation, explain_gang
-from .explain_pod import NoSuchNode, explain, view_queue
+from .explain_pod import NoSuchNode, explain, explain_in_steps, view_queue
 from .explanation import (
     Combination,
     Explanation,
@@ -17,6 +17,7 @@ from .explanation import (
     ScoredNode,
     Suggestion,
 )
+from .steps import Steps, finish
 
 __all__ = [
     "Combination",
@@ -29,8 +30,11 @@ __all__ = [
     "QueueView",
     "Rejection",
     "ScoredNode",
+    "Steps",
     "Suggestion",
     "explain",
     "explain_gang",
+    "explain_in_steps",
+    "finish",
     "view_queue",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -43,11 +43,28 @@ class Case:
     actual: Nodes
     #: Pods that do not count, with their rows: the pod itself where it runs.
     gone: tuple[tuple[Pod, int], ...] = ()
+    #: Tells how often the cluster has changed.
+    generation: Callable[[], int] = lambda: 0
+    #: What it told when this was made.
+    made_at: int = 0
 
     @classmethod
-    def of(cls, profile: Profile, pod: Pod, nodes: Nodes, gone: Iterable[tuple[Pod, int]]) -> Case:
+    def of(
+        cls,
+        profile: Profile,
+        pod: Pod,
+        nodes: Nodes,
+        gone: Iterable[tuple[Pod, int]],
+        generation: Callable[[], int] = lambda: 0,
+    ) -> Case:
         # Metrics count decisions, not questions.
-        return cls(replace(profile, observer=UNOBSERVED), pod, nodes, tuple(gone))
+        quiet = replace(profile, observer=UNOBSERVED)
+        return cls(quiet, pod, nodes, tuple(gone), generation, generation())
+
+    def latest(self) -> Case:
+        """The same case as of now: if the cluster has changed, what was prepared is of no use."""
+        now = self.generation()
+        return self if now == self.made_at else replace(self, made_at=now)
 
     @cached_property
     def nodes(self) -> Nodes:

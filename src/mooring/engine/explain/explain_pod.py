@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 import msgspec
 import numpy as np
 
+from mooring.cluster.changes import Change
 from mooring.engine import budget, diagnosis
 from mooring.engine.cycle import Found, conclude
 from mooring.engine.engine import Engine
@@ -38,6 +40,7 @@ from .rejections import (
     name_equals,
     survey_nodes,
 )
+from .steps import Steps, finish
 from .suggestions import (
     Pattern,
     make_suggestion,
@@ -47,6 +50,11 @@ from .suggestions import (
 )
 
 replace = msgspec.structs.replace
+
+# So often an explanation in steps begins anew; then it is made at once.
+_MOST_BEGINNINGS = 3
+
+_MEMBERSHIP = int(Change.MEMBERSHIP)
 
 
 class NoSuchNode(LookupError):
@@ -58,6 +66,28 @@ def explain(engine: Engine, pod: Pod, node: str = "") -> Explanation:
 
     Nothing is changed. A pod that runs is explained as if it did not, where it is.
     """
+    return finish(_explain(engine, pod, node))
+
+
+def explain_in_steps(engine: Engine, pod: Pod, node: str = "") -> Steps[Explanation]:
+    """The same, between decisions. It begins anew when nodes come or go, but not for ever."""
+    log = engine.cluster.changes
+    for _ in range(_MOST_BEGINNINGS):
+        generation = log.generation
+        steps = _explain(engine, pod, node)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return cast(Explanation, end.value)
+            yield
+            changed = log.unite_since(generation)
+            if changed is None or changed & _MEMBERSHIP:
+                break
+    return explain(engine, pod, node)
+
+
+def _explain(engine: Engine, pod: Pod, node: str) -> Steps[Explanation]:
     if node and engine.cluster.nodes.row(node) is None:
         raise NoSuchNode(node)
     base = Explanation(
@@ -79,8 +109,16 @@ def explain(engine: Engine, pod: Pod, node: str = "") -> Explanation:
         return _explain_gated(case, base, *refused)
     if not base.node_count:
         return replace(base, message=diagnosis.NO_NODES)
+    return (yield from _try_to_explain(case, base, node))
+
+
+def _try_to_explain(case: Case, base: Explanation, node: str) -> Steps[Explanation]:
+    steps = _explain_decision(case, base, node)
     try:
-        return _explain_decision(case, base, node)
+        if case.gone:
+            # The node without it was copied, and would soon be out of date.
+            return finish(steps)
+        return (yield from steps)
     except PluginError as error:
         return replace(base, state="error", message=str(error))
 
@@ -92,12 +130,12 @@ def _case(engine: Engine, pod: Pod) -> Case:
     placed = engine.cluster.pod(pod.uid)
     row = None if placed is None else nodes.row(placed.node_name)
     if placed is None or row is None:
-        return Case.of(profile, pod, nodes, ())
+        return Case.of(profile, pod, nodes, (), lambda: engine.cluster.changes.generation)
     return Case.of(profile, replace(pod, node_name=""), nodes, ((placed, row),))
 
 
-def _explain_decision(case: Case, base: Explanation, node: str) -> Explanation:
-    outcome = conclude(case.profile, case.pod, case.prepared, case.nodes)
+def _explain_decision(case: Case, base: Explanation, node: str) -> Steps[Explanation]:
+    outcome = _conclude(case)
     survey = survey_nodes(case, outcome)
     filtered = survey.filtered
     explanation = replace(
@@ -117,16 +155,13 @@ def _explain_decision(case: Case, base: Explanation, node: str) -> Explanation:
             scores=list_best(survey, chosen),
         )
     else:
-        explanation = _explain_failure(case, outcome, explanation)
+        explanation = yield from _explain_failure(case, outcome, explanation)
+    if node:
+        explanation = replace(explanation, node=answer_for_node(survey, explanation, node))
     about = [each for each in explanation.suggestions if not node or node in each.nodes]
-    explanation = replace(
-        explanation, suggestions=rank_suggestions(case, (*_suggest(survey, node), *about))
-    )
-    return (
-        replace(explanation, node=answer_for_node(survey, explanation, node))
-        if node
-        else explanation
-    )
+    yield
+    found = yield from _suggest(survey, node)
+    return replace(explanation, suggestions=rank_suggestions(case, (*found, *about)))
 
 
 def _rejections(case: Case, filtered: Filtered | None, count: int) -> tuple[Rejection, ...]:
@@ -151,7 +186,7 @@ def _left_out(survey: Survey, outcome: Found | Failed) -> Rejection | None:
     return Rejection(by, Code.UNRESOLVABLE, (reason,), len(beyond), beyond) if beyond else None
 
 
-def _explain_failure(case: Case, failed: Failed, explanation: Explanation) -> Explanation:
+def _explain_failure(case: Case, failed: Failed, explanation: Explanation) -> Steps[Explanation]:
     remedied = seek_remedy(case.profile, case.pod, failed, case.nodes)
     message = diagnosis.message(failed, remedied.text)
     remedy = remedied.remedy
@@ -159,11 +194,18 @@ def _explain_failure(case: Case, failed: Failed, explanation: Explanation) -> Ex
         victims = tuple(pod_at(victim, remedy.node_name) for victim in remedy.victims)
         found = Preemption(remedy.node_name, victims)
         return replace(explanation, state="preempting", message=message, preemption=found)
-    advice = suggest_eviction(case, failed)
+    yield
+    latest = case.latest()
+    outcome = failed if latest is case else _conclude(latest)
+    advice = suggest_eviction(latest, outcome) if isinstance(outcome, Failed) else None
     return replace(explanation, message=message, suggestions=() if advice is None else (advice,))
 
 
-def _suggest(survey: Survey, node: str) -> tuple[Suggestion, ...]:
+def _conclude(case: Case) -> Found | Failed:
+    return conclude(case.profile, case.pod, case.prepared, case.nodes)
+
+
+def _suggest(survey: Survey, node: str) -> Steps[tuple[Suggestion, ...]]:
     case, infeasible = survey.case, survey.infeasible
     if not len(infeasible):
         return ()
@@ -175,7 +217,7 @@ def _suggest(survey: Survey, node: str) -> tuple[Suggestion, ...]:
         if node:
             infeasible = np.intersect1d(infeasible, case.row(node))
         patterns = survey.rejectors.among(infeasible).patterns()
-    return make_suggestions(case, patterns, infeasible)
+    return (yield from make_suggestions(case, patterns, infeasible))
 
 
 # Pods that are not decided about

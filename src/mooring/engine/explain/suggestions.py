@@ -20,6 +20,7 @@ from mooring.framework.status import PluginError
 
 from .case import NO_ROWS, Case, RowNumbers
 from .explanation import Suggestion
+from .steps import Steps
 
 replace = msgspec.structs.replace
 
@@ -53,17 +54,19 @@ class Tried:
 
 def make_suggestions(
     case: Case, patterns: Iterable[Pattern], infeasible: RowNumbers
-) -> tuple[Suggestion, ...]:
+) -> Steps[tuple[Suggestion, ...]]:
     """What would help where one plugin or two reject nodes.
 
-    All advice is tried on all infeasible rows, so that a suggestion is true and complete.
+    All advice is tried on all infeasible rows, so that a suggestion is true and complete, each at
+    the moment when it is tried: the cluster may change between two steps.
     """
     known = list(patterns)
     pairs = [pattern for pattern in known if len(pattern[0]) == 2][:_MOST_PAIRS]
     found: dict[frozenset[AnyEdit], Tried] = {}
     hopeless: list[Tried] = []
     for pattern in [*(each for each in known if len(each[0]) == 1), *pairs]:
-        for tried in _try_advice(case, pattern, infeasible):
+        all_tried = yield from _try_advice(case, pattern, infeasible)
+        for tried in all_tried:
             if tried.advice.edits:
                 found.setdefault(frozenset(tried.advice.edits), tried)
             else:
@@ -153,20 +156,39 @@ def _is_far(case: Case, edits: Iterable[AnyEdit]) -> bool:
     )
 
 
-def _try_advice(case: Case, pattern: Pattern, infeasible: RowNumbers) -> Iterator[Tried]:
+def _try_advice(case: Case, pattern: Pattern, infeasible: RowNumbers) -> Steps[list[Tried]]:
     """The advice for rows that the same plugins reject, as far as it helps such a row."""
     plugins, rows = pattern
-    each = [(plugin, list(_ask_for_advice(case, plugin, rows))) for plugin in plugins]
-    helps = False
+    each: list[tuple[str, list[Advice]]] = []
+    for plugin in plugins:
+        each.append((plugin, list(_ask_for_advice(case.latest(), plugin, rows))))
+        yield
+    good: list[Tried] = []
     for plugin, found in each:
         # What mends one may mend another too: a cordon comes with its own taint.
         for advice in found:
-            helped = case.helped(advice.edits, infeasible) if advice.edits else NO_ROWS
+            helped = _find_helped(case, advice, infeasible)
             if np.isin(helped, rows).any() or (len(plugins) == 1 and not advice.edits):
-                helps = True
-                yield Tried((plugin,), advice, helped)
-    if not helps and len(each) == 2:
-        yield from _try_pairs(case, each, pattern, infeasible)
+                good.append(Tried((plugin,), advice, helped))
+            yield
+    if not good and len(each) == 2:
+        good = yield from _try_pairs(case, each, pattern, infeasible)
+    return good
+
+
+def _find_helped(case: Case, advice: Advice, infeasible: RowNumbers) -> RowNumbers:
+    """The rows that take the pod after some edits."""
+    if not advice.edits:
+        return NO_ROWS
+    latest = case.latest()
+    if latest is not case:
+        # Where the pod has a place by now, nothing has to help it.
+        infeasible = np.setdiff1d(infeasible, latest.feasible(infeasible))
+    try:
+        return latest.helped(advice.edits, infeasible)
+    except LookupError:
+        # What it is about is gone since it was given.
+        return NO_ROWS
 
 
 def _try_pairs(
@@ -174,20 +196,22 @@ def _try_pairs(
     each: list[tuple[str, list[Advice]]],
     pattern: Pattern,
     infeasible: RowNumbers,
-) -> Iterator[Tried]:
+) -> Steps[list[Tried]]:
     """Two at once: the first that helps, which is the nearest, and of near ones the best."""
     plugins, rows = pattern
     first, second = ([one for one in found if one.edits][:_PER_PLUGIN] for _, found in each)
-    tried = [
-        Tried(plugins, both, case.helped(both.edits, infeasible))
-        for both in (_combine(left, right) for left, right in product(first, second))
-        if len(both.edits) <= MOST_EDITS
-    ]
-    good = [one for one in tried if np.isin(one.helped, rows).any()]
-    if good:
-        yield good[0]
-        near = [one for one in good if not _is_far(case, one.advice.edits)]
-        yield max(near or good[:1], key=lambda one: len(one.helped))
+    good: list[Tried] = []
+    for both in (_combine(left, right) for left, right in product(first, second)):
+        if len(both.edits) > MOST_EDITS:
+            continue
+        helped = _find_helped(case, both, infeasible)
+        if np.isin(helped, rows).any():
+            good.append(Tried(plugins, both, helped))
+        yield
+    if not good:
+        return []
+    near = [one for one in good if not _is_far(case, one.advice.edits)]
+    return [good[0], max(near or good[:1], key=lambda one: len(one.helped))]
 
 
 def _combine(left: Advice, right: Advice) -> Advice:
