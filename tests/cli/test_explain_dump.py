@@ -11,7 +11,7 @@ import pytest
 
 from mooring.cli import rendering
 from tests.cli.invoking import Mooring
-from tests.dumps.cloud import DOMAIN, LONG, cloud_dump
+from tests.dumps.cloud import DOMAIN, LONG, cloud_dump, node_name
 
 _SCREEN = 40
 
@@ -104,6 +104,27 @@ def test_what_was_meant(
 
     assert result.code == 2
     assert error in result.err
+
+
+@pytest.mark.usefixtures("narrow")
+def test_long_names_push_nothing_off_the_screen(
+    mooring: Mooring, dump: str, tmp_path: Path
+) -> None:
+    node = mooring("explain", f"node/{node_name(0)}", dump).out
+    container = {"name": "c", "resources": {"requests": {"cpu": "4"}}}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": LONG, "namespace": "ml"},
+        "spec": {"replicas": 4, "selector": {"matchLabels": {"a": "b"}}, "template": template},
+    }
+    (tmp_path / "workload.json").write_text(json.dumps(deployment))
+    fit = mooring("fit", "--from", dump, "-f", str(tmp_path / "workload.json")).out
+
+    assert f"ml/{LONG}\n    NodeResourcesFit: Insufficient cpu" in node
+    assert "pod edge/gateway-2\n    takes it" in node
+    assert f"deployment ml/{LONG}\n    0 of 4 pods fit; 12 are replaced" in fit
 
 
 def test_json_of_all_waiting_pods(mooring: Mooring, dump: str) -> None:

@@ -69,6 +69,19 @@ def test_a_small_cluster_at_80_columns() -> None:
     ]
 
 
+def test_names_come_before_resources() -> None:
+    shown = picture()
+    shown.totals["nvidia.com/gpu"] = (0.0, 8.0)
+    shown.nodes[1] = NodeLine(f"ip-10-120-100-105{ENDING}", True, {"cpu": 0.5})
+
+    lines = drawn(shown)
+
+    assert any(each.startswith("ip-10-120-100-105 (cordoned) ") for each in lines)
+    assert next(each for each in lines if each.startswith("NODE")).split()[1:] == [
+        *("cpu", "memory", "nvidia.com/gpu")
+    ]
+
+
 @pytest.mark.parametrize("nodes", [0, 3, 500])
 @pytest.mark.parametrize("groups", [0, 2, 60])
 @pytest.mark.parametrize("height", [24, 50])

@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from mooring.cli.demo import Terminal
 from mooring.demo import Stage, player
 from tests.cli.invoking import Mooring
 
@@ -103,3 +105,14 @@ def test_flags_that_mean_nothing_together(flags: str, told: str, mooring: Moorin
     assert ended.code == 2
     assert ended.err.startswith(told)
     assert ended.err.count("\n") == 1
+
+
+def test_on_a_terminal_it_counts_while_it_waits(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console = Console(force_terminal=True, width=80)
+    monkeypatch.setattr("mooring.cli.demo.plain_console", lambda: console)
+    with Terminal().show_waiting("all pods have a node", lambda: "1,234 have one"):
+        pass
+
+    assert "all pods have a node (1,234 have one)" in capsys.readouterr().out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -82,7 +82,7 @@ class Heard:
         self.quotes.append(explanation.headline)
 
     @contextmanager
-    def show_waiting(self, what: str) -> Iterator[None]:
+    def show_waiting(self, what: str, so_far: Callable[[], object]) -> Iterator[None]:
         yield
 
 

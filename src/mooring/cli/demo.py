@@ -7,8 +7,8 @@ import os
 import sys
 import threading
 import webbrowser
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import typer
 from rich.console import Group, RenderableType
@@ -144,13 +144,22 @@ class Terminal:
         self._print(Padding(Group(*parts), (0, 0, 0, 2 * _INDENT)))
 
     @contextmanager
-    def show_waiting(self, what: str) -> Iterator[None]:
+    def show_waiting(self, what: str, so_far: Callable[[], object]) -> Iterator[None]:
         if not self._console.is_terminal:
             yield
             return
-        # The spinner stands where the tick of the promise will be.
-        spinner = Padding(Spinner("line", line(what)), (0, 0, 0, _INDENT))
-        with Live(spinner, console=self._console, transient=True):
+        spinner = Spinner("line", line(what))
+
+        def draw() -> Padding:
+            # Pods that come while they are counted are counted the next time.
+            with suppress(RuntimeError):
+                found = so_far()
+                if isinstance(found, str):
+                    spinner.update(text=line(f"{what} ({found})"))
+            # The spinner stands where the tick of the promise will be.
+            return Padding(spinner, (0, 0, 0, _INDENT))
+
+        with Live(console=self._console, transient=True, get_renderable=draw):
             yield
 
     def _print_beside(self, mark: Text, text: Text) -> None:

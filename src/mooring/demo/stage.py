@@ -109,8 +109,11 @@ class Narrator(Protocol):
     def show_explanation(self, explanation: Explanation) -> None:
         """Shows the answer, and what would help, as `mooring explain` does."""
 
-    def show_waiting(self, what: str) -> AbstractContextManager[None]:
-        """Shows that something is waited for, for as long as the context lasts."""
+    def show_waiting(self, what: str, so_far: Callable[[], object]) -> AbstractContextManager[None]:
+        """Shows that something is waited for, for as long as the context lasts.
+
+        A text that `so_far` gives says how far it is. It may be asked for on another thread.
+        """
 
 
 @dataclass(kw_only=True)
@@ -179,7 +182,7 @@ class Stage:
                     return
                 await asyncio.sleep(_LOOK_SECONDS)
 
-        await self._patiently(promised, is_told(), lambda: "no such event")
+        await self._patiently(promised, is_told(), lambda: found or ["no such event"])
         self.narrator.show_promise(promised)
         self.narrator.show_quote(found[-1])
 
@@ -206,7 +209,7 @@ class Stage:
         self, promised: str, outcome: Awaitable[None], seen: Callable[[], object]
     ) -> None:
         try:
-            with self.narrator.show_waiting(promised):
+            with self.narrator.show_waiting(promised, seen):
                 async with asyncio.timeout(self.patience):
                     await outcome
         except TimeoutError:

@@ -52,7 +52,9 @@ async def _play_job(stage: Stage) -> None:
     await stage.until(
         "all 2,000 pods have a node",
         lambda: len(stage.pods.with_node("render")) == _PODS,
-        lambda: f"{len(stage.pods.with_node('render'))} of {len(stage.pods.of('render'))} have one",
+        lambda: (
+            f"{len(stage.pods.with_node('render')):,} of {len(stage.pods.of('render')):,} have one"
+        ),
     )
     took, figures = perf_counter() - began, stage.figures().since(before)
     stage.narrator.show_table(*_figure_table(figures, took))
