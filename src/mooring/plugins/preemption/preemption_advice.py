@@ -24,8 +24,9 @@ RowNumbers = NDArray[np.intp]
 # The highest priority that users can give.
 _HIGHEST = 10**9
 
-# Evicting is tried node by node where pods matter to each other; so many show whether it helps.
-_MOST_ROWS = 32
+# So many nodes show whether it helps; fewer where pods matter to each other, because evicting is
+# tried node by node then.
+_MOST_ROWS, _MOST_ONE_BY_ONE = 32, 6
 
 
 def advise_on_priority(
@@ -71,6 +72,8 @@ def _find_candidates(
         return None
     helpable = np.intersect1d(filtered.helpable_rows(), rows)
     run = DryRun(profile, pod, prepared, nodes, Counter())
+    if not run.in_columns:
+        helpable = helpable[:_MOST_ONE_BY_ONE]
     found = run.candidates(helpable, len(helpable))
     return found if len(found) else None
 
