@@ -21,6 +21,9 @@ EVERYWHERE = -1
 _LEAST_KEPT = 65_536
 _KEPT_PER_ROW = 4
 
+# So many changes are sorted by row, whatever the number of rows; more are united in a column.
+_MOST_SORTED = 512
+
 
 class Change(IntFlag):
     """The kinds of change that a row can see."""
@@ -176,6 +179,8 @@ class ChangeLog:
         start = generation - self._dropped
         rows = np.frombuffer(self._rows[start:], np.int64)
         kinds = np.frombuffer(self._kinds[start:], np.int64)
+        if 0 < len(rows) <= _MOST_SORTED:
+            return _unite_sorted(rows, kinds)
         # The first place stands for the cluster as a whole.
         by_row = np.zeros(int(rows.max(initial=EVERYWHERE)) + 2, np.int64)
         np.bitwise_or.at(by_row, rows - EVERYWHERE, kinds)
@@ -197,3 +202,13 @@ class ChangeLog:
         excess = len(self._rows) - self.keep
         del self._rows[:excess], self._kinds[:excess]
         self._dropped += excess
+
+
+def _unite_sorted(rows: NDArray[np.int64], kinds: NDArray[np.int64]) -> RowChanges:
+    order = rows.argsort(kind="stable")
+    rows = rows[order]
+    begins = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
+    changed, united = rows[begins], np.bitwise_or.reduceat(kinds[order], begins)
+    if changed.item(0) != EVERYWHERE:
+        return RowChanges(changed, united)
+    return RowChanges(changed[1:], united[1:], united.item(0))

@@ -121,12 +121,16 @@ class Need:
                 yield at, amount
 
     def places(self, nodes: Nodes) -> tuple[tuple[int, int], ...]:
-        """The columns that matter, and how much must be left in each."""
+        """The columns that matter, and how much must be left in each.
+
+        What devices serve is left out: it is for pods of which no node offers that itself.
+        """
         version = nodes.resources_version
         places = self._places.get(version)
         if places is None:
             pods = nodes.resources[PODS]
-            found = ((nodes.resource(name), amount) for name, amount in self.amounts)
+            own = (each for each in self.amounts if each[0] not in self.by_devices)
+            found = ((nodes.resource(name), amount) for name, amount in own)
             asked = ((pods, _NOWHERE) if at is None else (at, amount) for at, amount in found)
             places = self._places[version] = ((pods, 1), *asked)
         return places
@@ -196,7 +200,7 @@ class NodeResourcesFit(
 
     def recheck(self, prepared: Need, nodes: Nodes, row: RowFacts) -> Rescore:
         allocatable, requested = row.allocatable, row.requested
-        if prepared.by_devices:
+        if prepared.by_devices and not prepared.by_devices.isdisjoint(nodes.resources):
             fits = all(
                 allocatable[at] - requested[at] >= amount
                 for at, amount in prepared.places_on(nodes, allocatable)

@@ -91,24 +91,26 @@ class ClaimRows:
         return RowOutcomes(plan, groups, groups.local[self._rows], groups.patterns[self._rows])
 
     def filter(self) -> Verdict:
+        outcomes = [
+            (part.where, self.found(part.plan)) for part in self.parts() if part.plan is not None
+        ]
+        failing = [(where, found) for where, found in outcomes if not found.all_get_devices]
+        extended = self._prepared.extended
+        is_refused = extended is not None and (extended.is_stale or bool(extended.others))
+        if not (failing or is_refused or self._prepared.allocated):
+            # Mostly so, which needs no flags.
+            return Verdict.accepting(self._count)
         failed = np.zeros((len(_REASONS), self._count), np.bool_)
         stale, unfit, nothing, invalid, unavailable = failed
         broken = np.zeros(self._count, np.bool_)
-        extended = self._prepared.extended
-        if extended is not None and (extended.is_stale or extended.others):
+        if extended is not None and is_refused:
             stale[:] = extended.is_stale
             unfit[:] = extended.unfit(self._nodes, self._rows) & ~stale
         early = stale | unfit
-        for part in self.parts():
-            if part.plan is None:
-                continue
-            found = self.found(part.plan)
-            if found.all_get_devices:
-                continue
-            where = part.where & ~early
-            nothing |= found.where(AllocationFound.NOTHING) & where
-            invalid |= found.where(AllocationFound.INVALID) & where
-            broken |= found.where(AllocationFound.ERROR) & where
+        for where, found in failing:
+            nothing |= found.where(AllocationFound.NOTHING) & where & ~early
+            invalid |= found.where(AllocationFound.INVALID) & where & ~early
+            broken |= found.where(AllocationFound.ERROR) & where & ~early
         # A node on which allocation fails says nothing about the claims that have devices.
         for claim in self._prepared.allocated:
             unavailable |= ~self.available(claim)
@@ -144,22 +146,11 @@ class ClaimRows:
 
     def part_of(self, row: int) -> RowPart:
         """What has to be allocated on a row."""
-        extended = self._prepared.extended
-        names = frozenset() if extended is None else extended.names_on(self._nodes, row)
-        return self._part(_ONE, names)
+        return self._part(_ONE, _names_on(self._prepared, self._nodes, row))
 
     def _part(self, where: Mask, names: frozenset[str]) -> RowPart:
         """Rows where devices have to serve these extended resources."""
-        prepared = self._prepared
-        special = None
-        if names and prepared.extended is not None:
-            special = prepared.extended.special(names)
-        ahead = tuple(spec for _, spec in prepared.claims_ahead) if prepared.ahead else ()
-        if prepared.plans is None or (special is None and (prepared.plan is None or not ahead)):
-            return RowPart(where, prepared.plan, None)
-        own = tuple(claim.spec for claim in prepared.unallocated)
-        specs = (*ahead, *own) if special is None else (*ahead, *own, special.spec)
-        return RowPart(where, prepared.plans.plan(specs, self._nodes.devices.classes), special)
+        return RowPart(where, *_find_plan(self._prepared, self._nodes, names))
 
     def describe(self, row: int) -> str:
         """Why allocation breaks on a row, in its own names."""
@@ -217,6 +208,31 @@ class ClaimRows:
                 text = f"create NodeSelector for claim {key.partition('/')[2]}: {error.text}"
                 raise SearchError(text) from None
             yield DecidedClaim(key, uid, made)
+
+
+def find_plan_on(prepared: PreparedClaims, nodes: Nodes, row: int) -> ClaimsPlan | None:
+    """How claims are allocated on a row; None if nothing has to be."""
+    return _find_plan(prepared, nodes, _names_on(prepared, nodes, row))[0]
+
+
+def _names_on(prepared: PreparedClaims, nodes: Nodes, row: int) -> frozenset[str]:
+    extended = prepared.extended
+    return frozenset() if extended is None else extended.names_on(nodes, row)
+
+
+def _find_plan(
+    prepared: PreparedClaims, nodes: Nodes, names: frozenset[str]
+) -> tuple[ClaimsPlan | None, SpecialClaim | None]:
+    """How claims are allocated where devices have to serve these extended resources."""
+    special = None
+    if names and prepared.extended is not None:
+        special = prepared.extended.special(names)
+    ahead = tuple(spec for _, spec in prepared.claims_ahead) if prepared.ahead else ()
+    if prepared.plans is None or (special is None and (prepared.plan is None or not ahead)):
+        return prepared.plan, None
+    own = tuple(claim.spec for claim in prepared.unallocated)
+    specs = (*ahead, *own) if special is None else (*ahead, *own, special.spec)
+    return prepared.plans.plan(specs, nodes.devices.classes), special
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.resource_claim import ResourceClaim
 
 from .asks import SearchError
-from .claim_rows import ClaimRows, RowDecision, granted_claims
+from .claim_rows import ClaimRows, RowDecision, find_plan_on, granted_claims
 from .claim_scores import has_alternatives
 from .claims_to_write import is_ready, plan_writes
 from .device_advice import advise_on_claims
@@ -193,7 +193,7 @@ class DynamicResources(
     def recheck(self, prepared: PreparedClaims, nodes: Nodes, row: RowFacts) -> Rescore:
         extended, plan = prepared.extended, prepared.plan
         if extended is not None and not extended.others and not extended.is_stale:
-            plan = ClaimRows(prepared, nodes, nodes.everything).part_of(row.number).plan
+            plan = find_plan_on(prepared, nodes, row.number)
             if plan is None:
                 return Rescore.UPDATED
         elif plan is None or prepared.allocated or extended is not None:

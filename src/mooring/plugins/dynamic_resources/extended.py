@@ -72,17 +72,21 @@ class ExtendedAsk:
     stale: ResourceClaim | None
     _specials: dict[frozenset[str], SpecialClaim] = field(default_factory=dict)
 
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """The resources that classes stand behind."""
+        return frozenset(self.classes)
+
     @property
     def is_stale(self) -> bool:
         return self.stale is not None and bool(self.stale.spec.requests)
 
     def combinations(self, nodes: Nodes, rows: Rows) -> Iterator[tuple[frozenset[str], Mask]]:
         """Rows by which of the resources devices have to serve there."""
-        names = tuple(self.classes)
-        if all(nodes.resource(name) is None for name in names):
-            # No node offers any of them itself, which is mostly so.
-            yield frozenset(names), np.ones(nodes.count(rows), np.bool_)
+        if self._names.isdisjoint(nodes.resources):
+            yield self._names, np.ones(nodes.count(rows), np.bool_)
             return
+        names = tuple(self.classes)
         codes: NDArray[np.int64] = np.zeros(nodes.count(rows), np.int64)
         for bit, name in enumerate(names):
             codes |= self._is_missing(name, nodes, rows).astype(np.int64) << bit
@@ -114,6 +118,9 @@ class ExtendedAsk:
 
     def names_on(self, nodes: Nodes, row: int) -> frozenset[str]:
         """The resources that devices have to serve on a row."""
+        if self._names.isdisjoint(nodes.resources):
+            # No node offers any of them itself, which is mostly so.
+            return self._names
         columns = ((name, nodes.resource(name)) for name in self.classes)
         return frozenset(
             name for name, at in columns if at is None or not nodes.allocatable.item(at, row)
