@@ -86,3 +86,21 @@ def test_nothing_is_followed_of_pods_that_wait_no_more(deleted: bool) -> None:
             run.apply(claiming(name, name=name, node="one", cpu=1))
     run.settle(20)
     assert len(followed) == 0
+
+
+def test_a_claim_that_keeps_changing_parts_its_pods_once() -> None:
+    """However often it changes, nothing more is done until the pods are tried again."""
+    run = driver(node("one", cpu=8), csi_node("one", csi=0))
+    run.apply(pv("pv-c", claim="c"), pvc("c", volume="pv-c"))
+    for at in range(20):
+        run.apply(claiming("c", name=f"p{at}", cpu=1))
+    run.settle(40)
+    followed = run.engine.cluster.nodes.storage.followed
+    assert len(followed) == 20
+    tried = count_attempts(run)
+    for version in range(5):
+        run.apply(pvc("c", volume="pv-c", metadata={"labels": {"version": str(version)}}))
+        run.apply(pv("pv-c", claim="c", labels={"version": str(version)}))
+        assert len(followed) == 0
+    run.settle(40)
+    assert count_attempts(run) == tried, "no plugin that rejected them listens to that"

@@ -57,7 +57,7 @@ TopicFile = dict[Hashable, dict[Kind, LikePods]]
 class Companions:
     """Waiting pods that all fail where one does, of one template or several. Never empty."""
 
-    __slots__ = ("_backing_off", "_ready", "is_represented", "key", "members")
+    __slots__ = ("_backing_off", "_ready", "is_represented", "key", "label", "members")
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
@@ -65,6 +65,8 @@ class Companions:
         self.members: dict[Hashable, LikePods] = {}
         #: Whether one of them was woken to be tried for all.
         self.is_represented = False
+        #: The event that woke it, or the last one.
+        self.label = ""
         #: The one whose backoff ends first is at the head.
         self._backing_off = PodHeap()
         #: Those whose backoff was over when somebody asked, the oldest at the head.

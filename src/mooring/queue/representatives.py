@@ -27,7 +27,7 @@ class Representatives:
 
     def send(self, uid: str, companions: Companions, label: str) -> None:
         """Takes note that a pod was woken for others, because of an event."""
-        companions.is_represented = True
+        companions.is_represented, companions.label = True, label
         self._sent[uid] = companions, label
 
     def end(self, uid: str) -> None:
@@ -45,10 +45,8 @@ class Representatives:
 
     def find_label(self, companions: Companions) -> str | None:
         """The event after which one of some pods is tried for all; None if none is."""
-        for known, label in (*self._followed.values(), *self._sent.values()):
-            if known is companions:
-                return label
-        return None
+        is_followed = any(known is companions for known, _ in self._followed.values())
+        return companions.label if companions.is_represented or is_followed else None
 
     def take_followed(self) -> list[tuple[Companions, str]]:
         """The pods of which another one is to be woken, and by what."""
