@@ -127,6 +127,14 @@ def test_long_names_push_nothing_off_the_screen(
     assert f"deployment ml/{LONG}\n    0 of 4 pods fit; 12 are replaced" in fit
 
 
+@pytest.mark.usefixtures("narrow")
+def test_a_drain_names_nodes_without_what_all_end_with(mooring: Mooring, dump: str) -> None:
+    told = mooring("fit", "--from", dump, "--drain", node_name(0)).out
+
+    assert told.count(DOMAIN) == 1
+    assert re.search(r"^shop/checkout-7f9c6d5b8-00036 +ip-10-120-0-100 +ip-10-", told, re.MULTILINE)
+
+
 def test_json_of_all_waiting_pods(mooring: Mooring, dump: str) -> None:
     groups = json.loads(mooring("explain", dump, "-o", "json").out)
 

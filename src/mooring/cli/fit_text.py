@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mooring.objects.resources import format_amount
 
+from .explain_text import NodeNames
 from .rendering import line, shorten, table
 
 if TYPE_CHECKING:
@@ -30,8 +31,10 @@ def comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
     ]
     yield table(("", "NODES", "PODS", "PLACED", "LEFT"), rows, numbers_from=1)
     if comparison.changed:
-        yield ""
-        yield from _first_rows(("POD", "AS IT IS", "WHAT IF"), _moves(comparison.changed))
+        names = NodeNames(_nodes_of_moves(comparison.changed))
+        yield line(f"(node names end in {names.ending})", "dim") if names.ending else ""
+        moves = _moves(comparison.changed, names)
+        yield from _first_rows(("POD", "AS IT IS", "WHAT IF"), moves)
     yield ""
     yield from fit_parts(after)
 
@@ -40,26 +43,45 @@ def fit_parts(fit: Fit) -> Iterator[RenderableType]:
     yield line(
         f"{fit.placed} of {fit.asked} pods fit, on {len(fit.nodes)} of {fit.node_count} nodes"
     )
-    moves = _moves(fit.moves)
+    names = NodeNames(_node_names(fit))
+    if names.ending:
+        yield line(f"(node names end in {names.ending})", "dim")
+    moves = _moves(fit.moves, names)
     if moves:
         yield ""
         yield from _first_rows(("POD", "FROM", "TO"), moves)
     if fit.nodes and fit.asked > len(moves):
         yield ""
-        nodes = [(each.node, str(each.count)) for each in fit.nodes]
+        nodes = [(names.shorten(each.node), str(each.count)) for each in fit.nodes]
         yield from _first_rows(("NODE", "PODS"), nodes, numbers_from=1)
     yield from _kinds(fit)
     if fit.runs_out:
         yield ""
         out = [
-            (", ".join(each.reasons), str(each.count), shorten(each.nodes)) for each in fit.runs_out
+            (", ".join(each.reasons), str(each.count), names.shorten(shorten(each.nodes)))
+            for each in fit.runs_out
         ]
         yield table(("RUNS OUT", "NODES", "SUCH AS"), out)
-    yield from _show_left(fit)
+    yield from _show_left(fit, names)
 
 
-def _moves(moves: Iterable[Move]) -> list[tuple[str, str, str]]:
-    return [(each.pod, each.before or "-", each.after or "-") for each in moves]
+def _node_names(fit: Fit) -> Iterator[str]:
+    yield from (each.node for each in fit.nodes)
+    yield from (each.node for each in fit.freed)
+    yield from _nodes_of_moves(fit.moves)
+    for each in fit.runs_out:
+        yield from each.nodes
+
+
+def _nodes_of_moves(moves: Iterable[Move]) -> Iterator[str]:
+    yield from (name for each in moves for name in (each.before, each.after) if name)
+
+
+def _moves(moves: Iterable[Move], names: NodeNames) -> list[tuple[str, str, str]]:
+    return [
+        (each.pod, names.shorten(each.before or "-"), names.shorten(each.after or "-"))
+        for each in moves
+    ]
 
 
 def _kinds(fit: Fit) -> Iterator[RenderableType]:
@@ -72,24 +94,27 @@ def _kinds(fit: Fit) -> Iterator[RenderableType]:
         yield from _first_rows(("KIND OF NODE", "NODES", "USED", "PODS"), rows, numbers_from=1)
 
 
-def _show_left(fit: Fit) -> Iterator[RenderableType]:
+def _show_left(fit: Fit, names: NodeNames) -> Iterator[RenderableType]:
     for each in fit.left:
         yield ""
         yield line(f"{each.count} pod{'s' * (each.count > 1)} left: {each.message}")
         yield line(f"    {shorten(each.pods)}")
         if fit.why is not None and fit.why.pod in each.pods:
             yield from _suggestion(fit.why)
-    yield from _show_freed(fit)
+    yield from _show_freed(fit, names)
 
 
-def _show_freed(fit: Fit) -> Iterator[RenderableType]:
+def _show_freed(fit: Fit, names: NodeNames) -> Iterator[RenderableType]:
     """Which evictions would free nodes for exclusive pods."""
     if fit.freed:
         pods = sum(len(each.pods) for each in fit.freed)
         nodes = "1 node" if len(fit.freed) == 1 else f"{len(fit.freed)} nodes"
         yield ""
         yield line(f"Evicting {pods} pod{'s' * (pods > 1)} would free {nodes}:")
-        rows = [(each.node, str(len(each.pods)), shorten(each.pods)) for each in fit.freed]
+        rows = [
+            (names.shorten(each.node), str(len(each.pods)), shorten(each.pods))
+            for each in fit.freed
+        ]
         yield from _first_rows(("NODE", "PODS", "EVICT"), rows)
 
 
