@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from mooring.cluster.pods import LesserPods
 from mooring.engine.cycle import decide
@@ -38,6 +39,14 @@ class UnitDryRun(DryRun):
 
     def _find_lesser(self, portion: Any) -> LesserPods | None:
         return None
+
+
+class FullDryRun(UnitDryRun):
+    """The same, and whoever leaves together is taken off every row, whatever the filters see."""
+
+    @cached_property
+    def in_columns(self) -> bool:
+        return False
 
 
 def place(number: int, case: tuple[int, str, int, int, int]) -> Pod:
@@ -72,6 +81,8 @@ def find(made: type[DryRun], asks: Pod, failed: Failed, driver: Any) -> object:
 
 @settings(max_examples=60, deadline=None)
 @given(RUNNING, st.sampled_from([None, 0, 9]))
+# Who leaves another node together with a victim makes no room on this one.
+@example([(at, "whole", 1, 2, 0) for at in (0, 1)] + [(at, "", 3, 2, 0) for at in range(4)], None)
 def test_columns_agree_with_units(
     running: list[tuple[int, str, int, int, int]], allowed: int | None
 ) -> None:
@@ -91,4 +102,6 @@ def test_columns_agree_with_units(
     outcome = decide(driver.engine.profiles["default-scheduler"], asks, driver.engine.cluster.nodes)
 
     if isinstance(outcome, Failed):
-        assert find(DryRun, asks, outcome, driver) == find(UnitDryRun, asks, outcome, driver)
+        found = find(DryRun, asks, outcome, driver)
+        assert found == find(UnitDryRun, asks, outcome, driver)
+        assert found == find(FullDryRun, asks, outcome, driver)

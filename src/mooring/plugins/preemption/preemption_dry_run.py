@@ -275,6 +275,11 @@ class RowState:
                 self.undo(pod)
 
     def _rows(self, unit: VictimUnit) -> Iterator[tuple[Pod, int]]:
+        """The pods that leave together and matter here, with their rows."""
+        if self.run.in_columns:
+            name = self.what_if.name(self.row)
+            yield from ((pod, self.row) for pod in unit.pods if pod.node_name == name)
+            return
         for pod in unit.pods:
             row = self.what_if.row(pod.node_name)
             if row is not None:
@@ -292,7 +297,13 @@ class RowState:
         return tuple(reason for _, why in outcome.refusals() for reason in why.reasons)
 
     def _move(self, move: Callable[..., Mapping[str, Any]], pod: Pod, row: int) -> RowState:
-        prepared = move(self.run.profile, self.pre_filtered.prepared, self.what_if, pod, row)
+        before = self.pre_filtered.prepared
+        if self.run.in_columns:
+            # The filters see other pods only by what is counted of them, and nothing is prepared.
+            return self
+        prepared = move(self.run.profile, before, self.what_if, pod, row)
+        if prepared is before:
+            return self
         return replace(self, pre_filtered=replace(self.pre_filtered, prepared=prepared))
 
 
