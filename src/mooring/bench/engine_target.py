@@ -129,7 +129,7 @@ class EngineTarget:
             for claim in ClaimFiller(self.engine).fill(namespace):
                 self.engine.handle(Applied(claim), self.now)
 
-    def replace(self, make: Callable[[], Manifest]) -> None:
+    def replace(self, make: Callable[[], Manifest], subresources: Sequence[str] = ()) -> None:
         with self.stopwatch.paused():
             item = self._store.replace(make())
             if isinstance(item, Pod):

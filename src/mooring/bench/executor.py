@@ -178,7 +178,8 @@ class Executor:
 
     def _update_task(self, operation: UpdateAny) -> Task:
         for number in range(operation.count):
-            self._target.replace(partial(self._any, operation, number))
+            make = partial(self._any, operation, number)
+            self._target.replace(make, operation.subresources)
             yield number
 
     def _any(self, operation: CreateAny | UpdateAny, number: int) -> Manifest:

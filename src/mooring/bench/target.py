@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from .measurement import Collector, Ledger, Stopwatch
@@ -34,8 +34,11 @@ class BenchTarget(Protocol):
         """Adds objects; returns the uids of those that are pods."""
         ...
 
-    def replace(self, make: Callable[[], Manifest]) -> None:
-        """Puts an object in the place of the one of its kind, namespace and name."""
+    def replace(self, make: Callable[[], Manifest], subresources: Sequence[str] = ()) -> None:
+        """Puts an object in the place of the one of its kind, namespace and name.
+
+        Where there is an API server, it is written by way of the subresources.
+        """
         ...
 
     def delete(self, manifest: Manifest) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ _AT_ONCE = msgspec.json.encode({"gracePeriodSeconds": 0})
 _STATUS_APART = frozenset(("PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget"))
 
 # What is there already serves as well, and stays.
-_SHARED = frozenset(("Namespace", DEFINITION.kind))
+_SHARED = frozenset(("Namespace", "PriorityClass", DEFINITION.kind))
 
 # They come before the pod that uses them.
 _BEFORE_PODS = frozenset(("PersistentVolume", "PersistentVolumeClaim"))
@@ -79,6 +79,7 @@ class ObjectWriter:
         self._custom = custom
         #: What was made and not deleted since, in that order.
         self.made: dict[ObjectKey, None] = {}
+        self._priorities: set[int] = set()
 
     def key(self, manifest: Manifest) -> ObjectKey:
         kind, metadata = manifest["kind"], manifest["metadata"]
@@ -111,6 +112,10 @@ class ObjectWriter:
             await self.create(manifest)
 
     async def create(self, manifest: Manifest) -> None:
+        priority = _bare_priority(manifest)
+        if priority is not None and priority not in self._priorities:
+            await self.create(_priority_class(priority))
+            self._priorities.add(priority)
         key = self.key(manifest)
         try:
             await self._api.post(key.resource.path(key.namespace or None), _body(manifest))
@@ -125,13 +130,17 @@ class ObjectWriter:
         except ClientError as error:
             raise api_failure(key, error) from error
 
-    async def replace(self, manifest: Manifest) -> None:
-        """Puts an object in the place of the one of that name, its status too if one is given."""
+    async def replace(self, manifest: Manifest, subresources: Sequence[str] = ()) -> None:
+        """Puts an object in the place of the one of that name, its status too if one is given.
+
+        With subresources only that part of it is replaced, such as `resize`.
+        """
         key = self.key(manifest)
+        path = "/".join((key.path, *subresources))
         for _ in range(_MOST_TRIES):
             try:
                 known = _SERVER_OBJECT.decode(await self._api.get(key.path))
-                put = _SERVER_OBJECT.decode(await self._api.put(key.path, _body(manifest, known)))
+                put = _SERVER_OBJECT.decode(await self._api.put(path, _body(manifest, known)))
                 if "status" in manifest:
                     await self._api.put(f"{key.path}/status", _body(manifest, put))
                 return
@@ -157,6 +166,8 @@ class ObjectWriter:
         except ClientError as error:
             raise api_failure(key, error) from error
         self.made.pop(key, None)
+        if key.kind == "PriorityClass":
+            self._priorities.clear()
 
 
 def api_failure(what: object, error: ClientError) -> RunFailed:
@@ -181,11 +192,33 @@ def _body(manifest: Manifest, known: ServerObject | None = None) -> bytes:
     """The object as it is sent: identities are given by the API server, and nodes by schedulers."""
     metadata = {key: value for key, value in manifest["metadata"].items() if key != "uid"}
     sent = {**manifest, "metadata": metadata}
+    priority = _bare_priority(manifest)
+    if priority is not None:
+        sent["spec"] = {**manifest["spec"], "priorityClassName": _class_name(priority)}
     if known is not None:
         metadata["resourceVersion"] = known.metadata["resourceVersion"]
         if manifest["kind"] == "Pod" and "nodeName" in known.spec:
-            sent["spec"] = {**manifest["spec"], "nodeName": known.spec["nodeName"]}
+            sent["spec"] = {**sent["spec"], "nodeName": known.spec["nodeName"]}
     return msgspec.json.encode(sent)
+
+
+def _bare_priority(manifest: Manifest) -> int | None:
+    """The priority of a pod that names no class: API servers take it only with one."""
+    spec = manifest.get("spec") or {}
+    if manifest["kind"] != "Pod" or spec.get("priorityClassName"):
+        return None
+    priority: int | None = spec.get("priority")
+    return priority
+
+
+def _class_name(priority: int) -> str:
+    return f"bench-priority-{priority}"
+
+
+def _priority_class(priority: int) -> Manifest:
+    metadata = {"name": _class_name(priority)}
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    return {**kind, "metadata": metadata, "value": priority}
 
 
 def _status(manifest: Manifest) -> Mapping[str, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from mooring.bench.cases import NotSupported, RunFailed
@@ -115,14 +115,14 @@ class ServerTarget:
             self.collector.mark_start()
         return entry.uid
 
-    def replace(self, make: Callable[[], Manifest]) -> None:
+    def replace(self, make: Callable[[], Manifest], subresources: Sequence[str] = ()) -> None:
         manifest = make()
         key = self._writer.key(manifest)
         entry = self.ledger.find(key.namespace, key.name) if key.kind == "Pod" else None
         if entry is not None:
             entry.labels = manifest["metadata"].get("labels") or {}
         self._flush()
-        self._plane.run(self._writer.replace(manifest))
+        self._plane.run(self._writer.replace(manifest, subresources))
 
     def delete(self, manifest: Manifest) -> None:
         key = self._writer.key(manifest)
