@@ -139,12 +139,13 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         reasons: Counter[str],
     ) -> Candidates:
         """The nodes that are weighed against each other; `reasons` tells of the others."""
-        rows = self._rows_in_order(pod, failed, nodes)
-        if failed.node_count > len(rows):
-            reasons[_NOT_HELPFUL] += failed.node_count - len(rows)
+        helpable = _helpable_rows(failed)
+        if failed.node_count > len(helpable):
+            reasons[_NOT_HELPFUL] += failed.node_count - len(helpable)
         if not nodes.groups.are_placed and not nodes.pod_table().has_below(pod.priority):
-            reasons += Counter({NO_VICTIMS: len(rows)})
+            reasons += Counter({NO_VICTIMS: len(helpable)})
             return Candidates.of(())
+        rows = self._rows_in_order(pod, failed, nodes)
         skipped = dict(reasons)
         run = DryRun(profile, pod, failed.pre_filtered, nodes, reasons)
         wanted = self._count_wanted(len(rows))
@@ -169,15 +170,22 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
 
     def _rows_in_order(self, pod: Pod, failed: Failed, nodes: Nodes) -> NDArray[np.intp]:
         """The rows where evicting might help, from a place that differs from pod to pod."""
-        if failed.filtered is None:
-            return np.zeros(0, np.intp)
         helpable = np.zeros(len(nodes.alive), np.bool_)
-        helpable[failed.filtered.helpable_rows()] = True
+        helpable[_helpable_rows(failed)] = True
         rows = nodes.order[helpable[nodes.order]]
         if not len(rows):
             return rows
         begin = crc32(f"{pod.uid}/{failed.attempt}".encode()) % len(rows)
         return np.concatenate((rows[begin:], rows[:begin]))
+
+
+def _helpable_rows(failed: Failed) -> NDArray[np.intp]:
+    """The rows where evicting might help."""
+    if failed.filtered is None:
+        return np.zeros(0, np.intp)
+    rows = failed.filtered.helpable_rows()
+    # What nominated pods change is noted apart, and may be about the same rows.
+    return np.unique(rows) if failed.filtered.amended else rows
 
 
 def ineligible(pod: Pod, failed: Failed, nodes: Nodes) -> str:
