@@ -296,7 +296,8 @@ class Cluster:
 
     def expect(self, pod: Pod) -> None:
         """A pod waits for a node: its group has one more member, or a newer form of it."""
-        self._state.groups.expect(pod)
+        if self._state.groups.are_used:
+            self._state.groups.expect(pod)
 
     def dismiss(self, pod: Pod) -> None:
         """A pod waits for a node no more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 
 from mooring.objects.placement_rules import AffinityTerm, Terms
 from mooring.objects.pod import Pod
@@ -15,7 +15,7 @@ from .labels import LabelColumn
 from .tally import DomainCounts
 
 
-class TermKind(Enum):
+class TermKind(StrEnum):
     """What a term of a running pod means to a pod that comes."""
 
     AFFINITY = "required affinity"

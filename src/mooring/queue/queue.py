@@ -436,7 +436,7 @@ class Queue:
         if asked or self._is_admitted(queued, label):
             if queued.initial_attempt is None:
                 queued.initial_attempt = now
-            self._move(queued, Place.ACTIVE, label)
+            self._move(queued, ACTIVE, label)
 
     def _is_admitted(self, queued: QueuedPod, label: str) -> bool:
         """Asks whether the pod may be queued; one that may not is gated."""

@@ -375,14 +375,14 @@ class Classes:
 
     def _take_first(self, scored: Scored, turns: Turns) -> int:
         """The row with the highest total, and of equals the first: as `first_best` does."""
-        rows, count = scored.rows, len(turns.of_row)
-        # A list of all rows is in order.
-        of_row = turns.of_row if len(rows) == count else turns.of_row[rows]
-        if self._largest_total * count < MOST_KEY:
-            # One number has both, as in a ranking: that is faster than to look for equals.
+        rows, of_row = scored.rows, turns.of_row
+        count = len(of_row)
+        if len(rows) == count and self._largest_total * count < MOST_KEY:
+            # The rows are all, in order. One number has both, as in a ranking: where many are
+            # equal, that is faster than to look for them.
             return rows.item((scored.totals * count - of_row).argmax())
-        best = np.flatnonzero(scored.totals == scored.totals.max())
-        return rows.item(best[of_row[best].argmin()])
+        best = scored.best()
+        return best.item(of_row[best].argmin() if len(best) > 1 else 0)
 
     def _choose_ranked(
         self, kept: PodClass, window: Window

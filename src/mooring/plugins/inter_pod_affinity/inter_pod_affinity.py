@@ -190,8 +190,9 @@ class InterPodAffinity(
         if span == 0:
             return np.zeros(len(scores), np.int64)
         # Divided before it is multiplied: the truncated result depends on it.
-        scaled: Scores = (MAX_SCORE * ((scores - lowest) / span)).astype(np.int64)
-        return scaled
+        shares = (scores - lowest) / span
+        shares *= MAX_SCORE
+        return shares.astype(np.int64)
 
     def _preferences(self, pod: Pod, nodes: Nodes) -> Iterator[tuple[DomainCounts, int]]:
         """The pods that the pod likes or that like it, per domain, and how much each weighs."""
