@@ -38,6 +38,19 @@ def test_a_pod_more_counts_on_its_row_only() -> None:
     assert what_if.nonzero_requested[:, 0].tolist() == [3000, 200 * 2**20 + 7]
 
 
+def test_of_some_rows_the_others_are_not_copied() -> None:
+    made = cluster(
+        node("one"), node("two"), *(pod(f"p-{on}", node=on, cpu=1) for on in ("one", "two"))
+    )
+    what_if = WhatIf(made.nodes, np.array([1]))
+    what_if.add_pod(pod("q", cpu=2), 1)
+
+    assert requested(what_if, "two") == requested(WhatIf(what_if), "two")
+    assert requested(what_if, "two")["cpu"] == 3000
+    assert requested(what_if, "one")["cpu"] == 0
+    assert requested(made.nodes, "two")["cpu"] == 1000
+
+
 def test_ports_are_taken_and_freed() -> None:
     made = cluster(node("one"), listening("p", "one"), node("two"))
     what_if = WhatIf(made.nodes)

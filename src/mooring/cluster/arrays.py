@@ -121,6 +121,14 @@ class Sums:
     def copy(self) -> Sums:
         return Sums(self.array.copy(), self.bound, dict(self.beyond))
 
+    def copy_at(self, places: NDArray[np.intp]) -> Sums:
+        """The same with the sums of some places only; nothing is anywhere else."""
+        if self.beyond:
+            return self.copy()
+        array = np.zeros_like(self.array)
+        array[:, places] = self.array.take(places, axis=1)
+        return Sums(array, self.bound)
+
     def at(self, places: NDArray[np.intp]) -> Sums:
         """The sums of some places."""
         # `take` is three times as fast as an index.

@@ -22,10 +22,12 @@ from .usage import Usage, add_nonzero, add_requests
 class WhatIf(Nodes):
     """Copied rows. What is counted over whole domains is kept by the plugins that count it."""
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: Nodes, rows: NDArray[np.intp] | None = None) -> None:
+        """With rows, only these are right: what others have been asked for is not copied."""
         super().__init__(nodes._state)
         # A what-if of a what-if starts from the rows as they would be there.
-        self._requested = nodes._requested.copy()
+        requested = nodes._requested
+        self._requested = requested.copy() if rows is None else requested.copy_at(rows)
         self.requested = self._requested.array
         self._nonzero = nodes._nonzero
         self.nonzero_requested = freeze(self._nonzero.array)

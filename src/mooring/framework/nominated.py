@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Change, Nodes, Rows, WhatIf
+from mooring.cluster import Change, Nodes, Rows, Scope, WhatIf
 from mooring.objects.pod import Pod
 
 from .attempt import Filtered, PreFiltered
@@ -114,9 +114,20 @@ def _filter_by_counts(
     nominated = rows[weight.pods(nodes.resources)[rows] > 0]
     if not len(nominated):
         return None
-    what_if = WhatIf(nodes)
+    what_if = make_what_if(profile, nodes, nominated)
     what_if.shift(nominated, weight.at(nominated))
     return filter_rows(profile, pod, pre_filtered, what_if, nominated)
+
+
+def make_what_if(profile: Profile, nodes: Nodes, rows: NDArray[np.intp]) -> WhatIf:
+    """Rows as they would be with other pods, for filters that are asked about these alone."""
+    return WhatIf(nodes, rows if _look_at_rows(profile.filter) else None)
+
+
+@lru_cache(maxsize=64)
+def _look_at_rows(filters: tuple[Filter[Any], ...]) -> bool:
+    """Whether no filter sees what is requested on rows that it is not asked about."""
+    return all(each.scope is Scope.ROW or not each.reads & Change.REQUESTED for each in filters)
 
 
 def _weighing(pod: Pod, nodes: Nodes, among: NDArray[np.intp]) -> dict[int, list[Pod]]:

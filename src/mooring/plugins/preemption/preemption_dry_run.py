@@ -18,6 +18,7 @@ from mooring.framework.attempt import PreFiltered
 from mooring.framework.disruption_budgets import BudgetIndex
 from mooring.framework.nominated import (
     filter_with_nominated,
+    make_what_if,
     sees_only_counts,
     with_pod,
     without_pod,
@@ -313,7 +314,7 @@ class CountsDryRun:
     def __init__(self, run: DryRun, lesser: LesserPods) -> None:
         self._run = run
         self._lesser = lesser
-        self._what_if = WhatIf(run.nodes)
+        self._what_if = make_what_if(run.profile, run.nodes, lesser.rows)
         self._counting = [
             plugin
             for plugin in active_filters(run.profile, run.pre_filtered)
