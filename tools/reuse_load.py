@@ -132,7 +132,8 @@ def _resident() -> float:
 
 def classes(asked: argparse.Namespace) -> int:
     """Follows the memory of many classes, and compares every decision with one without reuse."""
-    engine = make_engine(asked.nodes)
+    # Ordinarily a class is made for the second of like pods.
+    engine = make_engine(asked.nodes, ClassSettings(waits_for_second=False))
     plain = make_engine(asked.nodes, ClassSettings(False, False)) if asked.compare else None
     differences, largest = 0, 0
     if asked.trace:
