@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -154,6 +156,18 @@ def test_no_topology_domain_takes_part_of_a_gang() -> None:
     bound = bindings(driver.step())
 
     assert set(bound.values()) == {"n2", "n3"}
+
+
+def test_resources_that_are_ignored_keep_no_gang_from_a_domain() -> None:
+    args = {"ignoredResources": ["example.com/seat"]}
+    fit = {"name": "NodeResourcesFit", "args": args}
+    profile = {"schedulerName": "default-scheduler", "pluginConfig": [fit]}
+    seats: dict[str, Any] = {"example.com/seat": 1}
+    racks = [node(f"n{cpu}", cpu=cpu, labels={"rack": f"r{cpu}"}, **seats) for cpu in (1, 4)]
+    group = gang("g", 3, topology_key="rack")
+    driver = drive_gangs(*racks, group, *members("g", 3, cpu=1, **seats), profiles=[profile])
+
+    assert len(bindings(driver.step())) == 3
 
 
 def test_a_refused_gang_is_told_what_it_lacks() -> None:

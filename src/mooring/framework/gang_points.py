@@ -27,6 +27,10 @@ class CountRoom(Plugin):
     def scored_resources(self) -> Mapping[str, int]:
         """The resources by which nodes and domains are scored, with their weights."""
 
+    def ignores(self, resource: str) -> bool:
+        """Whether it never rejects a node for want of this resource."""
+        return False
+
 
 class ProtectGangs(Plugin):
     """Keeps others off the nodes whose room is kept for a gang; the engine chooses the nodes.

@@ -171,6 +171,9 @@ class NodeResourcesFit(
         """The resources by which nodes are scored, with their weights."""
         return {each.name: each.weight for each in self._resources}
 
+    def ignores(self, resource: str) -> bool:
+        return self._args.ignores(resource)
+
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.requests, tuple(pod.spec.scoring_requests.items())
 

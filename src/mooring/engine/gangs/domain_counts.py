@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Nodes
 from mooring.framework.calls import ask_reserves_for, ask_sign, ask_skips
-from mooring.framework.gang_points import ProtectGangs
+from mooring.framework.gang_points import ProtectGangs, find_room_counter
 from mooring.framework.nominated import sees_only_counts
 from mooring.framework.plugin import TEMPLATE, UNSIGNABLE, Filter, Sign, SignedParts
 from mooring.framework.points import pre_filter
@@ -129,7 +129,14 @@ def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
         or pod.held.requests != pod.requests
         or any(ask_reserves_for(each, pod, nodes) for each in profile.reserve)
         or profile.percentage_of_nodes_to_score
+        or _asks_for_ignored(pod, profile)
     )
+
+
+def _asks_for_ignored(pod: Pod, profile: Profile) -> bool:
+    """Whether a pod asks for a resource that may be given away more than once."""
+    counter = find_room_counter(profile)
+    return counter is not None and any(counter.ignores(name) for name, _ in pod.requests)
 
 
 def sees_counts(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
