@@ -184,8 +184,13 @@ def _helpable_rows(failed: Failed) -> NDArray[np.intp]:
     if failed.filtered is None:
         return np.zeros(0, np.intp)
     rows = failed.filtered.helpable_rows()
-    # What nominated pods change is noted apart, and may be about the same rows.
-    return np.unique(rows) if failed.filtered.amended else rows
+    if not failed.filtered.amended:
+        return rows
+    # What nominated pods change is noted apart, and may be about the same rows. A mask finds
+    # these many times faster than sorting does.
+    marked = np.zeros(int(rows.max(initial=-1)) + 1, np.bool_)
+    marked[rows] = True
+    return np.flatnonzero(marked)
 
 
 def ineligible(pod: Pod, failed: Failed, nodes: Nodes) -> str:
