@@ -135,11 +135,12 @@ class Signer:
                 return None
         except _BrokenSign:
             return None
-        signature = self.sign(pod, nodes)
-        if not isinstance(signature, int):
+        # No number: what it stands for is given another one when it was not asked for lately.
+        signed = self.parts(pod, nodes)
+        if isinstance(signed, Unsigned):
             return None
         labels, template = tuple(pod.labels.items()), pod.spec.without_volumes
-        shared = signature, template, pod.namespace, labels, self._find_origin(pod)
+        shared = tuple(signed.values()), template, pod.namespace, labels, self._find_origin(pod)
         return SharedFailure(shared, spans_templates=True)
 
     def _covers(self, plugin: Plugin) -> bool:
