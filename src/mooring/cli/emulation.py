@@ -61,8 +61,9 @@ def await_version(
         return read_version(given)
 
     async def main() -> KubernetesVersion | None:
+        connection = await server.connect()
         async with meanwhile():
-            return await _ask_until_answered(server)
+            return await _ask_until_answered(connection)
 
     found = asyncio.run(main())
     if found is None:
@@ -70,11 +71,10 @@ def await_version(
     return found
 
 
-async def _ask_until_answered(server: ConnectionOptions) -> KubernetesVersion | None:
+async def _ask_until_answered(connection: Connection) -> KubernetesVersion | None:
     from mooring.client import ClientError
 
     stop = StopSignal()
-    connection = await server.connect()
     has_failed = False
     while not stop.came:
         try:
