@@ -34,7 +34,7 @@ PASSES_TO_EXPLAIN = 30
 MOST_GROUP_WORK = 600_000_000
 
 #: So many pods are lifted to see whether a group fits without them.
-MOST_LIFTED = 10_000
+MOST_LIFTED = 8_000
 
 #: What it takes to lift a pod, or to put it back.
 LIFT_WORK = 10_000
