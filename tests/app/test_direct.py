@@ -14,8 +14,8 @@ from mooring.client.api import MERGE_PATCH
 from mooring.client.api_errors import ApiError
 from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.first_objects import furnish
 from mooring.embedded.kinds.catalogue import catalogue
+from mooring.embedded.server import furnish
 from mooring.embedded.store.object_store import ObjectStore
 
 PODS = "/api/v1/namespaces/default/pods"

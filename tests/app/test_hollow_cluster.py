@@ -22,10 +22,10 @@ from mooring.documents.errors import InputError
 from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions
-from mooring.embedded.first_objects import furnish
 from mooring.embedded.hollow.node_shapes import read_shape_file
 from mooring.embedded.hollow.pod_life import HollowSettings
 from mooring.embedded.kinds.catalogue import catalogue
+from mooring.embedded.server import furnish
 from mooring.embedded.store.object_store import ObjectStore
 from tests.embedded.controllers.playing import Json, template
 from tests.embedded.serving import node

@@ -61,7 +61,7 @@ def analyse(  # noqa: PLR0913 - one for each flag
 
     connection = ConnectionOptions(kubeconfig, context)
     if recording:
-        from mooring.record.seen_pods import read_pods
+        from mooring.record.last_state import read_pods
 
         if paths or feature_gates or emulation_version or connection.is_given:
             raise InputError("--recording", "has its own cluster and gates: give no other")

@@ -54,7 +54,7 @@ def _is_kubeconfig(path: Path) -> bool:
 async def _list_cluster(kubeconfig: Path, *, with_values: bool) -> list[Copied]:
     # Here, because dumps do not need the client, which takes long to load.
     from mooring.client import Api
-    from mooring.client.manifest_listing import list_manifests
+    from mooring.client.listing import list_manifests
 
     left_out = NOT_COPIED if with_values else NOT_COPIED | {SECRET}
     kinds = [

@@ -18,8 +18,8 @@ from mooring.objects.kinds import Object
 from mooring.objects.meta import failure_to_place
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.objects.pod_owner import owner_text
 from mooring.objects.resources import format_amount
+from mooring.objects.workload import owner_text
 from mooring.simulate.simulation import simulate
 
 from .explain_gangs import answer_gang

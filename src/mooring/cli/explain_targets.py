@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from mooring.documents.errors import InputError
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.objects.pod_owner import owner_names
+from mooring.objects.workload import owner_names
 
 # What people call the kinds; the kind of a pod's owner says the same.
 _KINDS = {

@@ -14,7 +14,7 @@ from mooring.engine.events import Applied, Removed
 from mooring.objects.kinds import Object
 from mooring.objects.meta import failure_to_place
 from mooring.objects.pod import Pod
-from mooring.objects.pod_owner import owner_text
+from mooring.objects.workload import owner_text
 from mooring.web.messages import Figures, Message, NodesPart, QueuePart, Sample
 from mooring.web.picture import ABSENT, CORDONED, GONE, THOUSAND, NodeColumns
 

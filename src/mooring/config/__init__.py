@@ -6,10 +6,15 @@ No plugin lives here: which plugins there are, and what args they take, is told 
 
 from mooring.documents.errors import ConfigError, Problem
 
-from .configuration import ClientConnection, Configuration, LeaderElection, ProfileConfiguration
+from .configuration import (
+    ClientConnection,
+    Configuration,
+    GangPolicy,
+    LeaderElection,
+    ProfileConfiguration,
+)
 from .duration import Duration
 from .extenders import Extender
-from .gang_policy import GangPolicy
 from .gates import FeatureGates
 from .load import default, load, load_mapping
 from .plugin_sets import POINTS, EnabledPlugin, KnownPlugin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -13,9 +13,24 @@ from mooring.objects.meta import Wire
 
 from .duration import Duration
 from .extenders import Extender, find_extender_problems
-from .gang_policy import GangPolicy
 from .gates import FeatureGates
 from .plugin_sets import EnabledPlugin
+
+
+class GangPolicy(Wire, frozen=True):
+    """Mooring's own settings of a profile for groups of pods; the defaults are kube-scheduler's."""
+
+    #: Which pods a gang evicts: those on the nodes that score best, or as few pods as possible.
+    victims: Literal["upstream", "fewest"] = "upstream"
+    #: What becomes of members that run while too few of a gang do: they wait for the others, or are
+    #: evicted after a while.
+    partial: Literal["retry", "release"] = "retry"
+    partial_seconds: int = 300
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if self.partial_seconds < 0:
+            yield "partialSeconds", f"must be 0 or greater, got {self.partial_seconds}"
+
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 

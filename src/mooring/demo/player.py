@@ -12,8 +12,8 @@ from mooring.engine import Engine
 from . import resource_chapters, workload_chapters
 from .demo_client import PodView, connect_client
 from .device_chapter import DEVICES
-from .gang_chapter import GANGS
 from .stage import Chapter, Narrator, Stage
+from .workload_chapters import GANGS
 
 CHAPTERS = (
     workload_chapters.DEPLOYMENT,

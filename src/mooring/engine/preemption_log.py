@@ -9,7 +9,7 @@ import msgspec
 
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
-from mooring.objects.pod_owner import owner_text
+from mooring.objects.workload import owner_text
 
 # Preemptions that are kept, and victims that each of them names.
 _MOST_ENTRIES = 64

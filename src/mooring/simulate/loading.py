@@ -17,7 +17,7 @@ from mooring.objects.kinds import Object
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
-from mooring.objects.pod_owner import owner_names
+from mooring.objects.workload import owner_names
 from mooring.world.claim_templates import (
     ClaimTemplates,
     ResourceClaimTemplate,

@@ -11,7 +11,7 @@ from mooring.engine.explain.explanation import Explanation, ExplanationPart, Nam
 from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
-from mooring.objects.pod_owner import owner_names
+from mooring.objects.workload import owner_names
 from mooring.world import Scene, World
 
 from .fit import NodeShare, PodPlacer

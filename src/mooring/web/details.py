@@ -19,7 +19,7 @@ from mooring.engine.explain import (
 )
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
-from mooring.objects.pod_owner import owner_text
+from mooring.objects.workload import owner_text
 from mooring.queue import QueuedPod
 
 from .device_details import DeviceOnNode, describe_devices

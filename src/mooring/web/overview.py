@@ -18,8 +18,8 @@ from mooring.engine import Engine
 from mooring.objects.coexist import LIMIT_LABEL
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
-from mooring.objects.pod_owner import owner_text
 from mooring.objects.resources import Amounts
+from mooring.objects.workload import owner_text
 
 from .details import describe_extended, describe_refusal
 from .messages import pack

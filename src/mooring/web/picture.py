@@ -15,7 +15,7 @@ from mooring.cluster import Change, Cluster
 from mooring.cluster.changes import EVERYWHERE
 from mooring.engine import Engine
 from mooring.objects.pod import Pod
-from mooring.objects.pod_owner import owner_text
+from mooring.objects.workload import owner_text
 
 from .messages import Figures, Message, NodesPart, RecentEvent, Sample, pack
 from .queue_picture import MOST_PUT, WaitingPods

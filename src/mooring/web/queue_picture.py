@@ -10,7 +10,7 @@ from mooring.engine import Engine
 from mooring.framework.status import Rejected
 from mooring.objects.meta import failure_to_place
 from mooring.objects.pod import Pod
-from mooring.objects.pod_owner import owner_text
+from mooring.objects.workload import owner_text
 from mooring.queue import QueuedPod
 from mooring.queue.queued_pod import BACKING_OFF, Place
 

@@ -14,10 +14,10 @@ from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions, Propagation
 from mooring.embedded.controllers import run_controllers
-from mooring.embedded.first_objects import furnish
 from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.kinds.custom_resources import serve_custom_resources
 from mooring.embedded.kinds.quotas import enforce_quotas
+from mooring.embedded.server import furnish
 from mooring.embedded.store.object_store import ObjectStore
 from tests.virtual_time import run_virtually
 

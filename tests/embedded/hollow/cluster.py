@@ -8,11 +8,11 @@ from typing import Any
 from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions, WriteOptions
-from mooring.embedded.first_objects import furnish
 from mooring.embedded.hollow.kubelets import Kubelets
 from mooring.embedded.hollow.pod_life import HollowSettings
 from mooring.embedded.kinds.catalogue import catalogue
 from mooring.embedded.kinds.subresources import bind
+from mooring.embedded.server import furnish
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.queries import TableWatch, list_entries
 from mooring.embedded.store.selection import Selection

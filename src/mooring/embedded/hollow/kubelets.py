@@ -16,9 +16,8 @@ from mooring.embedded.store.table import StoredObject
 from mooring.objects.decode import reader
 from mooring.objects.pod import Pod
 
-from .claim_rights import ClaimRights
 from .hosts import Host, HostChange, Hosts
-from .pod_admission import admit
+from .pod_admission import ClaimRights, admit
 from .pod_life import HollowSettings, PodLife, Timers, is_ready, read_life
 from .pod_statuses import (
     PodWriter,

@@ -10,24 +10,27 @@ from aiohttp import web
 
 from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
+from mooring.embedded.http import discovery, openapi, openapi_v2
 from mooring.embedded.kinds import usage_kinds
+from mooring.embedded.kinds.usage_kinds import node_usage, pod_usage
 from mooring.embedded.refusals import (
     RequestRefused,
     bad_request,
     method_not_allowed,
     no_such_path,
+    not_found,
     too_large,
     unauthorized,
 )
 from mooring.embedded.store.object_store import ObjectStore
-from mooring.embedded.store.table import Json
+from mooring.embedded.store.queries import list_entries
+from mooring.embedded.store.selection import Selection
+from mooring.embedded.store.table import Json, StoredObject
 
-from . import discovery, openapi, openapi_v2
 from .answers import JSON, json_answer, json_bytes, metadata_only, refuse
 from .listener import MAX_BODY_BYTES
 from .media import read_accept, read_object
-from .parameters import Address, check_type, locate
-from .usage_answers import answer_usage
+from .parameters import Address, check_type, locate, read_selection
 from .verbs import ObjectVerbs, PartVerbs
 
 _USER = {
@@ -210,3 +213,33 @@ class Router:
         if at.kind.group == usage_kinds.GROUP:
             return answer_usage(self._api, request, at)
         return await self._verbs.answer(request, at)
+
+
+def answer_usage(api: ObjectApi, request: web.BaseRequest, at: Address) -> web.StreamResponse:
+    """Answers a request for the usage of nodes or pods."""
+    if request.method != "GET" or "watch" in request.query:
+        raise method_not_allowed(at.kind.resource, request.method)
+    read_accept(request.headers.get("Accept", ""), tables=False)
+    measured = api.kinds[at.kind.plural]
+    selection = read_selection(request.query, measured, at.namespace, at.name)
+    listed = list_entries(api.store, measured.table, selection)
+    if at.kind.plural == "pods":
+        found = [pod_usage(api, each) for each in listed.entries]
+        items = [each for each in found if each is not None]
+    else:
+        items = _nodes(api, listed.entries)
+    if not at.name:
+        head = {"kind": f"{at.kind.kind}List", "apiVersion": at.kind.api_version}
+        return json_answer({**head, "metadata": {}, "items": items})
+    if not items:
+        raise not_found(at.kind.resource, at.name)
+    return json_answer(items[0])
+
+
+def _nodes(api: ObjectApi, entries: list[StoredObject]) -> list[Json]:
+    pods = api.kinds["pods"]
+    place = pods.position("spec.nodeName") or 0
+    by_node: dict[str, list[StoredObject]] = {}
+    for each in list_entries(api.store, pods.table, Selection()).entries:
+        by_node.setdefault(each.fields[place], []).append(each)
+    return [node_usage(api, each, by_node.get(each.name, ())) for each in entries]

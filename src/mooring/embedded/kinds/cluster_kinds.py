@@ -15,21 +15,10 @@ from mooring.embedded.api.column import (
     text_column,
 )
 from mooring.embedded.api.decoding import fill, part
-from mooring.embedded.api.kind import (
-    STATUS,
-    KindRules,
-    ServedKind,
-    Subresource,
-    known_kind,
-)
+from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, Subresource, known_kind
 from mooring.embedded.api.names import label_name_faults
-from mooring.embedded.refusals import (
-    Fault,
-    forbidden,
-    forbidden_field,
-    invalid_value,
-    unsupported,
-)
+from mooring.embedded.refusals import Fault, forbidden, forbidden_field, invalid_value, unsupported
+from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.table import Json
 
 from .pod_scheduling import taint_faults
@@ -205,3 +194,19 @@ def cluster_kinds() -> Iterator[ServedKind]:
         "PriorityClass", PriorityClassRules(), short_names=("pc",), columns=_PRIORITY_CLASS_COLUMNS
     )
     yield known_kind("Lease", columns=_LEASE_COLUMNS)
+
+
+def find_priority_class(store: ObjectStore, resource: str, name: str, named: str) -> Json:
+    """The class that an object names, or the default one; empty if there is none.
+
+    Refuses an object that names a class which is not there.
+    """
+    classes = store.table("priorityclasses.scheduling.k8s.io").entries
+    if named:
+        entry = classes.get(named)
+        if entry is None:
+            raise forbidden(resource, name, f"no PriorityClass with name {named} was found")
+        return entry.object
+    items = [entry.object for entry in classes.values()]
+    marked = [each for each in items if each.get("globalDefault")]
+    return min(marked, key=lambda each: each["value"], default={})

@@ -30,11 +30,11 @@ from mooring.embedded.store.table import Json
 from mooring.objects.pod_defaults import filled_spec
 from mooring.objects.quantity import Quantity
 
+from .cluster_kinds import find_priority_class
 from .limit_ranges import limit_pod
 from .pod_scheduling import drop_disabled
 from .pod_spec import containers, creation_faults, default_pod_spec, pod_faults
 from .pod_updates import pod_update_faults, resize
-from .priority_classes import find_priority_class
 from .runtime_classes import apply_runtime_class
 
 _DEFAULT_GRACE_SECONDS = 30

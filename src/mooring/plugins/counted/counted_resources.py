@@ -10,16 +10,9 @@ from numpy.typing import NDArray
 
 from mooring.cluster import Change, HandleRegistry, Nodes, RowFacts, Rows, Scope
 from mooring.documents.errors import DecodeError
-from mooring.framework.advice import Advice, Advise
-from mooring.framework.plugin import (
-    Filter,
-    PreFilter,
-    PreScore,
-    Reduction,
-    Rescore,
-    Score,
-    Scores,
-)
+from mooring.framework.advice import Advice, Advise, name_nodes, near_misses
+from mooring.framework.edits import AnyEdit, SetAnnotation
+from mooring.framework.plugin import Filter, PreFilter, PreScore, Reduction, Rescore, Score, Scores
 from mooring.framework.status import Code, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
@@ -27,12 +20,7 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins.amounts import share, shares
 
-from .counted_advice import advise_on_amount, advise_on_annotation
-from .counted_amount import (
-    CAPACITY,
-    OLD,
-    USED,
-)
+from .counted_amount import CAPACITY, OLD, USED, PodUse
 from .counted_args import CountedResource, CountedResourcesArgs
 from .counting_plugin import CountingPlugin
 
@@ -190,3 +178,37 @@ def _figures(demand: Demand, nodes: Nodes, row: RowFacts) -> list[int] | None:
     """Capacity, use and age of one row; None where nothing is told."""
     columns = nodes.extended.columns(demand.resource_type)
     return None if columns is None else columns.at(row.number)
+
+
+def advise_on_amount(
+    pod: Pod, use: PodUse, name: str, nodes: Nodes, rows: NDArray[np.intp]
+) -> Iterator[Advice]:
+    """A counted resource that is short on some nodes, or not known there."""
+    columns, asked = nodes.extended.columns(name), use.amount(pod)
+    if columns is None or not asked:
+        return
+    known = columns.present[rows] & (columns[OLD][rows] == 0)
+    if not known.all():
+        yield Advice(f"{name_nodes(rows[~known], nodes)} tell no {name}", _ask(use, None))
+    rows = rows[known]
+    if not len(rows):
+        return
+    short = np.maximum(asked - (columns[CAPACITY][rows] - columns[USED][rows]), 0)
+    for miss in near_misses(short[np.newaxis], rows, np.array([asked])):
+        (by,) = miss.short.tolist()
+        if by:
+            most = "" if miss.is_exact else "up to "
+            problem = f"{name_nodes(miss.rows, nodes)} lacked {most}{by} {name}"
+            yield Advice(problem, _ask(use, max(asked - by, 0)))
+
+
+def advise_on_annotation(pod: Pod, use: PodUse) -> Advice:
+    """An annotation that cannot be read."""
+    return Advice(f"annotation {use.annotation} is no quantity", _ask(use, None))
+
+
+def _ask(use: PodUse, amount: int | None) -> tuple[AnyEdit, ...]:
+    """Has the pod ask for so much, or for nothing. What containers request is not changed."""
+    if not use.annotation:
+        return ()
+    return (SetAnnotation(use.annotation, str(amount) if amount else None),)

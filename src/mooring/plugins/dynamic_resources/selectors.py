@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from mooring.cel import MOST_STEPS, DeviceReads, Meter
+from mooring.cel import (
+    MOST_STEPS,
+    DeviceExpression as Selector,
+    DeviceExpressionError as SelectorError,
+    DeviceReads,
+    DeviceView,
+    Meter,
+    Version,
+    compile_device_expression as compile_selector,
+)
 from mooring.cluster.derived import Recent
 from mooring.cluster.devices.models import DeviceContent
 from mooring.objects.device import DeviceAttribute
-
-from .cel import DeviceView, Selector, SelectorError, Version, compile_selector
 
 # Answers are small, and there are as many as expressions times devices that look different.
 _MOST_ANSWERS = 1_000_000
@@ -125,3 +132,6 @@ def _value(name: str, attribute: DeviceAttribute) -> bool | int | str | Version:
     if len(given) != 1:
         raise SelectorError(f"attribute {name}: unsupported attribute value")
     return given[0]
+
+
+__all__ = ["DeviceView", "Selector", "SelectorError", "Version", "compile_selector"]
