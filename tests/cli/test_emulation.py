@@ -91,6 +91,8 @@ def test_a_scheduler_that_waits_is_alive_and_not_ready(server: ConnectionOptions
             # It says so once it has asked for the first time, and serves before.
             while b"waiting for the API server" not in (line := process.stderr.readline()):
                 assert line
+                # That is said once, when all is served.
+                assert b"Serving securely" not in line
             paths = ("/livez", "/healthz", "/readyz", "/metrics")
             assert [_ask(port, path) for path in paths] == [200, 200, 500, 503]
         finally:

@@ -119,6 +119,14 @@ def pod(name: str, **more: Any) -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template()["spec"]}
 
 
+def test_pods_that_were_never_on_a_server_are_pending() -> None:
+    waiting, running = pod("waiting"), {**pod("running"), "status": {"phase": "Running"}}
+    cluster, _ = adopt(waiting, running)
+
+    phases = {each["metadata"]["name"]: each["status"]["phase"] for each in cluster.pods()}
+    assert phases == {"waiting": "Pending", "running": "Running"}
+
+
 def owned(name: str, api_version: str, kind: str) -> Json:
     owner = {"apiVersion": api_version, "kind": kind, "name": "gone", "uid": "gone"}
     return pod(name, ownerReferences=[{**owner, "controller": True}])

@@ -29,7 +29,7 @@ async def serve_early_probes(settings: ServingSettings) -> AsyncIterator[int]:
         ("readyz", {**alive, "informer-sync": lambda: _WAITING}),
     ):
         app.router.add_get(f"/{name}", health_route(HealthChecks(name, checks)))
-    async with serve_https(app, settings) as port:
+    async with serve_https(app, settings, is_lasting=False) as port:
         yield port
 
 

@@ -204,8 +204,13 @@ class ServingSettings:
 
 
 @asynccontextmanager
-async def serve_https(app: web.Application, settings: ServingSettings) -> AsyncIterator[int]:
-    """Serves for as long as the context lasts; gives the port."""
+async def serve_https(
+    app: web.Application, settings: ServingSettings, *, is_lasting: bool = True
+) -> AsyncIterator[int]:
+    """Serves for as long as the context lasts; gives the port.
+
+    What is not lasting makes room for something else, which logs the address.
+    """
     certificates = Certificates(settings.certificate)
     address = settings.bind_address, settings.secure_port
     async with AsyncExitStack() as stack:
@@ -214,7 +219,8 @@ async def serve_https(app: web.Application, settings: ServingSettings) -> AsyncI
         )
         refreshing = asyncio.create_task(_keep_fresh(certificates))
         stack.callback(refreshing.cancel)
-        LOG.info("Serving securely", address=settings.bind_address, port=port)
+        if is_lasting:
+            LOG.info("Serving securely", address=settings.bind_address, port=port)
         yield port
 
 

@@ -158,6 +158,8 @@ class _Adopter:
         copy = {**copy, "metadata": self._own(metadata, copy)}
         if kind.kind == "Node":
             copy = _with_silence(copy)
+        elif kind.kind == "Pod":
+            copy = _with_phase(copy)
         if kind.namespaced:
             self._expect_namespace(namespace)
         self._api.adopt(kind, namespace, copy)
@@ -262,6 +264,13 @@ def _with_silence(node: Json) -> Json:
     metadata = _metadata(node)
     notes = {**(metadata.get("annotations") or {}), KUBELET: "stopped"}
     return {**node, "metadata": {**metadata, "annotations": notes}}
+
+
+def _with_phase(pod: Json) -> Json:
+    """Returns a pod with a phase, which API servers add to what people write."""
+    status = pod.get("status")
+    known = status if isinstance(status, dict) else {}
+    return pod if known.get("phase") else {**pod, "status": {**known, "phase": "Pending"}}
 
 
 def _metadata(item: Mapping[str, Any]) -> Json:
