@@ -92,6 +92,45 @@ def test_a_pod_that_was_decided_before_another_went_is_judged_by_that_state() ->
     assert {each.key for each in made.engine.cluster.pods.values()} == {"default/p"}
 
 
+def test_a_pod_that_was_decided_before_a_node_changed_is_judged_by_that_state() -> None:
+    waiting = pod("p", cpu=1)
+    made = shadow(BIG, SMALL, waiting)
+    made.handle(Applied(node("big", cpu=8, spec={"unschedulable": True})), 1.0)
+    bind(made, waiting, "big", now=1.5)
+
+    assert made.counts == {Agreement.MOVED: 1}
+    assert made.engine.cluster.nodes.unschedulable[made.engine.cluster.nodes.row("big")]
+
+
+def test_a_pod_that_was_decided_before_many_others_is_judged_by_that_state() -> None:
+    first, others = pod("first", cpu=1), [pod(f"p{at}", cpu=1) for at in range(100)]
+    made = shadow(node("a", cpu=200), node("b", cpu=198), first, *others)
+    for each in others:
+        bind(made, each, "a")
+    understood = made.counts.copy()
+    bind(made, first, "a", now=2.0)
+
+    assert (made.counts - understood).total() == 1
+    assert (made.counts - understood)[Agreement.LOWER] == 0
+
+
+def test_pods_that_were_decided_earlier_and_bound_later_explain_a_placement() -> None:
+    """One of them is bound before, and one that was decided later is, too."""
+    earlier = [pod(f"e{at}", cpu=2) for at in range(3)]
+    judged, later = pod("judged", cpu=1), pod("later", cpu=5)
+    made = shadow(node("a", cpu=16), node("b", cpu=12), *earlier, judged, later)
+    bind(made, later, "b")
+    bind(made, judged, "b")
+    assert made.counts[Agreement.LOWER] == 2
+    for each in earlier:
+        bind(made, each, "a")
+
+    assert made.counts[Agreement.LOWER] == 0
+    assert {each.key for each in made.engine.cluster.pods.values()} == {
+        each.key for each in (*earlier, judged, later)
+    }
+
+
 def test_what_happened_long_ago_explains_nothing() -> None:
     there = pod("there", cpu=7, node="a")
     waiting = pod("p", cpu=1)

@@ -23,6 +23,9 @@ from .worker import make_reflectors
 # What happens meanwhile is taken in together: nobody waits for a shadow, and it shares a machine. A
 # recording has the times of events.
 _PAUSE_SECONDS = 0.1
+# So many new objects are made before garbage is looked for. Decisions make objects that are not
+# garbage, or go by themselves.
+_GARBAGE = 20_000
 # The engine sweeps this often, too.
 _SWEEP_SECONDS = 60.0
 
@@ -91,6 +94,7 @@ async def shadow_cluster(
             # What is known by now stays: looking for garbage among it only takes time.
             gc.collect()
             gc.freeze()
+            gc.set_threshold(_GARBAGE)
             cluster = engine.cluster
             _log.info("The cluster is known", nodes=len(cluster.nodes), pods=len(cluster.pods))
             yield follower.shadow

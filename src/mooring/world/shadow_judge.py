@@ -23,18 +23,17 @@ from mooring.framework.attempt import Failed, Scored
 from mooring.framework.profile import Profile
 from mooring.objects.kinds import Object
 from mooring.objects.meta import failure_to_place
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
 from .cluster_use import ClusterUse, measure_use, tabulate
+from .shadow_history import RECENT_SECONDS, ShadowHistory, Turn
 
-# Another scheduler binds a pod some time after it decided, and in any order: a pod that is bound
-# earlier may have been decided later. The state in which it decided is looked for among so many
-# pods that came or went before the binding, within so many seconds, and so many pods after it.
-_RECENT_SECONDS = 10.0
-_MOST_RECENT = 64
-_MOST_LATER = 16
-# It is not looked at after each of them, but ever more rarely.
-_LOOKS = frozenset((1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64))
+# A placement that is not understood is looked at again when so many pods have come that were
+# decided before it, and when the last of them has.
+_LOOKS_AGAIN = frozenset((1, 2, 4, 8, 16, 32))
+# So many such placements are kept at a time.
+_MOST_OPEN = 16
 
 # Of fewer nodes kube-scheduler looks at all, and it finds at least so many.
 _ALWAYS_LOOKED_AT = 100
@@ -117,10 +116,12 @@ class Shadow:
     their_seconds: float = 0.0
     #: All that exists, as it was written.
     objects: dict[Identity, Object] = field(default_factory=dict)
-    #: Pods that came to a node or went, with the time.
-    _recent: deque[tuple[float, Applied | Removed]] = field(default_factory=deque)
     #: Placements that are not understood yet: pods that come next may explain them.
-    _open: deque[_OpenCase] = field(default_factory=lambda: deque(maxlen=_MOST_LATER))
+    _open: deque[_OpenCase] = field(default_factory=lambda: deque(maxlen=_MOST_OPEN))
+    _history: ShadowHistory = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._history = ShadowHistory(self.engine)
 
     def handle(self, event: Event, now: float) -> None:
         """Takes in what happened; a pod that was placed is judged before it counts.
@@ -134,36 +135,40 @@ class Shadow:
                 self._take_pod(event, pod, now)
                 return
             case Applied(item):
+                known = self.objects.get(identity(item))
                 self.objects[identity(item)] = item
+                if isinstance(item, Node):
+                    self._history.note_node(known if isinstance(known, Node) else None, item, now)
             case Removed(item):
                 self.objects.pop(identity(item), None)
                 if isinstance(item, Pod):
                     self._see_off(item, now)
+                elif isinstance(item, Node):
+                    self._history.note_node(item, None, now)
         self.engine.handle(event, now)
 
     def _take_pod(self, event: Applied, pod: Pod, now: float) -> None:
         if pod.node_name and pod.uid in self.engine.pending_pods:
             self._judge(pod, now)
-        was_there = pod.uid in self.engine.cluster.pods
+        there = self.engine.cluster.pods.get(pod.uid)
         self.engine.handle(event, now)
         is_there = pod.uid in self.engine.cluster.pods
-        if was_there is not is_there:
-            self._remember(Applied(pod) if is_there else Removed(pod), now)
-        if not pod.node_name:
-            self._look_at_waiting(pod)
-        elif is_there and not was_there:
-            self._look_again(now)
+        if is_there and there is None:
+            self._history.note_came(pod, now)
+            self._look_again(pod.uid, now)
+        elif there is not None and not is_there:
+            self._history.note_went(there, now)
+        elif not pod.node_name:
+            self._history.note_waiting(pod)
+            self._look_at_waiting(pod, now)
 
     def _see_off(self, pod: Pod, now: float) -> None:
         self.placeable.pop(pod.key, None)
+        self._history.forget(pod)
         if pod.uid in self.engine.cluster.pods:
-            self._remember(Removed(self.engine.cluster.pods[pod.uid]), now)
-
-    def _remember(self, change: Applied | Removed, now: float) -> None:
-        """Notes what changed the cluster: another scheduler may have decided before."""
-        self._recent.append((now, change))
-        while len(self._recent) > _MOST_RECENT or now - self._recent[0][0] > _RECENT_SECONDS:
-            self._recent.popleft()
+            self._history.note_went(self.engine.cluster.pods[pod.uid], now)
+        else:
+            self._look_again(pod.uid, now)
 
     def measure_use(self) -> ClusterUse:
         """How the cluster is used now."""
@@ -209,10 +214,16 @@ class Shadow:
         self, pod: Pod, bound: Pod, found: JudgedPlacement, now: float
     ) -> JudgedPlacement:
         """Looks for the state in which the other decided; what comes next may tell, too."""
-        if self._was_best(pod, bound.node_name, now):
+        turn = self._history.find_turn(pod)
+        if self._history.was_so(turn, now, lambda: self._agrees_on(pod, bound.node_name)):
             return _replace_agreement(found, Agreement.MOVED)
-        self._open.append(_OpenCase(pod, bound, found, now + _RECENT_SECONDS))
+        if earlier := self._history.list_earlier(turn):
+            self._open.append(_OpenCase(pod, bound, found, turn, earlier, now + RECENT_SECONDS))
         return found
+
+    def _agrees_on(self, pod: Pod, theirs: str) -> bool:
+        """Whether a node is among the best as the cluster is now."""
+        return _agrees(self._compare(pod, theirs, self._decide(pod)))
 
     def _decide(self, pod: Pod) -> Scored | str | None:
         """The feasible rows and their totals; a text if it cannot be decided, None if nowhere."""
@@ -261,56 +272,35 @@ class Shadow:
         enough = find_enough(self.percentage, len(self.engine.cluster.nodes))
         return int((outcome.totals > score).sum()) <= len(outcome.rows) - enough
 
-    def _was_best(self, pod: Pod, theirs: str, now: float) -> bool:
-        """Whether the node was among the best before some of the pods came or went."""
-        undone: list[Applied | Removed] = []
-        try:
-            for at, change in reversed(self._recent):
-                if now - at > _RECENT_SECONDS:
-                    break
-                undone.append(self._undo(change, now))
-                if len(undone) in _LOOKS and _agrees(self._compare(pod, theirs, self._decide(pod))):
-                    return True
-            return False
-        finally:
-            for change in reversed(undone):
-                self.engine.handle(change, now)
-
-    def _undo(self, change: Applied | Removed, now: float) -> Applied | Removed:
-        """Takes a change back; returns the event that makes it again."""
-        changed = change.object
-        assert isinstance(changed, Pod), "only pods are remembered"
-        if isinstance(change, Removed):
-            self.engine.handle(Applied(changed), now)
-            return change
-        # It may have changed since it came.
-        current = self.engine.cluster.pods.get(changed.uid, changed)
-        self.engine.handle(Removed(current), now)
-        return Applied(current)
-
-    def _look_again(self, now: float) -> None:
-        """Whether a pod that just came explains a placement that was not understood."""
-        for case in list(self._open):
+    def _look_again(self, uid: str, now: float) -> None:
+        """Whether a placement is understood now that the other has dealt with one more pod."""
+        for case in [each for each in self._open if uid in each.earlier]:
+            case.earlier.discard(uid)
+            case.looks += 1
             is_gone = case.bound.uid not in self.engine.cluster.pods
-            if is_gone or not case.tries or now > case.until:
+            if is_gone or now > case.until:
                 self._open.remove(case)
                 continue
-            case.tries -= 1
-            # The pod that came last is the one that is judged itself at first.
-            self.engine.handle(Removed(case.bound), now)
-            found = self._compare(case.pod, case.bound.node_name, self._decide(case.pod))
-            self.engine.handle(Applied(case.bound), now)
-            if _agrees(found):
+            if case.earlier and case.looks not in _LOOKS_AGAIN:
+                continue
+            if self._is_understood(case, now):
                 self._open.remove(case)
                 self.counts[Agreement(case.difference.agreement)] -= 1
                 self.counts[Agreement.MOVED] += 1
                 self.differences.remove(case.difference)
                 self.differences.append(_replace_agreement(case.difference, Agreement.MOVED))
+            elif not case.earlier:
+                self._open.remove(case)
 
-    def _look_at_waiting(self, pod: Pod) -> None:
+    def _is_understood(self, case: _OpenCase, now: float) -> bool:
+        pod, theirs = case.pod, case.bound.node_name
+        return self._history.was_so_in_turn(case.turn, now, lambda: self._agrees_on(pod, theirs))
+
+    def _look_at_waiting(self, pod: Pod, now: float) -> None:
         """Notes a pod that the other scheduler could not place, and Mooring could."""
         if failure_to_place(pod.status.conditions) is None:
             return
+        self._look_again(pod.uid, now)
         outcome, nodes = self._decide(pod), self.engine.cluster.nodes
         if isinstance(outcome, Scored):
             self.placeable[pod.key] = nodes.name(first_best(outcome, nodes, 0))
@@ -325,8 +315,11 @@ class _OpenCase:
     pod: Pod
     bound: Pod
     difference: JudgedPlacement
+    turn: Turn
+    #: Pods that were decided earlier and are not bound yet.
+    earlier: set[str]
     until: float
-    tries: int = _MOST_LATER
+    looks: int = 0
 
 
 def _agrees(found: JudgedPlacement) -> bool:
