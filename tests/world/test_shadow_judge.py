@@ -102,6 +102,36 @@ def test_a_pod_that_was_decided_before_a_node_changed_is_judged_by_that_state() 
     assert made.engine.cluster.nodes.unschedulable[made.engine.cluster.nodes.row("big")]
 
 
+def test_a_node_whose_change_is_seen_late_explains_a_placement() -> None:
+    waiting = pod("p", cpu=1)
+    closed = node("big", cpu=8, spec={"unschedulable": True})
+    made = shadow(closed, SMALL, waiting)
+    bind(made, waiting, "big", now=20.0)
+    assert made.counts[Agreement.REFUSED] == 1
+    made.handle(Applied(BIG), 20.1)
+
+    assert (made.counts[Agreement.REFUSED], made.counts[Agreement.MOVED]) == (0, 1)
+
+
+def test_pods_that_went_and_later_ones_that_came_explain_a_placement_together() -> None:
+    """Of the pods that went, the other had heard of the first."""
+    first, second = pod("first", cpu=6, node="b"), pod("second", cpu=7, node="a")
+    judged, later = pod("judged", cpu=1), pod("later", cpu=3)
+    made = shadow(
+        node("a", cpu=8), node("b", cpu=7), node("c", cpu=5), first, second, judged, later
+    )
+    made.handle(Removed(first), 20.0)
+    made.handle(Removed(second), 20.1)
+    bind(made, later, "b", now=20.2)
+    bind(made, judged, "b", now=20.3)
+
+    assert made.differences[-1].agreement == Agreement.MOVED
+    assert {each.key for each in made.engine.cluster.pods.values()} == {
+        judged.key,
+        later.key,
+    }
+
+
 def test_a_pod_that_was_decided_before_many_others_is_judged_by_that_state() -> None:
     first, others = pod("first", cpu=1), [pod(f"p{at}", cpu=1) for at in range(100)]
     made = shadow(node("a", cpu=200), node("b", cpu=198), first, *others)

@@ -8,7 +8,7 @@ came.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -41,6 +41,12 @@ class _Change:
     #: The turn of a pod that came to a node.
     turn: Turn | None = None
 
+    @property
+    def uid(self) -> str:
+        """The uid of the pod that came or went; empty for a node."""
+        changed = self.undo.object
+        return changed.uid if isinstance(changed, Pod) else ""
+
 
 @dataclass(slots=True)
 class ShadowHistory:
@@ -72,14 +78,17 @@ class ShadowHistory:
         """Takes note of a pod that is gone."""
         self._arrivals.pop(pod.uid, None)
 
-    def note_node(self, before: Node | None, after: Node | None, now: float) -> None:
-        """Takes note of a node that came, changed or went."""
+    def note_node(self, before: Node | None, after: Node | None, now: float) -> bool:
+        """Takes note of a node that came, changed or went; returns whether it did."""
         if before is None and after is not None:
             self._remember(_Change(now, Removed(after), Applied(after)))
         elif after is None and before is not None:
             self._remember(_Change(now, Applied(before), Removed(before)))
         elif before is not None and after is not None and not _is_heartbeat(before, after):
             self._remember(_Change(now, Applied(before), Applied(after)))
+        else:
+            return False
+        return True
 
     def _remember(self, change: _Change) -> None:
         self._recent.append(change)
@@ -103,40 +112,43 @@ class ShadowHistory:
         return self.was_so_in_turn(turn, now, is_so) or self._was_so_lately(now, is_so)
 
     def was_so_in_turn(self, turn: Turn, now: float, is_so: Callable[[], bool]) -> bool:
-        """Whether something was so without pods of this turn and later ones."""
-        recent = [change for change in self._recent if now - change.at <= RECENT_SECONDS]
-        later = [each for each in recent if each.turn is not None and each.turn >= turn]
-        if later and self._is_so_without(later, now, is_so):
-            return True
-        # The other may not have heard yet of nodes that changed and of pods that went.
-        unheard = [each for each in recent if each.turn is None or each.turn >= turn]
-        return len(unheard) > len(later) and self._is_so_without(unheard, now, is_so)
+        """Whether something was so without pods of this turn and later ones.
 
-    def _is_so_without(self, changes: list[_Change], now: float, is_so: Callable[[], bool]) -> bool:
+        The other may not have heard yet of the latest nodes that changed and pods that went.
+        """
+        recent = [each for each in self._recent if now - each.at <= RECENT_SECONDS]
+        later = [each for each in recent if each.turn is not None and each.turn >= turn]
+        pods = {each.uid for each in later}
+        unheard = [each for each in recent if each.turn is None and each.uid not in pods]
         redone: list[Applied | Removed | None] = []
         try:
-            redone += (self._undo(change, now) for change in reversed(changes))
-            return is_so()
+            redone += (self._undo(change, now) for change in reversed(later))
+            return (bool(later) and is_so()) or self._was_so_before(unheard, redone, now, is_so)
         finally:
             self._redo(redone, now)
 
     def _was_so_lately(self, now: float, is_so: Callable[[], bool]) -> bool:
-        """Whether something was so before some of the latest changes."""
+        """Whether something was so before some of the latest changes, whatever they are."""
+        recent = [each for each in self._recent if now - each.at <= RECENT_SECONDS]
         redone: list[Applied | Removed | None] = []
         try:
-            for change in self._list_latest(now):
-                redone.append(self._undo(change, now))
-                if len(redone) in _LOOKS and is_so():
-                    return True
-            return False
+            return self._was_so_before(recent, redone, now, is_so)
         finally:
             self._redo(redone, now)
 
-    def _list_latest(self, now: float) -> Iterator[_Change]:
-        for count, change in enumerate(reversed(self._recent)):
-            if count == _MOST_LOOKED_AT or now - change.at > RECENT_SECONDS:
-                return
-            yield change
+    def _was_so_before(
+        self,
+        changes: list[_Change],
+        redone: list[Applied | Removed | None],
+        now: float,
+        is_so: Callable[[], bool],
+    ) -> bool:
+        """Takes changes back, the latest first, until something is so; adds to what is redone."""
+        for count, change in enumerate(reversed(changes[-_MOST_LOOKED_AT:]), start=1):
+            redone.append(self._undo(change, now))
+            if count in _LOOKS and is_so():
+                return True
+        return False
 
     def _undo(self, change: _Change, now: float) -> Applied | Removed | None:
         """Takes a change back; returns the event that makes it again, if it has to be made."""

@@ -134,11 +134,11 @@ class Shadow:
                 self.objects[identity(pod)] = pod
                 self._take_pod(event, pod, now)
                 return
+            case Applied(Node() as node):
+                self._take_node(event, node, now)
+                return
             case Applied(item):
-                known = self.objects.get(identity(item))
                 self.objects[identity(item)] = item
-                if isinstance(item, Node):
-                    self._history.note_node(known if isinstance(known, Node) else None, item, now)
             case Removed(item):
                 self.objects.pop(identity(item), None)
                 if isinstance(item, Pod):
@@ -146,6 +146,16 @@ class Shadow:
                 elif isinstance(item, Node):
                     self._history.note_node(item, None, now)
         self.engine.handle(event, now)
+
+    def _take_node(self, event: Applied, node: Node, now: float) -> None:
+        known = self.objects.get(identity(node))
+        self.objects[identity(node)] = node
+        self.engine.handle(event, now)
+        before = known if isinstance(known, Node) else None
+        if self._history.note_node(before, node, now):
+            # The watches of nodes and of pods do not wait for each other.
+            for case in list(self._open):
+                self._settle(case, now)
 
     def _take_pod(self, event: Applied, pod: Pod, now: float) -> None:
         if pod.node_name and pod.uid in self.engine.pending_pods:
@@ -217,8 +227,8 @@ class Shadow:
         turn = self._history.find_turn(pod)
         if self._history.was_so(turn, now, lambda: self._agrees_on(pod, bound.node_name)):
             return _replace_agreement(found, Agreement.MOVED)
-        if earlier := self._history.list_earlier(turn):
-            self._open.append(_OpenCase(pod, bound, found, turn, earlier, now + RECENT_SECONDS))
+        earlier = self._history.list_earlier(turn)
+        self._open.append(_OpenCase(pod, bound, found, turn, earlier, now + RECENT_SECONDS))
         return found
 
     def _agrees_on(self, pod: Pod, theirs: str) -> bool:
@@ -273,24 +283,23 @@ class Shadow:
         return int((outcome.totals > score).sum()) <= len(outcome.rows) - enough
 
     def _look_again(self, uid: str, now: float) -> None:
-        """Whether a placement is understood now that the other has dealt with one more pod."""
+        """Whether placements are understood now that the other has dealt with one more pod."""
         for case in [each for each in self._open if uid in each.earlier]:
             case.earlier.discard(uid)
             case.looks += 1
-            is_gone = case.bound.uid not in self.engine.cluster.pods
-            if is_gone or now > case.until:
-                self._open.remove(case)
-                continue
-            if case.earlier and case.looks not in _LOOKS_AGAIN:
-                continue
-            if self._is_understood(case, now):
-                self._open.remove(case)
-                self.counts[Agreement(case.difference.agreement)] -= 1
-                self.counts[Agreement.MOVED] += 1
-                self.differences.remove(case.difference)
-                self.differences.append(_replace_agreement(case.difference, Agreement.MOVED))
-            elif not case.earlier:
-                self._open.remove(case)
+            if not case.earlier or case.looks in _LOOKS_AGAIN:
+                self._settle(case, now)
+
+    def _settle(self, case: _OpenCase, now: float) -> None:
+        """Looks at a placement again; it is closed if it is understood, or is too old to be."""
+        if now > case.until or case.bound.uid not in self.engine.cluster.pods:
+            self._open.remove(case)
+        elif self._is_understood(case, now):
+            self._open.remove(case)
+            self.counts[Agreement(case.difference.agreement)] -= 1
+            self.counts[Agreement.MOVED] += 1
+            self.differences.remove(case.difference)
+            self.differences.append(_replace_agreement(case.difference, Agreement.MOVED))
 
     def _is_understood(self, case: _OpenCase, now: float) -> bool:
         pod, theirs = case.pod, case.bound.node_name
