@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Mapping
 from itertools import count
 from typing import ClassVar
@@ -11,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mooring import testing
 from mooring.app.metric_table import METRICS
+from mooring.app.metric_text import pod_resources
 from mooring.app.metrics import Metrics
 from mooring.app.observations import Observations
 from mooring.config import load_mapping
@@ -87,6 +90,20 @@ async def test_every_metric_is_there_from_the_start(scene: Scene) -> None:
     assert {f"# TYPE {metric.name} {metric.kind}" for metric in METRICS} - told == set()
     assert "# HELP scheduler_pending_pods [STABLE] Waiting pods" in text
     assert "process_cpu_seconds_total" in text
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+async def test_promtool_has_no_complaints(scene: Scene) -> None:
+    exclusive = {"annotations": {ANNOTATION: DAEMONSET_AND_STATIC_PODS}}
+    scene.some_pods()
+    scene.driver.apply(node("c"), pod("mpi", cpu=1, metadata=exclusive))
+    scene.driver.settle()
+    resources = [part async for part in pod_resources(scene.engine)]
+
+    for text in (await scene.metrics.text(), b"".join(resources)):
+        command = ["promtool", "check", "metrics"]
+        checked = subprocess.run(command, input=text, capture_output=True, check=False)  # noqa: ASYNC221
+        assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")
 
 
 async def test_attempts_and_what_came_of_them(scene: Scene) -> None:

@@ -127,8 +127,13 @@ def gpus_by_class(**args: Any) -> Configuration:
 
 @pytest.mark.parametrize(
     "args",
-    [{}, {"mode": "Score"}, {"reservePerFreeGPU": {"cpu": 1}}],
-    ids=["Filter", "Score", "Reserve"],
+    [
+        {},
+        {"mode": "Score"},
+        {"reservePerFreeGPU": {"cpu": 1}},
+        {"reservePerFreeGPU": {"cpu": 2}, "learnReserve": True},
+    ],
+    ids=["Filter", "Score", "Reserve", "Learn"],
 )
 @pytest.mark.parametrize("seed", range(2))
 def test_gpus_by_class_keep_the_same_pods_off(seed: int, args: dict[str, Any]) -> None:

@@ -56,6 +56,7 @@ def all_of_ours() -> Configuration:
     aware = {
         "resources": [GPU],
         "reservePerFreeGPU": {"cpu": "200m", "memory": "200Mi"},
+        "learnReserve": True,
         "backfillBelowPriority": 1,
     }
     typical = [{"gpus": 1, "cpu": 1, "weight": 3}, {"gpus": 2, "cpu": 4}]

@@ -16,11 +16,13 @@ from mooring.framework.wakeups import Resource
 from mooring.objects.decode import from_builtins
 from mooring.objects.device import DeviceClass
 from mooring.objects.pod import Pod
+from mooring.objects.resource_claim import ResourceClaim
 from mooring.plugins import REGISTRY
 from mooring.plugins.gpu_aware import GPUAware
 from mooring.plugins.gpu_aware_args import GPUAwareArgs
 from mooring.simulate.loading import load as load_manifests
 from mooring.simulate.simulation import simulate
+from mooring.testing import drive
 from tests.builders import cluster, node, pod
 from tests.device_builders import (
     claim,
@@ -136,6 +138,76 @@ def test_what_free_devices_need_is_kept(held: tuple[str, ...], rejecting: list[s
     asked = plugin("gpu", reservePerFreeGPU={"cpu": 2})
     claims = [holding(name, given("with", name)) for name in held]
     assert kept_from(asked, pod(cpu=3), *claims) == rejecting
+
+
+LEARNING = {
+    "plugins": {"multiPoint": {"enabled": [{"name": "GPUAware"}]}},
+    "pluginConfig": [
+        {
+            "name": "GPUAware",
+            "args": {
+                "deviceClasses": ["gpu"],
+                "reservePerFreeGPU": {"cpu": 2},
+                "learnReserve": True,
+            },
+        }
+    ],
+}
+
+
+def taught(*claims: ResourceClaim, pods: tuple[Pod, ...], cpu: int) -> bool:
+    """Whether a pod finds room on a node of 16 cores and four GPUs."""
+    run = drive(
+        node("with", cpu=16),
+        device_class("gpu", OF_GPU, extendedResourceName="example.com/gpu"),
+        device_class("net", OF_NET),
+        resource_slice("with", 4),
+        *claims,
+        *pods,
+        profiles=[LEARNING],
+    )
+    run.apply(pod("web", cpu=cpu))
+    run.settle()
+    return run.node_of("web") == "with"
+
+
+def trains(name: str, claim_name: str, cpu: int) -> Pod:
+    return claiming(claim_name, name=name, node="with", cpu=cpu)
+
+
+def held(name: str, *devices: str) -> ResourceClaim:
+    return holding(name, *(given("with", each) for each in devices))
+
+
+@pytest.mark.parametrize(
+    ("claims", "pods", "room"),
+    [
+        pytest.param((), (), 8, id="nobody to learn from: 2 for each of 4"),
+        pytest.param(
+            (held("a", "gpu-0"),),
+            (trains("t", "a", 1),),
+            12,
+            id="1 for each of the 3 that are free",
+        ),
+        pytest.param(
+            (held("a", "gpu-0", "gpu-1"),), (trains("t", "a", 6),), 4, id="3 for each of 2"
+        ),
+        pytest.param(
+            (held("a", "gpu-0"),),
+            (trains("t", "a", 1), trains("u", "a", 1)),
+            8,
+            id="two pods share a claim: 2 for each of 3",
+        ),
+        pytest.param(
+            (held("a", "gpu-0"),), (pod("t", node="with", cpu=1),), 9, id="a claim without its pod"
+        ),
+    ],
+)
+def test_what_pods_with_claims_request_is_learned(
+    claims: tuple[ResourceClaim, ...], pods: tuple[Pod, ...], room: int
+) -> None:
+    assert taught(*claims, pods=pods, cpu=room)
+    assert not taught(*claims, pods=pods, cpu=room + 1)
 
 
 def test_who_waits_hears_of_slices_and_classes() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tools.alerts.__main__ import TESTS, main
+from tools.alerts.__main__ import RULES, TESTS, main
 from tools.alerts.promql import Query, QueryError, SampledSeries
 from tools.alerts.rule_tests import run_tests
 
@@ -20,7 +19,7 @@ def test_the_alerts_fire_when_they_should(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_every_alert_is_seen_to_fire_and_not_to_fire() -> None:
-    rules = yaml.safe_load((TESTS.parent / "alerts.yaml").read_text())["groups"]
+    rules = yaml.safe_load(RULES.read_text())["groups"]
     alerts = {rule["alert"] for group in rules for rule in group["rules"]}
     cases = [
         case
@@ -33,8 +32,37 @@ def test_every_alert_is_seen_to_fire_and_not_to_fire() -> None:
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
-def test_promtool_says_the_same() -> None:
-    subprocess.run(["promtool", "check", "rules", str(TESTS.parent / "alerts.yaml")], check=True)
+def test_promtool_says_the_same(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main() == 0
+    assert capfd.readouterr().out.count("SUCCESS") == 2
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("sum by (profile) (rate(", "sum by profile (rate("), ("> 0.1\n", "> 1.5\n")],
+    ids=["a rule that is no rule", "a threshold beyond the buckets"],
+)
+def test_promtool_sees_a_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    rules, tests = tmp_path / RULES.name, tmp_path / TESTS.name
+    rules.write_text(RULES.read_text().replace(old, new))
+    tests.write_text(TESTS.read_text())
+    monkeypatch.setattr("tools.alerts.__main__.RULES", rules)
+    monkeypatch.setattr("tools.alerts.__main__.TESTS", tests)
+    monkeypatch.setattr("tools.alerts.__main__.run_tests", lambda _: ())
+
+    assert main() == 1
+
+
+def test_it_is_said_that_promtool_was_not_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+
+    assert main() == 0
+    assert "promtool is not installed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -47,7 +75,7 @@ def test_promtool_says_the_same() -> None:
     ],
 )
 def test_a_mistake_in_a_rule_is_seen(tmp_path: Path, old: str, new: str) -> None:
-    text = (TESTS.parent / "alerts.yaml").read_text()
+    text = RULES.read_text()
     assert old in text
     (tmp_path / "alerts.yaml").write_text(text.replace(old, new))
     (tmp_path / TESTS.name).write_text(TESTS.read_text())

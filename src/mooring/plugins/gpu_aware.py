@@ -35,6 +35,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.quantity import Quantity
 from mooring.objects.resources import CPU, MEMORY, format_amount, native
 
+from .claimed_gpus import ClaimedGPUs
 from .gpu_aware_args import GPUAwareArgs, repository
 from .gpu_classes import GPUClasses
 from .gpu_use import GPUS, LEARNED_FIGURES, GPUUseHandle
@@ -98,7 +99,7 @@ class GPUAware(
 
     name = "GPUAware"
     Args = GPUAwareArgs
-    reads = _OF_NODES | Change.SLICES | Change.CLAIMS | Change.CLASSES
+    reads = _OF_NODES | Change.SLICES | Change.CLAIMS | Change.CLASSES | Change.POD_STATUS
     scope = Scope.ROW
     # Which devices are GPUs may change with their class.
     turns_with = Change.CLASSES
@@ -125,6 +126,8 @@ class GPUAware(
         self._learned = f"{GPU_USE}/{','.join(args.all_resources)}" if args.learn_reserve else ""
         if self._learned and handles is not None:
             handles.register(self._learned, lambda: GPUUseHandle(self._count_gpus))
+        learns_of_claims = args.learn_reserve and self._classes is not None
+        self._claimed = ClaimedGPUs(self._has_gpu_limit) if learns_of_claims else None
         reserve = args.reserve_per_free_gpu
         self._reserve = () if reserve is None else reserve.amounts
         hint = f"(set one such as {args.all_resources[0]} or add a node without GPUs)"
@@ -163,6 +166,9 @@ class GPUAware(
             kinds |= Change.CLAIMS if self._reserve else Change.NONE
         if self._reserve:
             kinds |= Change.REQUESTED | Change.LABELS | nodes.extended.change(self._learned)
+        if self._claimed is not None:
+            # Which claims were made for a pod is told in its status.
+            kinds |= Change.POD_STATUS
         return kinds | Change.LABELS if self._labels else kinds
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> GPUNames | None:
@@ -208,10 +214,26 @@ class GPUAware(
         columns = nodes.extended.columns(self._learned) if self._learned else None
         if columns is None:
             return reserved
-        gpus, used = columns[GPUS][rows], columns[LEARNED_FIGURES[resource]][rows]
+        figure = LEARNED_FIGURES[resource]
+        gpus, used = columns[GPUS][rows], columns[figure][rows]
+        claimed = self._count_claimed(nodes)
+        if claimed is not None:
+            gpus, used = gpus + claimed[GPUS][rows], used + claimed[figure][rows]
         # Rounded up: a GPU that is reserved a little less is of no use.
         each = np.minimum(-(-used // np.maximum(gpus, 1)), _MOST_RESERVED)
         return np.where(gpus > 0, each, reserved)
+
+    def _count_claimed(self, nodes: Nodes) -> ClaimedGPUs | None:
+        if self._claimed is None or self._classes is None:
+            return None
+        # In a what-if, the claims and pods are those of the cluster.
+        known = nodes if self._nodes is None else self._nodes
+        classes = (each.name for each in self._classes.find(known))
+        self._claimed.count(known, known.changes, classes)
+        return self._claimed
+
+    def _has_gpu_limit(self, pod: Pod) -> bool:
+        return self._count_gpus(pod) > 0
 
     def _count_gpus(self, pod: Pod) -> int:
         if not self._asks_for_gpu(pod, None):

@@ -68,7 +68,7 @@ class Pool:
         if isinstance(item.nodes, str):
             self._models[item.name] = _make_models(item, models)
             if item.slice_count == 1:
-                self.view(item.nodes.__eq__, models)
+                self.view(lambda choice: choice == item.nodes, models)
 
     def drop(self, name: str) -> None:
         del self.slices[name]
