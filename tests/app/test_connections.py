@@ -12,6 +12,7 @@ from aiohttp import web
 
 from mooring.app.connections import ConnectionLimits, accept_connections
 from mooring.app.https_site import Certificates, CertificateSettings
+from mooring.documents.errors import ListenError
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Open = Callable[..., Awaitable[Stream]]
@@ -223,3 +224,15 @@ async def test_a_slow_answer_is_waited_for(opened: Open) -> None:
 async def test_all_addresses_of_a_name_are_served_on_one_port(opened: Open) -> None:
     async with serving(ConnectionLimits(), host="localhost") as port:
         assert await asked(await opened(port))
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [("127.0.0.1", "address already in use"), ("192.0.2.1", "cannot assign requested address")],
+)
+async def test_an_address_that_cannot_be_had_is_named(host: str, reason: str) -> None:
+    async with serving(ConnectionLimits()) as port:
+        place = host, port
+        with pytest.raises(ListenError, match=rf"cannot listen on {host}:{port}: {reason}"):
+            async with accept_connections(web.Application(), place, ConnectionLimits()):
+                pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -209,6 +210,15 @@ async def _status(
 ) -> int:
     async with session.get(address, headers=headers) as answer:
         return answer.status
+
+
+def test_a_port_that_is_taken_is_told_in_one_line(mooring: Mooring) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = mooring("up", f"--port={port}", "--for=0")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"cannot listen on 127.0.0.1:{port}: address already in use\n"
 
 
 def test_it_can_end_by_itself(mooring: Mooring, tmp_path: Path) -> None:

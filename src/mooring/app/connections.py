@@ -24,6 +24,8 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from mooring.documents.errors import ListenError
+
 from .logs import make_log
 
 LOG = make_log("mooring.connections")
@@ -270,11 +272,11 @@ def _is_text(request: web.Request) -> bool:
 async def _listeners(host: str, port: int) -> list[socket.socket]:
     """Sockets that listen on all addresses that a name stands for, on the same port."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(
-        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
     made: list[socket.socket] = []
     try:
+        found = await loop.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
         for family, kind, protocol, _, place in dict.fromkeys(found):
             made.append(listener := socket.socket(family, kind, protocol))
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -284,10 +286,10 @@ async def _listeners(host: str, port: int) -> list[socket.socket]:
             listener.bind((place[0], made[0].getsockname()[1] or port, *place[2:]))
             listener.listen(_BACKLOG)
             listener.setblocking(False)
-    except OSError:
+    except OSError as error:
         for each in made:
             each.close()
-        raise
+        raise ListenError(host, port, error) from error
     return made
 
 

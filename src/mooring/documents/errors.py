@@ -8,6 +8,7 @@ MooringError          what users are told in a line or two, without a traceback
 │   ├── CredentialsError  how to reach an API server
 │   ├── RegistryError     plugins that cannot be found or loaded
 │   ├── CertificateError  certificates to serve with
+│   ├── ListenError       an address to serve at
 │   ├── KubeconfigError   the kubeconfig that `up` writes
 │   ├── ShapeError        the nodes that `up` makes
 │   └── DataDirError      what `up` has stored
@@ -44,6 +45,16 @@ class InputError(MooringError):
 
     def __init__(self, *parts: object) -> None:
         super().__init__(": ".join(filter(None, map(str, parts))))
+
+
+class ListenError(InputError):
+    """An address at which nothing can be served."""
+
+    def __init__(self, host: str, port: int, error: OSError) -> None:
+        # An error of asyncio repeats the address, and ends with what the system says.
+        reason = (error.strerror or str(error)).rpartition(": ")[2].lower()
+        place = f"[{host}]" if ":" in host else host
+        super().__init__(f"cannot listen on {place}:{port}", reason)
 
 
 class DecodeError(InputError, ValueError):

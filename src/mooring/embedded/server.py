@@ -11,6 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
+from mooring.documents.errors import ListenError
 from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.http.listener import Certificate, HttpServer, sign_own
@@ -107,7 +108,11 @@ async def serve(settings: ServerSettings) -> Server:
     await runner.setup()
     context = certificate.context if certificate else None
     site = web.TCPSite(runner, settings.host, settings.port, ssl_context=context)
-    await site.start()
+    try:
+        await site.start()
+    except OSError as error:
+        await runner.cleanup()
+        raise ListenError(settings.host, settings.port, error) from error
     port = runner.addresses[0][1]
     publish_server(api, settings.host, port, certificate.pem.decode() if certificate else "")
     await store.until_settled(store.version)
