@@ -33,7 +33,7 @@ def test_a_pod_on_a_node_that_is_gone_is_a_note(mooring: Mooring, dump: str) -> 
     told = mooring("explain", "ml/train", dump).err
 
     assert "ignored 1 ServiceMonitor" in told
-    assert "ignored 1 Pod: their nodes are not there, such as shop/checkout-7f9c6d5b8-00000" in told
+    assert "ignored 1 Pod: its node is not there, shop/checkout-7f9c6d5b8-00000 on ip-10" in told
 
 
 @pytest.mark.usefixtures("narrow")
@@ -61,10 +61,29 @@ def test_all_waiting_pods_by_owner(mooring: Mooring, dump: str) -> None:
 
     assert result.code == 1
     first, *others = result.out.split("\n\n")
-    assert first == "15 pods fit nowhere; 1 pod fits now"
-    assert others[0].startswith(f"12 pods of deployment ml/{LONG} (ml/")
+    assert first == "14 pods fit nowhere; 1 pod fits now; 1 pod is another scheduler's: volcano"
+    assert others[0].startswith(f"12 pods of deployment ml/{LONG}\n")
+    assert not any("volcano" in each for each in others)
     assert "would fit 4 nodes if it tolerated nvidia.com/gpu:NoSchedule" in others[0]
     assert any("it fits once claim pay/nope exists" in each for each in others)
+
+
+@pytest.mark.usefixtures("narrow")
+def test_advice_that_names_no_node_is_a_sentence(mooring: Mooring, dump: str) -> None:
+    told = mooring("explain", "pay/ledger", dump).out
+
+    assert told.endswith("\n\nit fits once claim pay/nope exists\n")
+    # Every node is meant, so none is named.
+    assert "SUCH AS" not in told
+    assert "WOULD FIT" not in told
+
+
+def test_a_dump_is_given_as_for_fit(mooring: Mooring, dump: str) -> None:
+    by_option = mooring("explain", "--from", dump)
+
+    assert by_option == mooring("explain", dump)
+    assert mooring("explain", "ml/train", "--from", dump) == mooring("explain", "ml/train", dump)
+    assert mooring("simulate", "--from", dump) == mooring("simulate", dump)
 
 
 def test_a_workload(mooring: Mooring, dump: str) -> None:

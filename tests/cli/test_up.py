@@ -227,6 +227,10 @@ def test_it_can_end_by_itself(mooring: Mooring, tmp_path: Path) -> None:
     assert ended.code == 0, ended.err
     assert ended.out.startswith("The cluster is ready: 3 nodes, https://127.0.0.1:")
     assert (tmp_path / "k").stat().st_mode & 0o777 == 0o600
+    # Only a path may make a line longer than a terminal is wide.
+    paths = (" /", "=/")
+    long = [line for line in ended.out.splitlines() if len(line) > 80]
+    assert not [line for line in long if not any(each in line for each in paths)]
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -24,7 +24,7 @@ from mooring.engine.explain import Explanation
 
 from .explain_text import NodeNames, suggestion_parts
 from .rendering import line, plain, plain_console, table, trim
-from .up_cluster import Plan, addresses, metrics_command, own_command, run_cluster
+from .up_cluster import Plan, addresses, list_commands, metrics_command, own_command, run_cluster
 
 # Time to read a step of the demo: about a minute for all of them.
 _PACE_SECONDS = 3.0
@@ -97,17 +97,21 @@ def _shell_setup(cluster: Ready) -> str:
 
 
 def _ending(cluster: Ready) -> str:
+    command = own_command()
+    commands = list_commands(
+        ("kubectl get pods -o wide", ""),
+        ("kubectl apply -f render.yaml", "2,000 pods: look at the page meanwhile"),
+        ("kubectl scale deployment web --replicas=300", ""),
+        (f"{command} top", "nodes and waiting pods, live"),
+        (f"{command} explain without-gpu --config scheduler.yaml", "why it waits, what would help"),
+        ("kubectl delete pod urgent", "room for those that it preempted"),
+        metrics_command(cluster),
+    )
     return f"""
 Every promise was kept, and the cluster is yours. In another terminal:
 {_shell_setup(cluster)}
-  kubectl get pods -o wide
-  kubectl apply -f render.yaml                          # and look at the page
-  kubectl scale deployment web --replicas=300
-  kubectl describe pod without-gpu                      # its event says why it waits
-  {own_command()} top                                           # nodes and queue, live
-  {own_command()} explain without-gpu --config scheduler.yaml   # what would help
-  kubectl delete pod urgent                             # room for those that it preempted
-{metrics_command(cluster)}
+{commands}
+
 Ctrl-C stops the cluster."""
 
 

@@ -14,6 +14,7 @@ from .options import (
     ContextOption,
     EmulationVersionOption,
     FeatureGatesOption,
+    FromOption,
     InsecureOption,
     KubeconfigOption,
     MasterOption,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _PENDING = 1
 
 
-def explain(  # noqa: PLR0913 - one for each flag
+def explain(  # noqa: PLR0913, PLR0915 - one for each flag
     target: Annotated[
         str,
         typer.Argument(
@@ -46,6 +47,7 @@ def explain(  # noqa: PLR0913 - one for each flag
         ),
     ] = "",
     paths: PathsArgument = None,
+    from_paths: FromOption = None,
     namespace: Annotated[
         str,
         typer.Option(
@@ -86,9 +88,10 @@ def explain(  # noqa: PLR0913 - one for each flag
     from .explain_targets import parse_target
     from .inputs import ConnectionOptions, EngineOptions, RemoteScheduler, read_cluster
 
-    if target and not paths and Path(target).exists():
+    if target and not paths and not from_paths and Path(target).exists():
         # Files are all that is given, so that all pods are meant.
         target, paths = "", [target]
+    paths = [*(paths or ()), *(from_paths or ())]
     wanted = parse_target(target, namespace)
     connection = ConnectionOptions(kubeconfig, context, master)
     if url:
@@ -103,7 +106,7 @@ def explain(  # noqa: PLR0913 - one for each flag
         version = choose_version(emulation_version, None if paths else connection)
         options = EngineOptions(config, gates, plugins, version=version)
         engine = options.engine(asks_extenders=False)
-        objects = read_cluster(paths or (), connection, engine.handles.kinds)
+        objects = read_cluster(paths, connection, engine.handles.kinds)
         found = answer(engine, objects, wanted, node)
     for text in found.notes:
         note(text)

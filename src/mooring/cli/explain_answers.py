@@ -61,9 +61,11 @@ def answer(engine: Engine, objects: Sequence[Object], target: ExplainTarget, nod
     if not target.name:
         transcript = simulate(engine, objects)
         left = [each.pod for each in transcript.pending]
-        return WaitingAnswer(
-            len(transcript.placed), len(left), _explain_groups(engine, _group(left))
-        )
+        ours = [pod for pod in left if pod.spec.scheduler_name in engine.profiles]
+        others = Counter(pod.spec.scheduler_name for pod in left)
+        others -= Counter(pod.spec.scheduler_name for pod in ours)
+        groups = _explain_groups(engine, _group(ours))
+        return WaitingAnswer(len(transcript.placed), len(ours), groups, others)
     if target.kind == "PodGroup":
         return answer_gang(engine, objects, target)
     nodes = [item for item in objects if isinstance(item, Node)]
@@ -151,6 +153,8 @@ class WaitingAnswer:
     placed: int
     count: int
     value: tuple[WaitingPodsOfOwner, ...]
+    #: How many pods wait for schedulers that no profile serves, by their names.
+    others: Counter[str]
     notes: tuple[str, ...] = ()
 
     @property
@@ -161,6 +165,8 @@ class WaitingAnswer:
         fits = ""
         if self.placed:
             fits = f"; {_count(self.placed, 'pod')} fit{'s' * (self.placed == 1)} now"
+        if self.others:
+            fits += f"; {_name_schedulers(self.others)}"
         if not self.count:
             yield line(f"no pod has to wait{fits}", "bold green")
             return
@@ -178,14 +184,21 @@ class WaitingAnswer:
 def _group_parts(group: WaitingPodsOfOwner) -> Iterator[RenderableType]:
     explanation = group.explanation
     of = "" if group.owner.startswith("pod ") else f" of {group.owner}"
-    names = shorten(group.pods, 2)
-    yield line(f"{_count(len(group.pods), 'pod')}{of} ({names})", "bold")
+    # The names of pods repeat that of their owner.
+    names = f" ({shorten(group.pods, 2)})" if not of else ""
+    yield line(f"{_count(len(group.pods), 'pod')}{of}{names}", "bold")
     yield indent(line(_first_sentence(explanation.message)))
     if explanation.suggestions:
         best = explanation.suggestions[0]
         nodes = _count(best.count, "node")
         text = f"would fit {nodes} if {best.remedy}" if best.remedy else best.problem
         yield indent(line(text, "cyan"))
+
+
+def _name_schedulers(pods: Counter[str]) -> str:
+    names = shorten(sorted(pods))
+    count = pods.total()
+    return f"{_count(count, 'pod')} {'is' if count == 1 else 'are'} another scheduler's: {names}"
 
 
 def _first_sentence(message: str) -> str:
@@ -341,4 +354,4 @@ def _answer_text(explanation: Explanation) -> str:
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
+    return f"{number:,} {what}{'s' * (number != 1)}"

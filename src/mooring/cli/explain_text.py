@@ -141,7 +141,10 @@ def _rejections(rejections: Sequence[Rejection], names: NodeNames) -> Iterator[R
     ]
     widths = [max(len(row[at]) for row in rows) + 3 for at in range(4)]
     if sum(widths) <= terminal_width():
-        yield table(("REJECTED BY", "NODES", "BECAUSE", "SUCH AS"), rows)
+        # Where all nodes are meant, none is named.
+        shown = 4 if any(row[3] for row in rows) else 3
+        headers = ("REJECTED BY", "NODES", "BECAUSE", "SUCH AS")[:shown]
+        yield table(headers, [row[:shown] for row in rows])
         return
     pairs = [
         (plugin, count, paragraph(why, such and f"such as {such}"))
@@ -169,12 +172,30 @@ def suggestion_parts(
         return
     yield ""
     first = suggestions[:_MOST_SUGGESTIONS]
-    rows = [(_effect(each, names), paragraph(*map(names.shorten, _lines(each)))) for each in first]
-    fits = "WOULD ALSO FIT" if state == "fits" else "WOULD FIT"
-    yield table((fits, "IF"), rows, whole=1)
-    left = len(suggestions) - len(rows)
-    if left:
+    for each in first:
+        if is_sentence(each):
+            yield line(each.problem)
+    first = [each for each in first if not is_sentence(each)]
+    if first:
+        yield _suggestion_table(first, state, names)
+    left = len(suggestions) - _MOST_SUGGESTIONS
+    if left > 0:
         yield line(f"and {left} more, see -o json")
+
+
+def is_sentence(suggestion: Suggestion) -> bool:
+    """Whether it says all, because nobody knows which nodes that helps."""
+    return suggestion.effect == "none" and not suggestion.remedy
+
+
+def _suggestion_table(
+    suggestions: Sequence[Suggestion], state: str, names: NodeNames
+) -> RenderableType:
+    rows = [
+        (_effect(each, names), paragraph(*map(names.shorten, _lines(each)))) for each in suggestions
+    ]
+    fits = "WOULD ALSO FIT" if state == "fits" else "WOULD FIT"
+    return table((fits, "IF"), rows, whole=1)
 
 
 def _lines(suggestion: Suggestion) -> Iterator[str]:

@@ -12,6 +12,7 @@ from .options import (
     ContextOption,
     EmulationVersionOption,
     FeatureGatesOption,
+    FromOption,
     KubeconfigOption,
     MasterOption,
     PathsArgument,
@@ -45,10 +46,6 @@ FileOption = Annotated[
         help="Place copies of the pod in this file, or the workloads in it; - is standard input. "
         "May be repeated.",
     ),
-]
-FromOption = Annotated[
-    list[str] | None,
-    typer.Option("--from", metavar="PATH", help="The same as PATH. May be repeated."),
 ]
 FailOnOption = Annotated[
     FailOn,

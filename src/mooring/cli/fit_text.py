@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mooring.objects.resources import format_amount
 
 from .explain_text import NodeNames
-from .rendering import line, shorten, table
+from .rendering import indent, line, shorten, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -40,9 +40,8 @@ def comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
 
 
 def fit_parts(fit: Fit) -> Iterator[RenderableType]:
-    yield line(
-        f"{fit.placed} of {fit.asked} pods fit, on {len(fit.nodes)} of {fit.node_count} nodes"
-    )
+    pods, nodes = f"{fit.placed:,} of {fit.asked:,}", f"{len(fit.nodes):,} of {fit.node_count:,}"
+    yield line(f"{pods} pods fit, on {nodes} nodes")
     names = NodeNames(_node_names(fit))
     if names.ending:
         yield line(f"(node names end in {names.ending})", "dim")
@@ -97,8 +96,8 @@ def _kinds(fit: Fit) -> Iterator[RenderableType]:
 def _show_left(fit: Fit, names: NodeNames) -> Iterator[RenderableType]:
     for each in fit.left:
         yield ""
-        yield line(f"{each.count} pod{'s' * (each.count > 1)} left: {each.message}")
-        yield line(f"    {shorten(each.pods)}")
+        yield line(f"{each.count:,} pod{'s' * (each.count > 1)} left: {each.message}")
+        yield indent(line(shorten(each.pods)))
         if fit.why is not None and fit.why.pod in each.pods:
             yield from _suggestion(fit.why)
     yield from _show_freed(fit, names)
@@ -122,7 +121,7 @@ def _suggestion(why: Explanation) -> Iterator[RenderableType]:
     # Suggestions that need an eviction are left out, because `fit` evicts no pod.
     for suggestion in [each for each in why.suggestions if each.effect == "fits"][:1]:
         nodes = "1 node" if suggestion.count == 1 else f"{suggestion.count} nodes"
-        yield line(f"    {why.pod} would fit {nodes} if {suggestion.remedy}")
+        yield indent(line(f"{why.pod} would fit {nodes} if {suggestion.remedy}"))
 
 
 def _first_rows(

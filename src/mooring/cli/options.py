@@ -74,6 +74,10 @@ PathsArgument = Annotated[
         show_default=False,
     ),
 ]
+FromOption = Annotated[
+    list[str] | None,
+    typer.Option("--from", metavar="PATH", help="The same as PATH. May be repeated."),
+]
 OutputOption = Annotated[AnswerFormat, typer.Option("--output", "-o", help="Output format.")]
 
 #: For commands with output formats of their own: `Annotated[TheirFormat, OUTPUT]`.

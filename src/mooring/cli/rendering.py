@@ -5,6 +5,7 @@ Rich is imported when something is drawn, because most commands start without it
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -38,8 +39,22 @@ def plain(text: str) -> str:
 
 
 def note(text: str) -> None:
-    """Prints a note on standard error."""
-    print(plain(f"note: {text}"), file=sys.stderr)
+    """Prints a note on standard error; no name is broken at the end of a line."""
+    print(_wrap(plain(f"note: {text}")), file=sys.stderr)
+
+
+def _wrap(text: str) -> str:
+    if not sys.stderr.isatty():
+        return text
+    import textwrap
+
+    return textwrap.fill(
+        text,
+        os.get_terminal_size(sys.stderr.fileno()).columns,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def print_data(value: object, output: str) -> bool:
@@ -69,7 +84,7 @@ def shorten(names: Sequence[str], most: int = _MOST_NAMES) -> str:
     """Joins names; of a long list it gives the first few and the number of the others."""
     text = ", ".join(names[:most])
     left = len(names) - most
-    return f"{text} and {left} more" if left > 0 else text
+    return f"{text} and {left:,} more" if left > 0 else text
 
 
 def plain_console() -> Console:

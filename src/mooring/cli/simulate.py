@@ -18,6 +18,7 @@ from .options import (
     ContextOption,
     EmulationVersionOption,
     FeatureGatesOption,
+    FromOption,
     KubeconfigOption,
     MasterOption,
     PathsArgument,
@@ -94,6 +95,7 @@ NoDeparturesOption = Annotated[
 
 def simulate(  # noqa: PLR0913 - one for each flag
     paths: PathsArgument = None,
+    from_paths: FromOption = None,
     output: Annotated[SimulateFormat, OUTPUT] = SimulateFormat.TABLE,
     config: ConfigOption = None,
     feature_gates: FeatureGatesOption = "",
@@ -136,6 +138,7 @@ def simulate(  # noqa: PLR0913 - one for each flag
     With --trace, pods come and go in virtual time, on the nodes of PATH or of the trace, and
     figures tell how long they waited and how full nodes were. Exit code: 0, or 2.
     """
+    paths = [*(paths or ()), *(from_paths or ())]
     if trace is not None:
         from .emulation import choose_version
         from .inputs import EngineOptions
@@ -144,7 +147,7 @@ def simulate(  # noqa: PLR0913 - one for each flag
         configs = (config, *(against or ()))
         version = choose_version(emulation_version)
         engines = [EngineOptions(each, feature_gates, plugins, version=version) for each in configs]
-        question = TraceQuestion(trace, paths or (), engines, stays=no_departures)
+        question = TraceQuestion(trace, paths, engines, stays=no_departures)
         print_answer(question, report, output)
         return
     # Here, so that the other commands start without NumPy.
@@ -161,7 +164,7 @@ def simulate(  # noqa: PLR0913 - one for each flag
         most_classes=most_classes,
         asks_extenders=extenders is ExtenderUse.ASK,
     )
-    manifests, transcript = _schedule(engine, paths or (), connection)
+    manifests, transcript = _schedule(engine, paths, connection)
     reports = (action.message for _, action in transcript.story if isinstance(action, Report))
     for text in (*manifests.notes, *reports):
         note(text)

@@ -25,7 +25,8 @@ from .rendering import note, plain
 Json = dict[str, Any]
 
 # The token is neither printed nor part of a command line, where other users could read it.
-_BEARER = "kubectl config view --raw -o jsonpath='Authorization: Bearer {.users[0].user.token}'"
+_BEARER = """kubectl config view --raw -o \\
+    jsonpath='Authorization: Bearer {.users[0].user.token}'"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,25 +119,32 @@ class WelcomeText:
 
     async def __call__(self, cluster: Ready, stopping: asyncio.Event) -> None:
         kubeconfig, command = plain(str(cluster.kubeconfig)), own_command()
-        hint = (
-            metrics_command(cluster)
-            if cluster.endpoints
-            else f"  {command} run --kubeconfig {kubeconfig}   # a scheduler"
-        )
+        metrics = metrics_command(cluster)
+        scheduler = f"{command} run --kubeconfig {kubeconfig}", "a scheduler"
         for text in cluster.notes:
             note(text)
+        commands = list_commands(
+            (f"export KUBECONFIG={kubeconfig}", ""),
+            ("kubectl get nodes -L topology.kubernetes.io/zone", ""),
+            ("kubectl run hello --image=registry.example/hello", ""),
+            (f"{command} explain hello", "why it went where it went"),
+            (f"{command} top", "nodes and waiting pods, live"),
+            (
+                f"kubectl get pod hello -o yaml |\n    {command} fit -f - --count 1000",
+                "whether 1,000 more of it would fit, and what runs out first",
+            ),
+            (
+                f"kubectl run alone --image=registry.example/alone \\\n"
+                f"    --annotations={ANNOTATION}={EXCLUSIVE}",
+                "a pod with a node to itself",
+            ),
+            metrics if cluster.endpoints else scheduler,
+        )
         print(
             f"""{addresses(cluster)}
 
 In another terminal:
-  export KUBECONFIG={kubeconfig}
-  kubectl get nodes -L topology.kubernetes.io/zone
-  kubectl run hello --image=registry.example/hello && kubectl get pods -o wide
-  kubectl run alone --image=registry.example/alone --annotations={ANNOTATION}={EXCLUSIVE}
-  {command} explain hello             # why it went where it went
-  {command} top                       # nodes and waiting pods, live
-  kubectl get pod hello -o yaml | {command} fit -f -   # how many more of it fit
-{hint}
+{commands}
 
 {more_to_try()}Ctrl-C stops the cluster.""",
             flush=True,
@@ -144,6 +152,15 @@ In another terminal:
         if self._seconds is not None:
             await asyncio.sleep(self._seconds)
             stopping.set()
+
+
+def list_commands(*commands: tuple[str, str]) -> str:
+    """Lists commands, each below what it is good for, so that lines are short."""
+    lines = []
+    for command, purpose in commands:
+        lines += [f"  # {purpose}"] if purpose else []
+        lines.append(f"  {command}")
+    return "\n".join(lines)
 
 
 def own_command() -> str:
@@ -158,7 +175,7 @@ def more_to_try() -> str:
     """Says where the examples are, if they are on this machine."""
     root = Path(mooring.__file__).parents[2]
     page, examples = root / "docs" / "embedded-cluster.md", root / "examples" / "embedded"
-    return f"More to try is in {page} and {examples}.\n" if page.exists() else ""
+    return f"More to try:\n  {page}\n  {examples}\n\n" if page.exists() else ""
 
 
 def addresses(cluster: Ready) -> str:
@@ -170,6 +187,7 @@ def addresses(cluster: Ready) -> str:
     return f"{ready}\nIts page: {cluster.page}\n          {later}"
 
 
-def metrics_command(cluster: Ready) -> str:
-    """Returns the command that reads the scheduler's metrics."""
-    return f"  {_BEARER} |\n    curl -H @- {cluster.endpoints}/metrics   # the scheduler's"
+def metrics_command(cluster: Ready) -> tuple[str, str]:
+    """Returns the command that reads the scheduler's metrics, and what it does."""
+    command = f"{_BEARER} |\n    curl -H @- {cluster.endpoints}/metrics"
+    return command, "the scheduler's metrics"

@@ -341,5 +341,7 @@ class _Register:
         """Says which pods are left out because their node is not there."""
         if self._lost:
             first = self._lost[0]
-            such = f"such as {first.key} on {first.node_name}"
-            yield f"ignored {len(self._lost)} Pod: their nodes are not there, {such}"
+            count = len(self._lost)
+            whose = "1 Pod: its node is" if count == 1 else f"{count:,} Pods: their nodes are"
+            such = "" if count == 1 else "such as "
+            yield f"ignored {whose} not there, {such}{first.key} on {first.node_name}"
