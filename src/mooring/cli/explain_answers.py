@@ -64,8 +64,8 @@ def answer(engine: Engine, objects: Sequence[Object], target: ExplainTarget, nod
         ours = [pod for pod in left if pod.spec.scheduler_name in engine.profiles]
         others = Counter(pod.spec.scheduler_name for pod in left)
         others -= Counter(pod.spec.scheduler_name for pod in ours)
-        groups = _explain_groups(engine, _group(ours))
-        return WaitingAnswer(len(transcript.placed), len(ours), groups, others)
+        explained = _explain_groups(engine, _group(ours))
+        return WaitingAnswer(len(transcript.placed), len(ours), explained, others)
     if target.kind == "PodGroup":
         return answer_gang(engine, objects, target)
     nodes = [item for item in objects if isinstance(item, Node)]

@@ -40,8 +40,8 @@ def comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
 
 
 def fit_parts(fit: Fit) -> Iterator[RenderableType]:
-    pods, nodes = f"{fit.placed:,} of {fit.asked:,}", f"{len(fit.nodes):,} of {fit.node_count:,}"
-    yield line(f"{pods} pods fit, on {nodes} nodes")
+    used = f"{len(fit.nodes):,} of {fit.node_count:,} nodes"
+    yield line(f"{fit.placed:,} of {fit.asked:,} pods fit, on {used}")
     names = NodeNames(_node_names(fit))
     if names.ending:
         yield line(f"(node names end in {names.ending})", "dim")
