@@ -96,7 +96,7 @@ async def test_a_pod_is_explained_as_on_the_command_line(browser: Browser) -> No
         await page.locator(".pod").click()
         body = page.locator("#detail-body")
         await expect(page.locator("#detail-title")).to_have_text("pod default/big")
-        await expect(body.locator(".headline")).to_have_text("pod default/big fits no node of 13")
+        await expect(body.locator(".headline")).to_have_text("Fits no node of 13")
         await expect(body.locator(".message")).to_contain_text("12 Insufficient cpu")
         await expect(body.locator(".remedy").first).to_contain_text("if it asked for 5 less cpu")
         await expect(body.locator(".rejection").first).to_contain_text("NodeResourcesFit")
@@ -136,7 +136,7 @@ async def test_a_node_is_explained(browser: Browser) -> None:
     async with serving(driven.engine) as address, looking(browser, address) as page:
         await page.locator("#search").fill("web")
         await page.locator("#found li").first.click()
-        await expect(page.locator(".headline")).to_contain_text(f"runs on {where}")
+        await expect(page.locator(".headline")).to_contain_text(f"Runs on {where}")
         await page.locator("#detail-body > p .link").first.click()
         await expect(page.locator("#detail-title")).to_have_text(f"node {where}")
         await expect(page.locator("#detail-body")).to_contain_text("default/web")
@@ -232,7 +232,7 @@ async def test_gangs_and_devices_are_listed(browser: Browser) -> None:
         await expect(rows.nth(0)).to_contain_text("default/waitsat least 20 of 2")
         await expect(rows.nth(1)).to_contain_text("default/runsat least 22 of 2")
         await rows.nth(0).locator(".link").click()
-        await expect(page.locator(".headline")).to_contain_text("waits with its gang default/waits")
+        await expect(page.locator(".headline")).to_contain_text("Waits with its gang default/waits")
         told = "2 x 3 cpu: 2 wait, 0 have a node, minCount is 2. Anywhere: room for 0, 2 short."
         await expect(page.locator(".gang .arithmetic")).to_have_text(told)
         await page.locator("#tab-devices").click()
@@ -324,13 +324,40 @@ async def test_cards_and_charts_are_read_with_the_keyboard(browser: Browser) -> 
         )
 
 
+async def test_rejections_that_differ_in_whether_evicting_helps(browser: Browser) -> None:
+    driven = driver(
+        node("small", cpu=4),
+        node("full", cpu=16),
+        pod("runs", node="full", cpu=12),
+        pod("big", cpu=9),
+    )
+    driven.settle()
+    async with serving(driven.engine) as address, looking(browser, address) as page:
+        await page.locator(".pod").click()
+        await expect(page.locator("#verdicts li")).to_have_text(
+            [
+                "NodeResourcesFit: Insufficient cpu 1",
+                "NodeResourcesFit: Insufficient cpu, even without other pods 1",
+            ]
+        )
+        await expect(page.locator(".rejection").nth(1)).to_contain_text("even without other pods")
+
+
 #: What is wider than the window, or than what it is in, and cannot be scrolled to.
 CUT = """(width) => [...document.querySelectorAll("body *")].filter((each) => {
   const box = each.getBoundingClientRect(), style = getComputedStyle(each);
   if (!box.width || box.right < 0 || each.closest("#flights, select")) return false;
   const hides = /hidden|clip/.test(style.overflowX) && !each.matches(".bar");
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = style.font;
+  const room = each.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  if (each.placeholder && pen.measureText(each.placeholder).width > room) return true;
   return box.right > width + 1 || (hides && each.scrollWidth > each.clientWidth + 1);
 }).map((each) => `${each.tagName}#${each.id}.${each.className}: ${each.textContent}`)"""
+#: Parts of names, between dots, that go on in the next line.
+BROKEN = """() => [...document.querySelectorAll("#cards .name .part")]
+  .filter((each) => each.offsetHeight > 1.5 * parseFloat(getComputedStyle(each).lineHeight))
+  .map((each) => each.textContent)"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -354,6 +381,7 @@ async def test_nothing_is_cut_off(browser: Browser, scheme: Literal["light", "da
             await page.set_viewport_size({"width": width, "height": 844})
             assert await page.evaluate("document.documentElement.scrollWidth") == width
             assert await page.evaluate(CUT, width) == []
+            assert await page.evaluate(BROKEN) == []
             await page.locator(".pod").click()
             await expect(page.locator(".remedy").first).to_contain_text("less cpu")
             assert await page.evaluate(CUT, width) == []
@@ -408,6 +436,10 @@ async def test_whoever_has_no_token_is_asked_for_it(browser: Browser) -> None:
         looking(browser, address) as page,
     ):
         await expect(page.locator("#login")).to_be_visible()
+        await expect(page.locator("#login-why")).to_have_text(re.compile("give its token"))
+        # There is nothing to find or to share.
+        await expect(page.locator("#search")).to_be_hidden()
+        await expect(page.locator("#share")).to_be_hidden()
         await page.locator("#token").fill("wrong")
         await page.keyboard.press("Enter")
         await expect(page.locator("#login-why")).to_contain_text("Unauthorized")
@@ -415,6 +447,7 @@ async def test_whoever_has_no_token_is_asked_for_it(browser: Browser) -> None:
         await page.keyboard.press("Enter")
         await expect(page.locator("#figure-nodes")).to_have_text("13")
         await expect(page.locator("#login")).to_be_hidden()
+        await expect(page.locator("#share")).to_be_visible()
         assert entry.token not in page.url
 
 

@@ -33,7 +33,7 @@ async def test_a_pod_that_is_open_is_renewed_and_what_is_unfolded_stays(browser:
     async with serving(driven.engine) as address, looking(browser, address) as page:
         await page.locator(".pod").click()
         body = page.locator("#detail-body")
-        await expect(body.locator(".headline")).to_have_text("pod default/big fits no node of 13")
+        await expect(body.locator(".headline")).to_have_text("Fits no node of 13")
         await expect(page.locator("#detail-when")).to_have_text(
             re.compile(r"^as of \d\d:\d\d:\d\d")
         )
@@ -55,7 +55,7 @@ async def test_a_pod_that_is_open_is_renewed_and_what_is_unfolded_stays(browser:
         driven.apply(node("large", cpu=16))
         driven.now += 100.0
         driven.settle()
-        await expect(body.locator(".headline")).to_contain_text("runs on large")
+        await expect(body.locator(".headline")).to_contain_text("Runs on large")
         assert await _is_unfolded(page)
 
         # It goes away.

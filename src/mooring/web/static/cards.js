@@ -64,7 +64,7 @@ export class NodeCards {
 
   #fill(row) {
     const { state, overlay } = this, { card, name, note, bars, lines } = this.cards.get(row), called = state.name(row);
-    say(name, called);
+    if (name.textContent !== called) name.replaceChildren(...breakable(called));
     const verdict = overlay?.describe(called) ?? "", cordoned = state.states[row] === CORDONED ? "cordoned" : "";
     say(note, [verdict || this.arrangement.occupants.describe(row), cordoned].filter(Boolean).join(" · "));
     card.classList.toggle("cordoned", Boolean(cordoned));

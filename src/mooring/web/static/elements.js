@@ -32,8 +32,8 @@ export function setBar(made, share, colour) {
   if (colour) fill.style.background = colour;
 }
 
-// A name that is broken after its slashes and dots first, where it has to be.
-export const breakable = (name) => name.split(/(?<=[/.])/).flatMap((part, at) => (at ? [element("wbr"), part] : [part]));
+// A name that is broken after its slashes and dots first, where it has to be, and at hyphens only where a part is too long.
+export const breakable = (name) => name.split(/(?<=[/.])/).map((part) => element("span", { class: "part", text: part }));
 
 // A part that is folded until it is wanted. It is the same one when only the numbers in its title change.
 export const folded = (title, ...children) =>

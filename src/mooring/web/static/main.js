@@ -16,7 +16,7 @@ import { showFigures, Totals } from "./totals.js";
 import { Usage } from "./usage.js";
 import { View } from "./view.js";
 
-const SAYS = { live: "Live", lost: "The server does not answer. Trying again.", denied: "Sign in to look." };
+const SAYS = { live: "Live", lost: "The server does not answer. Trying again.", denied: "Not signed in" };
 
 startTheme(find("theme"));
 const state = new State(), view = new View();
@@ -64,9 +64,13 @@ function showConnection(now) {
   status.textContent = SAYS[now];
 }
 
+// The first time, nobody has given a token that could be refused.
+let isAsked = false;
+
 function askForToken(why) {
   const form = find("login"), token = find("token");
-  find("login-why").textContent = why;
+  find("login-why").textContent = isAsked ? why : "To look at this cluster, give its token.";
+  isAsked = true;
   find("page").hidden = true;
   form.hidden = false;
   token.focus();

@@ -152,10 +152,10 @@ export class NodesPart {
     find("scale-legend").hidden = Boolean(overlay);
     place.hidden = !overlay;
     if (!overlay) return;
-    const items = overlay.categories.filter((each) => each.count !== 0).map(({ name, why, count: nodes, at }) => {
+    const items = overlay.categories.filter((each) => each.count !== 0).map(({ name, why, count: nodes, at, isAlone = true }) => {
       const mark = element("i", { class: at === -1 ? "swatch" : "swatch small" });
       mark.style.background = verdictColour(at);
-      return element("li", { title: why }, mark, element("span", { text: nodes === null ? name : `${name} ${nodes}` }));
+      return element("li", { title: why }, mark, element("span", { text: [isAlone ? name : `${name}: ${why}`, nodes ?? ""].join(" ").trim() }));
     });
     const clear = overlay === this.layers.of ? [link("Show use again", () => this.view.set({ of: "" }))] : [];
     place.replaceChildren(element("span", { text: `Colours: ${overlay.title}` }), element("ul", {}, ...items), ...clear);

@@ -33,17 +33,26 @@ export class Overlay {
 
 // Who takes a pod and who rejects it, from its explanation; null if nobody was asked.
 export function verdicts(explanation) {
-  const all = [...(explanation?.rejections ?? []), ...(explanation?.leftOut ? [explanation.leftOut] : [])];
+  const all = allRejections(explanation);
   if (!explanation || (!all.length && !explanation.feasibleCount)) return null;
   const takes = { name: "takes it", why: "", count: explanation.feasibleCount, at: -1 };
   const places = new Map();
   const categories = [takes, ...all.map((each, at) => {
     for (const name of each.nodes) places.set(name, at + 1);
-    return { name: each.plugin, why: each.reasons.join(", "), count: each.count, at };
+    const why = reasonsOf(each, all), isAlone = all.every((other) => other === each || other.plugin !== each.plugin);
+    return { name: each.plugin, why, count: each.count, at, isAlone };
   })];
   // Where a pod is rejected before nodes are looked at, no node is named.
   const others = explanation.feasibleCount ? 0 : all.findIndex((each) => !each.nodes.length) + 1;
   return new Overlay(`what nodes say to pod ${explanation.pod}`, categories, (name) => places.get(name) ?? others);
+}
+
+export const allRejections = (explanation) => [...(explanation?.rejections ?? []), ...(explanation?.leftOut ? [explanation.leftOut] : [])];
+
+// Why a plugin rejects nodes. Two rejections may differ only in whether evicting pods can help.
+export function reasonsOf({ plugin, reasons, code }, all) {
+  const text = reasons.join(", "), same = all.filter((each) => each.plugin === plugin && each.reasons.join(", ") === text);
+  return same.length > 1 && code === "UnschedulableAndUnresolvable" ? `${text}, even without other pods` : text;
 }
 
 // Which nodes have pods of a namespace or an owner, from their counts by node.

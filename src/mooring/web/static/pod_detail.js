@@ -1,7 +1,8 @@
 // A pod in the panel: the answer first, then what would help, who rejects it, scores, and the rest.
 
 import { verdictColour } from "./colours.js";
-import { bar, count, countdown, element, folded, link, requests } from "./elements.js";
+import { allRejections, reasonsOf } from "./overlay.js";
+import { bar, breakable, count, countdown, element, folded, link, requests } from "./elements.js";
 
 // Suggestions that are shown at once; those that help most come first.
 const FIRST = 5;
@@ -14,7 +15,7 @@ const TONES = { fits: "good", running: "good", preempting: "warn", pending: "bad
 
 export function aboutPod(about, follow, overlay) {
   const why = about.explanation, state = about.alone ? "gated" : why?.state ?? about.state;
-  const parts = [element("p", { class: `headline ${TONES[state] ?? ""}`, text: about.headline || about.message || about.state })];
+  const parts = [element("p", { class: `headline ${TONES[state] ?? ""}`, text: sentence(about) })];
   if (about.gang?.message && !about.runningOn) parts.push(element("p", { class: "message", text: about.gang.message }));
   if (about.alone) parts.push(element("p", { text: `Without its gang: ${about.alone}` }));
   const chosen = why?.equallyGood.includes(about.runningOn) ? "" : why?.chosen;
@@ -29,6 +30,12 @@ export function aboutPod(about, follow, overlay) {
   parts.push(...facts(about));
   if (why) parts.push(folded("Everything, as in mooring explain -o json", tree(why)));
   return parts;
+}
+
+// The answer, without the name that is the title of the panel.
+function sentence({ pod, headline, message, state }) {
+  const text = headline || message || state, start = `pod ${pod} `;
+  return text.startsWith(start) ? text[start.length].toUpperCase() + text.slice(start.length + 1) : text;
 }
 
 // What one node says to the pod.
@@ -85,18 +92,18 @@ function remedy({ problem, remedy: change, effect, count: nodes, nodes: names, b
   const helps = { none: "no change is known", evicts: `${count(nodes, "node")}, evicting others`, fits: count(nodes, "node") }[effect];
   const lines = [element("b", { class: "gain", text: helps }), element("span", { class: "change", text: title })];
   if (change) lines.push(element("span", { class: "hint", text: `because ${problem}` }));
-  if (blockers.length) lines.push(element("span", { class: "hint", text: `in the way: ${named(blockers.map(({ pod }) => pod))}` }));
-  if (names.length) lines.push(element("span", { class: "hint", text: named(names) }));
+  if (blockers.length) lines.push(element("span", { class: "hint" }, "in the way: ", ...named(blockers.map(({ pod }) => pod))));
+  if (names.length) lines.push(element("span", { class: "hint" }, ...named(names)));
   return lit(element("button", { type: "button", class: `remedy ${effect}`, "data-key": `${title} ${names.length > 0}` }, ...lines), names, follow);
 }
 
 function rejections(why, follow) {
-  const all = [...why.rejections, ...(why.leftOut ? [why.leftOut] : [])];
+  const all = allRejections(why);
   const lines = all.map((each, at) => {
     const fill = bar(each.count / Math.max(1, why.nodeCount), verdictColour(at));
-    const text = element("span", {}, element("b", { text: each.plugin }), ` ${each.reasons.join(", ")}`);
-    const such = each.nodes.length ? [element("span", { class: "hint", text: `such as ${named(each.nodes, 2)}` })] : [];
-    return lit(element("button", { type: "button", class: "rejection", "data-key": `${each.plugin} ${each.reasons} ${each.nodes.length > 0}` }, text, element("b", { class: "number", text: String(each.count) }), fill, ...such), each.nodes, follow);
+    const text = element("span", {}, element("b", { text: each.plugin }), ` ${reasonsOf(each, all)}`);
+    const such = each.nodes.length ? [element("span", { class: "hint" }, "such as ", ...named(each.nodes, 2))] : [];
+    return lit(element("button", { type: "button", class: "rejection", "data-key": `${each.plugin} ${each.reasons} ${each.code} ${each.nodes.length > 0}` }, text, element("b", { class: "number", text: String(each.count) }), fill, ...such), each.nodes, follow);
   });
   const takes = why.feasibleCount;
   if (takes) lines.unshift(element("div", { class: "rejection" }, element("span", {}, element("b", { text: "takes it" })), element("b", { class: "number", text: String(takes) }), bar(takes / Math.max(1, why.nodeCount), verdictColour(-1))));
@@ -149,8 +156,11 @@ function facts(about) {
   return rows.length ? [element("h3", { text: "The pod" }), element("dl", {}, ...rows)] : [];
 }
 
-const named = (names, most = NAMES) =>
-  names.length > most ? `${names.slice(0, most).join(", ")} and ${names.length - most} more` : names.join(", ");
+// The first of some names, and how many more there are.
+function named(names, most = NAMES) {
+  const shown = names.slice(0, most).flatMap((name, at) => [at ? ", " : "", ...breakable(name)]);
+  return names.length > most ? [...shown, ` and ${names.length - most} more`] : shown;
+}
 
 const isEmpty = (value) => value === null || value === "" || (typeof value === "object" && !Object.keys(value).length);
 
