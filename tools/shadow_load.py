@@ -216,7 +216,6 @@ async def _measure(given: argparse.Namespace, folder: Path) -> None:
                     read_seconds(other.pid) - before[1],
                 )
                 _tell(report, mine, their)
-                assert await shadow.stop() == 0, shadow.log
                 if given.report:
                     given.report.write_text(json.dumps(report, indent=2))
         print("\n".join(_list_writes(log)))

@@ -10,7 +10,14 @@ import pytest
 import yaml
 
 from .arena import Arena, arena
-from .control_plane import ADMIN_TOKEN, ControlPlane, binaries, control_plane
+from .control_plane import (
+    ADMIN_TOKEN,
+    ControlPlane,
+    binaries,
+    control_plane,
+    gang_version,
+    minor_version,
+)
 from .embedded_plane import embedded_plane
 
 _DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -34,9 +41,10 @@ def real_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="session")
 def gang_plane() -> Iterator[ControlPlane]:
-    """A real API server that has groups of pods, as Kubernetes 1.36 has them."""
-    gates = "--feature-gates=GenericWorkload=true,GangScheduling=true"
-    served = "--runtime-config=scheduling.k8s.io/v1alpha2=true"
+    """A real API server that has groups of pods, as its version of Kubernetes has them."""
+    newer = minor_version() >= 37
+    gates = "--feature-gates=GenericWorkload=true" + ("" if newer else ",GangScheduling=true")
+    served = f"--runtime-config=scheduling.k8s.io/{gang_version()}=true"
     with control_plane("RBAC", gates, served) as running:
         asyncio.run(_grant(running))
         yield running

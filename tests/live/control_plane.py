@@ -36,6 +36,23 @@ def binaries() -> Path | None:
     return None
 
 
+def minor_version() -> int:
+    """The minor version of kube-apiserver, such as 36; 0 if there is none."""
+    found = binaries()
+    if found is None:
+        return 0
+    # It prints "Kubernetes v1.36.4".
+    told = subprocess.run(
+        [found / "kube-apiserver", "--version"], capture_output=True, text=True, check=True
+    )
+    return int(told.stdout.split(".")[1])
+
+
+def gang_version() -> str:
+    """The version of the API for groups of pods."""
+    return "v1beta1" if minor_version() >= 37 else "v1alpha2"
+
+
 ADMIN_TOKEN = "secret-admin"
 SCHEDULER_TOKEN = "secret-scheduler"
 #: A user that nobody granted anything.

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from .arena import Arena, Manifest, arena, node, pod
-from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane
+from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane, gang_version
 from .faulty_proxy import Faults, FaultyProxy
 from .mooring_process import kubeconfig, mooring
 
@@ -22,7 +22,10 @@ NODES = [node(f"n{number}", cpu=8, pods=40) for number in range(17)]
 SIZE = 64
 
 _ALONE = "--leader-elect=false"
-_GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+_GROUPS = f"/apis/scheduling.k8s.io/{gang_version()}/namespaces/default/podgroups"
+_CONDITION = {"v1alpha2": "PodGroupScheduled", "v1beta1": "PodGroupInitiallyScheduled"}[
+    gang_version()
+]
 _COSCHEDULED = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DEFINITION = Path(__file__).parents[2] / "deploy" / "coscheduling" / "podgroups.yaml"
@@ -96,7 +99,7 @@ async def _conditions_tell(admin: Arena, names: list[str], bound: dict[str, str]
                 group["metadata"]["name"]: each["status"]
                 for group in groups
                 for each in group.get("status", {}).get("conditions", ())
-                if each["type"] == "PodGroupScheduled" and group["metadata"]["name"] in names
+                if each["type"] == _CONDITION and group["metadata"]["name"] in names
             }
             if told == {name: str(name in sizes(bound)) for name in names}:
                 return

@@ -25,9 +25,9 @@ class _Stage(Enum):
     NOT_YET = auto()
 
 
-# Every gate that kube-scheduler 1.36 reads, and those of pod groups in 1.37, as they are in 1.36;
-# `kubernetes_versions` says which are on by default since. Those that only the API server obeys,
-# or an endpoint or a cache of the client, change no decision.
+# Every gate that kube-scheduler 1.36 or 1.37 reads, as it is in 1.36; `kubernetes_versions` says
+# which are on by default since. Those that only the API server obeys, or an endpoint or a cache of
+# the client, change no decision.
 _KUBERNETES = {
     "ClearingNominatedNodeNameAfterBinding": _Stage.ON,
     "ComponentFlagz": _Stage.ON,
@@ -36,12 +36,16 @@ _KUBERNETES = {
     "CoordinatedLeaderElection": _Stage.NOT_YET,
     "DRAAdminAccess": _Stage.LOCKED,
     "DRAConsumableCapacity": _Stage.FIXED,
+    "DRADerivedAttributes": _Stage.NOT_YET,
     "DRADeviceBindingConditions": _Stage.FIXED,
+    "DRADeviceCompatibilityGroups": _Stage.NOT_YET,
     "DRADeviceTaintRules": _Stage.NOT_YET,
     "DRADeviceTaints": _Stage.FIXED,
     "DRAExtendedResource": _Stage.FIXED,
+    "DRAFractionalCapacityRange": _Stage.NOT_YET,
     "DRAListTypeAttributes": _Stage.NOT_YET,
     "DRANodeAllocatableResources": _Stage.NOT_YET,
+    "DRAOptionalNodeOperations": _Stage.NOT_YET,
     "DRAPartitionableDevices": _Stage.FIXED,
     "DRAPrioritizedList": _Stage.FIXED,
     "DRAResourceClaimDeviceStatus": _Stage.ON,
@@ -53,6 +57,9 @@ _KUBERNETES = {
     "GenericWorkload": _Stage.OFF,
     "InPlacePodLevelResourcesVerticalScaling": _Stage.FIXED,
     "InPlacePodVerticalScaling": _Stage.LOCKED,
+    "InPlacePodVerticalScalingSchedulerPreemption": _Stage.NOT_YET,
+    # Another way to count the same.
+    "InterPodAffinityHostnameFastPath": _Stage.OFF,
     "MatchLabelKeysInPodAffinity": _Stage.LOCKED,
     "MatchLabelKeysInPodTopologySpread": _Stage.FIXED,
     "MatchLabelKeysInPodTopologySpreadSelectorMerge": _Stage.ON,
@@ -68,6 +75,8 @@ _KUBERNETES = {
     "SchedulerAsyncAPICalls": _Stage.OFF,
     "SchedulerAsyncPreemption": _Stage.ON,
     "SchedulerPopFromBackoffQ": _Stage.ON,
+    # Which pods an event may help is found by topics here, either way.
+    "SchedulerPreQueueingHints": _Stage.OFF,
     "SchedulerQueueingHints": _Stage.LOCKED,
     "SidecarContainers": _Stage.LOCKED,
     "StorageCapacityScoring": _Stage.OFF,

@@ -21,10 +21,10 @@ from mooring.objects.pod import Pod
 
 # The state in which it decided is looked for among so many changes, within so many seconds.
 RECENT_SECONDS = 10.0
-_MOST_RECENT = 256
+_MOST_RECENT = 1024
 # Where the order of the queue explains nothing, the latest changes are taken back one after the
 # other. It is not looked at after each of them, but ever more rarely.
-_LOOKS = frozenset((1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64))
+_LOOKS = frozenset((1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128))
 _MOST_LOOKED_AT = max(_LOOKS)
 
 #: Where a pod stands in the other's queue: what is less is decided earlier.
