@@ -118,7 +118,7 @@ def test_what_waited_before_does_not_count_unless_asked(mooring: Mooring, files:
     assert mooring("fit", cluster, "-f", new).code == 0
     result = mooring("fit", cluster, "-f", new, "--fail-on", "any")
     assert result.code == 1
-    assert "1 pods waited before; 1 of them find no node" in result.out
+    assert "1 pod waited before; 1 of them finds no node" in result.out
 
 
 def test_several_files_and_what_pods_need(mooring: Mooring, files: Any) -> None:
@@ -138,7 +138,7 @@ def test_several_files_and_what_pods_need(mooring: Mooring, files: Any) -> None:
     result = mooring("fit", cluster, "-f", first, "-f", second)
 
     assert result.code == 1
-    assert result.out.startswith("1 of 2 workloads do not fit on 1 nodes\n")
+    assert result.out.startswith("1 of 2 workloads does not fit on 1 node\n")
     assert "job shop/train: 1 of 3 pods find no node" in result.out
     assert "1 Insufficient cpu" in result.out
 
@@ -147,7 +147,8 @@ def test_ci_formats(mooring: Mooring, files: Any) -> None:
     cluster = files("cluster.yaml", node_manifest("a", cpu=2))
     new = files("in.yaml", workload("Deployment", count=3), workload("Job", "j", count=0))
 
-    suite = ElementTree.fromstring(mooring("fit", cluster, "-f", new, "-o", "junit").out)
+    written = mooring("fit", cluster, "-f", new, "-o", "junit").out
+    suite = ElementTree.fromstring(written)
     lines = mooring("fit", cluster, "-f", new, "-o", "github").out.splitlines()
 
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
@@ -155,9 +156,14 @@ def test_ci_formats(mooring: Mooring, files: Any) -> None:
     assert failure is not None
     assert "Insufficient cpu" in (failure.text or "")
     assert lines[0].startswith(
-        "::error title=deployment shop/web::1 of 3 pods find no node%0A0/1 nodes"
+        f"::error file={new},title=deployment shop/web::1 of 3 pods find no node%0A0/1 nodes"
     )
-    assert lines[1] == "::notice title=job shop/j::all 0 pods fit"
+    assert lines[1] == f"::notice file={new},title=job shop/j::0 of 0 pods fit"
+    assert written.startswith("<?xml version='1.0' encoding=")
+    # People read it, too.
+    assert (
+        '\n  <testcase classname="mooring.fit" name="deployment shop/web">\n    <failure' in written
+    )
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from mooring.simulate.simulation import simulate
 from .explain_gangs import answer_gang
 from .explain_targets import ExplainTarget, find_node, find_pod, find_pods_of
 from .explain_text import NodeNames, explanation_parts
-from .rendering import indent, line, shorten, table
+from .rendering import count, indent, line, shorten, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -164,21 +164,19 @@ class WaitingAnswer:
     def parts(self) -> Iterator[RenderableType]:
         fits = ""
         if self.placed:
-            fits = f"; {_count(self.placed, 'pod')} fit{'s' * (self.placed == 1)} now"
+            fits = f"; {count(self.placed, 'pod')} fit{'s' * (self.placed == 1)} now"
         if self.others:
             fits += f"; {_name_schedulers(self.others)}"
         if not self.count:
             yield line(f"no pod has to wait{fits}", "bold green")
             return
-        yield line(
-            f"{_count(self.count, 'pod')} fit{'s' * (self.count == 1)} nowhere{fits}", "bold"
-        )
+        yield line(f"{count(self.count, 'pod')} fit{'s' * (self.count == 1)} nowhere{fits}", "bold")
         for each in self.value:
             yield ""
             yield from _group_parts(each)
         left = self.count - sum(len(each.pods) for each in self.value)
         if left:
-            yield line(f"and {_count(left, 'pod')} of other owners")
+            yield line(f"and {count(left, 'pod')} of other owners")
 
 
 def _group_parts(group: WaitingPodsOfOwner) -> Iterator[RenderableType]:
@@ -186,19 +184,19 @@ def _group_parts(group: WaitingPodsOfOwner) -> Iterator[RenderableType]:
     of = "" if group.owner.startswith("pod ") else f" of {group.owner}"
     # The names of pods repeat that of their owner.
     names = f" ({shorten(group.pods, 2)})" if not of else ""
-    yield line(f"{_count(len(group.pods), 'pod')}{of}{names}", "bold")
+    yield line(f"{count(len(group.pods), 'pod')}{of}{names}", "bold")
     yield indent(line(_first_sentence(explanation.message)))
     if explanation.suggestions:
         best = explanation.suggestions[0]
-        nodes = _count(best.count, "node")
+        nodes = count(best.count, "node")
         text = f"would fit {nodes} if {best.remedy}" if best.remedy else best.problem
         yield indent(line(text, "cyan"))
 
 
 def _name_schedulers(pods: Counter[str]) -> str:
     names = shorten(sorted(pods))
-    count = pods.total()
-    return f"{_count(count, 'pod')} {'is' if count == 1 else 'are'} another scheduler's: {names}"
+    total = pods.total()
+    return f"{count(total, 'pod')} {'is' if total == 1 else 'are'} another scheduler's: {names}"
 
 
 def _first_sentence(message: str) -> str:
@@ -231,18 +229,18 @@ class WorkloadAnswer:
         placed = Counter(pod.node_name for pod in self.members if pod.node_name)
         waiting = sum(len(each.pods) for each in self.groups)
         yield line(
-            f"{self.target.text}: {_count(len(self.members), 'pod')}, "
-            f"{placed.total()} on {_count(len(placed), 'node')}, {waiting} waiting",
+            f"{self.target.text}: {count(len(self.members), 'pod')}, "
+            f"{placed.total()} on {count(len(placed), 'node')}, {waiting} waiting",
             "bold",
         )
         if placed:
             names = NodeNames(placed)
-            where = [f"{names.shorten(node)} ({count})" for node, count in placed.most_common()]
+            where = [f"{names.shorten(node)} ({held})" for node, held in placed.most_common()]
             yield line(f"on {shorten(where, 6)}")
         for each in self.groups:
             yield ""
             if len(each.pods) > 1:
-                yield line(f"{_count(len(each.pods), 'pod')} like this one:", "dim")
+                yield line(f"{count(len(each.pods), 'pod')} like this one:", "dim")
             yield from explanation_parts(each.explanation)
 
 
@@ -336,12 +334,12 @@ class NodeReport:
             found = explain_pod(self.engine, group[0], self.node.name)
             takes = found.node is not None and found.node.feasible
             owner = owner_text(group[0])
-            many = "" if owner.startswith("pod ") else f"{_count(len(group), 'pod')} of "
+            many = "" if owner.startswith("pod ") else f"{count(len(group), 'pod')} of "
             yield line(f"{many}{owner}")
             yield indent(line(_answer_text(found), "green" if takes else ""))
         left = len(self.groups) - _MOST_GROUPS
         if left > 0:
-            yield line(f"and pods of {_count(left, 'other owner')}")
+            yield line(f"and pods of {count(left, 'other owner')}")
 
 
 def _answer_text(explanation: Explanation) -> str:
@@ -351,7 +349,3 @@ def _answer_text(explanation: Explanation) -> str:
     if answer.feasible:
         return "takes it"
     return "; ".join(f"{each.plugin}: {', '.join(each.reasons)}" for each in answer.refusals)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"

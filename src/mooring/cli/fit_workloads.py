@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.etree.ElementTree import Element, SubElement, tostring
+from xml.etree.ElementTree import Element, SubElement, indent as indent_xml, tostring
 
 import typer
 
@@ -12,7 +13,7 @@ from mooring.simulate.loading import Additions, Input, load_additions
 from mooring.simulate.workload_fit import WorkloadFit, WorkloadsFit, fit_workloads, left_over
 
 from .explain_text import NodeNames
-from .rendering import indent, line, note, plain, print_data, render, shorten, table
+from .rendering import count, indent, line, note, plain, print_data, render, shorten, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -61,18 +62,16 @@ def place_workloads(
 
 def _parts(fit: WorkloadsFit) -> Iterator[RenderableType]:
     left = list(left_over(fit))
-    count = len(fit.workloads)
+    nodes, workloads = count(fit.node_count, "node"), count(len(fit.workloads), "workload")
     if left:
-        yield line(
-            f"{len(left)} of {count} workloads do not fit on {fit.node_count} nodes", "bold red"
-        )
+        do = "does" if len(left) == 1 else "do"
+        yield line(f"{len(left)} of {workloads} {do} not fit on {nodes}", "bold red")
     else:
-        fits = "workload fits" if count == 1 else "workloads fit"
-        yield line(f"{count} {fits} on {fit.node_count} nodes", "bold green")
+        yield line(f"{workloads} fit{'s' * (len(fit.workloads) == 1)} on {nodes}", "bold green")
     if fit.waited:
-        yield line(
-            f"{fit.waited} pods waited before; {len(fit.still_waiting)} of them find no node", "dim"
-        )
+        find = "finds" if len(fit.still_waiting) == 1 else "find"
+        text = f"{count(fit.waited, 'pod')} waited before; {len(fit.still_waiting)} of them"
+        yield line(f"{text} {find} no node", "dim")
     yield ""
     yield from _list_workloads(fit)
     for each in left:
@@ -112,8 +111,7 @@ def _reasons(fit: WorkloadFit) -> Iterator[str]:
         yield f"the rollout stops there: {fit.stay} pods of the older version stay"
     suggestions = fit.why.suggestions if fit.why is not None else ()
     for each in [each for each in suggestions if each.effect == "fits"][:2]:
-        nodes = "1 node" if each.count == 1 else f"{each.count} nodes"
-        yield f"would fit {nodes} if {each.remedy}"
+        yield f"would fit {count(each.count, 'node')} if {each.remedy}"
 
 
 def write_junit(fit: WorkloadsFit) -> str:
@@ -128,19 +126,25 @@ def write_junit(fit: WorkloadsFit) -> str:
             text = f"{each.asked - each.placed} of {each.asked} pods find no node"
             reasons = "\n".join(map(plain, _reasons(each)))
             SubElement(case, "failure", message=text).text = reasons
-    return tostring(suite, encoding="unicode")
+    indent_xml(suite)
+    return tostring(suite, encoding="unicode", xml_declaration=True)
 
 
 def write_annotations(fit: WorkloadsFit) -> Iterator[str]:
-    """Workflow commands that GitHub shows as annotations."""
+    """Workflow commands that GitHub shows as annotations, beside the file if there is one."""
     for each in fit.workloads:
-        title = _escape(each.workload).replace(":", "%3A").replace(",", "%2C")
+        file = f"file={_escape_property(each.file)}," if Path(each.file).is_file() else ""
+        about = f"{file}title={_escape_property(each.workload)}"
         if each.fits:
-            yield f"::notice title={title}::all {each.asked} pods fit"
+            yield f"::notice {about}::{each.placed} of {count(each.asked, 'pod')} fit"
         else:
             summary = f"{each.asked - each.placed} of {each.asked} pods find no node"
             text = "\n".join((summary, *map(plain, _reasons(each))))
-            yield f"::error title={title}::{_escape(text)}"
+            yield f"::error {about}::{_escape(text)}"
+
+
+def _escape_property(text: str) -> str:
+    return _escape(plain(text)).replace(":", "%3A").replace(",", "%2C")
 
 
 def _escape(text: str) -> str:

@@ -87,6 +87,11 @@ def shorten(names: Sequence[str], most: int = _MOST_NAMES) -> str:
     return f"{text} and {left:,} more" if left > 0 else text
 
 
+def count(number: int, what: str) -> str:
+    """Says how many there are of something."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def plain_console() -> Console:
     """Makes a console that prints text as it is, without markup, highlighting or emoji."""
     from rich.console import Console

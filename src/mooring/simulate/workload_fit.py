@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from mooring.engine.engine import Engine
 from mooring.engine.explain import GangExplanation, explain, explain_gang
 from mooring.engine.explain.explanation import Explanation, ExplanationPart, Names
@@ -34,6 +36,8 @@ class WorkloadFit(ExplanationPart, frozen=True):
     why: Explanation | None = None
     #: The same for pods that are placed together.
     gang: GangExplanation | None = None
+    #: Where the workload is written.
+    file: str = ""
 
     @property
     def fits(self) -> bool:
@@ -65,7 +69,9 @@ def fit_workloads(
         placer.place(pod)
     still = tuple(key for key, node in placer.places.items() if not node)
     fits = {
-        workload.text: _place(world, placer, workload, replaced[workload.text])
+        workload.text: replace(
+            _place(world, placer, workload, replaced[workload.text]), file=workload.file
+        )
         for workload in sorted(workloads, key=_importance)
     }
     ordered = tuple(fits[workload.text] for workload in workloads)

@@ -48,6 +48,8 @@ class WantedWorkload:
     #: How many pods more, and fewer, than wanted there may be while it is rolled out.
     surge: int = 0
     unavailable: int = 0
+    #: Where it is written.
+    file: str = ""
 
     @property
     def text(self) -> str:
@@ -137,7 +139,10 @@ def read_template(manifest: Manifest) -> WorkloadTemplate:
     count = _count(manifest, spec)
     rollout = _mapping(_mapping(spec.get("strategy")).get("rollingUpdate"))
     workload = WantedWorkload(
-        manifest.kind, metadata.get("namespace") or "default", metadata["name"]
+        manifest.kind,
+        metadata.get("namespace") or "default",
+        metadata["name"],
+        file=manifest.place.file,
     )
     if manifest.kind == "Deployment" and _mapping(spec.get("strategy")).get("type") != "Recreate":
         surge = _share(manifest, "maxSurge", rollout, count, lambda part: -int(-part // 1))
