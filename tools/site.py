@@ -31,6 +31,8 @@ _FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 # A name that no page has, for the list of a folder's files.
 _LISTING = "files.md"
 
+_FRAME_WORKER = "iframe-worker.js"
+
 SETTINGS: dict[str, Any] = {
     "site_name": "Mooring",
     "site_description": "A Kubernetes scheduler in Python that explains itself",
@@ -55,7 +57,9 @@ SETTINGS: dict[str, Any] = {
             )
         ],
     },
-    "plugins": ["search"],
+    # Without a server, search reads its index as a script, and runs in a frame.
+    "plugins": ["search", "offline"],
+    "extra": {"polyfills": [f"assets/{_FRAME_WORKER}"]},
     "markdown_extensions": [
         "admonition",
         "tables",
@@ -163,6 +167,10 @@ def build(out: Path) -> None:
         staged = StagedSite(Path(folder).resolve() / "pages")
         for name in _FIRST:
             staged.add(ROOT / name)
+        (staged.folder / "assets").mkdir()
+        shutil.copyfile(
+            Path(__file__).with_name(_FRAME_WORKER), staged.folder / "assets" / _FRAME_WORKER
+        )
         settings = {**SETTINGS, "docs_dir": str(staged.folder), "nav": navigation()}
         text = yaml.safe_dump(settings, sort_keys=False).replace("SLUGIFY", _SLUGIFY)
         file = Path(folder) / "mkdocs.yml"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from playwright.async_api import async_playwright, expect
 
+from tests.web.conftest import CHROMIUM, FLAGS, MISSING
 from tools.site import ROOT, StagedSite, build, navigation
 
 PAGES = {str(page.relative_to(ROOT)) for page in ROOT.glob("docs/*.md")} - {"docs/index.md"}
@@ -23,18 +26,47 @@ def test_every_page_is_in_the_reading_order() -> None:
     assert all(title[0].isupper() for page in listed for title in page)
 
 
-@pytest.mark.skipif(not find_spec("mkdocs"), reason="pip install 'mooring[docs]'")
-def test_it_is_built_without_a_warning(tmp_path: Path) -> None:
-    build(tmp_path)
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not find_spec("mkdocs"):
+        pytest.skip("pip install 'mooring[docs]'")
+    made = tmp_path_factory.mktemp("site")
+    build(made)
+    return made
 
-    texts = json.loads((tmp_path / "search" / "search_index.json").read_text())["docs"]
-    assert any("mooring explain" in each["text"] for each in texts)
-    index = (tmp_path / "index.html").read_text()
+
+@pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
+async def test_search_works_on_pages_opened_from_a_disk(site: Path) -> None:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
+        page = await browser.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        await page.goto((site / "docs" / "gpu-aware.html").as_uri())
+        # It is made ready when somebody comes near.
+        await page.locator(".md-search__input").click()
+        await expect(page.locator(".md-search-result__meta")).to_have_text(
+            "Type to start searching"
+        )
+        await page.locator(".md-search__input").press_sequentially("learnReserve")
+        found = page.locator(".md-search-result__item").first
+        await expect(found).to_contain_text("Keeping GPU nodes for GPU pods")
+        await found.locator("a").first.click()
+        await expect(page).to_have_url(re.compile(r"docs/gpu-aware\.html"))
+        await browser.close()
+
     # It needs nobody else's server.
+    assert {url.partition(":")[0] for url in asked} <= {"file", "data"}
+
+
+def test_it_is_built_without_a_warning(site: Path) -> None:
+    texts = json.loads((site / "search" / "search_index.json").read_text())["docs"]
+    assert any("mooring explain" in each["text"] for each in texts)
+    index = (site / "index.html").read_text()
     assert "googleapis" not in index
-    assert (tmp_path / "docs" / "images" / "page.png").exists()
-    assert (tmp_path / "deploy" / "base" / "rbac.yaml").exists()
-    assert (tmp_path / "docs" / "decisions" / "0016-budgets.html").exists()
+    assert (site / "docs" / "images" / "page.png").exists()
+    assert (site / "deploy" / "base" / "rbac.yaml").exists()
+    assert (site / "docs" / "decisions" / "0016-budgets.html").exists()
 
 
 def test_links_to_folders_lead_to_a_list_of_their_files(tmp_path: Path) -> None:
