@@ -105,12 +105,12 @@ class PodGroups(KnownGroups):
     def replace(self, before: Pod, pod: Pod) -> None:
         """A pod on a node has changed."""
         key = self.key_of(pod)
-        if key == self.key_of(before) and pod.node_name == before.node_name:
-            if key is not None:
-                self._placed[key][pod.uid] = pod
-            return
-        self.displace(before)
-        self.place(pod)
+        known = None if key is None else self._placed.get(key)
+        if known is not None and pod.uid in known and pod.node_name == before.node_name:
+            known[pod.uid] = pod
+        elif key is not None or self.key_of(before) is not None:
+            self.displace(before)
+            self.place(pod)
 
     def displace(self, pod: Pod) -> None:
         """A pod has no node any more."""

@@ -8,7 +8,6 @@ difference, and a replay counts the same.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -160,16 +159,18 @@ def member_work(pod: Pod, cluster: Cluster) -> int:
 
 def group_excess(members: Iterable[Pod], cluster: Cluster) -> str | None:
     """Why a group is too costly to be decided; None if it is not."""
-    counts: Counter[int] = Counter()
-    firsts: dict[int, Pod] = {}
+    works: dict[int, int] = {}
+    needed = count = 0
     for pod in members:
-        counts[id(pod.spec)] += 1
-        firsts.setdefault(id(pod.spec), pod)
-    needed = sum(member_work(firsts[key], cluster) * count for key, count in counts.items())
+        known = works.get(id(pod.spec))
+        if known is None:
+            known = works[id(pod.spec)] = member_work(pod, cluster)
+        needed += known
+        count += 1
     if needed <= MOST_GROUP_WORK:
         return None
     return (
-        f"the group's {counts.total()} members need {needed / 1_000_000:.1f} million steps, "
+        f"the group's {count} members need {needed / 1_000_000:.1f} million steps, "
         f"{MOST_GROUP_WORK / 1_000_000:.1f} million are the most"
     )
 

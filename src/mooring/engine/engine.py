@@ -25,7 +25,7 @@ from mooring.framework.plugin import Registry
 from mooring.framework.profile import Profile
 from mooring.framework.status import Code, PluginError, Rejected
 from mooring.objects.pod import Pod
-from mooring.objects.pod_group import PodGroup
+from mooring.objects.pod_group import GroupKey, PodGroup
 from mooring.queue import GroupedQueue, Queue, QueuedGroup, QueuedPod, SharedFailure
 
 from . import actions
@@ -56,7 +56,7 @@ from .events import (
 )
 from .extenders.consultations import Consultations
 from .fence import Fence, describe
-from .gangs.admission import GANG_SCHEDULING, hold_member
+from .gangs.admission import GANG_SCHEDULING, hold_group
 from .gangs.group_decision import GroupDecider, GroupDecision, GroupSettings
 from .gangs.group_result import Domain
 from .group_attempts import GroupAttempts
@@ -181,7 +181,9 @@ class Engine:
             "observer": self._observer,
         }
         groups = self.cluster.groups
-        return GroupedQueue(groups, **settings) if groups.links else Queue(**settings)
+        if not groups.links:
+            return Queue(**settings)
+        return GroupedQueue(groups, self._hold_group, **settings)
 
     def handle(self, event: Event, now: float) -> None:
         """Takes in what happened. An object that raises something is left out until it changes."""
@@ -444,21 +446,23 @@ class Engine:
     def _admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
         """Asks the pre-enqueue plugins, first of all the one that said no last."""
         began = self._observer.clock()
-        answer = self._hold_back(pod) or self._ask_to_admit(pod, last)
+        answer = self._attempts.evictions.hold_back(pod.uid) or self._ask_to_admit(pod, last)
         status = SUCCESS if answer is None else answer[1].code.value
         self._observer.point_ran(PRE_ENQUEUE, status, pod.spec.scheduler_name, began)
         return answer
 
-    def _hold_back(self, pod: Pod) -> tuple[str, Rejected] | None:
-        """Why a pod must not be tried whatever the plugins say."""
-        held = self._attempts.evictions.hold_back(pod.uid)
-        if held is not None or self._groups is None:
-            return held
-        held = self._groups.hold_back(pod)
+    def _hold_group(self, key: GroupKey, scheduler: str) -> tuple[str, Rejected] | None:
+        """Why no member of a group must be tried whatever the plugins say."""
+        assert self._groups is not None, "there are groups in the queue"
+        began = self._observer.clock()
+        held = self._groups.hold_back(key)
+        if held is None:
+            refused = hold_group(key, self.cluster.groups)
+            held = None if refused is None else (GANG_SCHEDULING, refused)
         if held is not None:
-            return held
-        refused = hold_member(pod, self.cluster.groups)
-        return None if refused is None else (GANG_SCHEDULING, refused)
+            # Else members are asked, of whom that is told.
+            self._observer.point_ran(PRE_ENQUEUE, held[1].code.value, scheduler, began)
+        return held
 
     def _ask_to_admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
         plugins = self.profiles[pod.spec.scheduler_name].pre_enqueue

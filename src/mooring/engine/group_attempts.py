@@ -6,7 +6,7 @@ that a group holds nothing while it waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mooring.cluster import Cluster
@@ -33,11 +33,11 @@ from .placement import Placement
 
 _IN_PROGRESS = "waiting for the preemption for this pod group to be finished"
 
-# What metrics call an attempt that ended so.
+# What metrics call an attempt that ended with a code.
 _RESULTS = {
-    GroupCode.SUCCESS: "scheduled",
-    GroupCode.UNSCHEDULABLE: "unschedulable",
-    GroupCode.ERROR: "error",
+    GroupCode.SUCCESS.value: "scheduled",
+    GroupCode.UNSCHEDULABLE.value: "unschedulable",
+    GroupCode.ERROR.value: "error",
 }
 
 
@@ -93,19 +93,17 @@ class GroupAttempts:
     ) -> None:
         """Tries to place all members of a group that have no node."""
         group = self._cluster.groups.get(entry.key)
-        self._dismiss_strays(entry, profiles)
-        members = entry.in_order
+        began = self._observer.attempt_began()
+        members = [each for each in entry.in_order if self._begin(each, began)]
         if group is None or not members:
             self._queue.return_group(entry, GroupReturn.FAILED, now)
             return
-        began = self._observer.attempt_began()
-        for member in members:
-            member.began = began
-            member.pod = self._pending.get(member.pod.uid, member.pod)
         profile = profiles[members[0].pod.spec.scheduler_name]
-        if self._refuse_costly(entry, members, profile, now):
-            return
         pods = [member.pod for member in members]
+        why = self._find_excess(pods)
+        if why is not None:
+            self._refuse_costly(entry, members, profile, why, now)
+            return
         decision = self._decider.decide(group, pods, profile, decide)
         self._conclude(entry, members, decision, profile, now)
 
@@ -119,33 +117,42 @@ class GroupAttempts:
             self._attempts.fail_member(member, profile, failure)
         self._queue.return_group(entry, GroupReturn.FAILED, now)
 
-    def _dismiss_strays(self, entry: QueuedGroup, profiles: Mapping[str, Profile]) -> None:
-        """Drops members that are being deleted, or have a node already."""
-        for member in list(entry.members.values()):
-            pod = self._pending.get(member.pod.uid)
-            if pod is not None and pod.terminating:
-                text = f"skip schedule deleting pod: {pod.key}"
-                self._emit(actions.failed_scheduling(pod, text, pod.spec.scheduler_name))
-            elif pod is not None and self._cluster.pod(pod.uid) is None:
-                continue
-            self._queue.member_placed(member.pod.uid)
+    def _begin(self, member: QueuedPod, began: float) -> bool:
+        """Begins with a member as it is now, unless it is being deleted or has a node already."""
+        uid = member.pod.uid
+        pod = self._pending.get(uid)
+        if pod is not None and not pod.terminating and self._cluster.pod(uid) is None:
+            member.began, member.pod = began, pod
+            return True
+        if pod is not None and pod.terminating:
+            text = f"skip schedule deleting pod: {pod.key}"
+            self._emit(actions.failed_scheduling(pod, text, pod.spec.scheduler_name))
+        self._queue.member_placed(uid)
+        return False
+
+    def _find_excess(self, pods: Sequence[Pod]) -> str | None:
+        """Why a group, or one of its members, is too costly to be decided; None if it is not."""
+        for pod in pods:
+            why = None if budget.is_ordinary(pod) else budget.excess(pod, self._cluster)
+            if why is not None:
+                return why
+        return budget.group_excess(pods, self._cluster)
 
     def _refuse_costly(
-        self, entry: QueuedGroup, members: list[QueuedPod], profile: Profile, now: float
-    ) -> bool:
-        """Leaves a group alone if it, or one of its members, is too costly to be decided."""
-        costly = (each for each in members if not budget.is_ordinary(each.pod))
-        why = next(filter(None, (budget.excess(each.pod, self._cluster) for each in costly)), None)
-        why = why or budget.group_excess((each.pod for each in members), self._cluster)
-        if why is None:
-            return False
+        self,
+        entry: QueuedGroup,
+        members: list[QueuedPod],
+        profile: Profile,
+        why: str,
+        now: float,
+    ) -> None:
+        """Leaves a group alone that is too costly to be decided."""
         self._attempts.too_costly[profile.name] += 1
         text = f"0/{len(self._cluster.nodes)} nodes are available: {why}."
         failure = Failure(budget.TOO_COSTLY, f"{text} It is tried again later.")
         for member in members:
             self._attempts.fail_member(member, profile, failure)
         self._queue.return_group(entry, GroupReturn.REFUSED, now)
-        return True
 
     # Concluding
 
@@ -159,7 +166,8 @@ class GroupAttempts:
     ) -> None:
         by_uid = {member.pod.uid: member for member in members}
         refused: list[tuple[QueuedPod, Failure]] = []
-        if decision.status.code is GroupCode.SUCCESS:
+        code = decision.status.code
+        if code is GroupCode.SUCCESS:
             refused = self._keep(by_uid, decision, now)
         else:
             decision.trial.roll_back()
@@ -169,16 +177,16 @@ class GroupAttempts:
             self._attempts.fail_member(member, profile, failure)
         self._write_condition(decision)
         self._tell_group(decision, profile)
-        result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[decision.status.code]
+        result = "waiting_on_preemption" if decision.is_waiting else _RESULTS[code.value]
         self._observer.group_tried(profile.name, result, members[0].began)
-        if decision.status.code is GroupCode.SUCCESS:
+        if code is GroupCode.SUCCESS:
             self._observer.group_placed(profile.name, decision.way)
         if decision.remedy is not None:
             self._evict(decision, profile, now)
         self._protector.consider(decision, entry, now)
         self._partial.consider(decision, now)
-        is_error = decision.status.code is GroupCode.ERROR
-        is_placed = decision.status.code is GroupCode.SUCCESS and not refused
+        is_error = code is GroupCode.ERROR
+        is_placed = code is GroupCode.SUCCESS and not refused
         how = GroupReturn.FAILED if is_error else GroupReturn.REFUSED
         needs_room = not refused and decision.needs_room()
         how = GroupReturn.LEFT_OVER if is_placed else how
@@ -266,9 +274,9 @@ class GroupAttempts:
             self._observer.victims_left(PODGROUP, "success", 0.0)
             del self._evictions[group.uid]
 
-    def hold_back(self, pod: Pod) -> tuple[str, Rejected] | None:
-        """Why a member must not be tried yet: victims of its group are still being evicted."""
-        group = self._cluster.groups.of(pod) if self._evictions else None
+    def hold_back(self, key: GroupKey) -> tuple[str, Rejected] | None:
+        """Why a group must not be tried yet: victims of its own are still being evicted."""
+        group = self._cluster.groups.get(key) if self._evictions else None
         known = self._evictions.get(group.uid) if group is not None else None
         return None if known is None else (known.plugin, unresolvable(_IN_PROGRESS))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from .plugin import Plugin, Preempt
@@ -54,14 +54,17 @@ def find_protection(profile: Profile) -> ProtectGangs | None:
 
 def find_preemption(profile: Profile) -> Preempt | None:
     """The plugin that evicts pods for others, if a profile has one."""
-    return next((each for each in profile.post_filter if isinstance(each, Preempt)), None)
+    return _find(profile, Preempt, profile.post_filter)  # type: ignore[type-abstract]
 
 
-def _find(profile: Profile, kind: type[P]) -> P | None:
-    """Found once per profile: to ask what a plugin is takes a while, and every gang comes by."""
+def _find(profile: Profile, kind: type[P], plugins: Iterable[Plugin] | None = None) -> P | None:
+    """The first of a profile's plugins, or of some of them, that is of a kind.
+
+    It is found once: to ask what a plugin is takes a while, and every gang comes by.
+    """
     known: dict[type[Plugin], Any] = profile.__dict__.setdefault("_by_kind", {})
     if kind not in known:
-        plugins = profile.plugins.values()
-        known[kind] = next((each for each in plugins if isinstance(each, kind)), None)
+        among = profile.plugins.values() if plugins is None else plugins
+        known[kind] = next((each for each in among if isinstance(each, kind)), None)
     found: P | None = known[kind]
     return found

@@ -155,9 +155,11 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The node label of which all members must find the same value; empty if they need not."""
         return self.topology_key or self.own_topology_key
 
-    @cached_property
+    @property
     def preferred_keys(self) -> tuple[str, ...]:
         """The node labels of which members should find few values, from wide to narrow."""
+        if not self.annotations:
+            return ()
         written = self.annotations.get(PREFERRED_TOPOLOGY, "").split(",")
         keys = dict.fromkeys(key for part in written if (key := part.strip()))
         return tuple(keys)[:_MOST_LEVELS]
@@ -178,7 +180,7 @@ class PodGroup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def condition(self) -> Condition | None:
         """What is written of whether the group was placed."""
-        known = self.condition_type
+        known = self.condition_type if self.conditions else ""
         return next((each for each in self.conditions if known and each.type == known), None)
 
 

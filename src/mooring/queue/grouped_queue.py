@@ -13,6 +13,7 @@ from math import floor
 from typing import Any
 
 from mooring.cluster.pod_groups import KnownGroups
+from mooring.framework.status import Rejected
 from mooring.framework.wakeups import ClusterEvent
 from mooring.objects.pod import Pod
 from mooring.objects.pod_group import GroupKey, PodGroup
@@ -47,6 +48,10 @@ _SIZES = {
 
 _Aside = dict[GroupKey, dict[str, QueuedPod]]
 
+#: Asks what holds a group of a scheduler back whoever its members are: None, or the name of the
+#: plugin that says no, and why.
+HoldGroup = Callable[[GroupKey, str], tuple[str, Rejected] | None]
+
 
 class GroupReturn(Enum):
     """How an attempt to place a group ended, as far as the queue is concerned."""
@@ -67,14 +72,16 @@ class GroupedQueue(Queue):
         "_group_of",
         "_groups",
         "_helpful",
+        "_hold_group",
         "_incoming_groups",
         "_incoming_members",
         "_incomplete",
     )
 
-    def __init__(self, groups: KnownGroups, **settings: Any) -> None:
+    def __init__(self, groups: KnownGroups, hold_group: HoldGroup, **settings: Any) -> None:
         super().__init__(**settings)
         self._groups = groups
+        self._hold_group = hold_group
         #: The entry of each group of which pods wait or are in flight.
         self._entries: dict[GroupKey, QueuedGroup] = {}
         #: Pods whose group is not known.
@@ -233,16 +240,19 @@ class GroupedQueue(Queue):
     def _look_again(self, entry: QueuedGroup, member: QueuedPod, label: str, now: float) -> None:
         """A member is new or changed: the group may be held back by it, or no longer."""
         is_held = entry.place is Place.GATED
-        answer = self._admit(member.pod, entry.gated_by if is_held else "")
+        answer = self._hold(entry)
+        if answer is None:
+            answer = self._ask_members(entry) if is_held else self._admit(member.pod, "")
         if answer is None:
             if is_held:
-                self._make_active(entry, label, now)
+                entry.gated_by, entry.refusal = "", None
+                self._activate(entry, label, now)
         elif is_held and answer[0] in entry.rejectors:
             # Where the group is filed follows from who holds it back.
             entry.gated_by, entry.refusal = answer
             self._count_incoming(Place.GATED, label, 1)
         else:
-            self._hold(entry, answer, label)
+            self._gate(entry, answer, label)
 
     def _update_member(self, old: Pod, new: Pod, now: float) -> None:
         key = self._group_of[new.uid]
@@ -443,15 +453,24 @@ class GroupedQueue(Queue):
     def _is_admitted(self, queued: QueuedPod, label: str) -> bool:
         if not isinstance(queued, QueuedGroup):
             return super()._is_admitted(queued, label)
-        for member in queued.members.values():
-            answer = self._admit(member.pod, queued.gated_by)
-            if answer is not None:
-                self._hold(queued, answer, label)
-                return False
+        answer = self._hold(queued) or self._ask_members(queued)
+        if answer is not None:
+            self._gate(queued, answer, label)
+            return False
         queued.gated_by, queued.refusal = "", None
         return True
 
-    def _hold(self, entry: QueuedGroup, answer: tuple[str, Any], label: str) -> None:
+    def _hold(self, entry: QueuedGroup) -> tuple[str, Rejected] | None:
+        return self._hold_group(entry.key, entry.pod.spec.scheduler_name)
+
+    def _ask_members(self, entry: QueuedGroup) -> tuple[str, Rejected] | None:
+        for member in entry.members.values():
+            answer = self._admit(member.pod, entry.gated_by)
+            if answer is not None:
+                return answer
+        return None
+
+    def _gate(self, entry: QueuedGroup, answer: tuple[str, Rejected], label: str) -> None:
         """One member that is held back holds back all of them."""
         entry.gated_by, entry.refusal = answer
         entry.rejectors |= {entry.gated_by}

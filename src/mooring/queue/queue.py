@@ -434,9 +434,12 @@ class Queue:
         # What may be popped out of its backoff was asked when it went there.
         asked = self.backoff.pops_early and queued.place in BACKING_OFF
         if asked or self._is_admitted(queued, label):
-            if queued.initial_attempt is None:
-                queued.initial_attempt = now
-            self._move(queued, ACTIVE, label)
+            self._activate(queued, label, now)
+
+    def _activate(self, queued: QueuedPod, label: str, now: float) -> None:
+        if queued.initial_attempt is None:
+            queued.initial_attempt = now
+        self._move(queued, ACTIVE, label)
 
     def _is_admitted(self, queued: QueuedPod, label: str) -> bool:
         """Asks whether the pod may be queued; one that may not is gated."""

@@ -52,9 +52,8 @@ class QueuedGroup(QueuedPod, eq=False, gc=True):
             member.start()
 
 
-def _turn(member: QueuedPod) -> tuple[int, int, float, int, str]:
-    pod = member.pod
-    return -pod.priority, -member.attempts, member.timestamp, member.arrival, pod.name
+def _turn(member: QueuedPod) -> tuple[int, int, float, int]:
+    return -member.pod.priority, -member.attempts, member.timestamp, member.arrival
 
 
 def head_of(group: PodGroup, member: Pod) -> Pod:

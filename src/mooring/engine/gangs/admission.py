@@ -5,6 +5,7 @@ from __future__ import annotations
 from mooring.cluster.pod_groups import KnownGroups
 from mooring.framework.status import Rejected, unresolvable
 from mooring.objects.pod import Pod
+from mooring.objects.pod_group import GroupKey
 
 #: Under which name a group is held back, as in kube-scheduler.
 GANG_SCHEDULING = "GangScheduling"
@@ -15,8 +16,11 @@ _TOO_FEW = unresolvable("waiting for minCount pods from a gang to appear in sche
 def hold_member(pod: Pod, groups: KnownGroups) -> Rejected | None:
     """Why a member of a group must not be tried yet; None if it may, or has no group."""
     key = groups.key_of(pod)
-    if key is None:
-        return None
+    return None if key is None else hold_group(key, groups)
+
+
+def hold_group(key: GroupKey, groups: KnownGroups) -> Rejected | None:
+    """Why no member of a group must be tried yet; None if they may."""
     group = groups.get(key)
     if group is None:
         name = key[1].partition("/")[2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,7 @@ from .group_result import Domain
 Numbers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class DomainQuestion:
+class DomainQuestion(NamedTuple):
     """What decides between domains besides their nodes."""
 
     #: The label of the domains; empty if they have none in common.

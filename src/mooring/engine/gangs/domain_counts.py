@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from functools import lru_cache, reduce
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from mooring.cluster import Nodes
 from mooring.framework.calls import ask_reserves_for, ask_sign, ask_skips
 from mooring.framework.gang_points import ProtectGangs, find_room_counter
 from mooring.framework.nominated import sees_only_counts
-from mooring.framework.plugin import TEMPLATE, UNSIGNABLE, Filter, Sign, SignedParts
+from mooring.framework.plugin import TEMPLATE, UNSIGNABLE, Filter, Reserve, Sign, SignedParts
 from mooring.framework.points import pre_filter
 from mooring.framework.profile import Profile
 from mooring.objects.coexist import is_exclusive
@@ -68,12 +68,11 @@ def are_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> bool:
 
 def _are_bare(members: Sequence[Pod], profile: Profile) -> bool:
     """Whether members have nothing but their template, so that nothing can tell them apart."""
-    first, parts = members[0], _signed_parts(profile.filter)
-    spec, priority = first.spec, first.priority
+    spec = members[0].spec
     for pod in members:
-        if pod.spec is not spec or pod.labels or pod.annotations or pod.priority != priority:
+        if pod.spec is not spec or pod.labels or pod.annotations:
             return False
-    return parts is not None and all(ask_skips(each, first) for each in _find_asked(profile.filter))
+    return _judge_template(members[0], profile).tells_all
 
 
 def group_alike(members: Sequence[Pod], profile: Profile, nodes: Nodes) -> list[list[Pod]]:
@@ -119,18 +118,48 @@ def _find_asked(filters: tuple[Filter[Any], ...]) -> tuple[Sign, ...]:
 
 def is_countable(pod: Pod, profile: Profile, nodes: Nodes) -> bool:
     """Whether a pod takes of a node only what can be counted, and nobody is nominated."""
-    spec = pod.spec
-    return not (
+    known = _judge_template(pod, profile)
+    return known.is_countable and not (
         nodes.nominations
-        or spec.host_ports
-        or spec.volumes
-        or spec.resource_claims
         or is_exclusive(pod)
-        or pod.held.requests != pod.requests
-        or any(ask_reserves_for(each, pod, nodes) for each in profile.reserve)
-        or profile.percentage_of_nodes_to_score
-        or _asks_for_ignored(pod, profile)
+        or (pod.status.sizes and pod.held.requests != pod.requests)
+        or any(ask_reserves_for(each, pod, nodes) for each in known.reserve)
     )
+
+
+class _TemplateFacts(NamedTuple):
+    """What a profile makes of the pods of a template."""
+
+    profile: Profile
+    #: Whether filters read nothing else of a pod without labels and annotations.
+    tells_all: bool
+    #: Whether such pods ask of a node only for what can be counted.
+    is_countable: bool
+    #: The plugins that may reserve something for them.
+    reserve: tuple[Reserve, ...]
+
+
+def _judge_template(pod: Pod, profile: Profile) -> _TemplateFacts:
+    """What a profile makes of a pod's template; found once, since every gang comes by."""
+    spec = pod.spec
+    known: _TemplateFacts | None = spec.__dict__.get("_gang_facts")
+    if known is None or known.profile is not profile:
+        known = _TemplateFacts(
+            profile,
+            _signed_parts(profile.filter) is not None
+            and all(ask_skips(each, pod) for each in _find_asked(profile.filter)),
+            not (
+                spec.host_ports
+                or spec.volumes
+                or spec.resource_claims
+                or spec.held.requests != spec.requests
+                or profile.percentage_of_nodes_to_score
+                or _asks_for_ignored(pod, profile)
+            ),
+            tuple(each for each in profile.reserve if not ask_skips(each, pod)),
+        )
+        spec.__dict__["_gang_facts"] = known
+    return known
 
 
 def _asks_for_ignored(pod: Pod, profile: Profile) -> bool:

@@ -18,10 +18,15 @@ def find_fault(
     """Why a group cannot be tried as it is; None if it can."""
     name, policy = members[0].spec.scheduler_name, preemption_policy(members[0])
     priority = group.priority_beside(members[0])
+    alike = None
     for pod in (*members, *placed):
+        if pod.spec is alike:
+            # What is compared is of the template.
+            continue
         fault = _differs(pod, name, priority, policy)
         if fault is not None:
             return fault
+        alike = pod.spec
     if name not in profiles:
         return f'profile not found for scheduler name "{name}"'
     return None

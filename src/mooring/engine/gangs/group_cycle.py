@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from zlib import crc32
 
+import msgspec
 import numpy as np
 
 from mooring.cluster import Nodes
@@ -43,8 +44,7 @@ Decide = Callable[[Pod, Domain], Found | Failed | None]
 EVERYWHERE = Domain("")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupCycle:
+class GroupCycle(msgspec.Struct, frozen=True):
     """A group, its members in the order in which they are tried, and where it is tried."""
 
     group: PodGroup
@@ -90,7 +90,7 @@ class GroupCycle:
                 allowed = np.intersect1d(allowed, domain.rows)
             return self.decide(pod, replace(domain, rows=allowed))
 
-        return replace(self, decide=decide, is_literal=True)
+        return msgspec.structs.replace(self, decide=decide, is_literal=True)
 
     def try_domain(self, domain: Domain) -> GroupResult:
         """Tries to place the members on the nodes of a domain."""
@@ -129,7 +129,8 @@ class GroupCycle:
 
     def try_member(self, pod: Pod, domain: Domain) -> MemberResult:
         """Finds a node for one member and places it there."""
-        self.trial.work_left -= self.trial.member_work(pod)
+        trial = self.trial
+        trial.work_left -= trial.member_work(pod)
         try:
             outcome = self.decide(pod, domain)
         except PluginError as broken:
@@ -144,8 +145,8 @@ class GroupCycle:
                 nominate=None,
             )
             return MemberResult(pod, outcome=outcome, failure=failure)
-        node_name = self._nodes.name(outcome.row)
-        placed = self.trial.place(pod, node_name)
+        node_name = trial.cluster.nodes.name(outcome.row)
+        placed = trial.place(pod, node_name)
         if isinstance(placed, Failure):
             return MemberResult(pod, outcome=outcome, failure=placed)
         return MemberResult(pod, node_name, outcome)
@@ -212,7 +213,7 @@ class GroupCycle:
             return result
         if not result.is_success:
             return _refusal(1, result, [result])
-        result.tried = [replace(result)]
+        result.tried = [GroupResult(result.status, result.members, result.has_placed, domain)]
         return result
 
     def _run_best(self, domains: Sequence[Domain]) -> GroupResult | None:

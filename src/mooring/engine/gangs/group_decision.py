@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from mooring.cluster import Cluster
 from mooring.engine.diagnosis import SCHEDULER_ERROR, UNSCHEDULABLE, Failure
 from mooring.framework.gang_points import find_preemption
@@ -43,8 +45,7 @@ class GroupSettings:
     profiles: Container[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GroupDecision:
+class GroupDecision(msgspec.Struct, frozen=True):
     """What was decided about a group, whose placed members are in the trial."""
 
     group: PodGroup
@@ -88,12 +89,11 @@ class GroupDecision:
         if not kind or (known is not None and known.status == "True" and not is_placed):
             # That a group was placed once stays true whatever becomes of later members.
             return None
-        reasons = {GroupCode.SUCCESS: "Scheduled", GroupCode.ERROR: SCHEDULER_ERROR}
-        reason = reasons.get(status.code, UNSCHEDULABLE)
+        reason = SCHEDULER_ERROR if status.code is GroupCode.ERROR else UNSCHEDULABLE
         told = Condition(
             type=kind,
             status="True" if is_placed else "False",
-            reason=reason,
+            reason="Scheduled" if is_placed else reason,
             message=status.message,
         )
         return None if known == told else told

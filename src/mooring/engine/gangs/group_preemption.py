@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from zlib import crc32
 
+import msgspec
 import numpy as np
 
 from mooring.cluster import Nodes
@@ -214,7 +215,7 @@ class GroupPreemption:
                 return None
             # In the order of `units`, so that the most important are spared first.
             chosen = {id(unit) for unit in proposal}
-            cycle = replace(self.cycle, members=members)
+            cycle = msgspec.structs.replace(self.cycle, members=members)
             cycle = cycle if rows is None else cycle.confine(rows)
             remedy, gone = self._try_victims([each for each in units if id(each) in chosen], cycle)
             if not remedy.is_found or len(remedy.nominations or ()) < len(members):

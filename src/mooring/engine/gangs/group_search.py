@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -90,7 +91,7 @@ def _search_domain(cycle: GroupCycle, domain: Domain, needed: int) -> GroupResul
     kinds.sort(key=lambda kind: kind.difficulty)
     ordered = [pod for kind in kinds for pod in kind.members]
     mark = cycle.trial.mark()
-    result = replace(cycle, members=ordered).try_domain(domain)
+    result = msgspec.structs.replace(cycle, members=ordered).try_domain(domain)
     if result.is_success and result.has_placed:
         result.found_by = REORDERED
         return result
@@ -144,7 +145,7 @@ def _place(
         cycle.trial.roll_back(mark)
         return None
     others = [pod for pod in ordered if pod.uid not in chosen]
-    result = replace(cycle, members=others).try_domain(domain)
+    result = msgspec.structs.replace(cycle, members=others).try_domain(domain)
     if not result.is_success:
         cycle.trial.roll_back(mark)
         return None

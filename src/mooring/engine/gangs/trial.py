@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from mooring.cluster import Cluster
 from mooring.engine import budget, placement
@@ -10,8 +11,11 @@ from mooring.engine.diagnosis import Failure
 from mooring.engine.placement import Placement
 from mooring.framework.observe import Observer
 from mooring.framework.profile import Profile
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, PodSpec
 from mooring.queue import QueuedPod
+
+# Nobody waits for what is only tried.
+_NOBODY = QueuedPod(Pod(namespace="", name="", uid="", spec=PodSpec()), 0.0, 0)
 
 
 class Trial:
@@ -57,29 +61,26 @@ class Trial:
 
         The pod is not nominated any more.
         """
-        mark = self.mark()
         nominations = self.cluster.nodes.nominations
         nominated = nominations.node_of(pod) if nominations.are_there else ""
-        if nominated:
-            self.cluster.nominate(pod, "")
-            self._journal.append(lambda: self.cluster.nominate(pod, nominated))
+        if not nominated:
+            return self.place_beside(pod, node_name)
+        self.cluster.nominate(pod, "")
+        self._journal.append(lambda: self.cluster.nominate(pod, nominated))
         placed = self.place_beside(pod, node_name)
         if isinstance(placed, Failure):
-            self.roll_back(mark)
+            self._undo_last()
         return placed
 
     def place_beside(self, pod: Pod, node_name: str) -> Placement | Failure:
         """The same for a pod that stays nominated, and so counts there as well."""
         cluster = self.cluster
-        mark = self.mark()
-        placed = Placement(
-            QueuedPod(pod, 0.0, 0), cluster.assume(pod, node_name), node_name, self.profile
-        )
-        self._journal.append(lambda: self._take_back(placed))
+        placed = Placement(_NOBODY, cluster.assume(pod, node_name), node_name, self.profile)
+        self._journal.append(partial(self._take_back, placed))
         self.placements[pod.uid] = placed
         refused = placement.reserve(placed, cluster.nodes, self.observer)
         if refused is not None:
-            self.roll_back(mark)
+            self._undo_last()
             return refused
         return placed
 
@@ -106,7 +107,10 @@ class Trial:
     def roll_back(self, mark: int = 0) -> None:
         """Undoes all since a moment, the last first."""
         while len(self._journal) > mark:
-            self._journal.pop()()
+            self._undo_last()
+
+    def _undo_last(self) -> None:
+        self._journal.pop()()
 
     def keep(self) -> None:
         """Makes everything that was tried final."""
