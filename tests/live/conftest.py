@@ -10,15 +10,9 @@ import pytest
 import yaml
 
 from .arena import Arena, arena
-from .control_plane import (
-    ADMIN_TOKEN,
-    ControlPlane,
-    binaries,
-    control_plane,
-    gang_version,
-    minor_version,
-)
+from .control_plane import ADMIN_TOKEN, ControlPlane, binaries, control_plane
 from .embedded_plane import embedded_plane
+from .gang_versions import GANG_API, GANG_GATES
 
 _DEPLOY = Path(__file__).parents[2] / "deploy"
 _ROLES = [_DEPLOY / folder / "rbac.yaml" for folder in ("base", "disk-io", "shadow")]
@@ -42,9 +36,8 @@ def real_plane() -> Iterator[ControlPlane]:
 @pytest.fixture(scope="session")
 def gang_plane() -> Iterator[ControlPlane]:
     """A real API server that has groups of pods, as its version of Kubernetes has them."""
-    newer = minor_version() >= 37
-    gates = "--feature-gates=GenericWorkload=true" + ("" if newer else ",GangScheduling=true")
-    served = f"--runtime-config=scheduling.k8s.io/{gang_version()}=true"
+    gates = "--feature-gates=" + ",".join(f"{gate}=true" for gate in GANG_GATES)
+    served = f"--runtime-config={GANG_API}=true"
     with control_plane("RBAC", gates, served) as running:
         asyncio.run(_grant(running))
         yield running

@@ -48,11 +48,6 @@ def minor_version() -> int:
     return int(told.stdout.split(".")[1])
 
 
-def gang_version() -> str:
-    """The version of the API for groups of pods."""
-    return "v1beta1" if minor_version() >= 37 else "v1alpha2"
-
-
 ADMIN_TOKEN = "secret-admin"
 SCHEDULER_TOKEN = "secret-scheduler"
 #: A user that nobody granted anything.
@@ -176,6 +171,25 @@ class ControlPlane:
         self.kill_api_server()
         _end(self._etcd)
         self._etcd = None
+
+    @contextmanager
+    def running_controllers(self, *names: str, gates: str = "") -> Iterator[None]:
+        """Runs controllers of kube-controller-manager; skips the test without that binary."""
+        if not (self.bin / "kube-controller-manager").exists():
+            pytest.skip("no kube-controller-manager in $KUBEBUILDER_ASSETS")
+        process = self._spawn(
+            "kube-controller-manager",
+            f"--kubeconfig={self.kubeconfig}",
+            f"--controllers={','.join(names)}",
+            f"--feature-gates={gates}",
+            "--leader-elect=false",
+            f"--secure-port={free_port()}",
+            f"--cert-dir={self.folder / 'certs-of-controllers'}",
+        )
+        try:
+            yield
+        finally:
+            _end(process)
 
     def log(self, name: str = "kube-apiserver") -> str:
         """The end of what a process has written."""

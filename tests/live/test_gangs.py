@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from .arena import Arena, Manifest, arena, node, pod
-from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane, gang_version
+from .control_plane import ADMIN_TOKEN, MOORING_TOKEN, ControlPlane
 from .faulty_proxy import Faults, FaultyProxy
+from .gang_versions import GANG_API, GANG_CONDITION, gang_job
 from .mooring_process import kubeconfig, mooring
 
 pytestmark = pytest.mark.live
@@ -22,10 +23,7 @@ NODES = [node(f"n{number}", cpu=8, pods=40) for number in range(17)]
 SIZE = 64
 
 _ALONE = "--leader-elect=false"
-_GROUPS = f"/apis/scheduling.k8s.io/{gang_version()}/namespaces/default/podgroups"
-_CONDITION = {"v1alpha2": "PodGroupScheduled", "v1beta1": "PodGroupInitiallyScheduled"}[
-    gang_version()
-]
+_GROUPS = f"/apis/{GANG_API}/namespaces/default/podgroups"
 _COSCHEDULED = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DEFINITION = Path(__file__).parents[2] / "deploy" / "coscheduling" / "podgroups.yaml"
@@ -40,10 +38,14 @@ def name_gangs(number: int) -> list[str]:
     return [f"gang{run}{letter}" for letter in "abc"[:number]]
 
 
-async def make_gangs(admin: Arena, names: list[str], size: int, **spec: Any) -> list[Manifest]:
+async def make_gangs(
+    admin: Arena, names: list[str], size: int, rack: bool = False, **spec: Any
+) -> list[Manifest]:
     for name in names:
-        policy = {"schedulingPolicy": {"gang": {"minCount": size}}}
-        await admin.request("POST", _GROUPS, {"metadata": {"name": name}, "spec": policy})
+        group: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": size}}}
+        if rack:
+            group["schedulingConstraints"] = {"topology": [{"key": "rack"}]}
+        await admin.request("POST", _GROUPS, {"metadata": {"name": name}, "spec": group})
     return [
         pod(f"{name}-{number}", schedulingGroup={"podGroupName": name}, **spec)
         for name in names
@@ -99,7 +101,7 @@ async def _conditions_tell(admin: Arena, names: list[str], bound: dict[str, str]
                 group["metadata"]["name"]: each["status"]
                 for group in groups
                 for each in group.get("status", {}).get("conditions", ())
-                if each["type"] == _CONDITION and group["metadata"]["name"] in names
+                if each["type"] == GANG_CONDITION and group["metadata"]["name"] in names
             }
             if told == {name: str(name in sizes(bound)) for name in names}:
                 return
@@ -167,3 +169,86 @@ async def test_gangs_of_scheduler_plugins(gang_plane: ControlPlane, tmp_path: Pa
             await admin.bound(SIZE, 120)
             await asyncio.sleep(2)
             assert list(sizes((await admin.verdict()).bound).values()) == [SIZE]
+
+
+async def test_a_gang_for_one_rack_is_bound_in_one_rack_and_another_says_why_not(
+    gang_plane: ControlPlane, tmp_path: Path
+) -> None:
+    racks = [node(f"n{number}", cpu=8, pods=40) for number in range(6)]
+    for number, each in enumerate(racks):
+        each["metadata"]["labels"] = {"rack": f"r{number // 2}"}
+    async with arena(gang_plane.server, ADMIN_TOKEN) as admin:
+        await admin.clear()
+        await admin.create(racks)
+        kubeconfig(tmp_path / "kubeconfig", gang_plane.server, MOORING_TOKEN)
+        gates = "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
+        async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE, gates) as process:
+            fits, refused = name_gangs(2)
+            await admin.create(await make_gangs(admin, [fits], 16, rack=True, cpu="1"))
+            await admin.bound(16, 120)
+            bound = (await admin.verdict()).bound
+            assert {int(name[1:]) // 2 for name in bound.values()} <= {0, 1, 2}
+            assert len({int(name[1:]) // 2 for name in bound.values()}) == 1
+            await admin.create(await make_gangs(admin, [refused], 20, rack=True, cpu="1"))
+            await process.settled(lambda: _is_told(admin, refused))
+            await _conditions_tell(admin, [fits, refused], bound)
+            assert len((await admin.verdict()).bound) == 16
+            assert "Forbidden" not in process.log
+
+
+async def _is_told(admin: Arena, name: str) -> bool:
+    """Whether an event on a group tells what it lacks."""
+    events = (await admin.request("GET", "/apis/events.k8s.io/v1/namespaces/default/events"))[
+        "items"
+    ]
+    return any(
+        each["regarding"]["kind"] == "PodGroup"
+        and each["regarding"]["name"] == name
+        and each["regarding"]["apiVersion"] == GANG_API
+        and each["reason"] == "GangDiagnosis"
+        and "16" in each["note"]
+        for each in events
+    )
+
+
+async def test_the_job_controller_makes_a_gang_which_is_bound_whole(
+    gang_plane: ControlPlane, tmp_path: Path
+) -> None:
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    gates = "GenericWorkload=true,WorkloadWithJob=true"
+    name = next(iter(name_gangs(1)))
+    template = {"spec": {**pod("any", cpu="1")["spec"], "restartPolicy": "Never"}}
+    with gang_plane.running_controllers("job-controller", gates=gates):
+        async with arena(gang_plane.server, ADMIN_TOKEN) as admin:
+            await admin.clear()
+            await admin.create(NODES[:3])
+            kubeconfig(tmp_path / "kubeconfig", gang_plane.server, MOORING_TOKEN)
+            chosen = "--feature-gates=GenericWorkload=true"
+            async with mooring(tmp_path / "log", tmp_path / "kubeconfig", _ALONE, chosen):
+                # Room for one of the two, and for half of the other.
+                await admin.request("POST", jobs, gang_job(name, 16, template))
+                await admin.bound(16, 120)
+                await admin.request("POST", jobs, gang_job(f"{name}-late", 16, template))
+                await _groups_are(admin, {f"{name}-": "True", f"{name}-late-": "False"})
+                assert len((await admin.verdict()).bound) == 16
+                for each in (name, f"{name}-late"):
+                    await admin.request("DELETE", f"{jobs}/{each}?propagationPolicy=Background")
+
+
+async def _groups_are(admin: Arena, wanted: dict[str, str]) -> None:
+    """Waits until groups whose names begin so have conditions of these statuses."""
+    async with asyncio.timeout(120):
+        while True:
+            groups = (await admin.request("GET", _GROUPS))["items"]
+            told = {
+                max((start for start in wanted if start in group["metadata"]["name"]), key=len): (
+                    each["status"]
+                )
+                for group in groups
+                for each in group.get("status", {}).get("conditions", ())
+                if each["type"] == GANG_CONDITION
+                and any(group["metadata"]["name"].startswith(start) for start in wanted)
+            }
+            if told == wanted:
+                return
+            await asyncio.sleep(0.2)
