@@ -75,6 +75,31 @@ def test_a_gang_waits_for_its_group_and_for_enough_members() -> None:
     assert sorted(bindings(driver.step())) == ["g-0", "g-1", "g-2"]
 
 
+def test_what_holds_a_gang_back_may_change_and_is_counted() -> None:
+    driver = drive_gangs(node("n", cpu=4), gang("g", 3))
+    queue = driver.engine.queue
+    gate = {"schedulingGates": [{"name": "quota"}]}
+    gated = members("g", 1, spec=gate, cpu=1)
+    driver.apply(*gated, *members("g", 1, start=1, cpu=1))
+    assert queue.sizes()["gated"] == 2
+    assert dict(queue.entities())["gated", "podgroup"] == 1
+    assert dict(queue.entities())["gated", "pod"] == 0
+
+    last = members("g", 1, start=2, cpu=1)
+    driver.apply(*last)
+    assert not bindings(driver.step())
+    assert queue.sizes()["gated"] == 3
+    driver.remove(*last)
+    driver.apply(*members("g", 1, cpu=1))
+    assert not bindings(driver.step())
+    assert queue.sizes()["gated"] == 2
+    assert {each.pod.name for each in queue} == {"g-0", "g-1"}
+
+    driver.apply(*last)
+    assert len(bindings(driver.step())) == 3
+    assert dict(queue.entities())["gated", "podgroup"] == 0
+
+
 def test_one_gated_member_holds_back_all() -> None:
     held = pod(
         "g-1",

@@ -202,12 +202,10 @@ class GroupAttempts:
         trial = decision.trial
         self._evictions.pop(decision.group.uid, None)
         trial.keep()
-        placed = list(trial.placements.values())
-        for each in placed:
-            each.queued = members[each.pod.uid]
         refused: list[tuple[QueuedPod, Failure]] = []
         going: list[Placement] = []
-        for each in placed:
+        for uid, each in trial.placements.items():
+            each.queued = members[uid]
             failure = self._attempts.take_over(each, now)
             if failure is None:
                 going.append(each)

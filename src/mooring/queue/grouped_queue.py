@@ -108,8 +108,18 @@ class GroupedQueue(Queue):
                 yield from queued.everyone()
             else:
                 yield queued
+        for entry in self._entries.values():
+            if self._is_held(entry):
+                yield from entry.everyone()
         for members in self._incomplete.values():
             yield from members.values()
+
+    def _is_held(self, entry: QueuedGroup) -> bool:
+        """Whether a group is held back as such: then no event that plugins hear of can help it.
+
+        It is in none of the places, and looked at again when it changes itself.
+        """
+        return entry.place is Place.GATED and entry.pod.uid not in self._places
 
     def get(self, uid: str) -> QueuedPod | None:
         key = self._group_of.get(uid)
@@ -142,18 +152,23 @@ class GroupedQueue(Queue):
         pending = 0
         for entry in self._entries.values():
             pending += len(entry.late)
-            if entry.place in _SIZES:
+            if self._is_held(entry):
+                sizes["gated"] += len(entry.members)
+            elif entry.place in _SIZES:
+                # As an entry it is counted once.
                 sizes[_SIZES[entry.place]] += len(entry.members) - 1
         sizes["incomplete"] = sum(map(len, self._incomplete.values()))
         sizes["pending"] = pending
         return sizes
 
     def entities(self) -> Iterator[tuple[tuple[str, str], int]]:
+        held = sum(map(self._is_held, self._entries.values()))
         groups = Counter(
             _SIZES[entry.place] for entry in self._entries.values() if entry.place in _SIZES
         )
         for (queue, kind), count in super().entities():
-            yield (queue, kind), count - groups[queue]
+            filed = groups[queue] - (held if queue == "gated" else 0)
+            yield (queue, kind), count - filed
             yield (queue, "podgroup"), groups[queue]
 
     def incoming_entities(self) -> Iterator[tuple[tuple[str, str, str], int]]:
@@ -167,10 +182,13 @@ class GroupedQueue(Queue):
     def _move(self, queued: QueuedPod, place: Place, label: str) -> None:
         super()._move(queued, place, label)
         if isinstance(queued, QueuedGroup):
-            self._incoming_groups[QUEUES[place], label] += 1
-            self._count_incoming(place, label, len(queued.members))
+            self._count_group(queued, place, label)
             # As an entry it was counted once.
             self.incoming[QUEUES[place], label] -= 1
+
+    def _count_group(self, entry: QueuedGroup, place: Place, label: str) -> None:
+        self._incoming_groups[QUEUES[place], label] += 1
+        self._count_incoming(place, label, len(entry.members))
 
     def _count_incoming(self, place: Place, label: str, members: int) -> None:
         key = QUEUES[place], label
@@ -239,15 +257,21 @@ class GroupedQueue(Queue):
 
     def _look_again(self, entry: QueuedGroup, member: QueuedPod, label: str, now: float) -> None:
         """A member is new or changed: the group may be held back by it, or no longer."""
-        is_held = entry.place is Place.GATED
-        answer = self._hold(entry)
+        is_gated = entry.place is Place.GATED
+        answer = self._ask_group(entry)
+        if answer is not None:
+            if self._is_held(entry):
+                entry.gated_by, entry.refusal = answer
+                self._count_incoming(Place.GATED, label, 1)
+            else:
+                self._hold(entry, answer, label)
+            return
+        answer = self._ask_members(entry) if is_gated else self._admit(member.pod, "")
         if answer is None:
-            answer = self._ask_members(entry) if is_held else self._admit(member.pod, "")
-        if answer is None:
-            if is_held:
+            if is_gated:
                 entry.gated_by, entry.refusal = "", None
                 self._activate(entry, label, now)
-        elif is_held and answer[0] in entry.rejectors:
+        elif answer[0] in entry.rejectors and is_gated and not self._is_held(entry):
             # Where the group is filed follows from who holds it back.
             entry.gated_by, entry.refusal = answer
             self._count_incoming(Place.GATED, label, 1)
@@ -289,7 +313,9 @@ class GroupedQueue(Queue):
         if entry is None or entry.place is Place.IN_FLIGHT:
             return
         head = head_of(group, next(iter(entry.members.values())).pod)
-        if head.priority != entry.pod.priority:
+        if self._is_held(entry):
+            entry.replace(head)
+        elif head.priority != entry.pod.priority:
             self._places.replace(entry, head)
         if entry.place is Place.GATED:
             self._make_active(entry, _GROUP_CHANGE, now)
@@ -447,20 +473,25 @@ class GroupedQueue(Queue):
             assert sum(found) == 1, f"{uid} of {key} is aside or in its group: {found}"
         for key, entry in self._entries.items():
             is_flying = entry.pod.uid in self._in_flight
-            assert is_flying != (entry.pod.uid in self._places), f"{key} is in no place, or two"
+            is_waiting = entry.pod.uid in self._places or self._is_held(entry)
+            assert is_flying != is_waiting, f"{key} is in no place, or two"
             assert entry.members or is_flying, f"{key} waits without members"
 
     def _is_admitted(self, queued: QueuedPod, label: str) -> bool:
         if not isinstance(queued, QueuedGroup):
             return super()._is_admitted(queued, label)
-        answer = self._hold(queued) or self._ask_members(queued)
+        answer = self._ask_group(queued)
+        if answer is not None:
+            self._hold(queued, answer, label)
+            return False
+        answer = self._ask_members(queued)
         if answer is not None:
             self._gate(queued, answer, label)
             return False
         queued.gated_by, queued.refusal = "", None
         return True
 
-    def _hold(self, entry: QueuedGroup) -> tuple[str, Rejected] | None:
+    def _ask_group(self, entry: QueuedGroup) -> tuple[str, Rejected] | None:
         return self._hold_group(entry.key, entry.pod.spec.scheduler_name)
 
     def _ask_members(self, entry: QueuedGroup) -> tuple[str, Rejected] | None:
@@ -469,6 +500,15 @@ class GroupedQueue(Queue):
             if answer is not None:
                 return answer
         return None
+
+    def _hold(self, entry: QueuedGroup, answer: tuple[str, Rejected], label: str) -> None:
+        """Holds a group back as such."""
+        if entry.pod.uid in self._places:
+            self._take(entry)
+        entry.place = Place.GATED
+        entry.gated_by, entry.refusal = answer
+        entry.was_flushed = False
+        self._count_group(entry, Place.GATED, label)
 
     def _gate(self, entry: QueuedGroup, answer: tuple[str, Rejected], label: str) -> None:
         """One member that is held back holds back all of them."""
