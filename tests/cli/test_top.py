@@ -182,11 +182,13 @@ async def test_a_cluster_is_watched_and_simulated(tmp_path: Path) -> None:
         assert {each.name for each in found.objects if each.name in "np"} == {"n", "p"}
 
 
-async def test_in_a_terminal_it_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_key", [False, True], ids=["Ctrl-C", "q"])
+async def test_in_a_terminal_it_goes_on_until_it_is_stopped(tmp_path: Path, by_key: bool) -> None:
     async with cluster(tmp_path) as (_, path):
         ours, theirs = pty.openpty()
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "mooring", "top", f"--kubeconfig={path}"),
+            stdin=theirs,
             stdout=theirs,
             stderr=theirs,
             env={**os.environ, "COLUMNS": "80", "LINES": "24", "TERM": "xterm"},
@@ -196,7 +198,10 @@ async def test_in_a_terminal_it_goes_on_until_it_is_stopped(tmp_path: Path) -> N
             shown = await asyncio.wait_for(
                 asyncio.to_thread(_read_until, ours, b"no pod waits"), 60
             )
-            process.send_signal(signal.SIGINT)
+            if by_key:
+                os.write(ours, b"q")
+            else:
+                process.send_signal(signal.SIGINT)
             code = await asyncio.wait_for(process.wait(), 60)
         finally:
             os.close(ours)

@@ -60,7 +60,7 @@ def top(  # noqa: PLR0913 - one for each flag
     certificate_authority: CertificateAuthorityOption = None,
     insecure: InsecureOption = False,
 ) -> None:
-    """Show how full nodes are and which pods wait, live. Ctrl-C ends it.
+    """Show how full nodes are and which pods wait, live. The key q ends it.
 
     Watches the cluster of the API server, or asks a running scheduler (--url), which also knows its
     queue. Manifests are shown once. Changes nothing.
@@ -132,7 +132,10 @@ def _follow(
     async def main() -> None:
         async with _watching(scheduler, connection) as look:
             stop = StopSignal()
-            with Live(console=console, screen=True, auto_refresh=False) as live:
+            with (
+                stop.heed_key(b"q"),
+                Live(console=console, screen=True, auto_refresh=False) as live,
+            ):
                 while not stop.came:
                     width, height = console.size
                     live.update(Group(*top_parts(look(), width, height, sort)), refresh=True)

@@ -36,7 +36,7 @@ def top_parts(
     picture: TopPicture, width: int, height: int | None, sort: str
 ) -> Iterator[RenderableType]:
     """All of the picture; with a height, as much as fits into so many lines."""
-    head = [*_head(picture, width)]
+    head = [*_head(picture, width, height is not None)]
     groups = [_group(each, width) for each in picture.waiting]
     waiting, nodes = len(groups), len(picture.nodes)
     if height is not None:
@@ -66,12 +66,14 @@ def _share_room(room: int, groups: list[int], nodes: int) -> tuple[int, int]:
     return count, max(room - used, 1)
 
 
-def _head(picture: TopPicture, width: int) -> Iterator[Text]:
+def _head(picture: TopPicture, width: int, is_live: bool) -> Iterator[Text]:
     pods = sum(each.count for each in picture.waiting)
     parts = [f"nodes {len(picture.nodes)}", f"pods {picture.pod_count}", f"waiting {pods}"]
     if picture.rates is not None:
         decided, placed = picture.rates
         parts += [f"decisions/s {decided:.0f}", f"placed/s {placed:.0f}"]
+    if is_live:
+        parts.append("(q ends)")
     for text in wrap("   ".join(parts), width):
         yield line(text, "bold")
     if picture.problem:
