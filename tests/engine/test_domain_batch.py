@@ -30,6 +30,16 @@ def test_the_first_of_the_best_rows_that_fit_is_taken(
     # A filter that looks at other rows accepts some of those that take such pods.
     among = [fit and take for fit, take in zip(fits, takes, strict=True)]
     assert batch.best_where(np.array(among)) == best(among)
+    added = data.draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
+    # Other scores add something to what is ranked.
+    if any(among):
+        totals_with = [total + more for total, more in zip(totals, added, strict=True)]
+        left = np.flatnonzero(among)
+        first = max((row for row in order if among[row]), key=totals_with.__getitem__)
+        assert batch.best_with(np.array(added)[left], left) == first
+    if all(takes):
+        first = max(order, key=lambda row: totals[row] + added[row])
+        assert batch.best_with(np.array(added), None) == first
     changed = data.draw(st.sampled_from(rows))
     totals[changed], takes[changed] = 4, True
     batch.put(changed, 4)

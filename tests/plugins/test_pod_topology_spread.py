@@ -26,7 +26,9 @@ from mooring.plugins.topology_spread.pod_topology_spread import (
     PodTopologySpreadArgs,
 )
 from mooring.plugins.topology_spread.spread_constraints import Constraint, own_constraints
+from mooring.plugins.topology_spread.spread_costs import Cost, Costs
 from mooring.plugins.topology_spread.spread_counts import Lowest, Spreads
+from mooring.testing.laws import check_score_rows
 from tests.builders import (
     EMPTY,
     cluster,
@@ -457,11 +459,12 @@ def test_defaults_from_the_configuration_want_every_key() -> None:
 
 def test_halves_are_rounded_up() -> None:
     made = zones(*webs(a1=1))
-    prepared = PLUGIN.pre_score(asks(soft(key=HOSTNAME)), made.nodes, made.nodes.rows)
-    assert prepared is not None
-    amounts = prepared.each[0].amounts
-    amounts[:5] = [0.5, 1.5, 2.5, 2.4999999999999996, 0.49999999999999994]
-    assert PLUGIN.score(prepared, made.nodes, made.nodes.rows).tolist() == [1, 2, 3, 2, 0]
+    amounts = np.array([0.5, 1.5, 2.5, 2.4999999999999996, 0.49999999999999994])
+    costs = Costs((Cost(amounts, np.arange(5)),), None)
+    assert PLUGIN.score(costs, made.nodes, made.nodes.rows).tolist() == [1, 2, 3, 2, 0]
+    levels = PLUGIN.find_levels(costs, made.nodes)
+    assert levels is not None
+    assert levels.numbers.tolist() == [1, 2, 3, 2, 0]
 
 
 def prepared_for(pending: Pod, made: Cluster) -> Spreads:
@@ -920,3 +923,4 @@ def test_some_rows_get_the_answers_that_all_rows_get(
     if costs is not None:
         whole_scores = PLUGIN.score(costs, nodes, nodes.everything)
         assert PLUGIN.score(costs, nodes, rows).tolist() == whole_scores[rows].tolist()
+        check_score_rows(PLUGIN, pending, nodes, np.sort(rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,14 @@ class PodMatch:
 
     pairs: tuple[tuple[frozenset[str] | None, Selector], ...]
     skip_terminating: bool = False
+    #: Tallies are looked up for every pod that is counted.
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.pairs, self.skip_terminating)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def matches(self, pod: Pod) -> bool:
         if self.skip_terminating and pod.terminating:
@@ -195,7 +203,7 @@ class Tallies:
 
     def tally(self, match: PodMatch) -> Tally:
         """The tally of a match; a new one counts all placed pods once."""
-        known = self._tallies.get(match)
+        known = self._tallies.find(match)
         if known is None:
             self.are_there = True
             if self._pods is None:

@@ -25,6 +25,7 @@ from .observe import Caller, Named, call_plainly
 from .plugin import (
     MAX_SCORE,
     Filter,
+    Levels,
     Narrowed,
     NoRemedy,
     PendingPermits,
@@ -64,7 +65,7 @@ PASSING = (KeyboardInterrupt,)
 FILTERING = 'running "{}" filter plugin'
 SCORING = 'running Score plugin "{}"'
 
-_BOOL, _INT64 = np.dtype(np.bool_), np.dtype(np.int64)
+_BOOL, _INT64, _INTP = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.intp)
 
 
 def broken(what: str, error: BaseException, plugin: str = "") -> PluginError:
@@ -146,6 +147,18 @@ def check_scores(answer: object, count: int) -> Scores:
         if answer.dtype.kind in "iu":
             return answer.astype(np.int64)
     raise PluginError(f"returned {_show(answer)}, expected int64[{count}]")
+
+
+def check_levels(answer: object, count: int) -> Levels:
+    """Some whole numbers, and a place among them for each of so many rows."""
+    if type(answer) is not Levels:
+        raise PluginError(f"returned {type(answer).__name__}, expected Levels")
+    numbers, places = answer.numbers, answer.places
+    if type(numbers) is not np.ndarray or numbers.dtype != _INT64 or numbers.ndim != 1:
+        raise PluginError(f"returned Levels of {_show(numbers)}, expected int64[...]")
+    if type(places) is not np.ndarray or places.dtype != _INTP or places.shape != (count,):
+        raise PluginError(f"returned Levels over {_show(places)}, expected intp[{count}]")
+    return answer
 
 
 def check_range(scores: Scores) -> Scores:
@@ -390,6 +403,33 @@ def ask_score(
         raise
     except BaseException as error:
         raise make_plugin_error(SCORING, plugin, error) from error
+
+
+def ask_levels(
+    plugin: Score[Any], prepared: Any, nodes: Nodes, ask: Caller = call_plainly
+) -> Levels | None:
+    """The same for all rows, by the few numbers that occur; None if the plugin does not say."""
+    try:
+        answer = ask(plugin, plugin.find_levels, prepared, nodes)
+        return None if answer is None else check_levels(answer, nodes.count(nodes.everything))
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error(SCORING, plugin, error) from error
+
+
+def find_occurring(
+    plugin: Score[Any], levels: Levels, places: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """The places that some rows have, in order."""
+    try:
+        counts = np.bincount(places, minlength=len(levels.numbers))
+    except ValueError as error:
+        raise make_plugin_error(SCORING, plugin, error) from error
+    if len(counts) > len(levels.numbers):
+        found = f"place {len(counts) - 1} of {len(levels.numbers)}"
+        raise make_plugin_error(SCORING, plugin, PluginError(f"returned Levels with {found}"))
+    return counts.nonzero()[0]
 
 
 def ask_normalize(

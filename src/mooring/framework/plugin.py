@@ -26,6 +26,7 @@ from .plugin_answers import (
     UNSIGNABLE as UNSIGNABLE,
     UPDATED as UPDATED,
     ClaimWrite as ClaimWrite,
+    Levels as Levels,
     Narrowed as Narrowed,
     NoRemedy as NoRemedy,
     PendingPermit as PendingPermit,
@@ -215,6 +216,14 @@ class Score(Plugin, Generic[S]):
     def normalize(self, prepared: S, scores: Scores) -> Scores:
         """Brings the numbers of all feasible rows into 0 to 100."""
         return scores
+
+    def find_levels(self, prepared: S, nodes: Nodes) -> Levels | None:
+        """The same as `score` for all rows, by the few numbers that occur; None if many may.
+
+        It promises that `normalize` makes the same of a number however many rows have it: it is
+        asked about each number once.
+        """
+        return None
 
     #: What `normalize` looks at beyond the row itself.
     reduces: ClassVar[Reduction] = Reduction.EVERYTHING

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mooring.objects.pod import Pod
 
 from .device_writes import ClaimRelease, DeviceWrites
@@ -104,6 +107,14 @@ class Reduction(Enum):
     LARGEST = "largest"
     #: Which rows are feasible, and all their numbers.
     EVERYTHING = "everything"
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The numbers of a score where few differ: some numbers, and per row the place of its own."""
+
+    numbers: NDArray[np.int64]
+    places: NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,8 @@ class Selector:
         return bool(self.requirements)
 
     def __and__(self, other: Selector) -> Selector:
+        if not self.requirements or not other.requirements:
+            return self if self.requirements else other
         return Selector(_canonical({*self.requirements, *other.requirements}))
 
     def without(self, keys: Iterable[str]) -> Selector:

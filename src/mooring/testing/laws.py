@@ -30,6 +30,7 @@ from mooring.framework.plugin import (
     Rescore,
     Reserve,
     Score,
+    Scores,
     Sign,
 )
 from mooring.framework.status import PluginError, Rejected
@@ -222,12 +223,29 @@ def check_score_rows(
     assert plugin.normalize(prepared, np.array(raw, np.int64)[turned]).tolist() == [
         normal[at] for at in turned
     ]
+    _check_levels(plugin, prepared, nodes, feasible, normal)
     column = np.zeros(len(nodes.alive), np.int64)
     for score, row in zip(raw, feasible.tolist(), strict=True):
         answer = plugin.rescore(prepared, nodes, nodes.facts(row), column)
         assert answer in (Rescore.UNKNOWN, Rescore.UPDATED)
         if answer is Rescore.UPDATED:
             assert column[row] == score
+
+
+def _check_levels(
+    plugin: Any, prepared: Any, nodes: Nodes, feasible: NDArray[np.intp], normal: Scores
+) -> None:
+    """Checks that the few numbers that occur are those of the rows, and normalised like these."""
+    levels = plugin.find_levels(prepared, nodes)
+    if levels is None:
+        return
+    places = levels.places[feasible]
+    expected = plugin.score(prepared, nodes, feasible)
+    assert levels.numbers[places].tolist() == expected.tolist()
+    occurring = np.unique(places)
+    once = np.zeros(len(levels.numbers), np.int64)
+    once[occurring] = plugin.normalize(prepared, levels.numbers[occurring])
+    assert once[places].tolist() == normal.tolist()
 
 
 def check_normal_scores(plugin: Any, pod: Pod, nodes: Nodes) -> None:

@@ -167,6 +167,13 @@ class DomainBatch:
         place = keys.argmax()
         return self.rows.item(place) if keys.item(place) > 0 else None
 
+    def best_with(self, added: NDArray[np.int64], among: NDArray[np.intp] | None) -> int:
+        """The best of some rows that fit, if so much more is added to their totals; None is all."""
+        keys = added * len(self.turns.turn_of)
+        keys += self._keys if among is None else self._keys[among]
+        place = keys.argmax()
+        return int(self.rows.item(place) if among is None else among.item(place))
+
     def put(self, row: int, total: int) -> None:
         """A row has this total now."""
         place = self._place_of.item(row)

@@ -26,7 +26,7 @@ from mooring.objects.pod import Pod
 from mooring.queue.queued_pod import SharedFailure
 
 from .answer_cache import MOST_BYTES, AnswerCache, Key
-from .batch import Turns
+from .batch import DomainBatch, Turns
 from .failures import Failures
 from .parts import Unserved
 from .pod_class import PodClass
@@ -369,9 +369,20 @@ class Classes:
             feasible = self._without_crowded(kept, pod, feasible)
         if len(feasible) <= 1:
             return _COLUMNS, int(feasible[0]) if len(feasible) else None
+        turns = self._turns(window.start)
         with PointTimer(self._observer, SCORE, self._profile.name):
-            scored = kept.scored(pod, feasible)
-        return _COLUMNS, self._take_first(scored, self._turns(window.start))
+            ranking = self._rank_all(kept, turns)
+            if ranking is None:
+                return _COLUMNS, self._take_first(kept.scored(pod, feasible), turns)
+            added = kept.score_relatively(pod, feasible)
+        is_everything = feasible is kept.scores.everything
+        return _COLUMNS, ranking.best_with(added, None if is_everything else feasible)
+
+    def _rank_all(self, kept: PodClass, turns: Turns) -> DomainBatch | None:
+        """All rows ranked by what depends on their own row; None if no such ranking is kept."""
+        if not self._settings.batches or self._largest_total * len(turns.turn_of) >= MOST_KEY // 2:
+            return None
+        return kept.scores.rank_among(kept.scores.everything, turns)
 
     def _take_first(self, scored: Scored, turns: Turns) -> int:
         """The row with the highest total, and of equals the first: as `first_best` does."""

@@ -99,6 +99,8 @@ class RelativeScore:
     is_active: bool
     #: Whether it is one that prepares something.
     prepares: bool
+    #: Whether it may say which few numbers occur.
+    has_levels: bool
 
 
 class Unserved(Exception):
@@ -111,6 +113,11 @@ def ignores_feasible_rows(plugin: Score[Any]) -> bool:
     One that says nothing of what it reads has not promised it.
     """
     return plugin.reads != Change.ALL
+
+
+def may_find_levels(plugin: Score[Any]) -> bool:
+    """Whether a score has something to say of the few numbers that occur."""
+    return type(plugin).find_levels is not Score.find_levels
 
 
 def is_kept(plugin: Score[Any]) -> bool:

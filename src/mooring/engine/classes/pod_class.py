@@ -12,22 +12,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Cluster, Mask, RowFacts, Scope
+from mooring.cluster import Cluster, Mask, RowFacts, Rows, Scope
+from mooring.cluster.arrays import freeze
 from mooring.cluster.changes import EVERYWHERE, Change, ChangeLog, RowChanges, unite
 from mooring.framework.attempt import PreFiltered, Scored
 from mooring.framework.calls import (
     FILTERING,
     PASSING,
     ask_filter,
+    ask_levels,
     ask_normalize,
     ask_pre_filter,
     ask_pre_score,
     ask_score,
     ask_watch,
     check_range,
+    find_occurring,
     make_plugin_error,
 )
-from mooring.framework.observe import FILTER, SCORE, PointTimer, make_caller
+from mooring.framework.observe import FILTER, SCORE, Caller, PointTimer, make_caller
 from mooring.framework.plugin import (
     INFEASIBLE,
     UPDATED,
@@ -38,6 +41,7 @@ from mooring.framework.plugin import (
     Reduction,
     Rescore,
     Score,
+    Scores,
 )
 from mooring.framework.points import pre_filter
 from mooring.framework.profile import Profile
@@ -54,6 +58,7 @@ from .parts import (
     WideFilter,
     ignores_feasible_rows,
     is_kept,
+    may_find_levels,
 )
 from .scores import ClassScores
 from .stances import Point, Stances
@@ -120,6 +125,8 @@ class PodClass:
             (*(each.watch for each in self.row_filters), *(each.watch for each in self.columns))
         )
         self._look_wide()
+        #: The rows that no row filter rejects, once listed, until others do.
+        self._unrejected_rows: NDArray[np.intp] | None = None
         self._by_kinds: dict[int, Asked] = {}
         #: Rows that take no such pod, and what changed there since they were scored.
         self._unscored: dict[int, int] = {}
@@ -188,8 +195,8 @@ class PodClass:
                 self._add_column(plugin, watch, weight)
             else:
                 active = not ignores_feasible_rows(plugin) or self._pre_score(plugin) is not None
-                prepares = isinstance(plugin, PreScore)
-                self.relative.append(RelativeScore(plugin, watch, weight, active, prepares))
+                prepares, levels = isinstance(plugin, PreScore), may_find_levels(plugin)
+                self.relative.append(RelativeScore(plugin, watch, weight, active, prepares, levels))
         self.scores = ClassScores(self.columns, self.bits, self._nodes)
 
     def _add_column(self, plugin: Score[Any], watch: int, weight: int) -> None:
@@ -339,6 +346,7 @@ class PodClass:
             rejected = ask_filter(each.plugin, each.prepared, self._nodes, rows).rejected
             bits = (bits & ~np.int64(each.bit)) | (rejected * np.int64(each.bit))
         self.bits[rows] = bits
+        self._unrejected_rows = None
         self.scores.refresh(rows, asked.columns, before)
 
     def _refresh_row(self, row: int, kinds: int) -> None:
@@ -349,6 +357,7 @@ class PodClass:
             bits = before & ~asked.bits | self._rejections(asked, facts)
         if bits != before:
             self.bits[row] = bits
+            self._unrejected_rows = None
         if bits:
             self._unscored[row] = self._unscored.get(row, 0) | kinds
             if not before:
@@ -420,18 +429,33 @@ class PodClass:
 
     def list_feasible(self) -> NDArray[np.intp]:
         """The rows where such a pod fits, nominated pods left aside."""
-        fits = self.feasible()
+        if any(wide.rejected is not None for wide in self.wide_filters):
+            return self._list(self.feasible())
+        if self._unrejected_rows is None:
+            self._unrejected_rows = self._list(self.bits == 0)
+        return self._unrejected_rows
+
+    def _list(self, fits: Mask) -> NDArray[np.intp]:
         if np.count_nonzero(fits) == len(fits):
             # They are the same rows each time, and need not be listed anew.
             return self.scores.everything
-        return np.flatnonzero(fits)
+        return freeze(np.flatnonzero(fits))
 
     def scored(self, pod: Pod, feasible: NDArray[np.intp]) -> Scored:
         """The totals of feasible rows; what depends on which these are is asked anew."""
-        # A slice of all rows is read many times faster than a list of them.
-        is_everything = feasible is self.scores.everything
-        rows = self._nodes.everything if is_everything else feasible
-        totals = self.scores.totals_of(rows)
+        added = self.score_relatively(pod, feasible)
+        totals = self.scores.totals_of(self._widen(feasible))
+        totals += added
+        return Scored(feasible, {}, totals)
+
+    def _widen(self, feasible: NDArray[np.intp]) -> Rows:
+        """The same rows; a slice of all rows is read many times faster than a list of them."""
+        return self._nodes.everything if feasible is self.scores.everything else feasible
+
+    def score_relatively(self, pod: Pod, feasible: NDArray[np.intp]) -> Scores:
+        """What the scores add to totals that depend on which rows are feasible."""
+        rows = self._widen(feasible)
+        added: Scores | None = None
         ask = make_caller(self.profile.observer, SCORE)
         for score in self.relative:
             if not score.is_active:
@@ -441,12 +465,28 @@ class PodClass:
             if score.prepares:
                 prepared = ask_pre_score(plugin, pod, self._nodes, feasible)
             if prepared is not None:
-                raw = ask_score(plugin, prepared, self._nodes, rows, ask)
-                totals += ask_normalize(plugin, prepared, raw) * score.weight
+                numbers = self._ask_relative(score, prepared, rows, ask)
+                added = numbers if added is None else added + numbers
             elif ignores_feasible_rows(plugin):
                 score.is_active = False
                 self._look_wide()
-        return Scored(feasible, {}, totals)
+        return np.zeros(len(feasible), np.int64) if added is None else added
+
+    def _ask_relative(self, score: RelativeScore, prepared: Any, rows: Rows, ask: Caller) -> Scores:
+        """What one of them adds to the totals of rows."""
+        plugin, nodes = score.plugin, self._nodes
+        levels = ask_levels(plugin, prepared, nodes, ask) if score.has_levels else None
+        if levels is None:
+            raw = ask_score(plugin, prepared, nodes, rows, ask)
+            return ask_normalize(plugin, prepared, raw) * score.weight
+        # There are far fewer numbers than rows.
+        places = levels.places[rows]
+        occurring = find_occurring(plugin, levels, places)
+        numbers = np.zeros(len(levels.numbers), np.int64)
+        normal = ask_normalize(plugin, prepared, levels.numbers[occurring])
+        numbers[occurring] = normal * score.weight
+        added: Scores = numbers.take(places)
+        return added
 
     def newest_prepared(self) -> PreFiltered:
         """What was prepared for the filters, with the newest of those that are asked anew."""

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Change, Mask, Nodes, Rows, Scope
+from mooring.cluster import Change, Nodes, Rows, Scope
 from mooring.cluster.changes import leave_out
-from mooring.cluster.labels import ABSENT, LabelColumn
+from mooring.cluster.labels import ABSENT
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.plugin import (
     MAX_SCORE,
     UNSIGNABLE,
     Filter,
+    Levels,
     PreFilter,
     PreScore,
     Score,
@@ -30,10 +29,9 @@ from mooring.framework.status import Code, PluginError, Reason
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.meta import Wire
-from mooring.objects.node import HOSTNAME
 from mooring.objects.placement_rules import TopologySpreadConstraint
 from mooring.objects.pod import Pod
-from mooring.objects.selector import SelectorError
+from mooring.objects.selector import Selector, SelectorError
 
 from .spread_advice import advise_on_spread
 from .spread_constraints import (
@@ -45,8 +43,8 @@ from .spread_constraints import (
     WhenUnsatisfiable,
     default_constraints,
     own_constraints,
-    pods_per_domain,
 )
+from .spread_costs import IGNORED, Costs, SoftRules
 from .spread_counts import Spreads, spread_of
 from .spread_hints import POD_TOPICS, node_helps, pod_helps
 
@@ -55,9 +53,6 @@ _NO_LABEL = Reason(f"{_SKEWED.text} (missing required label)", Code.UNRESOLVABLE
 
 # Looked up once, because that takes long for an enum.
 _NOTHING = Change.NONE
-
-# The raw score of a node that is not compared with the others; others are never below 0.
-_IGNORED = -1
 
 
 class PodTopologySpreadArgs(Wire, frozen=True):
@@ -86,31 +81,6 @@ def _wrong_in(constraint: TopologySpreadConstraint) -> Iterator[tuple[str, str]]
         yield "topologyKey", "is required"
     if constraint.label_selector is not None:
         yield "labelSelector", "must not be given, it is deduced for each pod"
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a soft constraint adds to a node's raw score: per code, or per row without a column."""
-
-    column: LabelColumn | None
-    amounts: NDArray[np.float64]
-
-    def on(self, rows: Rows) -> NDArray[np.float64]:
-        return self.amounts[rows if self.column is None else self.column.codes[rows]]
-
-    def round_on(self, rows: Rows) -> Scores:
-        """The same in whole numbers, found per code: there are fewer of these than rows."""
-        if self.column is None:
-            return _round(self.amounts[rows])
-        return _round(self.amounts)[self.column.codes[rows]]
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """All soft constraints of a pod, and the rows that are compared; None is every node."""
-
-    each: tuple[Cost, ...]
-    compared: Mask | None
 
 
 class PodTopologySpread(
@@ -216,41 +186,38 @@ class PodTopologySpread(
     # Soft constraints
 
     def pre_score(self, pod: Pod, nodes: Nodes, rows: NDArray[np.intp]) -> Costs | None:
-        constraints = self._constraints(pod, nodes, SOFT, "calculating preScoreState")
-        if not constraints or not len(nodes):
+        spec = pod.spec
+        has_own = spec.topology_spread_constraints
+        decisive = self._soft(pod, nodes) if has_own else self._siblings(pod, nodes, SOFT)
+        if not decisive or not len(nodes):
             return None
+        # A template is found by its identity, so it is kept for as long as what is found.
+        key = self, id(spec), pod.namespace, decisive
+        _, rules = nodes.derived.get(key, lambda: (spec, self._find_rules(pod, nodes)))
+        return rules.find_costs(nodes, rows)
+
+    def _soft(self, pod: Pod, nodes: Nodes) -> tuple[Constraint, ...]:
+        return self._constraints(pod, nodes, SOFT, "calculating preScoreState")
+
+    def _find_rules(self, pod: Pod, nodes: Nodes) -> SoftRules:
+        constraints = self._soft(pod, nodes)
         # Nodes without a zone are still spread over by their name, if nobody asked for more.
         lenient = self._by_system and not pod.spec.topology_spread_constraints
         keys = () if lenient else (each.topology_key for each in constraints)
         inclusion = Inclusion(pod, nodes, keys, compares=self._compares)
-        compared = inclusion.complete
-        feasible = rows if compared is None else rows[compared[rows]]
-        costs = (
-            _cost_by_name(each, pod.namespace, nodes, feasible)
-            if each.topology_key == HOSTNAME
-            else _cost(each, pod, nodes, feasible, inclusion.of(each).rows)
-            for each in constraints
-        )
-        return Costs(tuple(costs), compared)
+        return SoftRules.of(constraints, pod, nodes, inclusion)
 
     def score(self, prepared: Costs, nodes: Nodes, rows: Rows) -> Scores:
-        first, *others = prepared.each
-        if others:
-            costs = first.on(rows)
-            for each in others:
-                costs = costs + each.on(rows)
-            scores = _round(costs)
-        else:
-            scores = first.round_on(rows)
-        if prepared.compared is not None:
-            scores[~prepared.compared[rows]] = _IGNORED
-        return scores
+        return prepared.on(rows)
+
+    def find_levels(self, prepared: Costs, nodes: Nodes) -> Levels | None:
+        return prepared.find_levels()
 
     def normalize(self, prepared: Costs, scores: Scores) -> Scores:
         highest = int(scores.max(initial=0))
         if prepared.compared is None:
             return _spread_out(scores, int(scores.min(initial=highest)), highest)
-        ignored = scores == _IGNORED
+        ignored = scores == IGNORED
         normal = _spread_out(
             scores, int(np.where(ignored, highest, scores).min(initial=highest)), highest
         )
@@ -269,60 +236,12 @@ class PodTopologySpread(
                 kind = "hard" if action == HARD else "soft"
                 what = f"{doing}: obtaining pod's {kind} topology spread constraints"
                 raise PluginError(f"{what}: {error}") from error
-        defaults = self._defaults[action]
-        siblings = nodes.workloads.siblings(pod) if defaults else None
-        return default_constraints(defaults, siblings) if siblings else ()
+        siblings = self._siblings(pod, nodes, action)
+        return default_constraints(self._defaults[action], siblings) if siblings else ()
 
-
-def _cost_by_name(
-    constraint: Constraint, namespace: str, nodes: Nodes, feasible: NDArray[np.intp]
-) -> Cost:
-    """For the host name: the pods of the node itself count, whichever nodes are included."""
-    match, column = constraint.counted(namespace), nodes.label(HOSTNAME)
-    rows = nodes.everything
-    amounts: NDArray[np.float64]
-    if match is None:
-        amounts = np.zeros(nodes.count(rows), np.float64)
-    else:
-        counts = nodes.matching_pods(match)[rows]
-        amounts = np.multiply(counts, _weight(len(feasible)), dtype=np.float64)
-    amounts += constraint.max_skew - 1
-    if column.filled < len(nodes):
-        amounts[column.codes[rows] == ABSENT] = 0.0
-    return Cost(None, amounts)
-
-
-def _cost(
-    constraint: Constraint,
-    pod: Pod,
-    nodes: Nodes,
-    feasible: NDArray[np.intp],
-    included: Mask | None,
-) -> Cost:
-    column = nodes.label(constraint.topology_key)
-    counts = pods_per_domain(constraint, pod.namespace, nodes, included)
-    weight = _weight(_count_domains(column, nodes, feasible))
-    amounts: NDArray[np.float64] = np.multiply(counts, weight, dtype=np.float64)
-    amounts += constraint.max_skew - 1
-    amounts[-1] = 0.0
-    return Cost(column, amounts)
-
-
-def _count_domains(column: LabelColumn, nodes: Nodes, feasible: NDArray[np.intp]) -> int:
-    """The domains of the feasible rows. A node without the key counts as one more domain."""
-    if len(feasible) == len(nodes):
-        return len(column.vocabulary.in_use()) + (column.filled < len(nodes))
-    seen = np.zeros(len(column.vocabulary) + 1, np.bool_)
-    seen[column.codes[feasible]] = True
-    return int(np.count_nonzero(seen))
-
-
-def _round(costs: NDArray[np.float64]) -> Scores:
-    """Halves are rounded up, never to even."""
-    whole = np.floor(costs)
-    whole += costs - whole >= 0.5
-    rounded: Scores = whole.astype(np.int64)
-    return rounded
+    def _siblings(self, pod: Pod, nodes: Nodes, action: WhenUnsatisfiable) -> Selector | None:
+        """What the default constraints count for a pod without its own; None if there are none."""
+        return nodes.workloads.siblings(pod) if self._defaults[action] else None
 
 
 def _spread_out(costs: Scores, lowest: int, highest: int) -> Scores:
@@ -333,8 +252,3 @@ def _spread_out(costs: Scores, lowest: int, highest: int) -> Scores:
     scores *= MAX_SCORE
     scores //= highest
     return scores
-
-
-def _weight(size: int) -> float:
-    """The weight of a topology: the more domains, the more a pod in one of them weighs."""
-    return math.log(size + 2)

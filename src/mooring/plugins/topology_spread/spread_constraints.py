@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Mask, Nodes, PodMatch
+from mooring.cluster import Mask, Nodes, PodMatch, Tally
+from mooring.cluster.labels import LabelColumn
 from mooring.objects.node import HOSTNAME, ZONE
 from mooring.objects.placement_rules import Taint, TopologySpreadConstraint, is_tolerated
 from mooring.objects.pod import Pod
@@ -190,9 +191,15 @@ def pods_per_domain(
     """
     column = nodes.label(constraint.topology_key)
     match = constraint.counted(namespace)
-    if match is None:
+    return count_in_domains(None if match is None else nodes.tally(match), column, among)
+
+
+def count_in_domains(
+    tally: Tally | None, column: LabelColumn, among: Mask | None
+) -> NDArray[np.int64]:
+    """The same of a tally; None counts no pod."""
+    if tally is None:
         return np.zeros(len(column.vocabulary) + 1, np.int64)
-    tally = nodes.tally(match)
     kept = tally.in_domains(column) if among is None else tally.in_domains_among(column, among)
     return kept.counts()
 
