@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
-from .arena import Arena, node, pod
+from .arena import Arena, Manifest, node, pod
 from .control_plane import MOORING_TOKEN, ControlPlane
 from .mooring_process import kubeconfig, mooring
 
 pytestmark = [pytest.mark.live, pytest.mark.embedded_will_do]
 
 _SHARED = Path(__file__).parents[2] / "examples" / "gpu" / "shared.yaml"
+_BY_CLASS = Path(__file__).parents[2] / "examples" / "gpu" / "by-class.yaml"
 _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
@@ -51,3 +53,57 @@ async def test_backfill_makes_way_for_a_gpu_pod(
             assert await process.stop() == 0
     finally:
         await admin.delete(f"{_CLASSES}/batch")
+
+
+def by_claim() -> list[Manifest]:
+    """Four GPUs of a node, a class of them, and a claim to one."""
+    api = "resource.k8s.io/v1"
+    selector = {"cel": {"expression": 'device.driver == "gpu.example.com"'}}
+    pool = {"name": "gpu-0", "generation": 1, "resourceSliceCount": 1}
+    devices = {
+        "driver": "gpu.example.com",
+        "nodeName": "gpu-0",
+        "pool": pool,
+        "devices": [{"name": f"gpu-{at}"} for at in range(4)],
+    }
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    made = {
+        "DeviceClass": ("gpu", {"selectors": [selector]}),
+        "ResourceSlice": ("gpu-0", devices),
+        "ResourceClaim": ("own", {"devices": {"requests": [request]}}),
+    }
+    return [
+        {"apiVersion": api, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        for kind, (name, spec) in made.items()
+    ]
+
+
+async def test_what_free_gpus_need_is_learned_from_claims(
+    plane: ControlPlane, admin: Arena, tmp_path: Path
+) -> None:
+    """Of 16 cores, 2 are kept for each free GPU, until a pod shows that 1 is enough."""
+    access = kubeconfig(tmp_path / "kubeconfig", plane.server, MOORING_TOKEN)
+    using = yaml.safe_load(_BY_CLASS.read_text())
+    learning = {"reservePerFreeGPU": {"cpu": 2}, "learnReserve": True}
+    using["profiles"][0]["pluginConfig"][0]["args"] |= learning
+    (tmp_path / "scheduler.yaml").write_text(yaml.safe_dump(using))
+    options = ("--leader-elect=false", f"--config={tmp_path / 'scheduler.yaml'}")
+    claimed = [{"name": "gpu", "resourceClaimName": "own"}]
+    await admin.create([node("gpu-0", cpu=16), *by_claim()])
+    async with mooring(tmp_path / "log", access, *options) as process:
+
+        async def is_placed() -> bool:
+            return (await admin.verdict()).bound.get("web") == "gpu-0"
+
+        async def is_refused() -> bool:
+            return bool(await admin.events("FailedScheduling"))
+
+        # 16 less 1 and three times 2 are 9.
+        await admin.create([pod("train", cpu="1", resourceClaims=claimed)])
+        await admin.bound(1)
+        await admin.create([pod("web", cpu="12")])
+        await process.settled(is_placed)
+        await admin.create([pod("more", cpu="1")])
+        await process.settled(is_refused)
+        assert (await admin.verdict()).pending == ["more"]
+        assert await process.stop() == 0
