@@ -228,6 +228,17 @@ def test_a_search_that_stops_early_explains_a_lower_score(
     assert made.report().explained == (100.0 if agreement is Agreement.SAMPLED else 0.0)
 
 
+def test_a_search_that_stops_early_explains_a_placement_in_the_state_it_was_made_in() -> None:
+    waiting = pod("p", cpu=1)
+    nodes = [node(f"n{at}", cpu=8 if at < 30 else 4) for at in range(199)]
+    made = shadow(*nodes, waiting)
+    made.percentage = 0
+    made.handle(Applied(node("n198", cpu=4, spec={"unschedulable": True})), 20.0)
+    bind(made, waiting, "n198", now=20.5)
+
+    assert made.counts == {Agreement.SAMPLED: 1}
+
+
 GPU = "nvidia.com/gpu"
 ALONE = {"scheduling.mooring.dev/coexist-policy": "DaemonsetAndStaticPods"}
 

@@ -22,7 +22,7 @@ from .worker import make_reflectors
 
 # What happens meanwhile is taken in together: nobody waits for a shadow, and it shares a machine. A
 # recording has the times of events.
-_PAUSE_SECONDS = 0.1
+_PAUSE_SECONDS = 0.25
 # So many new objects are made before garbage is looked for. Decisions make objects that are not
 # garbage, or go by themselves.
 _GARBAGE = 20_000

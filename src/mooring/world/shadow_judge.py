@@ -225,15 +225,30 @@ class Shadow:
     ) -> JudgedPlacement:
         """Looks for the state in which the other decided; what comes next may tell, too."""
         turn = self._history.find_turn(pod)
-        if self._history.was_so(turn, now, lambda: self._agrees_on(pod, bound.node_name)):
-            return _replace_agreement(found, Agreement.MOVED)
+        why = self._find_why(
+            pod, bound.node_name, lambda is_best: self._history.was_so(turn, now, is_best)
+        )
+        if why is not None:
+            return _replace_agreement(found, why)
         earlier = self._history.list_earlier(turn)
         self._open.append(_OpenCase(pod, bound, found, turn, earlier, now + RECENT_SECONDS))
         return found
 
-    def _agrees_on(self, pod: Pod, theirs: str) -> bool:
-        """Whether a node is among the best as the cluster is now."""
-        return _agrees(self._compare(pod, theirs, self._decide(pod)))
+    def _find_why(
+        self, pod: Pod, theirs: str, look: Callable[[Callable[[], bool]], bool]
+    ) -> Agreement | None:
+        """What explains a placement in one of the states that are looked at; None if nothing."""
+        seen: set[str] = set()
+
+        def is_best() -> bool:
+            found = self._compare(pod, theirs, self._decide(pod))
+            seen.add(found.agreement)
+            return _agrees(found)
+
+        if look(is_best):
+            return Agreement.MOVED
+        # The state had moved, and the other looked at a part of the nodes.
+        return Agreement.SAMPLED if Agreement.SAMPLED in seen else None
 
     def _decide(self, pod: Pod) -> Scored | str | None:
         """The feasible rows and their totals; a text if it cannot be decided, None if nowhere."""
@@ -294,16 +309,18 @@ class Shadow:
         """Looks at a placement again; it is closed if it is understood, or is too old to be."""
         if now > case.until or case.bound.uid not in self.engine.cluster.pods:
             self._open.remove(case)
-        elif self._is_understood(case, now):
+            return
+        why = self._find_why(
+            case.pod,
+            case.bound.node_name,
+            lambda is_best: self._history.was_so_in_turn(case.turn, now, is_best),
+        )
+        if why is not None:
             self._open.remove(case)
             self.counts[Agreement(case.difference.agreement)] -= 1
-            self.counts[Agreement.MOVED] += 1
+            self.counts[why] += 1
             self.differences.remove(case.difference)
-            self.differences.append(_replace_agreement(case.difference, Agreement.MOVED))
-
-    def _is_understood(self, case: _OpenCase, now: float) -> bool:
-        pod, theirs = case.pod, case.bound.node_name
-        return self._history.was_so_in_turn(case.turn, now, lambda: self._agrees_on(pod, theirs))
+            self.differences.append(_replace_agreement(case.difference, why))
 
     def _look_at_waiting(self, pod: Pod, now: float) -> None:
         """Notes a pod that the other scheduler could not place, and Mooring could."""
