@@ -44,12 +44,15 @@ class Verdict:
 
     @property
     def rejected(self) -> Mask:
-        if len(self.reasons) == 1:
-            return self.failed[0]
-        if len(self.reasons) == 2:
-            # Ten times faster than what follows.
-            return self.failed[0] | self.failed[1]
-        return np.logical_or.reduce(self.failed, axis=0)
+        if not self.reasons:
+            return np.zeros(self.failed.shape[1], np.bool_)
+        rejected: Mask = self.failed[0]
+        if len(self.reasons) > 1:
+            rejected = rejected | self.failed[1]
+        # One by one: ten times faster than to reduce them.
+        for each in self.failed[2:]:
+            rejected |= each
+        return rejected
 
     @property
     def ok(self) -> Mask:

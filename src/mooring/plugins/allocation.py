@@ -195,7 +195,7 @@ def _average(loads: Sequence[Load], shares: Sequence[Scores], count: int) -> Sco
     for load, share in zip(loads, shares, strict=True):
         totals += share if load.weight == 1 else share * load.weight
         weights = weights + (load.weight if load.everywhere else load.present * load.weight)
-    return totals // np.maximum(weights, 1)
+    return totals // (max(weights, 1) if isinstance(weights, int) else np.maximum(weights, 1))
 
 
 def _share_left(capacity: int, requested: int) -> int:

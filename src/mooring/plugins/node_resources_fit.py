@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
-from mooring.cluster.devices.device_classes import IMPLICIT
+from mooring.cluster.devices.device_classes import IMPLICIT, DeviceClasses
 from mooring.cluster.labels import ABSENT
 from mooring.documents.errors import child, item
 from mooring.framework.advice import Advice, Advise, NearMiss, name_nodes, near_misses
@@ -183,7 +183,7 @@ class NodeResourcesFit(
         return replace(need, by_devices=frozenset(by_devices)) if by_devices else need
 
     def filter(self, prepared: Need, nodes: Nodes, rows: Rows) -> Verdict:
-        failed = np.ones((len(prepared.reasons), nodes.count(rows)), np.bool_)
+        failed = np.empty((len(prepared.reasons), nodes.count(rows)), np.bool_)
         pods = nodes.resources[PODS]
         # One column first, then its rows: NumPy takes five times as long to do both at once.
         np.greater_equal(nodes.requested[pods][rows], nodes.allocatable[pods][rows], out=failed[0])
@@ -197,8 +197,8 @@ class NodeResourcesFit(
                 if name in prepared.by_devices:
                     short &= allocatable > 0
                     hopeless &= allocatable > 0
-            elif name in prepared.by_devices:
-                short[:] = hopeless[:] = False
+            else:
+                short[:] = hopeless[:] = name not in prepared.by_devices
         return Verdict(prepared.reasons, failed)
 
     def recheck(self, prepared: Need, nodes: Nodes, row: RowFacts) -> Rescore:
@@ -226,7 +226,7 @@ class NodeResourcesFit(
             )
             for each in prepared.counted(nodes)
         ]
-        if nodes.devices.classes.map_resources:
+        if _are_behind(prepared, nodes.devices.classes):
             with self._device_counts.limited():
                 loads = self._with_devices(prepared, nodes, rows, loads)
         return self._scorer(loads, nodes.count(rows))
@@ -359,6 +359,11 @@ def _find_added(old: Node | None, new: Node) -> set[str]:
     """The resources of which a node has more than before."""
     had = dict(old.allocatable) if old else {}
     return {name for name, amount in new.allocatable if amount > had.get(name, 0)}
+
+
+def _are_behind(prepared: AskedResources, classes: DeviceClasses) -> bool:
+    """Whether devices stand behind a resource that counts and that the pod asks for."""
+    return any(amount and classes.for_resource(name) for name, amount, _ in prepared.asked())
 
 
 def _in_use(counted: AskedResource, nodes: Nodes) -> NDArray[np.int64]:

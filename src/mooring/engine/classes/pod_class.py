@@ -325,16 +325,15 @@ class PodClass:
             # A change that reaches everywhere is rare; asking about everything is exact.
             self._begin_anew(Flush.EVERYWHERE)
         elif isinstance(changed, RowChanges):
-            self._refresh_together(changed)
+            self._refresh_together(changed.rows, union)
         else:
             near = self._near_watch
             for row, kinds in changed.items():
                 if kinds & near:
                     self._refresh_row(row, kinds)
 
-    def _refresh_together(self, changed: RowChanges) -> None:
+    def _refresh_together(self, rows: NDArray[np.intp], union: int) -> None:
         """Asks about many rows at once, whatever changed there."""
-        rows, union = changed.rows, changed.unite()
         if self._unscored:
             rows = np.union1d(rows, np.fromiter(self._unscored, np.intp, len(self._unscored)))
             union |= unite(self._unscored.values())

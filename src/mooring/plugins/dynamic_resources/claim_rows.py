@@ -47,16 +47,19 @@ _REASONS = (STALE, UNFIT, NOTHING, INVALID, UNAVAILABLE)
 # Where evicting pods may free devices.
 _HELPABLE = (STALE, UNFIT, Reason(NOTHING.text, Code.UNSCHEDULABLE), INVALID, UNAVAILABLE)
 
-_ONE: Mask = np.ones(1, np.bool_)
-
 
 @dataclass(frozen=True, slots=True)
 class RowPart:
     """Rows that need the same claims to be allocated."""
 
-    where: Mask
+    #: None means all rows.
+    where: Mask | None
     plan: ClaimsPlan | None
     special: SpecialClaim | None
+
+    def keep(self, rows: Mask) -> Mask:
+        """Those of some rows that belong to the part."""
+        return rows if self.where is None else rows & self.where
 
 
 class ClaimRows:
@@ -74,7 +77,7 @@ class ClaimRows:
         """Rows by what has to be allocated there."""
         extended = self._prepared.extended
         if extended is None:
-            yield self._part(np.ones(self._count, np.bool_), frozenset())
+            yield self._part(None, frozenset())
             return
         for names, where in extended.combinations(self._nodes, self._rows):
             yield self._part(where, names)
@@ -87,14 +90,11 @@ class ClaimRows:
         return self.outcomes(plan)
 
     def outcomes(self, plan: ClaimsPlan) -> RowOutcomes:
-        groups = self._nodes.device_groups
-        return RowOutcomes(plan, groups, groups.local[self._rows], groups.patterns[self._rows])
+        return RowOutcomes(plan, self._nodes.device_groups, self._rows)
 
     def filter(self) -> Verdict:
-        outcomes = [
-            (part.where, self.found(part.plan)) for part in self.parts() if part.plan is not None
-        ]
-        failing = [(where, found) for where, found in outcomes if not found.all_get_devices]
+        outcomes = [(part, self.found(part.plan)) for part in self.parts() if part.plan is not None]
+        failing = [(part, found) for part, found in outcomes if not found.all_get_devices]
         extended = self._prepared.extended
         is_refused = extended is not None and (extended.is_stale or bool(extended.others))
         if not (failing or is_refused or self._prepared.allocated):
@@ -107,10 +107,10 @@ class ClaimRows:
             stale[:] = extended.is_stale
             unfit[:] = extended.unfit(self._nodes, self._rows) & ~stale
         early = stale | unfit
-        for where, found in failing:
-            nothing |= found.where(AllocationFound.NOTHING) & where & ~early
-            invalid |= found.where(AllocationFound.INVALID) & where & ~early
-            broken |= found.where(AllocationFound.ERROR) & where & ~early
+        for part, found in failing:
+            nothing |= part.keep(found.where(AllocationFound.NOTHING)) & ~early
+            invalid |= part.keep(found.where(AllocationFound.INVALID)) & ~early
+            broken |= part.keep(found.where(AllocationFound.ERROR)) & ~early
         # A node on which allocation fails says nothing about the claims that have devices.
         for claim in self._prepared.allocated:
             unavailable |= ~self.available(claim)
@@ -139,16 +139,17 @@ class ClaimRows:
                 for code, outcome in found.outcomes.items()
                 if outcome.found is AllocationFound.DEVICES
             }
-            total += np.where(part.where, found.gather(values), 0)
+            gained = found.gather(values)
+            total += gained if part.where is None else np.where(part.where, gained, 0)
         return total
 
     # One row
 
     def part_of(self, row: int) -> RowPart:
         """What has to be allocated on a row."""
-        return self._part(_ONE, _names_on(self._prepared, self._nodes, row))
+        return self._part(None, _names_on(self._prepared, self._nodes, row))
 
-    def _part(self, where: Mask, names: frozenset[str]) -> RowPart:
+    def _part(self, where: Mask | None, names: frozenset[str]) -> RowPart:
         """Rows where devices have to serve these extended resources."""
         return RowPart(where, *_find_plan(self._prepared, self._nodes, names))
 

@@ -66,7 +66,7 @@ def advise_on_claims(prepared: PreparedClaims, nodes: Nodes, rows: RowNumbers) -
                 f"claim {allocated.claim.key} has its devices on other nodes", kind="devices"
             )
     for part in ClaimRows(prepared, nodes, rows).parts():
-        there = rows[part.where]
+        there = rows if part.where is None else rows[part.where]
         if part.plan is not None and len(there):
             keys = [claim.key for claim in prepared.unallocated]
             yield from _PlanAdvice(part.plan, [*keys, ""], nodes, there).advice()
@@ -95,8 +95,7 @@ class _PlanAdvice:
                 yield Advice(self._describe(at, ask, tally), kind="devices")
 
     def _outcomes(self, plan: ClaimsPlan, rows: RowNumbers) -> RowOutcomes:
-        groups = self._groups
-        return RowOutcomes(plan, groups, groups.local[rows], groups.patterns[rows])
+        return RowOutcomes(plan, self._groups, rows)
 
     def _pools(self) -> Iterator[tuple[Sequence[SeenPool], int]]:
         """What each group of the rows sees, and how many rows it has; the largest ones."""

@@ -81,10 +81,12 @@ class ExtendedAsk:
     def is_stale(self) -> bool:
         return self.stale is not None and bool(self.stale.spec.requests)
 
-    def combinations(self, nodes: Nodes, rows: Rows) -> Iterator[tuple[frozenset[str], Mask]]:
-        """Rows by which of the resources devices have to serve there."""
+    def combinations(
+        self, nodes: Nodes, rows: Rows
+    ) -> Iterator[tuple[frozenset[str], Mask | None]]:
+        """Rows by which of the resources devices have to serve there; None means all rows."""
         if self._names.isdisjoint(nodes.resources):
-            yield self._names, np.ones(nodes.count(rows), np.bool_)
+            yield self._names, None
             return
         names = tuple(self.classes)
         codes: NDArray[np.int64] = np.zeros(nodes.count(rows), np.int64)
