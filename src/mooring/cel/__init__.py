@@ -11,6 +11,7 @@ from mooring.cel.device_expression import (
     DeviceView,
     Version,
     compile_device_expression,
+    count_compiled,
     is_version,
 )
 from mooring.cel.values import Meter
@@ -24,5 +25,6 @@ __all__ = [
     "Meter",
     "Version",
     "compile_device_expression",
+    "count_compiled",
     "is_version",
 ]

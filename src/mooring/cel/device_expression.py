@@ -132,6 +132,11 @@ def compile_device_expression(expression: str) -> DeviceExpression:
     return _compile_long(expression) if len(expression) > _LONG else _compile_short(expression)
 
 
+def count_compiled() -> int:
+    """How many expressions were compiled so far; those that were known do not count."""
+    return _compile_short.cache_info().misses + _compile_long.cache_info().misses
+
+
 _compile_short = lru_cache(maxsize=1024)(DeviceExpression)
 _compile_long = lru_cache(maxsize=32)(DeviceExpression)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,17 @@ from mooring.objects.device import NodeChoice
 
 from .device_use import DeviceUse, PoolState
 from .models import Models
-from .pools import Pool, PoolKey, PoolView
+from .pools import Pool, PoolKey, PoolStatus, PoolView
 
 #: Per row whether a choice of nodes means it.
 MatchNodes = Callable[[NodeChoice], NDArray[np.bool_]]
+
+#: So many slices and devices of wide pools are looked at, for all that rows see of them together:
+#: about half a second. Rows beyond that see the pools as invalid.
+MOST_SEEN = 200_000
+
+#: As much as that is a choice of nodes, for so many rows.
+_ROWS_PER_SEEN = 200
 
 #: A pool as a row sees it, and what is in use of it.
 SeenPool = tuple[PoolView, PoolState]
@@ -240,42 +248,62 @@ class RowGroups:
         if not self._wide:
             return
         seen: dict[tuple[PoolView, ...], int] = {(): 0}
-        choices = _Choices(match)
-        keys = [self._pools[key] for key in self._wide]
-        for row, mark in choices.distinguish(keys, self._rows.values()):
-            views = tuple(
-                view
-                for pool in keys
-                if (view := pool.view(mark.__contains__, self.models)) is not None and view.matters
-            )
+        wide = _WidePools([self._pools[key] for key in self._wide], self.models)
+        for rows, mark in wide.distinguish(match, np.fromiter(self._rows.values(), np.intp)):
+            views = wide.look(mark)
             number = seen.get(views)
             if number is None:
                 number = seen[views] = len(self._patterns)
                 self._patterns.append(WidePattern(views))
-            self.patterns[row] = number
+            self.patterns[rows] = number
 
 
-class _Choices:
-    """Which choices of nodes mean which rows: every choice is matched once, with all rows."""
+class _WidePools:
+    """The wide pools, and what rows see of them: rows that the same choices mean see the same."""
 
-    def __init__(self, match: MatchNodes) -> None:
-        self._match = match
+    def __init__(self, pools: Sequence[Pool], models: Models) -> None:
+        self._pools = pools
+        self._models = models
+        self._choices = list(dict.fromkeys(each for pool in pools for each in pool.choices))
+        #: What it takes to look at all pools, whatever is seen of them.
+        self._least = sum(pool.look_size for pool in pools)
+        self._left = MOST_SEEN
 
     def distinguish(
-        self, pools: Sequence[Pool], rows: Iterable[int]
-    ) -> Iterable[tuple[NDArray[np.intp], frozenset[NodeChoice]]]:
-        """Rows that the same choices mean, with these choices."""
-        choices = list(dict.fromkeys(each for pool in pools for each in pool.choices))
-        numbers = np.fromiter(rows, np.intp)
-        if not len(numbers):
+        self, match: MatchNodes, rows: NDArray[np.intp]
+    ) -> Iterable[tuple[NDArray[np.intp], frozenset[NodeChoice] | None]]:
+        """Rows that the same choices mean, with these choices; None if there are too many."""
+        if not len(rows):
             return
-        meant = np.stack([self._match(choice)[numbers] for choice in choices])
+        if len(self._choices) * len(rows) > MOST_SEEN * _ROWS_PER_SEEN:
+            yield rows, None
+            return
+        meant = np.stack([match(choice)[rows] for choice in self._choices])
         packed = np.packbits(meant, axis=0)
         _, firsts, inverse = np.unique(packed, axis=1, return_index=True, return_inverse=True)
         inverse = inverse.reshape(-1)
         for at, first in enumerate(firsts.tolist()):
-            mark = frozenset(choices[each] for each in np.flatnonzero(meant[:, first]).tolist())
-            yield numbers[inverse == at], mark
+            mark = None
+            if self._left > 0:
+                chosen = np.flatnonzero(meant[:, first]).tolist()
+                mark = frozenset(self._choices[each] for each in chosen)
+            yield rows[inverse == at], mark
+
+    def look(self, mark: frozenset[NodeChoice] | None) -> tuple[PoolView, ...]:
+        """What rows see that these choices mean; nothing to be used if it is not known."""
+        if mark is None:
+            return self._unseen
+        views = (pool.view(mark.__contains__, self._models) for pool in self._pools)
+        seen = tuple(view for view in views if view is not None and view.matters)
+        self._left -= self._least + sum(len(view.names) for view in seen)
+        return seen
+
+    @cached_property
+    def _unseen(self) -> tuple[PoolView, ...]:
+        shape = self._models.shape((), ())
+        return tuple(
+            PoolView(pool.key, PoolStatus.INVALID, shape, (), pool) for pool in self._pools
+        )
 
 
 def _search_order(pool: tuple[PoolView, object]) -> tuple[bool, PoolKey]:

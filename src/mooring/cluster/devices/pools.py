@@ -50,6 +50,17 @@ class PoolView:
         return bool(self.names) or self.status is not PoolStatus.USABLE
 
 
+_DERIVED = (
+    "ordered",
+    "nodes",
+    "choices",
+    "is_wide",
+    "nodes_of_device",
+    "_choices_of_devices",
+    "_newest_devices",
+)
+
+
 class Pool:
     """The slices of one pool, of all generations."""
 
@@ -78,7 +89,7 @@ class Pool:
     def forget(self) -> None:
         """Its slices have changed."""
         self._views.clear()
-        for name in ("ordered", "nodes", "choices", "is_wide", "nodes_of_device"):
+        for name in _DERIVED:
             self.__dict__.pop(name, None)
 
     def known_models(self, name: str) -> tuple[DeviceModel, ...] | None:
@@ -100,10 +111,23 @@ class Pool:
     def choices(self) -> tuple[NodeChoice, ...]:
         """All choices of nodes that its slices and devices make."""
         found = [each.nodes for each in self.slices.values()]
-        for each in self.slices.values():
-            if each.is_per_device:
-                found += map(_device_choice, each.devices)
+        for choices in self._choices_of_devices.values():
+            found += choices
         return tuple(dict.fromkeys(choice for choice in found if choice is not None))
+
+    @cached_property
+    def _choices_of_devices(self) -> dict[str, tuple[NodeChoice, ...]]:
+        """The choices that devices make, of slices where each device has nodes of its own."""
+        return {
+            name: tuple(map(_device_choice, each.devices))
+            for name, each in self.slices.items()
+            if each.is_per_device
+        }
+
+    @property
+    def look_size(self) -> int:
+        """What it takes to look at it from a node: slices, and devices with nodes of their own."""
+        return len(self.slices) + sum(map(len, self._choices_of_devices.values()))
 
     @cached_property
     def is_wide(self) -> bool:
@@ -130,15 +154,19 @@ class Pool:
 
     def view(self, is_meant: IsMeant, models: Models) -> PoolView | None:
         """What a node sees of the pool; None if it sees nothing, or only what is out of date."""
-        meant = tuple(each for each in self.ordered if _is_relevant(each, is_meant))
+        of_devices = self._choices_of_devices
+        meant = tuple(
+            each
+            for each in self.ordered
+            if _is_relevant(each, of_devices.get(each.name, ()), is_meant)
+        )
         if not meant:
             return None
-        here = tuple(
-            is_meant(_device_choice(device)) if each.is_per_device else True
-            for each in meant
-            for device in each.devices
-        )
-        key = tuple(each.name for each in meant), here
+        here: list[bool] = []
+        for each in meant:
+            choices = of_devices.get(each.name)
+            here += repeat(True, len(each.devices)) if choices is None else map(is_meant, choices)
+        key = tuple(each.name for each in meant), bytes(here)
         if key not in self._views:
             self._views[key] = self._make_view(meant, here, models)
         return self._views[key]
@@ -171,22 +199,34 @@ class Pool:
 
     def consumption(self, device_name: str) -> Iterable[tuple[CounterName, int]]:
         """What a device takes of the counters of the pool, in the newest slice that has it."""
-        found: SliceDevice | None = None
-        generation = -1
-        for each in self.ordered:
-            if each.generation > generation:
-                for device in each.devices:
-                    if device.name == device_name:
-                        found, generation = device, each.generation
+        found = self._newest_devices.get(device_name)
         for taken in (found.consumes_counters if found else None) or ():
             for name, counter in (taken.counters or {}).items():
                 yield (taken.counter_set, name), int(counter.value)
 
+    @cached_property
+    def _newest_devices(self) -> dict[str, SliceDevice]:
+        """The devices by name, each as in the newest slice that has it."""
+        found: dict[str, SliceDevice] = {}
+        generations: dict[str, int] = {}
+        for each in self.ordered:
+            for device in each.devices:
+                known = generations.get(device.name, -1)
+                # Within a slice the last one of a name counts, among like slices the first.
+                if each.generation > known:
+                    found[device.name] = device
+            generations.update(
+                (device.name, each.generation)
+                for device in each.devices
+                if each.generation > generations.get(device.name, -1)
+            )
+        return found
 
-def _is_relevant(item: ResourceSlice, is_meant: IsMeant) -> bool:
+
+def _is_relevant(item: ResourceSlice, of_devices: Sequence[NodeChoice], is_meant: IsMeant) -> bool:
     if item.counters or (item.nodes is not None and is_meant(item.nodes)):
         return True
-    return item.is_per_device and any(is_meant(_device_choice(each)) for each in item.devices)
+    return any(map(is_meant, of_devices))
 
 
 def _device_choice(device: SliceDevice) -> NodeChoice:

@@ -21,7 +21,7 @@ from mooring.objects.resource_claim import (
 )
 
 from .capacities import amounts_of
-from .selectors import SelectorAnswers, SelectorProblem, join_reads, look_of
+from .selectors import SelectorAnswers, SelectorProblem, look_of
 
 #: Stands for the claim that an error is about: like claims share what is found out for one.
 CLAIM = "\0claim\0"
@@ -101,7 +101,9 @@ class CompiledAsk:
         """All that its expressions read, those of its class included."""
         own = self.ask.selectors or ()
         selectors = own if self.device_class is None else (*self.device_class.selectors, *own)
-        return join_reads(each.cel.expression if each.cel else "" for each in selectors)
+        return self._answers.join_reads(
+            each.cel.expression if each.cel else "" for each in selectors
+        )
 
     def _judge(self, model: DeviceModel) -> Judgement:
         if not self._is_selected(model) or not model.place.is_here:
@@ -138,6 +140,7 @@ class CompiledAsk:
         """The devices that would do, and those about which an expression breaks, as bits."""
         known = self._masks.get(shape)
         if known is None:
+            self._answers.begin(len(shape.models))
             good = broken = 0
             for at, model in enumerate(shape.models):
                 try:

@@ -16,8 +16,11 @@ from mooring.cluster.devices.pools import PoolStatus
 
 from .asks import CompiledAsk, CompiledClaim, SearchError
 from .constraints import lacks_matching
-from .search import MOST_RESULTS, MOST_STEPS, DeviceSearch, Pick, SearchTooLongError
+from .search import MOST_RESULTS, MOST_STEPS, WORK_PER_STEP, DeviceSearch, Pick, SearchTooLongError
 from .selectors import MOST_STEPS_OF_ANSWERS, AnswersSpentError, SelectorAnswers
+
+# What it takes to see which devices of a pool would do for a request, where that is simple.
+_WORK_PER_ASK = 6
 
 # What is known of groups that no row is in any more is dropped beyond so many.
 _MOST_GROUPS = 20_000
@@ -122,7 +125,7 @@ class ClaimsPlan:
                 break
             self._found[number], self._steps[number] = outcome.found.value, outcome.steps
             self._births[number] = groups.births[number]
-            if outcome.steps and self._steps[: groups.count].sum() > 2 * most_steps:
+            if outcome.steps and self._steps[: groups.count].sum() > most_steps:
                 break
 
     @contextmanager
@@ -157,8 +160,14 @@ class ClaimsPlan:
     def search(self, pools: Sequence[SeenPool]) -> AllocationOutcome:
         """What comes of these pools, which are in the order in which devices are taken."""
         if self._is_regular and not self._is_plain and _lack_matching(self.claims, pools):
-            return _fail(pools, 0)
+            return _fail(pools, self._count_matching(pools))
         return allocate(self.claims, pools, self._is_plain)
+
+    def _count_matching(self, pools: Sequence[SeenPool]) -> int:
+        """The steps that it takes to look for devices that have something in common."""
+        devices = sum(len(view.names) for view, _ in pools)
+        constraints = sum(len(claim.constraints) for claim in self.claims)
+        return 2 * devices * constraints // WORK_PER_STEP
 
 
 def allocate(
@@ -166,11 +175,13 @@ def allocate(
 ) -> AllocationOutcome:
     """The first devices that satisfy all claims. Errors name claims by their number in braces."""
     if is_plain:
+        asks = sum(len(request.asks) for claim in claims for request in claim.requests)
+        steps = _WORK_PER_ASK * asks * len(pools) // WORK_PER_STEP
         picks = _take_first(claims, pools)
         if picks is not None:
-            return AllocationOutcome(AllocationFound.DEVICES, picks)
+            return AllocationOutcome(AllocationFound.DEVICES, picks, steps)
         if _is_hopeless(claims, pools):
-            return _fail(pools, 0)
+            return _fail(pools, steps)
     search = DeviceSearch(claims, pools)
     try:
         found = search.run()

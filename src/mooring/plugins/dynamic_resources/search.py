@@ -3,7 +3,8 @@
 Claims, requests and devices are tried in order, and every choice is taken back if nothing after it
 works out. Two things save work without changing what is found first: a state that failed once is
 not tried again, and of devices that are alike only the first is tried where that one has failed.
-The number of steps is bounded.
+The number of steps is bounded. What takes longer the more devices, claims, counters or capacities
+there are counts as more than one step.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ MOST_RESULTS = 32
 #: After so many steps a search is given up.
 MOST_STEPS = 20_000
 
+#: The work of a step. A device or a number that is looked at is one piece of work.
+WORK_PER_STEP = 16
+
+# What it takes to begin with a device, and to find out what is left of a capacity.
+_WORK_PER_DEVICE, _WORK_PER_CAPACITY = 4, 6
+
 
 class Pick(msgspec.Struct, frozen=True):
     """A device for a claim. `pool` and `place` say which one, by the pools that were searched."""
@@ -49,18 +56,21 @@ class Candidate:
     __slots__ = ("bit", "is_taken", "model", "place", "pool", "taken_amounts")
 
     def __init__(
-        self, bit: int, pool: int, place: int, model: DeviceModel, state: PoolState
+        self,
+        bit: int,
+        pool: int,
+        place: int,
+        model: DeviceModel,
+        is_taken: bool,
+        taken_amounts: dict[str, int] | None,
     ) -> None:
         self.bit = bit
         self.pool = pool
         self.place = place
         self.model = model
-        self.is_taken = bool(state[0] >> place & 1)
+        self.is_taken = is_taken
         #: What others take of a device that can be shared; None if nobody uses it.
-        self.taken_amounts: dict[str, int] | None = None
-        for shared, amounts in state[2]:
-            if shared == place:
-                self.taken_amounts = dict(amounts)
+        self.taken_amounts = taken_amounts
 
 
 class DeviceSearch:
@@ -71,9 +81,7 @@ class DeviceSearch:
         self._pools = pools
         self._candidates: list[Candidate] = []
         for number, (view, state) in enumerate(pools):
-            for place, model in enumerate(view.shape.models):
-                bit = 1 << len(self._candidates)
-                self._candidates.append(Candidate(bit, number, place, model, state))
+            self._list_devices(number, view.shape.models, state)
         self._constraints: list[tuple[ConstraintState, ...]] = []
         self._all: dict[CompiledAsk, list[Candidate]] = {}
         #: The devices that each claim has so far, as bits.
@@ -85,11 +93,30 @@ class DeviceSearch:
         self._shared: dict[int, list[dict[str, int]]] = {}
         self._picks: list[Pick] = []
         self._failed: set[Hashable] = set()
-        self.steps = 0
+        self._work = _WORK_PER_DEVICE * len(self._candidates)
+        #: What it takes to look at a device, and at a state of the search.
+        self._work_per_look = 1 + len(claims) // 4
+        self._work_per_state = sum(map(len, self._left)) + sum(
+            1 + 4 * len(claim.constraints) for claim in claims
+        )
         #: Like devices are equally good unless the order in which they are chosen matters.
         self._skips_alike = not any(
             each.distinct_attribute is not None for claim in claims for each in claim.constraints
         )
+
+    @property
+    def steps(self) -> int:
+        return self._work // WORK_PER_STEP
+
+    def _list_devices(self, pool: int, models: Sequence[DeviceModel], state: PoolState) -> None:
+        taken, _, shares = state
+        amounts = {place: dict(each) for place, each in shares}
+        for place, model in enumerate(models):
+            bit = 1 << len(self._candidates)
+            is_taken = bool(taken >> place & 1)
+            self._candidates.append(
+                Candidate(bit, pool, place, model, is_taken, amounts.get(place))
+            )
 
     def run(self) -> tuple[Pick, ...] | None:
         """The devices of all claims; None if there is no solution. Raises SearchError."""
@@ -145,14 +172,20 @@ class DeviceSearch:
         if ask.judge(candidate.model) is Judgement.NO:
             return False
         taken = candidate.taken_amounts
-        return not taken or amounts_of(ask.amounts, candidate.model, taken) is not None
+        return not taken or self._find_amounts(ask, candidate.model, taken) is not None
 
     # The search itself
 
     def _step(self) -> None:
-        self.steps += 1
-        if self.steps > MOST_STEPS:
+        self._work += WORK_PER_STEP
+        if self._work > MOST_STEPS * WORK_PER_STEP:
             raise SearchTooLongError
+
+    def _find_amounts(
+        self, ask: CompiledAsk, model: DeviceModel, taken: dict[str, int]
+    ) -> dict[str, int] | None:
+        self._work += _WORK_PER_CAPACITY * len(model.capacities)
+        return amounts_of(ask.amounts, model, taken)
 
     def _choose(
         self, claim: int, request: int, ask: CompiledAsk | None, index: int, start: int
@@ -197,6 +230,7 @@ class DeviceSearch:
         alike: set[Hashable] = set()
         for at in range(start, len(self._candidates)):
             candidate = self._candidates[at]
+            self._work += self._work_per_look
             kind = self._kind(candidate)
             if kind in alike or not self._is_wanted(claim, ask, candidate):
                 continue
@@ -234,6 +268,8 @@ class DeviceSearch:
             for bit, amounts in sorted(self._shared.items())
         )
         limits = tuple(each.state for group in self._constraints for each in group)
+        parts = sum(len(each) for amounts in self._shared.values() for each in amounts)
+        self._work += self._work_per_state + parts
         return tuple(self._chosen), tuple(map(tuple, self._left)), shared, limits
 
     def _is_free(self, ask: CompiledAsk, claim: int, candidate: Candidate) -> bool:
@@ -248,7 +284,7 @@ class DeviceSearch:
         model = candidate.model
         amounts: dict[str, int] | None = None
         if model.is_shared:
-            amounts = amounts_of(ask.amounts, model, self._sum_amounts(candidate))
+            amounts = self._find_amounts(ask, model, self._sum_amounts(candidate))
             if amounts is None:
                 return False
         # Those who share a device use the counters that its first user took.
@@ -287,6 +323,7 @@ class DeviceSearch:
     def _sum_amounts(self, candidate: Candidate) -> dict[str, int]:
         total = dict(candidate.taken_amounts or {})
         for amounts in self._shared.get(candidate.bit, ()):
+            self._work += len(amounts)
             for name, amount in amounts.items():
                 total[name] = total.get(name, 0) + amount
         return total
@@ -299,6 +336,7 @@ class DeviceSearch:
     def _draw(self, candidate: Candidate, sign: int) -> bool:
         """Takes from the counters of a pool (-1), all or nothing, or gives back (1)."""
         left = self._left[candidate.pool]
+        self._work += len(left) // 4
         places = self._pools[candidate.pool][0].shape.counter_places
         for counter, value in candidate.model.counters:
             left[places[counter]] += sign * value
@@ -309,6 +347,7 @@ class DeviceSearch:
 
     def _constrain(self, claim: int, ask: CompiledAsk, candidate: Candidate, must: bool) -> bool:
         constraints = self._constraints[claim]
+        self._work += 2 * len(constraints)
         for at, each in enumerate(constraints):
             if each.add(ask, candidate.model):
                 continue

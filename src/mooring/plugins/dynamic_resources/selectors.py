@@ -13,6 +13,7 @@ from mooring.cel import (
     Meter,
     Version,
     compile_device_expression as compile_selector,
+    count_compiled,
 )
 from mooring.cluster.derived import Recent
 from mooring.cluster.devices.models import DeviceContent
@@ -23,6 +24,12 @@ _MOST_ANSWERS = 1_000_000
 
 #: What it takes to show a device to an expression, in steps of an evaluation.
 _STEPS_PER_DEVICE = 30
+
+#: What it takes to compile an expression.
+_STEPS_PER_CHARACTER = 3
+
+# Of so many characters.
+_SHORT = 100
 
 #: So many steps may be spent on new answers at once, about a tenth of a second. A decision asks
 #: once or twice.
@@ -55,7 +62,7 @@ class SelectorAnswers:
 
     def matches(self, expression: str, content: DeviceContent) -> bool:
         """Raises SelectorProblem where the expression has no answer, and AnswersSpentError."""
-        selector = compile_selector(expression)
+        selector = self._compile(expression)
         key = expression, look_of(content, selector.reads)
         known = self._answers.find(key)
         if known is None:
@@ -75,8 +82,40 @@ class SelectorAnswers:
             if self._left <= 0:
                 raise AnswersSpentError
 
+    def begin(self, steps: int) -> None:
+        """The same for work that is not left half done; raises if none may begin any more."""
+        if self._left is not None:
+            if self._left <= 0:
+                raise AnswersSpentError
+            self._left -= steps
+
     def sweep(self) -> None:
         self._answers.sweep()
+
+    def join_reads(self, expressions: Iterable[str]) -> DeviceReads | None:
+        """All that some expressions read; None if one of them may read anything."""
+        joined: dict[tuple[str, str], None] = {}
+        for expression in expressions:
+            reads = self._compile(expression).reads
+            if reads is None:
+                return None
+            joined.update(dict.fromkeys(reads.attributes))
+        return DeviceReads(joined)
+
+    def _compile(self, expression: str) -> Selector:
+        """The compiled expression. A new one takes time: raises AnswersSpentError if none is left.
+
+        A short one takes no longer than an answer, and so is compiled in any case.
+        """
+        if self._left is None:
+            return compile_selector(expression)
+        if self._left <= 0 and len(expression) > _SHORT:
+            raise AnswersSpentError
+        before = count_compiled()
+        selector = compile_selector(expression)
+        if count_compiled() != before:
+            self._left -= _STEPS_PER_CHARACTER * len(expression)
+        return selector
 
     def _ask(self, selector: Selector, content: DeviceContent) -> tuple[bool, str]:
         if selector.problem:
@@ -89,17 +128,6 @@ class SelectorAnswers:
         finally:
             if self._left is not None:
                 self._left -= meter.steps + _STEPS_PER_DEVICE
-
-
-def join_reads(expressions: Iterable[str]) -> DeviceReads | None:
-    """All that some expressions read; None if one of them may read anything."""
-    joined: dict[tuple[str, str], None] = {}
-    for expression in expressions:
-        reads = compile_selector(expression).reads
-        if reads is None:
-            return None
-        joined.update(dict.fromkeys(reads.attributes))
-    return DeviceReads(joined)
 
 
 def look_of(content: DeviceContent, reads: DeviceReads | None) -> Hashable:
