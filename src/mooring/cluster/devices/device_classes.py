@@ -27,6 +27,11 @@ class DeviceClasses:
         name = self._by_resource.get(resource)
         return None if name is None else self._classes.get(name)
 
+    @property
+    def map_resources(self) -> bool:
+        """Whether any resource stands for a class."""
+        return bool(self._by_resource)
+
     def __iter__(self) -> Iterator[DeviceClass]:
         return iter(self._classes.values())
 
