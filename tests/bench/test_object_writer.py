@@ -6,9 +6,11 @@ import asyncio
 from typing import Any, cast
 
 import msgspec
+import pytest
 
+from mooring.bench.cases import RunFailed
 from mooring.bench.live.object_writer import ObjectWriter
-from mooring.client import Api
+from mooring.client import Api, ApiError
 
 PODS = "/api/v1/namespaces/a/pods"
 CLASS = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -17,10 +19,15 @@ CLASS = "/apis/scheduling.k8s.io/v1/priorityclasses"
 class Server:
     """Takes everything, and keeps what it was sent, in that order."""
 
-    def __init__(self) -> None:
+    def __init__(self, refusals: int = 0, message: str = "") -> None:
+        """Pods are refused so many times first."""
         self.sent: list[tuple[str, str, dict[str, Any]]] = []
+        self._refusals, self._message = refusals, message
 
     async def post(self, path: str, body: bytes) -> bytes:
+        if path == PODS and self._refusals:
+            self._refusals -= 1
+            raise ApiError(403, "Forbidden", self._message)
         self.sent.append(("POST", path, msgspec.json.decode(body)))
         return body
 
@@ -36,8 +43,10 @@ def pod(**spec: Any) -> dict[str, Any]:
     return {"kind": "Pod", "metadata": {"namespace": "a", "name": "p", "uid": "u"}, "spec": spec}
 
 
-def write(*manifests: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    server = Server()
+def write(
+    *manifests: dict[str, Any], server: Server | None = None
+) -> list[tuple[str, str, dict[str, Any]]]:
+    server = server or Server()
     writer = ObjectWriter(cast(Api, server), {})
 
     async def create() -> None:
@@ -53,6 +62,15 @@ def test_a_pod_with_a_priority_gets_a_class_of_it() -> None:
     assert [path for _, path, _ in sent] == [CLASS, PODS, PODS]
     assert sent[0][2]["value"] == 10
     assert all(each[2]["spec"]["priorityClassName"] == "bench-priority-10" for each in sent[1:])
+
+
+def test_a_pod_is_sent_again_until_its_class_is_known() -> None:
+    late = Server(
+        2, 'pods "p" is forbidden: no PriorityClass with name bench-priority-10 was found'
+    )
+    assert [path for _, path, _ in write(pod(priority=10), server=late)] == [CLASS, PODS]
+    with pytest.raises(RunFailed, match="quota"):
+        write(pod(priority=10), server=Server(1, "exceeded quota"))
 
 
 def test_a_pod_that_names_its_class_or_has_no_priority_is_sent_as_it_is() -> None:

@@ -22,6 +22,11 @@ _WIDTH = 30
 # An update that somebody else came before is tried again with what is there then.
 _MOST_TRIES = 10
 
+# What an API server says that does not know a class of priorities yet, and how often and how long
+# it is given time to.
+_NO_CLASS = "no PriorityClass with name"
+_MOST_WAITS, _WAIT_SECONDS = 100, 0.1
+
 # At once, because no kubelet would confirm that a pod has ended.
 _AT_ONCE = msgspec.json.encode({"gracePeriodSeconds": 0})
 
@@ -118,7 +123,7 @@ class ObjectWriter:
             self._priorities.add(priority)
         key = self.key(manifest)
         try:
-            await self._api.post(key.resource.path(key.namespace or None), _body(manifest))
+            await self._post(key, _body(manifest))
             self.made[key] = None
             status = manifest.get("status") if key.custom else _status(manifest)
             if status is not None:
@@ -129,6 +134,19 @@ class ObjectWriter:
                 raise api_failure(key, error) from error
         except ClientError as error:
             raise api_failure(key, error) from error
+
+    async def _post(self, key: ObjectKey, body: bytes) -> None:
+        """Sends an object. An API server may take a while to see the class of a pod's priority."""
+        path = key.resource.path(key.namespace or None)
+        for _ in range(_MOST_WAITS):
+            try:
+                await self._api.post(path, body)
+                return
+            except ApiError as error:
+                if not (error.is_forbidden and _NO_CLASS in error.message):
+                    raise
+            await asyncio.sleep(_WAIT_SECONDS)
+        await self._api.post(path, body)
 
     async def replace(self, manifest: Manifest, subresources: Sequence[str] = ()) -> None:
         """Puts an object in the place of the one of that name, its status too if one is given.
