@@ -168,13 +168,13 @@ def attachment(
     return built
 
 
-def claiming(*claims: str, name: str = "pod", **given: Any) -> Pod:
+def claiming(*claims: str, name: str = "pod", spec: Any = None, **given: Any) -> Pod:
     """A pod with these claims."""
     volumes = [
         {"name": f"v{at}", "persistentVolumeClaim": {"claimName": claim}}
         for at, claim in enumerate(claims)
     ]
-    return pod(name, spec={"volumes": volumes}, **given)
+    return pod(name, spec={"volumes": volumes, **(spec or {})}, **given)
 
 
 def mounting(*volumes: Mapping[str, Any], name: str = "pod", **given: Any) -> Pod:

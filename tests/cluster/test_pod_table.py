@@ -57,6 +57,18 @@ def test_rows_come_in_the_order_asked_for_and_those_without_are_left_out() -> No
     assert lesser(made, 1) == {}
 
 
+def test_many_rows_are_read_as_a_few_are() -> None:
+    names = [f"n{at}" for at in range(20)]
+    pods = [running(f"p{at}", names[at * 7 % 18], at % 3, at % 60) for at in range(90)]
+    made = cluster(*map(node, names), *pods)
+    made.remove_pod(pods[0].uid)
+
+    few = [lesser(made, 2, name) for name in reversed(names)]
+    assert lesser(made, 2, *reversed(names)) == {
+        name: lower for each in few for name, lower in each.items()
+    }
+
+
 def test_it_follows_every_change() -> None:
     made = cluster(node("one"), node("two"))
     assert lesser(made, 9, "one", "two") == {}

@@ -12,6 +12,7 @@ SIGNATURE = "src/mooring/engine/classes/signature.py"
 STANCES = "src/mooring/engine/classes/stances.py"
 PARTS = "src/mooring/engine/classes/parts.py"
 FAILURES = "src/mooring/engine/classes/failures.py"
+REFUSALS = "src/mooring/engine/classes/refusals.py"
 CACHE = "src/mooring/engine/classes/answer_cache.py"
 STATISTICS = "src/mooring/engine/classes/statistics.py"
 SETTINGS = "src/mooring/engine/settings.py"
@@ -106,6 +107,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         CLASSES,
         "nominations.are_there and (pod.spec.volumes or nominations.node_of(pod))",
         "nominations.are_there and nominations.node_of(pod)",
+    ),
+    Mutation(
+        "volumes that nominated pods share are like others",
+        CLASSES,
+        "if nodes.storage.nominated.are_shared_by(pod):",
+        "if False:",
     ),
     Mutation(
         "named pods ignore nominations",
@@ -309,26 +316,26 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "failures outlive what they depend on",
         FAILURES,
-        "changed is None or changed & known.watch",
-        "changed is None",
+        "if union & known.watch:",
+        "if False:",
     ),
     Mutation(
         "failures outlive the log",
         FAILURES,
-        "changed is None or changed & known.watch",
-        "(changed or 0) & known.watch",
+        "        if changes is None:\n            return False\n",
+        "        if changes is None:\n            return True\n",
     ),
     Mutation(
         "failures ignore how many nodes there are",
         FAILURES,
-        "int(Change.MEMBERSHIP | Change.NOMINATED)",
-        "int(Change.NOMINATED)",
+        "union & _MEMBERSHIP\n            or everywhere",
+        "everywhere",
     ),
     Mutation(
         "failures ignore nominated pods",
         FAILURES,
-        "int(Change.MEMBERSHIP | Change.NOMINATED)",
-        "int(Change.MEMBERSHIP)",
+        "self.row_watch = _NOMINATED",
+        "self.row_watch = 0",
     ),
     Mutation(
         "failures ignore post-filters",
@@ -337,16 +344,54 @@ MUTATIONS: tuple[Mutation, ...] = (
         "(*profile.pre_filter, *profile.filter)",
     ),
     Mutation(
-        "failures ignore filters",
+        "failures ignore rows that changed",
         FAILURES,
-        "(*profile.pre_filter, *profile.filter, *profile.post_filter)",
-        "(*profile.post_filter,)",
+        "self.row_watch |= watch",
+        "pass",
+    ),
+    Mutation(
+        "failures ignore rows that wide filters see",
+        FAILURES,
+        "self.wide_watch |= watch",
+        "pass",
+    ),
+    Mutation(
+        "failures ignore what plugins say of the pod as a whole",
+        FAILURES,
+        "or (union & known.stances.watch and known.stances.have_turned(pod, union))",
+        "",
+    ),
+    Mutation(
+        "failures ignore that a row suits by now",
+        FAILURES,
+        "if sum(np.count_nonzero(~each.feasible) for each in answers) < len(rows):",
+        "if False:",
+    ),
+    Mutation(
+        "failures keep what post-filters said",
+        FAILURES,
+        "self.failed = replace(self.failed, known={})",
+        "pass",
+    ),
+    Mutation(
+        "failures keep the reasons of before",
+        REFUSALS,
+        "            each.clear(filtered)\n",
+        "            pass\n",
     ),
     Mutation(
         "failures ignore the priority",
         FAILURES,
-        "key = Key(self._profile.name, signature, priority)",
-        "key = Key(self._profile.name, signature, 0)",
+        """key = Key(self._profile.name, signature, pod.priority)
+        known = self._find(key)""",
+        """key = Key(self._profile.name, signature, 0)
+        known = self._find(key)""",
+    ),
+    Mutation(
+        "nominated pods ignore others on their node",
+        CLASSES,
+        "row is None or self._is_crowded(pod, name)",
+        "row is None",
     ),
     Mutation(
         "failures take no room",

@@ -248,11 +248,13 @@ class Cluster:
         known = nominations.drop(pod.uid)
         label_keys = self._state.label_keys
         if known is not None:
+            self._state.storage.nominated.drop(pod.uid)
             self._count_nominated(known, before, -1)
             for term in known.terms.anti_affinity:
                 label_keys.discard(term.selector)
         if node_name:
             nominations.put(pod, node_name)
+            self._state.storage.nominated.put(pod)
             self._count_nominated(pod, node_name, 1)
             # While others are filtered it counts as running, and its terms may repel them.
             for term in pod.terms.anti_affinity:
@@ -545,7 +547,8 @@ class Cluster:
         row = self._state.rows.get(node_name)
         if row is not None:
             self._state.nominations.count(pod, row, amount, self._state.columns)
-            self._note(row, nomination_change(pod))
+            # It counts for no sum, so that what is known of the row in plain numbers stays.
+            self.changes.note(row, nomination_change(pod))
 
 
 def _workload_change(item: Namespace | SelectingObject) -> Change:

@@ -272,7 +272,7 @@ class Nodes:
 
     def lesser_pods(self, priority: int, rows: NDArray[np.intp]) -> LesserPods:
         """The pods of a lower priority on some rows."""
-        return self.pod_table().below(priority, rows, self._state.columns.capacity)
+        return self.pod_table().below(priority, rows, self._state.pods)
 
     def pod_table(self) -> PodTable:
         """The placed pods as columns."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -21,6 +21,9 @@ from .usage import Usage
 
 # Pods start once, so that few of them do between two looks.
 _MOST_RESTARTS = 10_000
+
+# The pods of more rows than these are found by a look at all pods.
+_ROW_BY_ROW = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,24 +150,29 @@ class PodTable:
             return None
         return list(islice(self._restarted, len(self._restarted) - missed, None))
 
-    def below(self, priority: int, rows: NDArray[np.intp], capacity: int) -> LesserPods:
-        """The pods of a lower priority on some rows, in the order of the rows."""
+    def below(
+        self, priority: int, rows: NDArray[np.intp], on_row: Sequence[Mapping[str, Pod]]
+    ) -> LesserPods:
+        """The pods of a lower priority on some rows, in the order of the rows.
+
+        `on_row` has the pods of each row, by uid.
+        """
         self._widen()
         self.is_asked = True
-        place = np.full(capacity + 1, -1, np.intp)
-        place[rows] = np.arange(len(rows))
-        # A slot without a pod has row -1 and so finds the last place, which is no row's.
-        slots = np.flatnonzero(place[self._rows[: len(self._pods)]] >= 0)
-        slots = slots[self._priorities[slots] < priority]
-        places = place[self._rows[slots]]
-        keys = self._order[slots], self._starts[slots], -self._priorities[slots], places
-        in_order = np.lexsort(keys)
-        slots = slots[in_order]
-        # The places are in order already: a row begins wherever the next one differs.
-        sorted_places = places[in_order]
-        begins = np.flatnonzero(np.diff(sorted_places, prepend=-1))
+        if len(rows) <= _ROW_BY_ROW:
+            slots, places = self._read_rows(rows.tolist(), on_row)
+        else:
+            slots, places = self._search_rows(rows, len(on_row))
+        lesser = self._priorities[slots] < priority
+        slots, places = slots[lesser], places[lesser]
+        if len(slots) > 1:
+            keys = self._order[slots], self._starts[slots], -self._priorities[slots], places
+            in_order = np.lexsort(keys)
+            slots, places = slots[in_order], places[in_order]
+        # The places are in order by now: a row begins wherever the next one differs.
+        begins = np.flatnonzero(np.diff(places, prepend=-1))
         return LesserPods(
-            rows[sorted_places[begins]],
+            rows[places[begins]],
             begins,
             np.diff(begins, append=len(slots)),
             slots,
@@ -173,6 +181,25 @@ class PodTable:
             self._usage.at(slots),
             self,
         )
+
+    def _read_rows(
+        self, rows: list[int], on_row: Sequence[Mapping[str, Pod]]
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The slots of the pods on a few rows, and the place of each one's row."""
+        found = [(self._slots[uid], at) for at, row in enumerate(rows) for uid in on_row[row]]
+        slots, places = np.array(found, np.intp).reshape(-1, 2).T
+        return slots, places
+
+    def _search_rows(
+        self, rows: NDArray[np.intp], capacity: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The same for many rows, by a look at all pods."""
+        place = np.full(capacity + 1, -1, np.intp)
+        place[rows] = np.arange(len(rows))
+        # A slot without a pod has row -1 and so finds the last place, which is no row's.
+        places = place[self._rows[: len(self._pods)]]
+        slots = np.flatnonzero(places >= 0)
+        return slots, places[slots]
 
     def sweep(self) -> bool:
         """Whether anybody asked since the last sweep."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mooring.objects.pod import Pod
 
 from .arrays import Sums, freeze
-from .columns import CoexistingPods
+from .columns import CoexistingPods, RowFacts
 from .extended.resources import ExtendedLayer
 from .inventory import Image, PortColumns
 from .nodes import Mask, Nodes
@@ -97,6 +97,19 @@ class WhatIf(Nodes):
             self.volume_use = self.volume_use.layer()
             self._own_volume_use = True
         return self.volume_use
+
+
+def imagine_facts(nodes: Nodes, row: int, change: Usage, at: int) -> RowFacts | None:
+    """A row in plain numbers with a change of what is used there; None if one is too large.
+
+    What pods count for in scoring stays as it is.
+    """
+    known, sums = nodes.facts(row), nodes._requested
+    if sums.beyond or change.requests.beyond:
+        return None
+    more = change.requests.array[:, at].tolist()
+    requested = [one + other for one, other in zip(known.requested, more, strict=False)]
+    return RowFacts(row, known.allocatable, requested, known.nonzero_requested)
 
 
 class BareNodes(Nodes):

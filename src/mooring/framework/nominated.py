@@ -39,6 +39,9 @@ _BEYOND_COUNTS = Change.ALL & ~(
     | Change.KEPT_ROOM
 )
 
+#: What is counted of pods on a row: `Usage`.
+COUNTED = Change.REQUESTED | Change.EXCLUSIVE | Change.ORDINARY
+
 
 def sees_only_counts(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes) -> bool:
     """Whether other pods matter to this one's filters only by what is counted of them: `Usage`."""
@@ -79,9 +82,21 @@ def find_refused_by_nominated(
     rows: NDArray[np.intp],
 ) -> NDArray[np.intp]:
     """The rows that would take the pod, were it not for the pods nominated to them."""
-    answers = _with_nominated(profile, pod, pre_filtered, nodes, rows)
+    answers = filter_crowded(profile, pod, pre_filtered, nodes, rows)
     refused = [each.rows[~each.feasible] for each in answers]
     return np.concatenate([np.zeros(0, np.intp), *refused])
+
+
+def filter_crowded(
+    profile: Profile,
+    pod: Pod,
+    pre_filtered: PreFiltered,
+    nodes: Nodes,
+    rows: NDArray[np.intp],
+) -> Sequence[Filtered]:
+    """Filters those of some rows that pods are nominated to, all of which take the pod without."""
+    counting = _find_counting(profile.filter, pre_filtered.skipped)
+    return _with_nominated(profile, pod, pre_filtered, nodes, rows, counting)
 
 
 def _with_nominated(
@@ -90,12 +105,16 @@ def _with_nominated(
     pre_filtered: PreFiltered,
     nodes: Nodes,
     rows: NDArray[np.intp],
+    counting: Sequence[Filter[Any]] | None = None,
 ) -> Sequence[Filtered]:
-    """The answers for those of the rows that pods are nominated to, with these on them."""
+    """The answers for those of the rows that pods are nominated to, with these on them.
+
+    Where only counts matter, no more than the counting filters are asked if they are given.
+    """
     if not nodes.nominations:
         return ()
     if sees_only_counts(profile, pod, pre_filtered, nodes):
-        crowded = _filter_by_counts(profile, pod, pre_filtered, nodes, rows)
+        crowded = _filter_by_counts(profile, pod, pre_filtered, nodes, rows, counting)
         return () if crowded is None else (crowded,)
     return _filter_crowded(profile, pod, pre_filtered, nodes, _weighing(pod, nodes, rows))
 
@@ -106,6 +125,7 @@ def _filter_by_counts(
     pre_filtered: PreFiltered,
     nodes: Nodes,
     rows: NDArray[np.intp],
+    only: Sequence[Filter[Any]] | None,
 ) -> Filtered | None:
     """The filters' answers for rows with what their nominated pods will take gone."""
     weight = nodes.nominated_weight(pod)
@@ -116,7 +136,24 @@ def _filter_by_counts(
         return None
     what_if = make_what_if(profile, nodes, nominated)
     what_if.shift(nominated, weight.at(nominated))
-    return filter_rows(profile, pod, pre_filtered, what_if, nominated)
+    return filter_rows(profile, pod, pre_filtered, what_if, nominated, only)
+
+
+def reads_figures(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes) -> bool:
+    """Whether nominated pods matter to this one's filters by the figures of their row alone."""
+    counting = _find_counting(profile.filter, pre_filtered.skipped)
+    return all(each.reads_figures_only for each in counting) and sees_only_counts(
+        profile, pod, pre_filtered, nodes
+    )
+
+
+@lru_cache(maxsize=64)
+def _find_counting(
+    filters: tuple[Filter[Any], ...], skipped: frozenset[str]
+) -> tuple[Filter[Any], ...]:
+    """The filters to which pods that come or go matter by what is counted of them."""
+    asked = (plugin for plugin in filters if plugin.name not in skipped)
+    return tuple(plugin for plugin in asked if plugin.reads & COUNTED)
 
 
 def make_what_if(profile: Profile, nodes: Nodes, rows: NDArray[np.intp]) -> WhatIf:

@@ -243,7 +243,7 @@ def _check_pod_table(state: State) -> None:
     if state.pod_table is None:
         return
     rows = np.arange(len(state.nodes))
-    lesser = state.pod_table.below(2**40, rows, state.columns.capacity)
+    lesser = state.pod_table.below(2**40, rows, state.pods)
     kept = {
         int(row): [(pod.uid, held) for pod, held in _with_requests(state, lesser, at)]
         for at, row in enumerate(lesser.rows)

@@ -20,6 +20,10 @@ class FollowedClaims:
         """How many pods are followed."""
         return len(self._things)
 
+    def has(self, thing: Hashable) -> bool:
+        """Whether any pod is followed by a thing."""
+        return thing in self._pods
+
     def follow(self, uid: str, things: Iterable[Hashable]) -> None:
         """From now on, a change of any of these is told, once."""
         self.forget(uid)

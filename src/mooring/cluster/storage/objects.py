@@ -22,6 +22,7 @@ from mooring.objects.storage import (
 
 from .followed_claims import FollowedClaims
 from .indexes import AssumedObjects, Attachments, VolumeIndex
+from .nominated_claims import NominatedClaims
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class KnownStorage:
         self._capacities: dict[str, tuple[CSIStorageCapacity, ...]] = {}
         self._reservations: dict[str, Reservation] = {}
         self.followed = FollowedClaims()
+        self.nominated = NominatedClaims(self.things_of)
 
     # Claims and volumes
 
@@ -300,11 +302,16 @@ class Storage(Reservations):
     def _touch(self, item: StorageObject) -> None:
         """Tells of pods whose claims may be others once an object is."""
         if isinstance(item, PersistentVolumeClaim):
-            self.followed.touch(("claim", item.key))
+            thing = "claim", item.key
         elif isinstance(item, PersistentVolume):
-            self.followed.touch(("volume", item.name))
-        elif isinstance(item, StorageClass | CSIDriver):
-            self.followed.touch_all()
+            thing = "volume", item.name
+        else:
+            if isinstance(item, StorageClass | CSIDriver):
+                self.followed.touch_all()
+                self.nominated.touch_all()
+            return
+        self.followed.touch(thing)
+        self.nominated.touch(thing)
 
     def _link(self, claim: PersistentVolumeClaim) -> None:
         if claim.volume_name:

@@ -125,7 +125,7 @@ class Classes:
         path, outcome = self._ask_class(signature, pod, window)
         if outcome is None:
             outcome = self._decide_alone(signature, pod, window)
-        elif self._settings.verify_share and path.is_reuse:
+        elif self._settings.verify_share and (path.is_reuse or path is DecisionPath.NOMINATED):
             outcome = self._verify(pod, window, outcome)
         self.statistics.paths[path] += 1
         if signature is not None:
@@ -147,13 +147,14 @@ class Classes:
     ) -> tuple[DecisionPath, Found | Failed | None]:
         """How the pod is decided, and the decision if it comes from its class."""
         alone = self._why_alone(signature, pod, window)
-        if alone is not None or signature is None:
+        if signature is None or (alone is not None and alone is not DecisionPath.NOMINATED):
             return alone or DecisionPath.UNSIGNED, None
-        failed = self._failures.find(signature, pod.priority) if window.rows is None else None
-        if failed is not None:
-            self.statistics.look_back(signature, failed)
-            return DecisionPath.FAILURE, failed
         try:
+            if alone is not None:
+                return self._beside_nominated(signature, pod, window)
+            failed = self._fail_alike(signature, pod) if window.rows is None else None
+            if failed is not None:
+                return DecisionPath.FAILURE, failed
             if pod.spec.named_nodes is not None:
                 # A class is of no use to pods for certain nodes.
                 found = self._on_named(signature, pod) if window.rows is None else None
@@ -177,7 +178,7 @@ class Classes:
         if (window.percentage and window.percentage < 100) or not self._profile.score:
             return DecisionPath.SAMPLING
         nominations = self._cluster.nodes.nominations
-        # A volume that a nominated pod shares is told from others by no signature.
+        # What a class has prepared may be about the volume of a nominated pod.
         if nominations.are_there and (pod.spec.volumes or nominations.node_of(pod)):
             return DecisionPath.NOMINATED
         return None
@@ -293,6 +294,54 @@ class Classes:
         if self.statistics.places.get(signature) == row:
             self.statistics.looked_back(True)
         return Found(row, prepared, None)
+
+    def _fail_alike(self, signature: int, pod: Pod) -> Failed | None:
+        """How a pod fails that is like one that failed; None if it may fit."""
+        failed = self._failures.find(signature, pod)
+        if failed is not None:
+            self.statistics.look_back(signature, failed)
+        return failed
+
+    def _beside_nominated(
+        self, signature: int, pod: Pod, window: Window
+    ) -> tuple[DecisionPath, Found | Failed | None]:
+        """The decision for a pod that is nominated, or has volumes while others are."""
+        nodes = self._cluster.nodes
+        if window.rows is not None:
+            return DecisionPath.NOMINATED, None
+        if nodes.nominations.node_of(pod):
+            return DecisionPath.NOMINATED, self._on_nominated(signature, pod)
+        # A volume that a nominated pod shares is told from others by no signature.
+        if nodes.storage.nominated.are_shared_by(pod):
+            return DecisionPath.NOMINATED, None
+        failed = self._fail_alike(signature, pod)
+        return (DecisionPath.FIRST if failed is None else DecisionPath.FAILURE), failed
+
+    def _on_nominated(self, signature: int, pod: Pod) -> Found | None:
+        """The node that a pod is nominated to, if it fits there: it is tried before all others.
+
+        What was prepared when a like pod failed saves asking everyone about the pod as a whole.
+        """
+        nodes = self._cluster.nodes
+        name = nodes.nominations.node_of(pod)
+        row = nodes.row(name) if name else None
+        if row is None or self._is_crowded(pod, name):
+            return None
+        prepared = self._failures.find_prepared(signature, pod)
+        if prepared is None or prepared.node_names is not None:
+            return None
+        if not fits_on(self._profile, pod, prepared, nodes, row):
+            return None
+        if self.statistics.places.get(signature) == row:
+            self.statistics.looked_back(True)
+        return Found(row, prepared, None, nominated_path=True)
+
+    def _is_crowded(self, pod: Pod, node_name: str) -> bool:
+        """Whether other pods that count for this one are nominated to its node."""
+        others = self._cluster.nodes.nominations.on(node_name)
+        return len(others) > 1 and any(
+            other.priority >= pod.priority for uid, other in others.items() if uid != pod.uid
+        )
 
     # Classes
 

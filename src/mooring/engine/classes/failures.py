@@ -1,33 +1,126 @@
-"""Failures that are known for like pods, until something changes that they depend on."""
+"""Failures that are known for like pods, kept up to date while they stay failures."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from mooring.cluster import Cluster
-from mooring.cluster.changes import Change, unite
-from mooring.framework.attempt import Failed, Filtered
-from mooring.framework.calls import PASSING, ask_watch
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster import Cluster, Figures, Scope
+from mooring.cluster.changes import Change, RowChanges, unite
+from mooring.cluster.what_if import imagine_facts
+from mooring.framework.attempt import Failed, Filtered, PreFiltered
+from mooring.framework.calls import PASSING, ask_pre_filter, ask_watch
+from mooring.framework.nominated import (
+    COUNTED,
+    filter_crowded,
+    filter_with_nominated,
+    reads_figures,
+    sees_only_counts,
+)
+from mooring.framework.observe import FILTER, PointTimer
+from mooring.framework.plugin import Narrowed, Plugin, PreFilter
+from mooring.framework.points import fits_on
 from mooring.framework.profile import Profile
+from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
 
 from .answer_cache import AnswerCache, Key
+from .pod_class import read_changes
+from .refusals import Refusals
+from .stances import Point, Stances
 from .statistics import Statistics
 
+_MEMBERSHIP, _NOMINATED = int(Change.MEMBERSHIP), int(Change.NOMINATED)
+
 # Every failure depends on how many nodes there are, and on pods that are nominated to them.
-_ALWAYS = int(Change.MEMBERSHIP | Change.NOMINATED)
+_ALWAYS = _MEMBERSHIP | _NOMINATED
+
+# More rows that changed are asked about in columns.
+_ROW_BY_ROW = 4
+
+# Like rows have few figures; beyond this, looking them up saves nothing.
+_MOST_FIGURES = 64
 
 # What a failure takes besides its arrays: what plugins prepared, reasons, the message.
 _BYTES = 8_192
 
 
-@dataclass(slots=True)
 class KnownFailure:
-    """A failure, the state of the cluster that it is good for, and what may change it."""
+    """A failure, the state of the cluster that it is good for, and what may change it.
 
-    failed: Failed
-    generation: int
-    watch: int
+    What was prepared for the filters may be good for longer than what these said.
+    """
+
+    def __init__(
+        self, profile: Profile, failed: Failed, cluster: Cluster, watches: Mapping[Plugin, int]
+    ) -> None:
+        self.failed = failed
+        self.generation = self.prepared_at = cluster.changes.generation
+        self.labels_version = cluster.nodes.labels_version
+        #: The changes that can alter what plugins say.
+        self.watch = _ALWAYS | unite(watches.values())
+        #: Those that alter what filters say of the row where they happen, and of that row alone.
+        self.row_watch = _NOMINATED
+        #: Those that alter what they say of other rows, too.
+        self.wide_watch = 0
+        #: The filters that look at other rows, or at what tells like pods apart: their volumes.
+        self.wide: list[PreFilter[Any]] = []
+        self.stances = Stances(cluster.nodes)
+        self._note(profile, watches)
+        self._refusals: Refusals | None = None
+        #: What filters say of single rows, by what these have and what is or will be used there.
+        self.crowded: dict[Figures, Sequence[Filtered]] = {}
+
+    def _note(self, profile: Profile, watches: Mapping[Plugin, int]) -> None:
+        skipped = self.failed.pre_filtered.skipped
+        for plugin in profile.filter:
+            watch, skips = watches[plugin], plugin.name in skipped
+            self.stances.note(plugin, Point.FILTER, watch, skips=skips)
+            if skips:
+                continue
+            if plugin.scope is Scope.ROW:
+                self.row_watch |= watch
+            else:
+                self.wide_watch |= watch
+                if isinstance(plugin, PreFilter):
+                    self.wide.append(plugin)
+        filters: set[Plugin] = set(profile.filter)
+        for each in profile.pre_filter:
+            if each not in filters:
+                self.stances.note(each, Point.DOOR, watches[each])
+
+    def keep_crowded(self, figures: Figures, answers: Sequence[Filtered]) -> None:
+        """Keeps what filters say of a row with these figures, nominated pods included."""
+        if len(self.crowded) >= _MOST_FIGURES:
+            self.crowded.clear()
+        self.crowded[figures] = answers
+
+    @property
+    def is_of_all_rows(self) -> bool:
+        """Whether every row was asked about, so that rows that change can be asked about again."""
+        failed = self.failed
+        return (
+            failed.filtered is not None
+            and failed.tried_first is None
+            and failed.pre_filtered.node_names is None
+        )
+
+    def renew(self) -> None:
+        """Filters say the same as before, but who seeks a remedy may not."""
+        self.failed = replace(self.failed, known={})
+
+    def put(self, prepared: PreFiltered, answers: Sequence[Filtered], node_count: int) -> None:
+        """Takes over what filters say of rows that changed."""
+        if self._refusals is None or self._refusals.is_worn:
+            assert self.failed.filtered is not None, "filters were asked"
+            self._refusals = Refusals(self.failed.filtered)
+        for each in answers:
+            self._refusals.put(each)
+        self.failed = Failed(prepared, self._refusals.show(), node_count)
 
 
 class Failures:
@@ -43,53 +136,165 @@ class Failures:
         self._cluster = cluster
         self._cache = cache
         self._statistics = statistics
-        self._plugins = tuple(
+        self._plugins: tuple[Plugin, ...] = tuple(
             dict.fromkeys((*profile.pre_filter, *profile.filter, *profile.post_filter))
         )
 
-    def find(self, signature: int, priority: int) -> Failed | None:
-        """The failure of a like pod, if nothing has changed since that it depends on."""
-        if not self._cache.failures:
-            # Most pods that are placed are not like one that failed.
-            return None
-        key = Key(self._profile.name, signature, priority)
-        known: KnownFailure | None = self._cache.find(key)
+    def find(self, signature: int, pod: Pod) -> Failed | None:
+        """How a pod fails that is like one that failed; None if it may fit by now."""
+        key = Key(self._profile.name, signature, pod.priority)
+        known = self._find(key)
         if known is None:
             return None
-        if not self._is_current(known):
+        if not self._catch_up(known, pod):
             self._cache.discard(key)
             return None
         return known.failed
 
+    def find_prepared(self, signature: int, pod: Pod) -> PreFiltered | None:
+        """What is prepared for a pod that is like one that failed; None if it may be out of date.
+
+        That is only of use for filters that are asked anew.
+        """
+        known = self._find(Key(self._profile.name, signature, pod.priority))
+        if known is None or known.failed.pre_filtered.rejected is not None:
+            return None
+        log = self._cluster.changes
+        if known.prepared_at != log.generation:
+            changes = read_changes(log, known.prepared_at)
+            if changes is None or not self._is_still_prepared(known, pod, *changes[1:]):
+                return None
+            known.prepared_at = log.generation
+        return self._prepare(known, pod)
+
+    def _find(self, key: Key) -> KnownFailure | None:
+        # Most pods that are placed are not like one that failed.
+        known: KnownFailure | None = self._cache.find(key) if self._cache.failures else None
+        return known
+
     def put(self, signature: int, pod: Pod, failed: Failed) -> None:
         """Keeps the failure of a pod for those that are like it."""
         key = Key(self._profile.name, signature, pod.priority)
-        generation = self._cluster.changes.generation
-        self._keep(key, KnownFailure(failed, generation, self._watch(pod)))
-
-    def _keep(self, key: Key, known: KnownFailure) -> None:
-        size = _BYTES + _measure(known.failed.filtered) + _measure(known.failed.tried_first)
+        known = KnownFailure(self._profile, failed, self._cluster, self._watch(pod))
+        size = _BYTES + 2 * _measure(failed.filtered) + _measure(failed.tried_first)
         self._cache.put(key, known, size, self._statistics)
 
-    def _is_current(self, known: KnownFailure) -> bool:
+    def _catch_up(self, known: KnownFailure, pod: Pod) -> bool:
+        """Brings a failure up to date; False if it is out of date, or is none any more."""
         log = self._cluster.changes
         if known.generation == log.generation:
             return True
-        changed = log.unite_since(known.generation)
-        if changed is None or changed & known.watch:
+        changes = read_changes(log, known.generation)
+        if changes is None:
             return False
-        known.generation = log.generation
+        changed, everywhere, union = changes
+        if union & known.watch:
+            if not known.is_of_all_rows or union & known.wide_watch:
+                return False
+            if not self._is_still_prepared(known, pod, everywhere, union):
+                return False
+            if not self._ask_again(known, pod, _choose_rows(changed, known.row_watch)):
+                return False
+        known.generation = known.prepared_at = log.generation
         return True
 
-    def _watch(self, pod: Pod) -> int:
-        """The changes that can alter what filters and post-filters say of a pod."""
+    def _is_still_prepared(
+        self, known: KnownFailure, pod: Pod, everywhere: int, union: int
+    ) -> bool:
+        """Whether what was prepared before some changes is still good for like pods."""
+        return not (
+            union & _MEMBERSHIP
+            or everywhere & known.row_watch
+            or known.labels_version != self._cluster.nodes.labels_version
+            or (union & known.stances.watch and known.stances.have_turned(pod, union))
+        )
+
+    def _prepare(self, known: KnownFailure, pod: Pod) -> PreFiltered | None:
+        """What is prepared for a like pod; None if some plugin has another view of it."""
+        before = known.failed.pre_filtered
+        if not known.wide:
+            return before
+        prepared = dict(before.prepared)
+        for plugin in known.wide:
+            answer = ask_pre_filter(plugin, pod, self._cluster.nodes)
+            if answer is None or isinstance(answer, Rejected | Narrowed):
+                return None
+            prepared[plugin.name] = answer
+        return replace(before, prepared=prepared)
+
+    def _ask_again(self, known: KnownFailure, pod: Pod, rows: NDArray[np.intp]) -> bool:
+        """Asks the filters about rows that changed; False if one of them suits by now."""
+        if not len(rows):
+            known.renew()
+            return True
+        prepared = self._prepare(known, pod)
+        if prepared is None or not self._is_about_rows(known, prepared, pod):
+            return False
+        with PointTimer(self._profile.observer, FILTER, self._profile.name):
+            answers = self._filter(known, prepared, pod, rows)
+        if sum(np.count_nonzero(~each.feasible) for each in answers) < len(rows):
+            return False
+        known.put(prepared, answers, len(self._cluster.nodes))
+        return True
+
+    def _is_about_rows(self, known: KnownFailure, prepared: PreFiltered, pod: Pod) -> bool:
+        """Whether pods that are nominated to a row matter there alone."""
+        nodes = self._cluster.nodes
+        if not known.wide_watch or not nodes.nominations:
+            return True
+        if known.wide_watch & int(COUNTED):
+            return False
+        return sees_only_counts(self._profile, pod, prepared, nodes)
+
+    def _filter(
+        self, known: KnownFailure, prepared: PreFiltered, pod: Pod, rows: NDArray[np.intp]
+    ) -> Sequence[Filtered]:
+        """What filters say of rows: as `filter_with_nominated`, where few of these are crowded."""
+        profile, nodes = self._profile, self._cluster.nodes
+        if len(rows) > _ROW_BY_ROW:
+            return (filter_with_nominated(profile, pod, prepared, nodes, rows),)
+        # Mostly it is the row that was emptied for the pod before, and is kept for that.
+        fits = np.array([fits_on(profile, pod, prepared, nodes, row) for row in rows.tolist()])
+        answers = self._filter_crowded(known, prepared, pod, rows[fits])
+        if fits.all():
+            return answers
+        return (*answers, filter_with_nominated(profile, pod, prepared, nodes, rows[~fits]))
+
+    def _filter_crowded(
+        self, known: KnownFailure, prepared: PreFiltered, pod: Pod, rows: NDArray[np.intp]
+    ) -> Sequence[Filtered]:
+        """The same for rows that take the pod but for pods that are nominated to them."""
+        profile, nodes = self._profile, self._cluster.nodes
+        weight = nodes.nominated_weight(pod)
+        figures: Figures | None = None
+        if len(rows) == 1 and weight is not None and reads_figures(profile, pod, prepared, nodes):
+            row = rows.item(0)
+            facts = imagine_facts(nodes, row, weight, row)
+            figures = None if facts is None else facts.figures
+        if figures is None:
+            return filter_crowded(profile, pod, prepared, nodes, rows)
+        answers = known.crowded.get(figures)
+        if answers is None:
+            answers = filter_crowded(profile, pod, prepared, nodes, rows)
+            known.keep_crowded(figures, answers)
+        return tuple(replace(each, rows=rows) for each in answers)
+
+    def _watch(self, pod: Pod) -> Mapping[Plugin, int]:
+        """The changes that can alter what each plugin says of a pod."""
         nodes = self._cluster.nodes
         try:
-            return _ALWAYS | unite(ask_watch(each, pod, nodes) for each in self._plugins)
+            return {each: ask_watch(each, pod, nodes) for each in self._plugins}
         except PASSING:
             raise
         except BaseException:  # noqa: BLE001 - then anything may
-            return int(Change.ALL)
+            return dict.fromkeys(self._plugins, int(Change.ALL))
+
+
+def _choose_rows(changed: dict[int, int] | RowChanges, kinds: int) -> NDArray[np.intp]:
+    """The rows that changed in one of some ways, in order."""
+    if isinstance(changed, RowChanges):
+        return changed.rows[changed.kinds & kinds != 0]
+    return np.array(sorted(row for row, each in changed.items() if each & kinds), np.intp)
 
 
 def _measure(filtered: Filtered | None) -> int:

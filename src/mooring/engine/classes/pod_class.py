@@ -245,7 +245,7 @@ class PodClass:
         log = self._cluster.changes
         if self.generation == log.generation or self._take_newest(log):
             return
-        found = _read_changes(log, self.generation)
+        found = read_changes(log, self.generation)
         if found is None or found[1] & _MEMBERSHIP:
             self._begin_anew(Flush.BEHIND if found is None else Flush.MEMBERSHIP)
             return
@@ -503,7 +503,7 @@ class PodClass:
         return PreFiltered(prepared, frozenset(skipped))
 
 
-def _read_changes(
+def read_changes(
     log: ChangeLog, generation: int
 ) -> tuple[dict[int, int] | RowChanges, int, int] | None:
     """The rows that changed, what changed everywhere, and all kinds of change in one.

@@ -139,13 +139,16 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         reasons: Counter[str],
     ) -> Candidates:
         """The nodes that are weighed against each other; `reasons` tells of the others."""
-        helpable = _helpable_rows(failed)
-        if failed.node_count > len(helpable):
-            reasons[_NOT_HELPFUL] += failed.node_count - len(helpable)
+        rows = _find_helpable(failed, nodes)
+        if failed.node_count > len(rows):
+            reasons[_NOT_HELPFUL] += failed.node_count - len(rows)
         if not nodes.groups.are_placed and not nodes.pod_table().has_below(pod.priority):
-            reasons += Counter({NO_VICTIMS: len(helpable)})
+            reasons += Counter({NO_VICTIMS: len(rows)})
             return Candidates.of(())
-        rows = self._rows_in_order(pod, failed, nodes)
+        if len(rows):
+            # From a place that differs from pod to pod.
+            begin = crc32(f"{pod.uid}/{failed.attempt}".encode()) % len(rows)
+            rows = np.concatenate((rows[begin:], rows[:begin]))
         skipped = dict(reasons)
         run = DryRun(profile, pod, failed.pre_filtered, nodes, reasons)
         wanted = self._count_wanted(len(rows))
@@ -168,29 +171,15 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         share = potential * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), potential)
 
-    def _rows_in_order(self, pod: Pod, failed: Failed, nodes: Nodes) -> NDArray[np.intp]:
-        """The rows where evicting might help, from a place that differs from pod to pod."""
-        helpable = np.zeros(len(nodes.alive), np.bool_)
-        helpable[_helpable_rows(failed)] = True
-        rows = nodes.order[helpable[nodes.order]]
-        if not len(rows):
-            return rows
-        begin = crc32(f"{pod.uid}/{failed.attempt}".encode()) % len(rows)
-        return np.concatenate((rows[begin:], rows[:begin]))
 
-
-def _helpable_rows(failed: Failed) -> NDArray[np.intp]:
-    """The rows where evicting might help."""
+def _find_helpable(failed: Failed, nodes: Nodes) -> NDArray[np.intp]:
+    """The rows where evicting might help, in the order in which nodes are visited."""
     if failed.filtered is None:
         return np.zeros(0, np.intp)
-    rows = failed.filtered.helpable_rows()
-    if not failed.filtered.amended:
-        return rows
-    # What nominated pods change is noted apart, and may be about the same rows. A mask finds
-    # these many times faster than sorting does.
-    marked = np.zeros(int(rows.max(initial=-1)) + 1, np.bool_)
-    marked[rows] = True
-    return np.flatnonzero(marked)
+    # A mask also leaves out rows that come twice: what nominated pods change is noted apart.
+    is_helpable = np.zeros(len(nodes.alive), np.bool_)
+    is_helpable[failed.filtered.helpable_rows()] = True
+    return nodes.order[is_helpable[nodes.order]]
 
 
 def ineligible(pod: Pod, failed: Failed, nodes: Nodes) -> str:

@@ -21,6 +21,7 @@ from mooring.framework.plugin import UNSIGNABLE, Filter, Sign
 from mooring.framework.points import active_filters
 from mooring.objects.pod import Pod, PodSpec
 
+from .hopeless_rows import is_hopeless
 from .preemption_candidates import Candidates
 from .preemption_dry_run import CountsDryRun, DryRun
 
@@ -32,6 +33,9 @@ _MOST_KINDS = 8
 
 # Rows that are looked at together, at the least.
 _AT_ONCE = 64
+
+# So few rows are looked at in plain numbers first. Mostly they are kept for pods like this one.
+_ROW_BY_ROW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +94,11 @@ class VictimColumns:
     def _learn(self, run: DryRun, rows: NDArray[np.intp]) -> None:
         self._known[rows] = True
         self._helps[rows] = False
+        is_few = len(rows) <= _ROW_BY_ROW
+        if is_few and not any(_has_lesser(run, row) for row in rows.tolist()):
+            return
         lesser = run.nodes.lesser_pods(run.pod.priority, rows)
-        if not len(lesser.rows):
+        if not len(lesser.rows) or (is_few and is_hopeless(run, lesser)):
             return
         found = CountsDryRun(run, lesser).candidates()
         self._helps[found.rows] = True
@@ -162,6 +169,12 @@ class KnownVictims:
         if len(self._columns) > _MOST_KINDS:
             del self._columns[next(iter(self._columns))]
         return columns.candidates(run, rows, wanted)
+
+
+def _has_lesser(run: DryRun, row: int) -> bool:
+    """Whether any pod on a row is less important."""
+    priority = run.pod.priority
+    return any(each.priority < priority for each in run.nodes.pods(row).values())
 
 
 def _find_template(pod: Pod, nodes: Nodes, filters: Sequence[Filter[Any]]) -> Hashable:

@@ -83,17 +83,21 @@ class Candidates:
 
     def best(self) -> int:
         """The place of the best: each criterion decides among those equal by all before it."""
-        order = np.lexsort(
-            (
-                np.arange(len(self)),
-                -self.earliest_start,
-                self.victim_count,
-                self.priority_sum,
-                self.highest_priority,
-                self.violations,
-            )
-        )
-        return int(order[0])
+        places: NDArray[np.intp] | None = None
+        for figures in (
+            self.violations,
+            self.highest_priority,
+            self.priority_sum,
+            self.victim_count,
+            -self.earliest_start,
+        ):
+            left = figures if places is None else figures[places]
+            least = np.flatnonzero(left == left.min())
+            places = least if places is None else places[least]
+            if len(places) == 1:
+                break
+        assert places is not None, "there are criteria"
+        return places.item(0)
 
 
 def weigh(victims: Sequence[Pod]) -> tuple[int, int, int, float]:

@@ -11,18 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster import Change, Mask, Nodes, WhatIf
+from mooring.cluster import Mask, Nodes, WhatIf
 from mooring.cluster.pods import LesserPods
 from mooring.cluster.usage import Usage
 from mooring.framework.attempt import PreFiltered
 from mooring.framework.disruption_budgets import BudgetIndex
 from mooring.framework.nominated import (
+    COUNTED,
     filter_with_nominated,
     make_what_if,
     sees_only_counts,
     with_pod,
     without_pod,
 )
+from mooring.framework.plugin import Filter
 from mooring.framework.points import active_filters, filter_rows
 from mooring.framework.profile import Profile
 from mooring.framework.victim_units import (
@@ -51,9 +53,6 @@ _WORK_PER_SPARED_POD = 110_000
 # A term of the pod is counted anew for each pod that moves, one of that pod is matched.
 _WORK_PER_TERM = 5_000
 _WORK_PER_OTHERS_TERM = 1_000
-
-# What pods that leave a row change there for such a filter.
-_COUNTED = Change.REQUESTED | Change.EXCLUSIVE | Change.ORDINARY
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NOT_LOOKED_AT = "node(s) not looked at: too much work for one attempt"
@@ -308,6 +307,12 @@ class RowState:
         return replace(self, pre_filtered=replace(self.pre_filtered, prepared=prepared))
 
 
+def find_counting(run: DryRun) -> list[Filter[Any]]:
+    """The filters to which pods that leave matter by what is counted of them."""
+    active = active_filters(run.profile, run.pre_filtered)
+    return [plugin for plugin in active if plugin.reads & COUNTED]
+
+
 class CountsDryRun:
     """Many rows at once, for a pod whose filters see others only by what is counted of them."""
 
@@ -315,11 +320,7 @@ class CountsDryRun:
         self._run = run
         self._lesser = lesser
         self._what_if = make_what_if(run.profile, run.nodes, lesser.rows)
-        self._counting = [
-            plugin
-            for plugin in active_filters(run.profile, run.pre_filtered)
-            if plugin.reads & _COUNTED
-        ]
+        self._counting = find_counting(run)
 
     def candidates(self) -> Candidates:
         run = self._run

@@ -1,0 +1,91 @@
+"""Who refuses which row and why, for a pod that fits nowhere: changed row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mooring.cluster import Mask
+from mooring.framework.attempt import Filtered, Layer
+from mooring.framework.status import Reason
+from mooring.framework.verdict import Verdict
+
+# Texts of reasons may differ from row to row. So many that no row gives any more are kept.
+_MOST_REASONS = 64
+
+
+class PluginRefusals:
+    """The rows that one plugin is the first to refuse, with its reasons."""
+
+    def __init__(self, plugin: str, rows: int) -> None:
+        self._plugin = plugin
+        self._places: dict[Reason, int] = {}
+        self._failed = np.zeros((1, rows), np.bool_)
+        self._decided: Mask = np.zeros(rows, np.bool_)
+
+    def __len__(self) -> int:
+        """How many reasons there are, or were."""
+        return len(self._places)
+
+    def clear(self, rows: Filtered) -> None:
+        self._failed[:, rows.rows] = False
+        self._decided[rows.rows] = False
+
+    def put(self, rows: Filtered, layer: Layer) -> None:
+        """Takes over what the plugin said of rows that it was the first to refuse."""
+        refused = rows.rows[layer.decided]
+        self._decided[refused] = True
+        for reason, failed in zip(layer.verdict.reasons, layer.verdict.failed, strict=True):
+            flags = failed[layer.decided]
+            if flags.any():
+                self._failed[self._find_place(reason), refused] = flags
+
+    def _find_place(self, reason: Reason) -> int:
+        place = self._places.setdefault(reason, len(self._places))
+        if place == len(self._failed):
+            self._failed = np.concatenate((self._failed, np.zeros_like(self._failed)))
+        return place
+
+    def show(self) -> Layer:
+        count = len(self._places)
+        verdict = Verdict(tuple(self._places), self._failed[:count].copy())
+        return Layer(self._plugin, verdict, self._decided.copy())
+
+
+class Refusals:
+    """What all plugins together said of all rows: each row has one who is the first to refuse."""
+
+    def __init__(self, filtered: Filtered) -> None:
+        """From an outcome for all rows, in order."""
+        self._rows = filtered.rows
+        self._none: Mask = np.zeros(len(filtered.rows), np.bool_)
+        self._plugins: dict[str, PluginRefusals] = {}
+        self._add(filtered)
+        self._most = len(self) + _MOST_REASONS
+
+    def __len__(self) -> int:
+        return sum(map(len, self._plugins.values()))
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether so many reasons came since that it is better to begin anew."""
+        return len(self) > self._most
+
+    def put(self, filtered: Filtered) -> None:
+        """Takes over what was said of some rows that are all refused."""
+        for each in self._plugins.values():
+            each.clear(filtered)
+        self._add(filtered)
+
+    def show(self) -> Filtered:
+        """The outcome for all rows as it is now."""
+        layers = tuple(each.show() for each in self._plugins.values())
+        return Filtered(self._rows, self._none, layers)
+
+    def _add(self, filtered: Filtered) -> None:
+        for layer in filtered.layers:
+            known = self._plugins.get(layer.plugin)
+            if known is None:
+                known = self._plugins[layer.plugin] = PluginRefusals(layer.plugin, len(self._rows))
+            known.put(filtered, layer)
+        for other in filtered.amended:
+            self._add(other)

@@ -1,0 +1,85 @@
+"""Like pods that need victims: what is kept for them is what each would find by itself."""
+
+from __future__ import annotations
+
+from mooring.engine.actions import BindPod, EvictPod
+from mooring.engine.classes.statistics import DecisionPath
+from mooring.engine.events import Evicted, Removed
+from mooring.objects.pod import Pod
+from tests.builders import node, pod
+from tests.exactness.test_traps import Told
+from tests.storage_builders import DRIVER, claiming, csi_node, pv, pvc, storage_class
+
+NODES = ("a", "b", "c", "d", "e")
+#: Longer than every backoff.
+LONG = 11.0
+
+
+def crowd(told: Told, *pods: Pod, waves: int = 3) -> dict[str, str]:
+    """Where pods go for whom others are evicted at once; four ways of deciding have to agree."""
+    runs = {each.uid: each for each in told.ways.engines["no reuse"].cluster.pods.values()}
+    told.apply(*pods)
+    placed: dict[str, str] = {}
+    for _ in range(waves * len(pods)):
+        actions = told.ways.step(told.now, 1)
+        for action in actions:
+            if isinstance(action, EvictPod):
+                evicted = Evicted(action.pod.uid, action.preemptor.uid)
+                told.ways.handle((evicted, Removed(runs[action.pod.uid])), told.now)
+            elif isinstance(action, BindPod):
+                placed[action.pod.name] = action.node
+        told.now += 0.0 if actions else LONG
+    told.ways.check()
+    return placed
+
+
+def full_nodes() -> list[Pod]:
+    return [pod(f"low-{name}-{at}", node=name, cpu=1) for name in NODES for at in range(4)]
+
+
+def test_one_look_at_all_nodes_is_enough() -> None:
+    told = Told(*(node(name, cpu=4) for name in NODES), *full_nodes())
+    asking = [pod(f"p{at}", cpu=3, spec={"priority": 9}) for at in range(5)]
+    placed = crowd(told, *asking)
+
+    assert sorted(placed.values()) == list(NODES)
+    ways = told.ways.ways
+    assert (ways[DecisionPath.FAILURE], ways[DecisionPath.NOMINATED]) == (4, 5)
+
+
+def test_pods_with_a_claim_each_share_it_too() -> None:
+    told = Told(storage_class(), *(node(name, cpu=4) for name in NODES), *full_nodes())
+    for at in range(5):
+        told.apply(pvc(f"c{at}", volume=f"v{at}"), pv(f"v{at}", claim=f"c{at}@uid-c{at}"))
+    asking = [claiming(f"c{at}", name=f"p{at}", cpu=3, spec={"priority": 9}) for at in range(5)]
+    placed = crowd(told, *asking)
+
+    assert sorted(placed.values()) == list(NODES)
+    assert told.ways.ways[DecisionPath.FAILURE] == 4
+
+
+def test_a_pod_that_shares_the_claim_of_a_nominated_one_is_like_no_other() -> None:
+    """A node takes one volume: that of the nominated pod, with whoever else uses it."""
+    told = Told(storage_class(), node("a", cpu=4), csi_node("a", csi=1))
+    for at in range(2):
+        told.apply(pvc(f"c{at}", volume=f"v{at}"), pv(f"v{at}", claim=f"c{at}@uid-c{at}"))
+    gate = {"schedulingGates": [{"name": "wait"}]}
+    told.apply(claiming("c0", name="keeps", spec=gate, status={"nominatedNodeName": "a"}))
+
+    assert told.places(claiming("c1", name="other", cpu=1)) == {"other": None}
+    assert told.places(claiming("c0", name="shares", cpu=1)) == {"shares": "a"}
+
+
+def test_a_claim_that_is_bound_anew_is_known_by_its_new_volume() -> None:
+    """Two volumes may be the same disk."""
+    told = Told(storage_class(), node("a", cpu=4), csi_node("a", csi=1))
+    for name, disk in (("v0", "x"), ("v1", "y"), ("v2", "y"), ("v3", "z")):
+        told.apply(pv(name, csi={"driver": DRIVER, "volumeHandle": disk}))
+    for at in (0, 1, 3):
+        told.apply(pvc(f"c{at}", volume=f"v{at}"))
+    gate = {"schedulingGates": [{"name": "wait"}]}
+    told.apply(claiming("c0", name="keeps", spec=gate, status={"nominatedNodeName": "a"}))
+    told.apply(pvc("c0", volume="v2"))
+
+    assert told.places(claiming("c3", name="other", cpu=1)) == {"other": None}
+    assert told.places(claiming("c1", name="shares", cpu=1)) == {"shares": "a"}
