@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -34,6 +35,8 @@ def test_nothing_is_cut_off(
     assert (shown.code, shown.err) == (0, "")
     assert max(map(len, shown.out.splitlines())) <= 80
     assert "…" not in words
+    # Values have names, not types.
+    assert not re.search(r"<(int|float|str|path|text)( range)?>", words)
     for each in command.params:
         assert each.hidden or each.help, f"{each.name} has no text"
         if each.param_type_name == "option":

@@ -43,7 +43,9 @@ class Batching(StrEnum):
 
 CasesArgument = Annotated[
     Path,
-    typer.Argument(help="A file of test cases, or a folder with files performance-config.yaml."),
+    typer.Argument(
+        metavar="PATH", help="A file of test cases, or a folder with files performance-config.yaml."
+    ),
 ]
 FilterOption = Annotated[
     str,
@@ -70,7 +72,9 @@ OutOption = Annotated[
         help="Write results.json (data items of scheduler_perf) and results.html to this folder.",
     ),
 ]
-CountOption = Annotated[int, typer.Option(min=1, help="Run each workload this many times.")]
+CountOption = Annotated[
+    int, typer.Option(metavar="COUNT", min=1, help="Run each workload this many times.")
+]
 
 
 class _RunsByDefault(PlainGroup):

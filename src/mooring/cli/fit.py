@@ -55,7 +55,9 @@ FormatOption = Annotated[
     FitFormat,
     typer.Option("--output", "-o", help="Output format; junit and github are for workloads."),
 ]
-CountOption = Annotated[int, typer.Option(min=1, help="Number of copies to place.")]
+CountOption = Annotated[
+    int, typer.Option(metavar="COUNT", min=1, help="Number of copies to place.")
+]
 GangOption = Annotated[
     int,
     typer.Option(

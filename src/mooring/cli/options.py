@@ -167,6 +167,7 @@ InsecureOption = Annotated[
 SecurePortOption = Annotated[
     int,
     typer.Option(
+        metavar="PORT",
         min=0,
         max=65535,
         help="HTTPS port for health, metrics, configuration and the page. 0 serves nothing.",

@@ -65,14 +65,20 @@ def _options() -> None:
 @app.command("new", cls=PlainCommand)
 def new(
     name: Annotated[
-        str, typer.Argument(help="Name of the plugin, such as RackSlots.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="NAME", help="Name of the plugin, such as RackSlots.", show_default=False
+        ),
     ],
     folder: Annotated[
         Path | None,
-        typer.Option(help="Folder to write. [default: the name of the package]"),
+        typer.Option(metavar="FOLDER", help="Folder to write. [default: the name of the package]"),
     ] = None,
     group: Annotated[
-        str, typer.Option(help="API group of the custom resource and of the annotation.")
+        str,
+        typer.Option(
+            metavar="GROUP", help="API group of the custom resource and of the annotation."
+        ),
     ] = "example.com",
 ) -> None:
     """Write a package with a plugin, its custom resource and role, and a test.

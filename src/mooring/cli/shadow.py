@@ -35,6 +35,7 @@ EveryOption = Annotated[
 PortOption = Annotated[
     int,
     typer.Option(
+        metavar="PORT",
         min=0,
         max=65535,
         help="Port of 127.0.0.1 for a live page, /report.json and /metrics. 0 serves nothing.",
@@ -44,6 +45,7 @@ PercentageOption = Annotated[
     int,
     typer.Option(
         "--percentage-of-nodes-to-score",
+        metavar="PERCENT",
         min=0,
         max=100,
         help="Percentage of the nodes that the other scheduler looks at, as its configuration has "

@@ -112,7 +112,11 @@ ListenOption = Annotated[
 PortOption = Annotated[
     int,
     typer.Option(
-        min=0, max=65535, help="Port to listen on. 0 takes a free one.", rich_help_panel=_SERVER
+        metavar="PORT",
+        min=0,
+        max=65535,
+        help="Port to listen on. 0 takes a free one.",
+        rich_help_panel=_SERVER,
     ),
 ]
 TokenOption = Annotated[

@@ -32,7 +32,8 @@ def webhook(  # noqa: PLR0913 - one for each flag
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
     secure_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="HTTPS port.", rich_help_panel=SERVING)
+        int,
+        typer.Option(metavar="PORT", min=0, max=65535, help="HTTPS port.", rich_help_panel=SERVING),
     ] = 8443,
     bind_address: BindAddressOption = "0.0.0.0",
     tls_cert_file: TlsCertFileOption = "",
