@@ -34,7 +34,7 @@ TURNS = (
 )
 REPORT_EVERY = 30
 #: So many pods come at once: otherwise, most of the time would go into what happens around them.
-BURST = 5
+BURST = 30
 
 
 def main() -> int:
@@ -53,7 +53,7 @@ def main() -> int:
             paths += run(
                 seed,
                 using,
-                shape if asked.small else replace(shape, burst=BURST),
+                shape if asked.small else replace(shape, burst=BURST, fleeting=True),
                 registry=EVERYTHING,
                 most_classes=most_classes,
                 recounts=False,
@@ -62,6 +62,9 @@ def main() -> int:
         except Differs as error:
             print(f"stream {seed} differs: {error}")
             return 1
+        except Exception:
+            print(f"stream {seed} breaks", flush=True)
+            raise
         seed += 1
         if seed % REPORT_EVERY == 0:
             print(_describe(paths, seed - asked.seed), flush=True)

@@ -11,7 +11,7 @@ from mooring.cluster import Cluster, check
 from mooring.cluster.check.parts import resources_again
 from mooring.config import Configuration, FeatureGates, load_mapping
 from mooring.engine import Engine, diagnosis
-from mooring.engine.actions import Action, Report, encode
+from mooring.engine.actions import Action, BindPod, Report, encode
 from mooring.engine.classes.classes import Classes, ClassSettings
 from mooring.engine.classes.signature import Signer
 from mooring.engine.classes.statistics import DecisionPath
@@ -26,6 +26,9 @@ from mooring.objects.pod import FINISHED, Pod
 from mooring.plugins import REGISTRY
 from tests.builders import Manifest
 from tests.exactness.streams import Shape, World
+
+#: After so many turns in which pods only fail, a stream of fleeting ones ends: it says no more.
+_STUCK = 4
 
 NodeLog = Sequence[tuple[str, Node | None]]
 
@@ -251,7 +254,7 @@ def run(
     """Runs a stream; raises Differs, with the turn at which it is first seen."""
     world = World(seed, shape or Shape())
     made = FourWays(using, registry, most_classes, recounts, ways)
-    turns = 0
+    turns = stuck = 0
     try:
         made.handle(world.opening(), world.now)
         while turns < world.shape.turns:
@@ -260,6 +263,10 @@ def run(
             budget = world.random.choice([1, 1, 3, 10]) * world.shape.burst
             actions = made.step(world.now, budget)
             made.handle(world.perform(actions), world.now)
+            placed = any(isinstance(each, BindPod) for each in actions)
+            stuck = 0 if placed or not actions else stuck + 1
+            if world.shape.fleeting and stuck == _STUCK:
+                break
         made.check()
         made.check_room(world)
     except Exception as error:

@@ -7,10 +7,11 @@ here too. Streams differ in what happens in them, so that some are quiet and oth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
+
+import msgspec
 
 from mooring.engine.actions import Action, BindPod, EvictPod, PatchPodStatus, WriteVolumes
 from mooring.engine.events import (
@@ -75,7 +76,12 @@ class Shape:
     grouped: bool = False
     #: How many times as many pods come, and are decided, at once.
     burst: int = 1
+    #: Whether pods end soon, and those that wait are given up, so that most find room.
+    fleeting: bool = False
 
+
+#: So many pods stay per node in a stream of fleeting ones.
+_MOST_PLACED = 6
 
 PLAIN = {"cpu": 16, "memory": "32Gi"}
 EXTREME = ("4Gi", "8Ei", "8Ei", "64Pi", "9Pi", "0", "1")
@@ -142,6 +148,10 @@ class World:
     def turn(self) -> Events:
         """What happens between two steps of the engine."""
         self.now += self.random.choice([0.0, 0.1, 1.0, 5.0, 40.0])
+        if self.shape.fleeting:
+            most = _MOST_PLACED * len(self.all("Node"))
+            yield from self._end_oldest(self._pods(placed=True), most)
+            yield from self._end_oldest(self._pods(placed=False), self._pick([1, 10, 40]))
         for _ in range(self.random.choice([0, 0, 1, 1, 2, 5])):
             if self._later:
                 yield from self._later.pop(self.random.randrange(len(self._later)))()
@@ -149,6 +159,10 @@ class World:
             yield from self.create_pods()
         for _ in range(self.random.choice([0, 0, 0, 1, 1, 2, 30]) if self._churn else 0):
             yield from self._pick(self._churn)(self)
+
+    def _end_oldest(self, pods: list[str], most: int) -> Events:
+        for uid in pods[: max(0, len(pods) - most)]:
+            yield from self.remove("Pod", uid)
 
     def perform(self, actions: Sequence[Action]) -> Events:
         """Does what the engine asks for, or fails to, at once or later."""
@@ -168,6 +182,8 @@ class World:
         made = self._plain_template(name, schedulers)
         if self.shape.stateful and self.random.random() < 0.6:
             made = stateful(self.random, made)
+        if self.shape.fleeting and self.random.random() < 0.7:
+            made.spec["preemptionPolicy"] = "Never"
         if self.shape.disks:
             return replace(made, annotations={**made.annotations, **some_disk_use(self.random)})
         return made
@@ -197,7 +213,7 @@ class World:
 
     def _change(self, kind: str, key: str) -> Manifest:
         """A copy to be changed and applied."""
-        return deepcopy(self.objects[kind][key])
+        return _copy(self.objects[kind][key])
 
     def _pick(self, choices: Any) -> Any:
         return self.random.choice(list(choices))
@@ -399,7 +415,7 @@ class World:
             labels["index"] = str(self._number % 7)
         owner = {"apiVersion": "apps/v1", "kind": of.owner_kind, "name": of.owner}
         owners = {"ownerReferences": [{**owner, "controller": True}]} if of.owner else {}
-        spec = deepcopy(of.spec)
+        spec = _copy(of.spec)
         if self.shape.extreme:
             for each in spec["containers"]:
                 asked = {"cpu": self._pick(EXTREME_CPU), "memory": self._pick(EXTREME)}
@@ -407,7 +423,8 @@ class World:
         annotations = dict(of.annotations)
         if self.shape.outsiders:
             annotations["team"] = self._pick("ab")
-            labels["team"] = self._pick([*["plain"] * 12, "odd", "list"])
+            plain = 60 if self.shape.fleeting else 12
+            labels["team"] = self._pick([*["plain"] * plain, "odd", "list"])
         return pod_manifest(
             f"{of.name}-{self._number}",
             namespace=of.namespace,
@@ -784,6 +801,12 @@ _FOR_STATEFUL: tuple[Callable[[World], Events], ...] = (
     World.limit_volumes,
     World.change_storage,
 )
+
+
+def _copy(manifest: Manifest) -> Manifest:
+    """A deep copy, many times as fast as by `deepcopy`."""
+    copied: Manifest = msgspec.json.decode(msgspec.json.encode(manifest))
+    return copied
 
 
 def _meta(name: str, namespace: str = "", labels: Manifest | None = None) -> Manifest:
