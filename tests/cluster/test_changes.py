@@ -218,6 +218,15 @@ def test_the_log_grows_with_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None
     assert made.changes.keep >= 100 * 2_000
 
 
+def test_the_last_change_before_a_restart_is_not_the_newest() -> None:
+    log = ChangeLog()
+    log.note(1, 2)
+    log.restart()
+
+    assert log.newest is None
+    assert log.since(1) is None
+
+
 def test_a_trimmed_log_says_that_it_no_longer_knows() -> None:
     log = ChangeLog(keep=4)
     for row in range(9):

@@ -680,6 +680,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         BATCH,
         "                if now[row] == total:\n",
         "                if now[row] >= total:\n",
+        "the total of a row that has become better is looked at first",
     ),
     Mutation(
         "rows that were dropped are still the best",
@@ -734,7 +735,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        self._state.workloads.drop(item)\n"
         "        self._note(EVERYWHERE, _workload_change(item))\n",
         "        self._state.workloads.drop(item)\n",
-        "whoever reads services signs what they say of the pod, except plugins of others",
     ),
     Mutation(
         "services that change no version",

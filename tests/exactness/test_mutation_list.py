@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,15 @@ def test_each_mutation_fits_its_file(mutation: Mutation) -> None:
 
 def test_there_are_enough_and_each_has_a_name() -> None:
     assert len({each.name for each in MUTATIONS}) == len(MUTATIONS) >= 80
+
+
+def test_what_is_remembered_is_there() -> None:
+    known = json.loads((ROOT / "tests/exactness/caught_by.json").read_text())
+
+    assert known.keys() <= {each.name for each in MUTATIONS}
+    for caught_by in known.values():
+        path, _, test = caught_by.partition("::")
+        if test:
+            assert f"def {test.partition('[')[0]}(" in (ROOT / path).read_text()
+        else:
+            assert caught_by.removeprefix("stream ").isdigit()

@@ -7,22 +7,24 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from mooring.cluster import Cluster, Nodes
+from mooring.cluster import Cluster, Nodes, NodeView
 from mooring.config import Configuration, FeatureGates, default, load_mapping
 from mooring.engine import Engine
-from mooring.engine.classes.signature import Signer, Unsigned
+from mooring.engine.classes.signature import TOO_MANY_RULES, Signer, Unsigned
 from mooring.engine.classes.statistics import Unsignable
 from mooring.engine.events import Applied
 from mooring.framework.nominated import filter_with_nominated
+from mooring.framework.plugin import NodeFilter, Registry, Sign, SignedParts
 from mooring.framework.points import pre_filter, score_rows
 from mooring.framework.profile import Profile, known_plugins
 from mooring.framework.status import PluginError
+from mooring.objects.coexist import ANNOTATION
 from mooring.objects.decode import from_builtins
 from mooring.objects.kinds import READ_KINDS
 from mooring.objects.pod import Pod
@@ -32,7 +34,7 @@ from mooring.plugins import REGISTRY
 from mooring.simulate.verdicts import RecordedScenario, read_scenarios
 from tests.builders import cluster, node, pod
 from tests.coexisting import annotated, daemon, exclusive, exclusive_daemon, static
-from tests.exactness.four_ways import configuration
+from tests.exactness.four_ways import configuration, profile as make_profile
 from tests.exactness.streams import COEXISTING, Shape, World
 from tests.exactness.templates import coexisting, some_disk_use, template, variation
 from tests.storage_builders import claiming, mounting, pv, pvc, storage_class
@@ -89,6 +91,9 @@ def test_alike(one: Pod, other: Pod) -> None:
         pytest.param(pod(cpu=1), pod(cpu=2), id="requests"),
         pytest.param(pod(), exclusive(), id="policies"),
         pytest.param(pod(), annotated(), id="policies as annotations"),
+        pytest.param(
+            pod(metadata={"annotations": {ANNOTATION: "Any"}}), annotated(), id="other annotations"
+        ),
         pytest.param(exclusive(), exclusive_daemon(), id="daemonsets"),
         pytest.param(pod(cpu=0), pod(), id="requests of 0 and none"),
         pytest.param(serving(), serving(hostIP="10.0.0.1"), id="addresses of ports"),
@@ -142,6 +147,139 @@ def test_claims_are_resolved() -> None:
     assert late == Unsigned("VolumeBinding", Unsignable.UNSIGNABLE)
     known.put_pod(claiming("c0", name="runs", node="a"))
     assert not are_alike(claiming("c0"), claiming("c1"), known.nodes)
+
+
+def test_a_claim_is_looked_up_each_time() -> None:
+    """What is remembered of a template says nothing of a volume that is in use by now."""
+    claim, volume = pvc("c", volume="v"), pv("v", claim="c@uid-c")
+    known = cluster(node("a"), storage_class(), volume, claim)
+    signer, asks = Signer(PROFILE), claiming("c")
+    before = signer.sign(asks, known.nodes)
+    known.put_pod(claiming("c", name="runs", node="a"))
+
+    assert isinstance(before, int)
+    assert signer.sign(asks, known.nodes) != before
+
+
+def test_a_pod_with_many_rules_is_not_signed() -> None:
+    many = [{"key": f"k{at}", "operator": "Exists"} for at in range(300)]
+
+    assert Signer(PROFILE).sign(pod(spec={"tolerations": many}), NODES) is TOO_MANY_RULES
+
+
+class Ranked(NodeFilter, Sign):
+    """Reads, and signs, a label that no selector reads."""
+
+    name: ClassVar[str] = "Ranked"
+    signs = SignedParts(any_label=True)
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return pod.labels.get("rank")
+
+    def filter_node(self, pod: Pod, node: NodeView) -> str | None:
+        return None
+
+
+def test_a_label_that_only_a_plugin_reads() -> None:
+    registry: Registry = {**REGISTRY, "Ranked": Ranked}
+    enabled = {"multiPoint": {"enabled": [{"name": "Ranked"}]}}
+    engine = Engine(configuration(make_profile(plugins=enabled), registry), registry)
+    signer = Signer(engine.profiles["default-scheduler"])
+    low, high = (pod(labels={"rank": rank}) for rank in ("low", "high"))
+
+    assert signer.sign(low, NODES) != signer.sign(high, NODES)
+    assert signer.sign(low, NODES) == signer.sign(low, NODES)
+
+
+@pytest.mark.parametrize("kind", [Service, ReplicaSet])
+def test_who_selects_a_pod_is_signed_when_they_come_and_go(kind: type[Service]) -> None:
+    """The labels are read all the time, by one who selects others."""
+    known = cluster(node("a"))
+    other = Service(namespace="default", name="other", selector=equality({"app": "nobody"}))
+    ours = kind(namespace="default", name="set", selector=equality({"app": "web"}))
+    known.put_workload(other)
+    signer = Signer(PROFILE)
+    asks = pod("web-0", labels={"app": "web"}, metadata={"ownerReferences": [OWNER]})
+    before = signer.sign(asks, known.nodes)
+    known.put_workload(ours)
+    during = signer.sign(asks, known.nodes)
+    known.remove_workload(ours)
+
+    assert during != before
+    assert signer.sign(asks, known.nodes) == before
+
+
+SPREAD = {
+    "topologySpreadConstraints": [
+        {
+            "maxSkew": 1,
+            "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {},
+            "nodeTaintsPolicy": "Honor",
+        }
+    ]
+}
+
+
+ON_SSD = {
+    "affinity": {
+        "nodeAffinity": {
+            REQUIRED: {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+                ]
+            }
+        }
+    }
+}
+
+
+def test_spreading_signs_all_who_select_a_pod() -> None:
+    known = cluster(node("a"))
+    reads = equality({"app": "nobody", "tier": "none"})
+    known.put_workload(Service(namespace="default", name="reads", selector=reads))
+    asks, signer = pod(labels={"app": "web", "tier": "x"}), Signer(PROFILE)
+    signed = []
+    for name, selector in (("one", {"app": "web"}), ("two", {"tier": "x"})):
+        service = Service(namespace="default", name=name, selector=equality(selector))
+        known.put_workload(service)
+        parts = signer.parts(asks, known.nodes)
+        assert not isinstance(parts, Unsigned)
+        signed.append(parts["PodTopologySpread"])
+
+    assert signed[0] != signed[1]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "one", "other"),
+    [
+        pytest.param(
+            "PodTopologySpread",
+            pod(spec=SPREAD),
+            pod(spec={**SPREAD, "tolerations": [{"operator": "Exists"}]}),
+            id="tolerations",
+        ),
+        pytest.param(
+            "PodTopologySpread",
+            pod(spec=SPREAD),
+            pod(spec={**SPREAD, "nodeSelector": {"disk": "ssd"}}),
+            id="node selectors",
+        ),
+        pytest.param(
+            "PodTopologySpread", pod(spec=SPREAD), pod(spec={**SPREAD, **ON_SSD}), id="node terms"
+        ),
+        pytest.param("InterPodAffinity", pod(), pod(namespace="shop"), id="namespaces"),
+    ],
+)
+def test_each_plugin_signs_what_it_reads(plugin: str, one: Pod, other: Pod) -> None:
+    """Although others sign it as well: a profile may be without these."""
+    signer = Signer(PROFILE)
+    ours, theirs = signer.parts(one, NODES), signer.parts(other, NODES)
+
+    assert not isinstance(ours, Unsigned)
+    assert not isinstance(theirs, Unsigned)
+    assert ours[plugin] != theirs[plugin]
 
 
 # Labels that somebody begins to read

@@ -1,0 +1,204 @@
+"""Plugins of others that read what changes after a class was made, and engines with them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mooring.cluster import Change, Nodes, Rows, Scope
+from mooring.cluster.labels import ABSENT
+from mooring.config import Configuration
+from mooring.framework.attempt import Failed
+from mooring.framework.plugin import (
+    TEMPLATE,
+    UNSIGNABLE,
+    Filter,
+    NoRemedy,
+    Plugin,
+    PostFilter,
+    PreFilter,
+    PreScore,
+    Reduction,
+    Registry,
+    Remedy,
+    Score,
+    Scores,
+    Sign,
+)
+from mooring.framework.profile import Profile
+from mooring.framework.status import Code, Reason
+from mooring.framework.verdict import Verdict
+from mooring.objects.pod import Pod
+from mooring.plugins import REGISTRY
+from tests.builders import pod
+from tests.exactness.four_ways import FourWays, configuration, profile
+from tests.exactness.honest_plugins import Ordinals
+from tests.exactness.test_traps import Told
+
+
+class Curfew(Filter[Pod], Sign):
+    """Keeps pods off noisy nodes while a budget says so. Whom it concerns is steady."""
+
+    name: ClassVar[str] = "Curfew"
+    reads = Change.BUDGETS | Change.LABELS
+    scope = Scope.ROW
+    is_steady = True
+    signs = TEMPLATE
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return None
+
+    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+        closed = any(each.name == "curfew" for each in nodes.workloads.budgets)
+        noisy = nodes.label("noisy").codes[rows] != ABSENT
+        return Verdict.rejecting(noisy & closed, Reason("curfew"))
+
+
+class Strict(Filter[Pod], Sign):
+    """Keeps pods off strict nodes under pressure, which it reads if any node is strict."""
+
+    name: ClassVar[str] = "Strict"
+    reads = Change.LABELS | Change.CONDITIONS
+    scope = Scope.ROW
+    signs = TEMPLATE
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return None
+
+    def watch(self, pod: Pod, nodes: Nodes) -> Change:
+        return self.reads if nodes.label("strict").filled else Change.LABELS
+
+    def filter(self, prepared: Pod, nodes: Nodes, rows: Rows) -> Verdict:
+        return Verdict.rejecting(
+            np.array([_is_pressed(nodes, row) for row in nodes.numbers(rows)]), Reason("pressed")
+        )
+
+
+class StrictFar(Strict):
+    """The same, declared as reaching further than it does."""
+
+    name: ClassVar[str] = "StrictFar"
+    scope = Scope.CLUSTER
+
+
+def _is_pressed(nodes: Nodes, row: int) -> bool:
+    if not nodes.alive[row]:
+        return False
+    told = nodes.node(row)
+    pressed = any(each.type == "DiskPressure" for each in told.conditions)
+    return pressed and "strict" in told.labels
+
+
+class Minority(PreScore[int], Score[int], Sign):
+    """Scores by how many rows are feasible, if these are few; its numbers are used as they are."""
+
+    name: ClassVar[str] = "Minority"
+    reduces = Reduction.NOTHING
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return None
+
+    def pre_score(self, pod: Pod, nodes: Nodes, rows: Any) -> int | None:
+        return None if 2 * len(rows) > len(nodes) else len(rows)
+
+    def score(self, prepared: int, nodes: Nodes, rows: Rows) -> Scores:
+        return np.array(nodes.numbers(rows), np.int64) % 3 * 30 + prepared
+
+
+class Quota(PreFilter[int], Filter[int], Sign):
+    """Lets no more than two small pods into the cluster, those included that are nominated."""
+
+    name: ClassVar[str] = "Quota"
+    reads = Change.PODS | Change.REQUESTED
+    scope = Scope.CLUSTER
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return None
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> int:
+        return int(nodes.requested[0].sum()) // 100
+
+    def filter(self, prepared: int, nodes: Nodes, rows: Rows) -> Verdict:
+        full = np.full(nodes.count(rows), prepared > 2)
+        return Verdict.rejecting(full, Reason("the cluster is full"))
+
+    def add_pod(self, prepared: int, nodes: Nodes, pod: Pod, row: int) -> int:
+        return prepared + 1
+
+    def remove_pod(self, prepared: int, nodes: Nodes, pod: Pod, row: int) -> int:
+        return prepared - 1
+
+
+class Clerk(PostFilter, Sign):
+    """Tells pods that fit nowhere how many nodes are under pressure, which no filter reads."""
+
+    name: ClassVar[str] = "Clerk"
+    reads = Change.CONDITIONS
+    signs = TEMPLATE
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return None
+
+    def post_filter(
+        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+    ) -> Remedy | NoRemedy:
+        pressed = sum(bool(nodes.node(row).conditions) for row in nodes.rows.tolist())
+        return NoRemedy(Code.UNSCHEDULABLE, (f"{pressed} are pressed",))
+
+
+class Secretive(PostFilter, Sign):
+    """Tells the team of a pod that fits nowhere, and signs no pod."""
+
+    name: ClassVar[str] = "Secretive"
+    reads = Change.NONE
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return UNSIGNABLE
+
+    def post_filter(
+        self, pod: Pod, failed: Failed, nodes: Nodes, profile: Profile
+    ) -> Remedy | NoRemedy:
+        return NoRemedy(Code.UNSCHEDULABLE, (f"ask team {pod.annotations.get('team')}",))
+
+
+PLUGINS: tuple[type[Plugin], ...] = (
+    Curfew,
+    Strict,
+    StrictFar,
+    Minority,
+    Ordinals,
+    Quota,
+    Clerk,
+    Secretive,
+)
+WITH_THEM: Registry = {**REGISTRY, **{plugin.name: plugin for plugin in PLUGINS}}
+
+
+class Following(Told):
+    """Engines with plugins of this page."""
+
+    def __init__(self, using: Configuration, *objects: Any) -> None:
+        self.ways = FourWays(using, WITH_THEM)
+        self.now = 0.0
+        self.apply(*objects)
+
+
+def using(*names: str, **more: Any) -> Configuration:
+    enabled = [{"name": name, "weight": 50} for name in names]
+    return configuration(profile(plugins={"multiPoint": {"enabled": enabled}}, **more), WITH_THEM)
+
+
+def few_plugins() -> Configuration:
+    """A filter that reads nothing of the cluster, and one score."""
+    enabled = [{"name": name} for name in ("PrioritySort", "DefaultBinder", "Ordinals")]
+    plugins = {
+        "multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled},
+        "score": {"enabled": [{"name": "NodeResourcesBalancedAllocation"}]},
+    }
+    return configuration(profile(plugins=plugins), WITH_THEM)
+
+
+def small(count: int, prefix: str = "p", **given: Any) -> list[Pod]:
+    return [pod(f"{prefix}{at}", cpu="100m", **given) for at in range(count)]
