@@ -129,9 +129,13 @@ class EngineTarget:
             for claim in ClaimFiller(self.engine).fill(namespace):
                 self.engine.handle(Applied(claim), self.now)
 
-    def replace(self, make: Callable[[], Manifest], subresources: Sequence[str] = ()) -> None:
+    def render(self, manifests: Iterable[Manifest]) -> list[Manifest]:
         with self.stopwatch.paused():
-            item = self._store.replace(make())
+            return list(manifests)
+
+    def replace(self, manifest: Manifest, subresources: Sequence[str] = ()) -> None:
+        with self.stopwatch.paused():
+            item = self._store.replace(manifest)
             if isinstance(item, Pod):
                 self.ledger.entries[item.uid].labels = item.labels
         self.engine.handle(Applied(item), self.now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from .measurement import Collector, Ledger, Stopwatch
@@ -34,7 +34,11 @@ class BenchTarget(Protocol):
         """Adds objects; returns the uids of those that are pods."""
         ...
 
-    def replace(self, make: Callable[[], Manifest], subresources: Sequence[str] = ()) -> None:
+    def render(self, manifests: Iterable[Manifest]) -> list[Manifest]:
+        """Makes objects that are needed later, which is no part of scheduling."""
+        ...
+
+    def replace(self, manifest: Manifest, subresources: Sequence[str] = ()) -> None:
         """Puts an object in the place of the one of its kind, namespace and name.
 
         Where there is an API server, it is written by way of the subresources.

@@ -93,6 +93,8 @@ class Filtered:
     def helpable_rows(self) -> NDArray[np.intp]:
         """The rejected rows on which evicting pods might help."""
         own = [self.rows[each.decided & ~each.verdict.unresolvable] for each in self.layers]
+        if len(own) == 1 and not self.amended:
+            return own[0]
         others = [other.helpable_rows() for other in self.amended]
         return np.concatenate([np.zeros(0, np.intp), *own, *others])
 

@@ -115,8 +115,11 @@ class ServerTarget:
             self.collector.mark_start()
         return entry.uid
 
-    def replace(self, make: Callable[[], Manifest], subresources: Sequence[str] = ()) -> None:
-        manifest = make()
+    def render(self, manifests: Iterable[Manifest]) -> list[Manifest]:
+        # The scheduler is a process of its own, whose time goes on.
+        return list(manifests)
+
+    def replace(self, manifest: Manifest, subresources: Sequence[str] = ()) -> None:
         key = self._writer.key(manifest)
         entry = self.ledger.find(key.namespace, key.name) if key.kind == "Pod" else None
         if entry is not None:

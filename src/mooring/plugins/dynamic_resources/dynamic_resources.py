@@ -105,6 +105,8 @@ class DynamicResources(
         self._version = version
         self._plans = ClaimPlans()
         self._nodes: Nodes | None = None
+        #: The answer for every pod without claims.
+        self._has_nothing = self._release_nothing("no new claims to deallocate")
 
     @classmethod
     def create(cls, args: Any, gates: FeatureGates) -> Self:
@@ -218,7 +220,7 @@ class DynamicResources(
             return NoRemedy(Code.ERROR, ("not found",) if is_known else ())
         prepared = before.prepared.get(self.name)
         if not isinstance(prepared, PreparedClaims):
-            return self._release_nothing("no new claims to deallocate")
+            return self._has_nothing
         if prepared.frees_devices and (waits_for := self._node_to_wait_for(prepared, nodes)):
             # To evict others now would be for nothing.
             text = f"waiting for devices of node {waits_for} to be released"
