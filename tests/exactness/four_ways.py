@@ -125,6 +125,8 @@ class FourWays:
             check(engine.cluster)
             engine.queue.check()
             assert not engine.caught, f"exceptions were caught: {engine.caught}"
+        # A class that breaks is made up for by a decision alone, so that nothing else would tell.
+        assert not self.ways[DecisionPath.BROKEN], "a class raised an exception"
 
     def check_room(self, world: World) -> None:
         """Raises AssertionError if a pod takes room that has ended or is gone."""

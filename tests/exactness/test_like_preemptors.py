@@ -47,6 +47,18 @@ def test_one_look_at_all_nodes_is_enough() -> None:
     assert (ways[DecisionPath.FAILURE], ways[DecisionPath.NOMINATED]) == (4, 5)
 
 
+def test_a_row_may_be_refused_for_another_reason_than_before() -> None:
+    told = Told(*(node(name, cpu=4) for name in NODES), *full_nodes())
+    told.remove(*(each for each in full_nodes() if each.node_name == "b"), node("b", cpu=4))
+
+    assert told.places(pod("first", cpu=3)) == {"first": None}
+    told.apply(node("d", cpu=4, pods=1))
+    assert told.places(pod("second", cpu=3))["second"] is None
+    told.apply(node("c", cpu=4, spec={"unschedulable": True}))
+    told.places(pod("third", cpu=3))
+    assert told.ways.ways[DecisionPath.FAILURE] >= 2
+
+
 def test_pods_with_a_claim_each_share_it_too() -> None:
     told = Told(storage_class(), *(node(name, cpu=4) for name in NODES), *full_nodes())
     for at in range(5):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.cluster import Mask
 from mooring.framework.attempt import Filtered, Layer
@@ -26,18 +27,20 @@ class PluginRefusals:
         """How many reasons there are, or were."""
         return len(self._places)
 
-    def clear(self, rows: Filtered) -> None:
-        self._failed[:, rows.rows] = False
-        self._decided[rows.rows] = False
+    def clear(self, positions: NDArray[np.intp]) -> None:
+        self._failed[:, positions] = False
+        self._decided[positions] = False
 
-    def put(self, rows: Filtered, layer: Layer) -> None:
+    def put(self, positions: NDArray[np.intp], layer: Layer) -> None:
         """Takes over what the plugin said of rows that it was the first to refuse."""
-        refused = rows.rows[layer.decided]
+        refused = positions[layer.decided]
         self._decided[refused] = True
         for reason, failed in zip(layer.verdict.reasons, layer.verdict.failed, strict=True):
             flags = failed[layer.decided]
             if flags.any():
-                self._failed[self._find_place(reason), refused] = flags
+                # This may replace the array, so it comes first.
+                place = self._find_place(reason)
+                self._failed[place, refused] = flags
 
     def _find_place(self, reason: Reason) -> int:
         place = self._places.setdefault(reason, len(self._places))
@@ -55,7 +58,7 @@ class Refusals:
     """What all plugins together said of all rows: each row has one who is the first to refuse."""
 
     def __init__(self, filtered: Filtered) -> None:
-        """From an outcome for all rows, in order."""
+        """From an outcome for all rows, in ascending order."""
         self._rows = filtered.rows
         self._none: Mask = np.zeros(len(filtered.rows), np.bool_)
         self._plugins: dict[str, PluginRefusals] = {}
@@ -72,8 +75,9 @@ class Refusals:
 
     def put(self, filtered: Filtered) -> None:
         """Takes over what was said of some rows that are all refused."""
+        positions = self._find_positions(filtered)
         for each in self._plugins.values():
-            each.clear(filtered)
+            each.clear(positions)
         self._add(filtered)
 
     def show(self) -> Filtered:
@@ -81,11 +85,16 @@ class Refusals:
         layers = tuple(each.show() for each in self._plugins.values())
         return Filtered(self._rows, self._none, layers)
 
+    def _find_positions(self, filtered: Filtered) -> NDArray[np.intp]:
+        """Where rows stand among all rows."""
+        return np.searchsorted(self._rows, filtered.rows)
+
     def _add(self, filtered: Filtered) -> None:
+        positions = self._find_positions(filtered)
         for layer in filtered.layers:
             known = self._plugins.get(layer.plugin)
             if known is None:
                 known = self._plugins[layer.plugin] = PluginRefusals(layer.plugin, len(self._rows))
-            known.put(filtered, layer)
+            known.put(positions, layer)
         for other in filtered.amended:
             self._add(other)
