@@ -376,7 +376,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "failures keep the reasons of before",
         REFUSALS,
-        "            each.clear(filtered)\n",
+        "            each.clear(positions)\n",
         "            pass\n",
     ),
     Mutation(

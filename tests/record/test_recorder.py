@@ -150,7 +150,7 @@ def leave(stage: Stage, *names: str) -> None:
 
 
 def test_all_segments_of_a_run_replay_exactly(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "run", settings=RecordSettings(most_bytes=64_000, most_files=64))
+    stage = Stage(tmp_path / "run", settings=RecordSettings(most_bytes=96_000, most_files=64))
     busy(stage)
     stage.recorder.close()
     files = find_segments(tmp_path / "run")
@@ -167,7 +167,7 @@ def test_all_segments_of_a_run_replay_exactly(tmp_path: Path) -> None:
 
 
 def test_a_later_segment_begins_with_what_is_known(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "run", settings=RecordSettings(most_bytes=64_000, most_files=64))
+    stage = Stage(tmp_path / "run", settings=RecordSettings(most_bytes=96_000, most_files=64))
     busy(stage)
     stage.recorder.close()
     late = find_segments(tmp_path / "run")[4]

@@ -203,7 +203,7 @@ class Tallies:
 
     def tally(self, match: PodMatch) -> Tally:
         """The tally of a match; a new one counts all placed pods once."""
-        known = self._tallies.find(match)
+        known = self._tallies.get(match)
         if known is None:
             self.are_there = True
             if self._pods is None:
