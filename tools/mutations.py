@@ -46,6 +46,7 @@ STAGES: tuple[tuple[str, ...], ...] = (
         "tests/exactness/test_reuse_limits.py",
         "tests/exactness/test_catching_up.py",
         "tests/exactness/test_signatures.py",
+        "tests/exactness/test_like_preemptors.py",
         "tests/engine/test_answer_cache.py",
         "tests/cluster/test_changes.py",
     ),

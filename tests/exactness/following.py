@@ -28,7 +28,7 @@ from mooring.framework.plugin import (
     Sign,
 )
 from mooring.framework.profile import Profile
-from mooring.framework.status import Code, Reason
+from mooring.framework.status import Code, Reason, Rejected, unresolvable
 from mooring.framework.verdict import Verdict
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
@@ -131,6 +131,21 @@ class Quota(PreFilter[int], Filter[int], Sign):
         return prepared - 1
 
 
+class Doorkeeper(PreFilter[int], Sign):
+    """Rejects every pod while a budget says so."""
+
+    name: ClassVar[str] = "Doorkeeper"
+    reads = Change.BUDGETS
+    signs = TEMPLATE
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return None
+
+    def pre_filter(self, pod: Pod, nodes: Nodes) -> Rejected | None:
+        closed = any(each.name == "closed" for each in nodes.workloads.budgets)
+        return unresolvable("the door is closed") if closed else None
+
+
 class Clerk(PostFilter, Sign):
     """Tells pods that fit nowhere how many nodes are under pressure, which no filter reads."""
 
@@ -170,6 +185,7 @@ PLUGINS: tuple[type[Plugin], ...] = (
     Minority,
     Ordinals,
     Quota,
+    Doorkeeper,
     Clerk,
     Secretive,
 )

@@ -123,6 +123,36 @@ def test_a_failure_ends_when_room_is_no_longer_kept() -> None:
     assert told.places(important("p1", 0, cpu=2)) == {"p1": "a"}
 
 
+def test_a_failure_tells_of_the_nodes_that_are_there() -> None:
+    told = Told(node("a", cpu=1), node("b", cpu=1), node("c", cpu=1))
+
+    told.places(pod("first", cpu=2))
+    told.remove(node("b", cpu=1))
+    told.places(pod("second", cpu=2))
+    told.apply(node("d", cpu=1), node("e", cpu=1))
+    told.places(pod("third", cpu=2))
+
+
+def test_a_failure_ends_where_a_pod_leaves_the_zone_of_another_node() -> None:
+    """The node that it leaves is too small; the other one is free now."""
+    told = Told(node("small", cpu=1, labels={ZONE: "z"}), node("large", cpu=4, labels={ZONE: "z"}))
+    running = pod("running", labels=WEB, node="small", cpu="10m")
+    told.apply(running)
+    rule = anti("app", "web", ZONE)
+
+    assert told.places(pod("first", cpu=2, spec=rule)) == {"first": None}
+    told.remove(running)
+    assert "large" in told.places(*(pod(f"p{at}", cpu=2, spec=rule) for at in range(2))).values()
+
+
+def test_a_failure_ends_when_pods_are_rejected_as_a_whole() -> None:
+    told = Following(using("Doorkeeper"), node("a", cpu=1), node("b", cpu=1))
+
+    told.places(pod("first", cpu=2))
+    told.apply(PodDisruptionBudget(namespace="default", name="closed"))
+    told.places(pod("second", cpu=2))
+
+
 def test_a_failure_takes_as_much_room_as_there_are_nodes() -> None:
     taken = []
     for nodes in (10, 1_010):

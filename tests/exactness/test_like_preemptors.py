@@ -47,6 +47,21 @@ def test_one_look_at_all_nodes_is_enough() -> None:
     assert (ways[DecisionPath.FAILURE], ways[DecisionPath.NOMINATED]) == (4, 5)
 
 
+def test_a_greater_pod_may_be_nominated_to_the_node_meanwhile() -> None:
+    """The victims are gone, and what they leave is not for the pod that they left for."""
+    told = Told(node("a", cpu=4), *(pod(f"low-{at}", node="a", cpu=1) for at in range(4)))
+    told.apply(pod("p0", cpu=3, spec={"priority": 9}))
+    for action in told.ways.step(told.now, 1):
+        if isinstance(action, EvictPod):
+            gone = pod(action.pod.name, node="a", cpu=1)
+            told.ways.handle((Evicted(gone.uid, action.preemptor.uid), Removed(gone)), told.now)
+    gated = {"priority": 10, "schedulingGates": [{"name": "wait"}]}
+    told.apply(pod("greater", cpu=2, spec=gated, status={"nominatedNodeName": "a"}))
+    told.now += LONG
+
+    assert not any(isinstance(each, BindPod) for each in told.ways.step(told.now, 3))
+
+
 def test_a_row_may_be_refused_for_another_reason_than_before() -> None:
     told = Told(*(node(name, cpu=4) for name in NODES), *full_nodes())
     told.remove(*(each for each in full_nodes() if each.node_name == "b"), node("b", cpu=4))
