@@ -6,6 +6,7 @@ A signal asks for a full comparison. Pods that are assumed for long are asked fo
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from mooring.client.api import Requests
@@ -23,7 +24,8 @@ from mooring.objects.pod import FINISHED, Pod
 from . import logs
 from .bodies import pod_path, read_pod_state
 
-_log = logs.make_log(__name__)
+# Users ask for a comparison: they get an answer, whatever else is logged.
+_log = logs.make_log(__name__, logging.INFO)
 
 # More would hide what matters.
 _MOST_TOLD = 50

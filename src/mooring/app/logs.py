@@ -92,9 +92,11 @@ class Log:
             )
 
 
-def make_log(name: str) -> Log:
-    """The log of a part of the program."""
-    return Log(logging.getLogger(name))
+def make_log(name: str, level: int = logging.NOTSET) -> Log:
+    """The log of a part of the program. Messages of a given level are logged at any log level."""
+    logger = logging.getLogger(name)
+    logger.setLevel(level)
+    return Log(logger)
 
 
 def configure(settings: LogSettings, stream: TextIO | None = None) -> None:
