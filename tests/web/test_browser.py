@@ -400,6 +400,51 @@ async def test_nothing_is_cut_off(browser: Browser, scheme: Literal["light", "da
     assert [other] == list(themes.values())
 
 
+async def test_a_link_to_a_pod_shows_the_nodes_on_a_phone(browser: Browser) -> None:
+    """Whoever comes first gets the nodes a moment later than the figures."""
+    driven = small()
+    phone = {"width": 390, "height": 844}
+    async with (
+        serving(driven.engine) as address,
+        looking(browser, f"{address}#pod=default/big", viewport=phone) as page,
+    ):
+        await expect(page.locator(".remedy").first).to_be_visible()
+        await expect(page.locator(".card.judged").first).to_be_visible()
+        panel = await page.locator("#detail").bounding_box()
+        for part in (page.locator("#verdicts"), page.locator(".card.judged").first):
+            box = await part.bounding_box()
+            assert panel is not None
+            assert box is not None
+            assert box["y"] >= 0
+            assert box["y"] + box["height"] < panel["y"]
+
+
+async def test_labels_of_cells_are_words_on_a_phone(browser: Browser) -> None:
+    driven = drive_gangs(node("n", cpu=4), gang("waits", 2), *members("waits", 2, cpu=3))
+    driven.settle()
+    phone = {"width": 390, "height": 844}
+    async with (
+        serving(driven.engine) as address,
+        looking(browser, f"{address}#tab=gangs", viewport=phone) as page,
+    ):
+        cell = page.locator('#usage-body td[data-label="why it waits"]')
+        await expect(cell).to_contain_text("its pods wait")
+        width = await cell.evaluate(
+            "(each) => parseFloat(getComputedStyle(each, '::before').width)"
+        )
+        assert width > 70
+
+
+async def test_totals_are_in_one_row_on_a_large_screen(browser: Browser) -> None:
+    amounts = {f"example.com/part-{at}": 4 for at in range(3)}
+    driven = driver(node("n", cpu=4, memory="8Gi", gpu=1, **amounts))
+    large = {"width": 1920, "height": 1080}
+    async with serving(driven.engine) as address, looking(browser, address, viewport=large) as page:
+        await expect(page.locator(".tile")).to_have_count(7)
+        tops = "() => [...document.querySelectorAll('.tile')].map((each) => each.offsetTop)"
+        assert len(set(await page.evaluate(tops))) == 1
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_fuller_nodes_look_different(
     browser: Browser, scheme: Literal["light", "dark"]

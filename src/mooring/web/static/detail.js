@@ -133,7 +133,7 @@ export class Detail {
       this.#cover(overlay, about.explanation);
       this.body.replaceChildren(...parts);
     }
-    if (isNew && innerWidth < 1100) find("nodes").scrollIntoView({ block: "start" });
+    if (isNew && innerWidth < 1100) find("verdicts").parentElement.scrollIntoView({ block: "start" });
     if (about.gang?.isGang && !about.runningOn) parts.splice(1, 0, ...(await this.#askGang(about.gang.name)));
     if (node) parts.unshift(await this.#askNode(key, node));
     if (serial !== this.serial) return serial;

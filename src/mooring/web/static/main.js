@@ -42,15 +42,15 @@ function tell(message) {
     if (message.totals || message.resources) totals.draw();
     if (state.figures) showFigures(state.figures, find);
     charts.draw(state.samples);
-    // What a link asks for is read once it is known that it may be.
-    if (message.reset) begin();
+    if (message.reset) nodes.rearrange();
+    // What a link asks for is read once it is known that it may be, and there is a map to show it on.
+    if (state.names.size || state.figures?.nodes === 0) begin();
   });
 }
 
 let begun = false;
 
 function begin() {
-  nodes.rearrange();
   if (begun) return;
   begun = true;
   detail.start();

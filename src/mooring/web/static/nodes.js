@@ -138,6 +138,7 @@ export class NodesPart {
     if (!this.arrangement.isReady) return "Looking …";
     if (!this.state.figures) return "Waiting for the scheduler …";
     if (known) return "No node matches the filter.";
+    if (this.state.figures.nodes) return "Looking …";
     return "There are no nodes yet. They appear here as soon as the scheduler sees them.";
   }
 
