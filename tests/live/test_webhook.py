@@ -312,8 +312,14 @@ async def test_the_admission_policies_let_only_bindings_mark_a_pod(admin: Arena)
         bound = await admin.request("GET", f"{_PODS}/mpi")
         assert bound["metadata"]["annotations"][PLACED] == bound["metadata"]["uid"]
         bound["metadata"]["annotations"][COEXIST_POLICY] = "Any"
-        with pytest.raises(AssertionError, match="a pod that has a node keeps its"):
-            await admin.request("PUT", f"{_PODS}/mpi", bound)
+        for path in (f"{_PODS}/mpi", f"{_PODS}/mpi/status"):
+            with pytest.raises(AssertionError, match="a pod that has a node keeps its"):
+                await admin.request("PUT", path, bound)
+        await admin.create([exclusive("waits")])
+        waits = await admin.request("GET", f"{_PODS}/waits")
+        waits["metadata"]["annotations"][PLACED] = waits["metadata"]["uid"]
+        with pytest.raises(AssertionError, match="the scheduler alone sets"):
+            await admin.request("PUT", f"{_PODS}/waits/status", waits)
     finally:
         for each in policies:
             await admin.delete(f"{folders[each['kind']]}/{each['metadata']['name']}")
