@@ -205,6 +205,19 @@ def test_telemetry_that_is_too_old_no_longer_counts() -> None:
     assert driven.node_of("too-late") == "a"
 
 
+def test_figures_tell_of_telemetry_that_is_too_old_though_nothing_is_decided() -> None:
+    driven = driver(resource({"object": {**TOLD, "maxAge": "60s"}}))
+    driven.apply(node("a"), slots("a", 9))
+    driven.settle()
+    due = driven.engine.next_step(driven.now)
+
+    assert due == driven.now + 60
+    assert driven.engine.step(due) == []
+    found = extended_figures(driven.engine.cluster.extended)
+    assert found["slots"]["a"]["old"] == 1
+    assert driven.engine.next_step(due) is None
+
+
 @pytest.mark.parametrize("capacity", [{"configMap": {**MAP, "key": "all"}}, {"object": TOLD}])
 def test_a_pool_is_for_the_whole_cluster(capacity: dict[str, Any]) -> None:
     if "object" in capacity:

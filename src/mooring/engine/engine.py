@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -317,8 +318,9 @@ class Engine:
             self._attempts.next_deadline(),
             self._consultations.next_deadline(),
             None if self._groups is None else self._groups.next_deadline(),
+            self.cluster.extended.next_expiry,
         ]
-        known = [moment for moment in moments if moment is not None]
+        known = [moment for moment in moments if moment is not None and moment < inf]
         return max(now, min(known)) if known else None
 
     @property
