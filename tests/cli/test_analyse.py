@@ -79,6 +79,38 @@ def test_as_json_and_with_a_plugin_that_does_not_sign(mooring: Mooring, tmp_path
     ]
 
 
+def test_a_plugin_that_is_signed_by_what_it_reads_is_asked(
+    mooring: Mooring, tmp_path: Path
+) -> None:
+    plugin = tmp_path / "teams.py"
+    plugin.write_text(
+        "from mooring.framework.plugin import NodeFilter\n"
+        "class Teams(NodeFilter):\n"
+        "    name = 'Teams'\n"
+        "    def filter_node(self, pod, node):\n"
+        "        if pod.labels.get('kind') == 'any':\n"
+        "            return None\n"
+        "        return None if pod.labels.get('team') == node.name else 'another team'\n"
+    )
+    teams = [pod_manifest(f"of-{at}", labels={"team": str(at)}) for at in range(2)]
+    free = [pod_manifest(f"free-{at}", labels={"kind": "any"}) for at in range(2)]
+    path = tmp_path / "pods.yaml"
+    path.write_text(yaml.safe_dump_all([node_manifest("n"), *free, *teams]))
+    asked = ("--plugins", str(plugin), "--feature-gates", "AutoSignatures=true", str(path))
+
+    assert mooring("analyse", *asked).out.splitlines() == [
+        "default-scheduler: 4 pods, 3 classes; 50 % share a class with another (2)",
+        "  50 % (2) would if Teams did not tell them apart, mostly by label kind, label team",
+    ]
+
+
+def test_a_single_class_is_told_in_the_singular(mooring: Mooring, tmp_path: Path) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text(yaml.safe_dump(pod_manifest("web")))
+
+    assert "1 pod, 1 class; 0 % share" in mooring("analyse", str(path)).out
+
+
 def test_a_recording(mooring: Mooring, tmp_path: Path) -> None:
     stage = Stage(tmp_path / "run")
     pods = [indexed(at) for at in range(3)]

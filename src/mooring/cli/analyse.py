@@ -17,7 +17,7 @@ from .options import (
     KubeconfigOption,
     PluginsOption,
 )
-from .rendering import plain, print_data
+from .rendering import count, plain, print_data
 
 if TYPE_CHECKING:
     from mooring.simulate.likeness import Likeness
@@ -81,9 +81,9 @@ def analyse(  # noqa: PLR0913 - one for each flag
 
 
 def _describe(found: Likeness) -> list[str]:
-    pods = "1 pod" if found.pods == 1 else f"{found.pods:,} pods"
+    classes = "1 class" if found.classes == 1 else f"{found.classes:,} classes"
     lines = [
-        f"{found.profile}: {pods}, {found.classes:,} classes; "
+        f"{found.profile}: {count(found.pods, 'pod')}, {classes}; "
         f"{found.percent} % share a class with another ({found.alike:,})"
     ]
     for each in found.apart:

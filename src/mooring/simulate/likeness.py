@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,9 @@ from mooring.cluster import Nodes
 from mooring.engine import Engine
 from mooring.engine.classes.signature import Signer, Unsigned
 from mooring.engine.explain.explanation import ExplanationPart
+from mooring.framework.plugin import NodeFilter, NodeScore, Plugin
+from mooring.framework.pod_trace import PodReads
+from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod
 from mooring.world import Scene, World
 
@@ -72,10 +76,40 @@ def analyse(engine: Engine, pods: Iterable[Pod]) -> tuple[Likeness, ...]:
             waiting = msgspec.structs.replace(pod, node_name="") if pod.node_name else pod
             by_profile[pod.spec.scheduler_name].append(waiting)
     nodes = engine.cluster.nodes
+    for name, found in by_profile.items():
+        trace_reads(engine.profiles[name], nodes, found)
     return tuple(
         _Comparison(Signer(engine.profiles[name]), nodes, name).compare(found)
         for name, found in sorted(by_profile.items())
     )
+
+
+def trace_reads(profile: Profile, nodes: Nodes, pods: Iterable[Pod]) -> None:
+    """Asks plugins that are signed by what they read, as if each pod were decided.
+
+    One that is signed like a pod before is not asked about: the plugin would read the same of it.
+    """
+    plugins = dict.fromkeys((*profile.filter, *(plugin for plugin, _ in profile.score)))
+    traced = [(plugin, reads) for plugin in plugins if (reads := _reads_of(plugin)) is not None]
+    asked: set[tuple[str, Hashable]] = set()
+    for pod in pods if traced else ():
+        for plugin, reads in traced:
+            # What the plugin raises, and a signature that cannot be compared, are told later.
+            with suppress(Exception):
+                if (plugin.name, reads.sign(pod)) not in asked:
+                    _ask(plugin, pod, nodes)
+                    asked.add((plugin.name, reads.sign(pod)))
+
+
+def _reads_of(plugin: Plugin) -> PodReads | None:
+    return plugin.pod_reads if isinstance(plugin, NodeFilter | NodeScore) else None
+
+
+def _ask(plugin: Plugin, pod: Pod, nodes: Nodes) -> None:
+    if isinstance(plugin, NodeFilter):
+        plugin.filter(pod, nodes, nodes.rows)
+    if isinstance(plugin, NodeScore):
+        plugin.score(pod, nodes, nodes.rows)
 
 
 @dataclass(frozen=True, slots=True)
