@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -48,3 +50,22 @@ def test_explain_shows_what_is_counted_of_a_node(
     found = json.loads(mooring(*asked, "-o", "json").out)["extendedResources"]
     assert found["example.com/uplink"] == {"capacity": 900_000_000, "used": 0, "old": 0}
     assert "example.com/capture-slots   capacity 2, used 0, old 0" in mooring(*asked).out
+
+
+def test_explain_tells_pods_apart_that_differ_by_annotations_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    mooring = Mooring(monkeypatch, capsys)
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(re.sub(r"image: \w+", "image: app", (EXAMPLE / "cluster.yaml").read_text()))
+    files = str(EXAMPLE / "scheduler.yaml"), str(cluster)
+
+    node = json.loads(mooring("explain", "node/plain", "--config", *files, "-o", "json").out)
+    assert [each["pods"] for each in node["waiting"]] == [
+        ["default/stream", "default/stream-too"],
+        ["default/solver", "default/solver-too"],
+        ["default/camera"],
+    ]
+    told = mooring("explain", "--config", *files).out
+    assert "the pool example.com/solver-licences has 1 of 3 left" in told
+    assert "Insufficient example.com/uplink" in told

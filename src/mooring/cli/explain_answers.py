@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +12,7 @@ import msgspec
 from mooring.cluster.extended.resources import extended_figures
 from mooring.documents.errors import InputError
 from mooring.engine import Engine
+from mooring.engine.classes.signature import Signer, Unsigned
 from mooring.engine.events import Applied
 from mooring.engine.explain import Explanation, NoSuchNode, explain as explain_pod
 from mooring.objects.kinds import Object
@@ -20,6 +21,7 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.resources import format_amount
 from mooring.objects.workload import owner_text
+from mooring.simulate.likeness import trace_reads
 from mooring.simulate.simulation import simulate
 
 from .explain_gangs import answer_gang
@@ -64,7 +66,7 @@ def answer(engine: Engine, objects: Sequence[Object], target: ExplainTarget, nod
         ours = [pod for pod in left if pod.spec.scheduler_name in engine.profiles]
         others = Counter(pod.spec.scheduler_name for pod in left)
         others -= Counter(pod.spec.scheduler_name for pod in ours)
-        explained = _explain_groups(engine, _group(ours))
+        explained = _explain_groups(engine, _group(engine, ours))
         return WaitingAnswer(len(transcript.placed), len(ours), explained, others)
     if target.kind == "PodGroup":
         return answer_gang(engine, objects, target)
@@ -73,9 +75,9 @@ def answer(engine: Engine, objects: Sequence[Object], target: ExplainTarget, nod
         engine.handle(Applied(item), 0.0)
     waiting = [pod for pod in pods if not pod.node_name and not pod.is_finished]
     if target.kind == "Node":
-        return NodeReport(engine, find_node(nodes, target), _group(waiting))
+        return NodeReport(engine, find_node(nodes, target), _group(engine, waiting))
     members = find_pods_of(pods, target)
-    groups = _group(pod for pod in members if pod in waiting)
+    groups = _group(engine, (pod for pod in members if pod in waiting))
     return WorkloadAnswer(target, members, _explain_groups(engine, groups))
 
 
@@ -126,12 +128,22 @@ class WaitingPodsOfOwner(msgspec.Struct, frozen=True, rename="camel"):
     explanation: Explanation
 
 
-def _group(pods: Iterable[Pod]) -> list[list[Pod]]:
-    """Pods by owner and template, the largest group first."""
-    groups: dict[tuple[str, int], list[Pod]] = {}
+def _group(engine: Engine, pods: Iterable[Pod]) -> list[list[Pod]]:
+    """Pods by owner and template, the largest group first. Those without an owner are together
+    only if every plugin signs them alike."""
+    signers = {name: Signer(profile) for name, profile in engine.profiles.items()}
+    pods = list(pods)
+    for name, profile in engine.profiles.items():
+        ours = (pod for pod in pods if pod.spec.scheduler_name == name and pod.owner is None)
+        trace_reads(profile, engine.cluster.nodes, ours)
+    groups: dict[Hashable, list[Pod]] = {}
     for pod in pods:
         owner = pod.namespace if pod.owner is None else owner_text(pod)
-        groups.setdefault((owner, id(pod.spec)), []).append(pod)
+        signature: Hashable = None
+        if pod.owner is None and pod.spec.scheduler_name in signers:
+            signed = signers[pod.spec.scheduler_name].sign(pod, engine.cluster.nodes)
+            signature = pod.uid if isinstance(signed, Unsigned) else signed
+        groups.setdefault((owner, id(pod.spec), signature), []).append(pod)
     return sorted(groups.values(), key=len, reverse=True)
 
 
