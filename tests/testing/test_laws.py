@@ -130,7 +130,9 @@ class TurnsWithLabels(Unsteady):
     """Says that only taints decide whether it skips."""
 
     is_steady = False
-    turns_with = Change.TAINTS
+
+    def turns_with(self, pod: Pod) -> Change:
+        return Change.TAINTS
 
 
 class WatchesOtherwise(Disk):

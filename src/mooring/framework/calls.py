@@ -221,7 +221,6 @@ _ATTRIBUTES: Mapping[str, type | tuple[type, ...]] = {
     "reads_figures_only": bool,
     "reduces": Reduction,
     "is_steady": bool,
-    "turns_with": (Change, type(None)),
     "signs": (SignedParts, type(None)),
 }
 
@@ -329,6 +328,18 @@ def ask_watch(plugin: Plugin, pod: Pod, nodes: Nodes) -> int:
         raise
     except BaseException as error:
         raise make_plugin_error('asking plugin "{}" what it watches', plugin, error) from error
+
+
+def ask_turns(plugin: Plugin, pod: Pod, watch: int) -> int:
+    """The changes after which it may skip, reject or narrow such a pod otherwise than before."""
+    if plugin.is_steady:
+        return 0
+    with PluginFence('asking plugin "{}" what it turns with', plugin):
+        answer = plugin.turns_with(pod)
+        if answer is None:
+            return watch
+        expect(answer, Change)
+        return watch & int(answer)
 
 
 def ask_sign(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:

@@ -70,9 +70,6 @@ class Plugin(ABC):
     #: Promises that the pod alone, not the cluster, decides what `watch` says, and whether
     #: `pre_filter` and `pre_score` skip, reject or narrow: then one of many like pods is asked.
     is_steady: ClassVar[bool] = False
-    #: For one that is not: promises that only these kinds of change decide that for pods that it
-    #: signs alike. None is all that it watches.
-    turns_with: ClassVar[Change | None] = None
     #: Promises that what it says of a row, to one pod, is made of the row's `RowFacts.figures` and
     #: nothing else of it, not even the name: rows with equal figures are then asked about once.
     reads_figures_only: ClassVar[bool] = False
@@ -89,6 +86,13 @@ class Plugin(ABC):
 
     def see_cluster(self, nodes: Nodes) -> None:  # noqa: B027 - most have no use for it
         """Called once, before any pod: some points and hints are asked without the nodes."""
+
+    def turns_with(self, pod: Pod) -> Change | None:
+        """The kinds of change that decide what `is_steady` is about, if the plugin is not steady.
+
+        That is a promise for all pods that it signs like this one. None is all that it watches.
+        """
+        return None
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         """The changes that can alter its answer for such a pod: `reads`, or fewer of them."""

@@ -125,6 +125,10 @@ class CoexistPolicy(
                 kinds |= Change.ALLOCATABLE
         return kinds
 
+    def turns_with(self, pod: Pod) -> Change | None:
+        # Whether anybody is exclusive matters to ordinary pods alone.
+        return Change.NONE if is_exclusive(pod) else None
+
     # Filtering
 
     def pre_filter(self, pod: Pod, nodes: Nodes) -> CoexistStanding | Rejected | None:

@@ -101,8 +101,6 @@ class GPUAware(
     Args = GPUAwareArgs
     reads = _OF_NODES | Change.SLICES | Change.CLAIMS | Change.CLASSES | Change.POD_STATUS
     scope = Scope.ROW
-    # Which devices are GPUs may change with their class.
-    turns_with = Change.CLASSES
     signs: SignedParts | None = TEMPLATE
     reduces = Reduction.NOTHING
 
@@ -154,6 +152,10 @@ class GPUAware(
         if self._is_backfill(pod):
             return "backfill"
         return tuple(self._find_requests(pod).items()) or kept
+
+    def turns_with(self, pod: Pod) -> Change:
+        # Which devices are GPUs may change with their class.
+        return Change.CLASSES
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         kinds = Change.NONE if self._classes is None else Change.CLASSES

@@ -381,7 +381,7 @@ def check_reads(plugin: Any, pod: Pod, cluster: Cluster, change: Callable[[Clust
 
     noted = cluster.changes.since(generation)
     assert noted is not None
-    if _stands(plugin, noted, signature, _signature(plugin, pod, cluster)):
+    if _stands(plugin, pod, noted, signature, _signature(plugin, pod, cluster)):
         steady = _stance(plugin, pod, cluster.nodes) == stance
         assert steady, f"{kind.name} is not steady: the cluster decides whether it skips"
     after = collect_answers(plugin, pod, cluster.nodes)
@@ -403,13 +403,16 @@ def check_unnoted(
     assert collect_answers(plugin, pod, cluster.nodes) == before
 
 
-def _stands(plugin: Any, noted: Mapping[int, int], before: Hashable, after: Hashable) -> bool:
+def _stands(
+    plugin: Any, pod: Pod, noted: Mapping[int, int], before: Hashable, after: Hashable
+) -> bool:
     """Whether the plugin promises to treat the pod as a whole as it did before the changes."""
     if plugin.is_steady:
         return True
-    if plugin.turns_with is None or before != after or after is UNSIGNABLE:
+    turns_with = plugin.turns_with(pod)
+    if turns_with is None or before != after or after is UNSIGNABLE:
         return False
-    return not any(kinds & plugin.turns_with for kinds in noted.values())
+    return not any(kinds & turns_with for kinds in noted.values())
 
 
 def _stance(plugin: Any, pod: Pod, nodes: Nodes) -> tuple[Any, ...]:

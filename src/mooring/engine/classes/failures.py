@@ -56,7 +56,12 @@ class KnownFailure:
     """
 
     def __init__(
-        self, profile: Profile, failed: Failed, cluster: Cluster, watches: Mapping[Plugin, int]
+        self,
+        profile: Profile,
+        pod: Pod,
+        failed: Failed,
+        cluster: Cluster,
+        watches: Mapping[Plugin, int],
     ) -> None:
         self.failed = failed
         self.generation = self.prepared_at = cluster.changes.generation
@@ -70,16 +75,16 @@ class KnownFailure:
         #: The filters that look at other rows, or at what tells like pods apart: their volumes.
         self.wide: list[PreFilter[Any]] = []
         self.stances = Stances(cluster.nodes)
-        self._note(profile, watches)
+        self._note(profile, pod, watches)
         self._refusals: Refusals | None = None
         #: What filters say of single rows, by what these have and what is or will be used there.
         self.crowded: dict[Figures, Sequence[Filtered]] = {}
 
-    def _note(self, profile: Profile, watches: Mapping[Plugin, int]) -> None:
+    def _note(self, profile: Profile, pod: Pod, watches: Mapping[Plugin, int]) -> None:
         skipped = self.failed.pre_filtered.skipped
         for plugin in profile.filter:
             watch, skips = watches[plugin], plugin.name in skipped
-            self.stances.note(plugin, Point.FILTER, watch, skips=skips)
+            self.stances.note(plugin, pod, Point.FILTER, watch, skips=skips)
             if skips:
                 continue
             if plugin.scope is Scope.ROW:
@@ -91,7 +96,7 @@ class KnownFailure:
         filters: set[Plugin] = set(profile.filter)
         for each in profile.pre_filter:
             if each not in filters:
-                self.stances.note(each, Point.DOOR, watches[each])
+                self.stances.note(each, pod, Point.DOOR, watches[each])
 
     def keep_crowded(self, figures: Figures, answers: Sequence[Filtered]) -> None:
         """Keeps what filters say of a row with these figures, nominated pods included."""
@@ -142,12 +147,11 @@ class Failures:
 
     def find(self, signature: int, pod: Pod) -> Failed | None:
         """How a pod fails that is like one that failed; None if it may fit by now."""
-        key = Key(self._profile.name, signature, pod.priority)
-        known = self._find(key)
+        known = self._find(signature, pod)
         if known is None:
             return None
         if not self._catch_up(known, pod):
-            self._cache.discard(key)
+            self._cache.discard(self._make_key(signature, pod))
             return None
         return known.failed
 
@@ -156,7 +160,7 @@ class Failures:
 
         That is only of use for filters that are asked anew.
         """
-        known = self._find(Key(self._profile.name, signature, pod.priority))
+        known = self._find(signature, pod)
         if known is None or known.failed.pre_filtered.rejected is not None:
             return None
         log = self._cluster.changes
@@ -167,15 +171,20 @@ class Failures:
             known.prepared_at = log.generation
         return self._prepare(known, pod)
 
-    def _find(self, key: Key) -> KnownFailure | None:
-        # Most pods that are placed are not like one that failed.
-        known: KnownFailure | None = self._cache.find(key) if self._cache.failures else None
+    def _make_key(self, signature: int, pod: Pod) -> Key:
+        return Key(self._profile.name, signature, pod.priority)
+
+    def _find(self, signature: int, pod: Pod) -> KnownFailure | None:
+        if not self._cache.failures:
+            # Most pods that are placed are not like one that failed.
+            return None
+        known: KnownFailure | None = self._cache.find(self._make_key(signature, pod))
         return known
 
     def put(self, signature: int, pod: Pod, failed: Failed) -> None:
         """Keeps the failure of a pod for those that are like it."""
-        key = Key(self._profile.name, signature, pod.priority)
-        known = KnownFailure(self._profile, failed, self._cluster, self._watch(pod))
+        key = self._make_key(signature, pod)
+        known = KnownFailure(self._profile, pod, failed, self._cluster, self._watch(pod))
         size = _BYTES + 2 * _measure(failed.filtered) + _measure(failed.tried_first)
         self._cache.put(key, known, size, self._statistics)
 

@@ -118,7 +118,7 @@ class PodClass:
         for plugin in self.profile.pre_filter:
             if not isinstance(plugin, Filter) or plugin not in self.profile.filter:
                 watch = ask_watch(plugin, pod, self._nodes)
-                self._stances.note(plugin, Point.DOOR, watch)
+                self._stances.note(plugin, pod, Point.DOOR, watch)
         far = [column for column in self.columns if column.plugin.scope is not Scope.ROW]
         self._far_watch = unite(column.watch for column in far)
         self._near_watch = unite(
@@ -159,7 +159,7 @@ class PodClass:
                 self._ask_wide(wide)
                 continue
             skips = plugin.name in self.pre_filtered.skipped
-            self._stances.note(plugin, Point.FILTER, watch, skips=skips)
+            self._stances.note(plugin, self.pod, Point.FILTER, watch, skips=skips)
             if not skips:
                 bit = 1 << len(self.row_filters)
                 narrow = RowFilter(plugin, self._find_prepared(plugin), watch, bit, plugin.recheck)
@@ -201,7 +201,7 @@ class PodClass:
 
     def _add_column(self, plugin: Score[Any], watch: int, weight: int) -> None:
         prepared = self._pre_score(plugin)
-        self._stances.note(plugin, Point.SCORE, watch, skips=prepared is None)
+        self._stances.note(plugin, self.pod, Point.SCORE, watch, skips=prepared is None)
         if prepared is not None:
             ask = make_caller(self.profile.observer, SCORE)
             rows = self._nodes.everything

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from mooring.cluster import Nodes
-from mooring.framework.calls import ask_pre_filter, ask_pre_score, ask_watch
+from mooring.framework.calls import ask_pre_filter, ask_pre_score, ask_turns, ask_watch
 from mooring.framework.plugin import Narrowed, Plugin, PreFilter, PreScore
 from mooring.framework.status import Rejected
 from mooring.objects.pod import Pod
@@ -28,13 +28,9 @@ class Stance:
     plugin: Plugin
     point: Point
     watch: int
+    #: The changes after which the plugin may take another stance.
+    turns_with: int
     skips: bool
-
-    @property
-    def turns_with(self) -> int:
-        """The changes after which the plugin may take another stance."""
-        kinds = self.plugin.turns_with
-        return self.watch if kinds is None else self.watch & int(kinds)
 
 
 class Stances:
@@ -46,12 +42,14 @@ class Stances:
         #: The changes after which some plugin is asked again.
         self.watch = 0
 
-    def note(self, plugin: Plugin, point: Point, watch: int, *, skips: bool = False) -> None:
-        """A plugin has taken a stance. One that is steady never takes another."""
-        if not plugin.is_steady:
-            stance = Stance(plugin, point, watch, skips)
-            self._stances.append(stance)
-            self.watch |= stance.turns_with
+    def note(
+        self, plugin: Plugin, pod: Pod, point: Point, watch: int, *, skips: bool = False
+    ) -> None:
+        """A plugin has taken a stance towards pods like this one."""
+        turns_with = ask_turns(plugin, pod, watch)
+        if turns_with:
+            self._stances.append(Stance(plugin, point, watch, turns_with, skips))
+            self.watch |= turns_with
 
     def have_turned(self, pod: Pod, union: int) -> bool:
         """Whether a plugin takes another stance by now, after such changes."""

@@ -93,8 +93,6 @@ class DynamicResources(
     # What many nodes share is noted as a change everywhere.
     scope = Scope.ROW
     reduces = Reduction.LARGEST
-    # Pods are signed alike only if their claims are there, and nothing is decided about these.
-    turns_with = Change.CLASSES
 
     def __init__(
         self,
@@ -140,6 +138,10 @@ class DynamicResources(
 
     def skips(self, pod: Pod) -> bool:
         return not may_claim(pod)
+
+    def turns_with(self, pod: Pod) -> Change:
+        # Pods are signed alike only if their claims are there, and nothing is decided about these.
+        return Change.CLASSES
 
     def watch(self, pod: Pod, nodes: Nodes) -> Change:
         return self.reads if self._may_claim(pod, nodes) else Change.CLASSES
