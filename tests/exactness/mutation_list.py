@@ -607,10 +607,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "steady plugins are asked again",
-        STANCES,
-        "        if not plugin.is_steady:\n",
-        "        if True:\n",
-        "it only costs time",
+        "src/mooring/framework/calls.py",
+        "    if plugin.is_steady:\n        return 0\n",
+        "",
     ),
     Mutation(
         "a watch that grows is not seen",
