@@ -30,7 +30,11 @@ def indexed(at: int) -> dict[str, Any]:
         "labelSelector": {"matchLabels": {"index": str(at)}},
     }
     rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    owned = {"ownerReferences": [{**OWNER, "controller": True}]}
+    owned = {
+        "ownerReferences": [{**OWNER, "controller": True}],
+        # No plugin reads what kubectl notes.
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": f"index: {at}"},
+    }
     labels = {"index": str(at)}
     return pod_manifest(f"db-{at}", labels=labels, metadata=owned, spec={"affinity": rule})
 

@@ -18,6 +18,7 @@ from mooring.framework.plugin import NodeFilter, NodeScore, Plugin
 from mooring.framework.pod_trace import PodReads
 from mooring.framework.profile import Profile
 from mooring.objects.pod import Pod
+from mooring.record.format import LAST_APPLIED
 from mooring.world import Scene, World
 
 # Fields of a pod that never keep it from being like another.
@@ -180,7 +181,7 @@ def _differences(one: Pod, other: Pod) -> Iterator[str]:
     """In what two pods differ, as users know it."""
     for name in ("labels", "annotations"):
         ours, theirs = getattr(one, name), getattr(other, name)
-        for key in sorted(ours.keys() | theirs.keys()):
+        for key in sorted((ours.keys() | theirs.keys()) - {LAST_APPLIED}):
             if ours.get(key) != theirs.get(key):
                 yield f"{name.removesuffix('s')} {key}"
     for field in one.spec.__struct_fields__:
