@@ -18,6 +18,7 @@ from mooring.objects.coexist import ANNOTATION, DAEMONSET_AND_STATIC_PODS, LIMIT
 from mooring.objects.meta import Condition
 from mooring.objects.pod import Pod
 from mooring.objects.workload import Namespace
+from mooring.testing import make_engine
 from mooring.web.batching import describe_batching
 from mooring.web.details import describe_node, describe_pod
 from mooring.web.occupants import group_by_pods
@@ -185,6 +186,22 @@ def test_who_holds_nodes_by_exclusive_pods() -> None:
     assert (mpi["name"], mpi["nodes"], mpi["pods"], mpi["limit"]) == ("mpi", 2, 2, "2")
     assert (mpi["free"]["cpu"], other["free"]["cpu"]) == (6000, 1000)
     assert (other["name"], other["nodes"], other["limit"]) == ("other", 1, None)
+
+
+def test_a_limit_of_the_configuration_is_told_where_no_label_says_more() -> None:
+    profile = {
+        "plugins": {"multiPoint": {"enabled": [{"name": "ExclusiveNodeLimits"}]}},
+        "pluginConfig": [{"name": "ExclusiveNodeLimits", "args": {"maxNodesPerNamespace": 3}}],
+    }
+    alone = {"annotations": {ANNOTATION: DAEMONSET_AND_STATIC_PODS}}
+    driven = Driver(make_engine(profiles=[profile]))
+    driven.apply(node("a"), node("b"), Namespace(name="mpi", labels={LIMIT_LABEL: "2"}))
+    driven.apply(*(pod("p", namespace=name, metadata=alone) for name in ("mpi", "other")))
+    driven.settle()
+
+    found = msgspec.json.decode(finished(list_exclusive(driven.engine)))
+    limits = {each["name"]: each["limit"] for each in found["items"]}
+    assert limits == {"mpi": "2", "other": "3"}
 
 
 def test_devices_and_what_plugins_count() -> None:

@@ -62,7 +62,8 @@ class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign):
     signs = SignedParts(annotations=frozenset((ANNOTATION,)))
 
     def __init__(self, args: ExclusiveNodeLimitsArgs | None = None) -> None:
-        self._most = (args or ExclusiveNodeLimitsArgs()).max_nodes_per_namespace
+        #: What a namespace without a label may hold; None is as many as there are.
+        self.most = (args or ExclusiveNodeLimitsArgs()).max_nodes_per_namespace
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.namespace if is_exclusive(pod) else None
@@ -73,7 +74,7 @@ class ExclusiveNodeLimits(PreFilter[HeldNodes], Filter[HeldNodes], Sign):
     def pre_filter(self, pod: Pod, nodes: Nodes) -> HeldNodes | Rejected | None:
         if not is_exclusive(pod):
             return None
-        limit: int | None = self._most
+        limit: int | None = self.most
         said = nodes.workloads.namespace_labels(pod.namespace).get(LIMIT_LABEL)
         if said is not None:
             if not (said.isascii() and said.isdigit()):

@@ -20,6 +20,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.pod_group import PodGroup
 from mooring.objects.resources import Amounts
 from mooring.objects.workload import owner_text
+from mooring.plugins.exclusive_node_limits import ExclusiveNodeLimits
 
 from .details import describe_extended, describe_refusal
 from .messages import pack
@@ -96,7 +97,7 @@ class ExclusiveHolder(_Detail, frozen=True):
     name: str
     nodes: int
     pods: int
-    #: What its label allows; None without one.
+    #: What its label allows, else the configuration; None if neither does.
     limit: str | None
     free: dict[str, int]
 
@@ -231,18 +232,27 @@ def _describe_gang(engine: Engine, group: PodGroup) -> Gang:
 def list_exclusive(engine: Engine) -> Generator[None, None, bytes]:
     """The namespaces that hold nodes by exclusive pods, those with most first, as JSON."""
     nodes = engine.cluster.nodes
+    most = _find_limit(engine)
     items = []
     for names in slices(nodes.exclusive_namespaces):
-        items += [_describe_holder(nodes, name) for name in names]
+        items += [_describe_holder(nodes, name, most) for name in names]
         yield
     items.sort(key=lambda each: (-each.nodes, each.name))
     return msgspec.json.encode({"count": len(items), "items": items[:_MOST_LISTED]})
 
 
-def _describe_holder(nodes: Nodes, name: str) -> ExclusiveHolder:
+def _find_limit(engine: Engine) -> str | None:
+    """The least that a profile allows a namespace without a label."""
+    plugins = (each for profile in engine.profiles.values() for each in profile.plugins.values())
+    limits = (each.most for each in plugins if isinstance(each, ExclusiveNodeLimits))
+    least = min((limit for limit in limits if limit is not None), default=None)
+    return None if least is None else str(least)
+
+
+def _describe_holder(nodes: Nodes, name: str, most: str | None) -> ExclusiveHolder:
     held = nodes.exclusive_rows(name)
     rows = list(held)
-    limit = nodes.workloads.namespace_labels(name).get(LIMIT_LABEL)
+    limit = nodes.workloads.namespace_labels(name).get(LIMIT_LABEL, most)
     free = {}
     for resource, at in nodes.resources.items():
         if nodes.allocatable[at, rows].any():
