@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -119,6 +120,37 @@ def test_what_waited_before_does_not_count_unless_asked(mooring: Mooring, files:
     result = mooring("fit", cluster, "-f", new, "--fail-on", "any")
     assert result.code == 1
     assert "1 pod waited before; 1 of them finds no node" in result.out
+
+
+def test_pods_of_other_schedulers_do_not_wait_for_this_one(mooring: Mooring, files: Any) -> None:
+    other = pod_manifest("other", cpu=9, spec={"schedulerName": "volcano"})
+    cluster = files("cluster.yaml", node_manifest("a", cpu=4), other)
+
+    result = mooring(
+        "fit", cluster, "-f", files("in.yaml", workload("Deployment")), "--fail-on", "any"
+    )
+
+    assert result.code == 0
+    assert "waited before" not in result.out
+
+
+def test_what_node_names_end_in_is_said_once(mooring: Mooring, files: Any) -> None:
+    nodes = [node_manifest(f"{name}.example.com", cpu=1) for name in ("a", "b")]
+    new = [workload("Deployment", name, count=1) for name in ("one", "two")]
+
+    result = mooring("fit", files("cluster.yaml", *nodes), "-f", files("in.yaml", *new))
+
+    assert result.out.count("(node names end in .example.com)") == 1
+    assert result.out.count(".example.com") == 1
+
+
+def test_standard_input_with_nothing_to_place(
+    mooring: Mooring, files: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"")))
+    result = mooring("fit", files("cluster.yaml", node_manifest("a")), "-f", "-")
+    assert result.code == 2
+    assert "standard input: nothing to place" in result.err
 
 
 def test_several_files_and_what_pods_need(mooring: Mooring, files: Any) -> None:

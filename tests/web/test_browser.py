@@ -128,6 +128,20 @@ async def test_a_pod_is_explained_as_on_the_command_line(browser: Browser) -> No
         await expect(page.locator("#detail-title")).to_have_text("pod default/big")
 
 
+async def test_an_open_panel_follows_its_pod(browser: Browser) -> None:
+    driven = small()
+    async with serving(driven.engine) as address, looking(browser, address) as page:
+        await page.locator(".pod").click()
+        await expect(page.locator(".headline")).to_have_text("Fits no node of 13")
+        driven.apply(node("roomy", cpu=16))
+        driven.settle()
+        assert driven.node_of("big") == "roomy"
+        await expect(page.locator(".headline")).to_contain_text("Runs on roomy")
+        await expect(page.locator(".card.judged", has_text="roomy")).to_contain_text("takes it")
+        driven.remove(driven.pods["default/big"])
+        await expect(page.locator("#detail-body")).to_contain_text("not there any more")
+
+
 async def test_a_node_is_explained(browser: Browser) -> None:
     driven = small()
     driven.apply(pod("web", cpu=1))
@@ -303,6 +317,23 @@ async def test_the_keyboard_is_enough(browser: Browser) -> None:
         await page.locator("#queue-tree").focus()
         await page.keyboard.press("Enter")
         await expect(page.locator("#detail-title")).to_have_text("pod default/big")
+
+
+async def test_controls_have_names_for_screen_readers(browser: Browser) -> None:
+    name = "ip-10-0-0-1.eu-central-1.compute.internal"
+    driven = driver(node(name, cpu=4, gpu=1), pod("big", cpu=9))
+    driven.settle()
+    async with serving(driven.engine) as address, looking(browser, address) as page:
+        # Names are whole, although lines may end at their dots.
+        card = page.get_by_role("button", name=f"{name} cpu 0%")
+        await expect(card).to_be_visible()
+        await expect(page.get_by_role("button", name="example.com/gpu 0%").first).to_be_visible()
+        await page.locator(".pod").click()
+        rejection = page.get_by_role("button", name=f"such as {name}")
+        await expect(rejection).to_be_visible()
+        told = await page.locator("body").aria_snapshot()
+        controls = "button|combobox|searchbox|tab|tree|treeitem|log|region|complementary|tabpanel"
+        assert re.findall(rf"- (?:{controls})(?::|$| \[).*", told, re.MULTILINE) == []
 
 
 async def test_cards_and_charts_are_read_with_the_keyboard(browser: Browser) -> None:

@@ -72,8 +72,11 @@ def _parts(fit: WorkloadsFit) -> Iterator[RenderableType]:
         find = "finds" if len(fit.still_waiting) == 1 else "find"
         text = f"{count(fit.waited, 'pod')} waited before; {len(fit.still_waiting)} of them"
         yield line(f"{text} {find} no node", "dim")
+    names = NodeNames(node.node for each in fit.workloads for node in each.nodes)
+    if names.ending:
+        yield line(f"(node names end in {names.ending})", "dim")
     yield ""
-    yield from _list_workloads(fit)
+    yield from _list_workloads(fit, names)
     for each in left:
         yield ""
         yield line(
@@ -82,25 +85,24 @@ def _parts(fit: WorkloadsFit) -> Iterator[RenderableType]:
         yield from (indent(line(text)) for text in _reasons(each))
 
 
-def _list_workloads(fit: WorkloadsFit) -> Iterator[RenderableType]:
+def _list_workloads(fit: WorkloadsFit, names: NodeNames) -> Iterator[RenderableType]:
     """A table; where names are too long for one, two lines for each."""
     if max((len(each.workload) for each in fit.workloads), default=0) <= _LONGEST_NAME:
         rows = [
             (each.workload, str(each.asked), str(each.placed), str(each.replaced or "-"), nodes)
-            for each, nodes in ((each, _nodes(each)) for each in fit.workloads)
+            for each, nodes in ((each, _nodes(each, names)) for each in fit.workloads)
         ]
         yield table(("WORKLOAD", "PODS", "FIT", "REPLACED", "ON"), rows, whole=4)
         return
     for each in fit.workloads:
         yield line(each.workload)
-        on = f" on {_nodes(each)}" if each.placed else ""
+        on = f" on {_nodes(each, names)}" if each.placed else ""
         replaced = f"; {each.replaced} are replaced" if each.replaced else ""
         text = f"{each.placed} of {each.asked} pods fit{on}{replaced}"
         yield indent(line(text, "green" if each.fits else "red"))
 
 
-def _nodes(fit: WorkloadFit) -> str:
-    names = NodeNames(each.node for each in fit.nodes)
+def _nodes(fit: WorkloadFit, names: NodeNames) -> str:
     return shorten([f"{names.shorten(each.node)} ({each.count})" for each in fit.nodes], 3) or "-"
 
 

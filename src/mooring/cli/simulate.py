@@ -24,7 +24,7 @@ from .options import (
     PathsArgument,
     PluginsOption,
 )
-from .rendering import ProgressBar, line, note, plain, render, shorten, table, write_yaml
+from .rendering import ProgressBar, indent, line, note, plain, render, shorten, table, write_yaml
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -243,7 +243,7 @@ def _parts(transcript: Transcript, *, wide: bool) -> Iterator[RenderableType]:
         count = "1 pod" if len(pods) == 1 else f"{len(pods)} pods"
         yield line(f"{count}: {message}")
         names = [each.pod.key for each in pods]
-        yield line(f"    {shorten(names, len(names)) if wide else shorten(names)}")
+        yield indent(line(shorten(names, len(names)) if wide else shorten(names)))
         yield ""
     for profile, statistics in transcript.reuse.items():
         if statistics.decisions and (wide or statistics.verified):

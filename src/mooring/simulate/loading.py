@@ -114,7 +114,8 @@ def load_additions(paths: Sequence[str], cluster: Input) -> Additions:
         ),
     ]
     if not workloads:
-        raise InputError(", ".join(paths), "nothing to place: neither workloads nor pods")
+        names = ", ".join("standard input" if path == "-" else path for path in paths)
+        raise InputError(names, "nothing to place: neither workloads nor pods")
     others = [item for item in objects if not isinstance(item, Pod)]
     made = []
     for workload in workloads:

@@ -64,7 +64,12 @@ def fit_workloads(
     placer = PodPlacer(engine)
     replaced = {workload.text: _pods_of(workload, scene) for workload in workloads}
     gone = {pod.uid for pods in replaced.values() for pod in pods}
-    waiting = [pod for pod in scene.waiting if pod.uid not in gone]
+    waiting = [
+        pod
+        for pod in scene.waiting
+        # Those of other schedulers wait for them.
+        if pod.uid not in gone and pod.spec.scheduler_name in engine.profiles
+    ]
     for pod in sorted(waiting, key=lambda each: (-each.priority, each.created or 0.0)):
         placer.place(pod)
     still = tuple(key for key, node in placer.places.items() if not node)

@@ -32,8 +32,12 @@ export function setBar(made, share, colour) {
   if (colour) fill.style.background = colour;
 }
 
-// A name that is broken after its slashes and dots first, where it has to be, and at hyphens only where a part is too long.
-export const breakable = (name) => name.split(/(?<=[/.])/).map((part) => element("span", { class: "part", text: part }));
+// A name that is broken after its slashes and dots first, where it has to be, and at hyphens only where a part is too
+// long. Screen readers read it as one.
+export const breakable = (name) => {
+  const parts = name.split(/(?<=[/.])/).map((part) => element("span", { class: "part", text: part }));
+  return parts.length > 1 ? [element("span", { role: "img", "aria-label": name }, ...parts)] : parts;
+};
 
 // A part that is folded until it is wanted. It is the same one when only the numbers in its title change.
 export const folded = (title, ...children) =>
