@@ -211,7 +211,8 @@ class Reflector:
 
     def _advice(self, error: ApiError) -> str:
         name = f"{self._kind.plural}.{self._kind.group}".rstrip(".")
-        goes_on = f"scheduling goes on without them, and asks again every {_ABSENCE_SECONDS:g} s"
+        pause = f"{_ABSENCE_SECONDS:g} to {2 * _ABSENCE_SECONDS:g} s"
+        goes_on = f"scheduling goes on without them, and asks again after {pause}"
         manifest = getattr(self._kind, "manifest", "")
         applied = f" (kubectl apply -k {manifest})" if manifest else ""
         if error.is_not_found:
