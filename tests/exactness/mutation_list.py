@@ -610,6 +610,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "src/mooring/framework/calls.py",
         "    if plugin.is_steady:\n        return 0\n",
         "",
+        "it only costs time",
     ),
     Mutation(
         "a watch that grows is not seen",
