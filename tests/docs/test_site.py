@@ -36,6 +36,35 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
+async def test_the_first_answer_is_as_wide_as_the_column(site: Path) -> None:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
+        page = await browser.new_page(viewport={"width": 1440, "height": 900})
+        await page.goto((site / "index.html").as_uri())
+        block = page.locator("pre code").first
+        await expect(block).to_contain_text("mooring explain")
+        assert await block.evaluate("(each) => each.scrollWidth - each.clientWidth") == 0
+        await browser.close()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
+async def test_search_works_on_a_phone(site: Path) -> None:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
+        page = await browser.new_page(viewport={"width": 390, "height": 844}, has_touch=True)
+        await page.goto((site / "index.html").as_uri())
+        assert await page.evaluate("document.documentElement.scrollWidth") == 390
+        await page.locator("label.md-header__button[for=__search]").click()
+        await expect(page.locator(".md-search-result__meta")).to_have_text(
+            "Type to start searching"
+        )
+        await page.locator(".md-search__input").press_sequentially("learnReserve")
+        await page.locator(".md-search-result__item a").first.click()
+        await expect(page).to_have_url(re.compile(r"docs/gpu-aware\.html"))
+        await browser.close()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 async def test_search_works_on_pages_opened_from_a_disk(site: Path) -> None:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
