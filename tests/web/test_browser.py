@@ -464,6 +464,11 @@ async def test_labels_of_cells_are_words_on_a_phone(browser: Browser) -> None:
             "(each) => parseFloat(getComputedStyle(each, '::before').width)"
         )
         assert width > 70
+        figures = (
+            "() => [...document.querySelectorAll('#figures div')].map((each) => each.offsetLeft)"
+        )
+        left = await page.evaluate(figures)
+        assert left[:2] == left[2:]
 
 
 async def test_totals_are_in_one_row_on_a_large_screen(browser: Browser) -> None:
