@@ -432,7 +432,7 @@ async def test_nothing_is_cut_off(browser: Browser, scheme: Literal["light", "da
 
 
 async def test_a_link_to_a_pod_shows_the_nodes_on_a_phone(browser: Browser) -> None:
-    """Whoever comes first gets the nodes a moment later than the figures."""
+    """The first visitor gets the nodes a moment later than the figures."""
     driven = small()
     phone = {"width": 390, "height": 844}
     async with (

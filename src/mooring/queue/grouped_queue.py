@@ -48,7 +48,7 @@ _SIZES = {
 
 _Aside = dict[GroupKey, dict[str, QueuedPod]]
 
-#: Asks what holds a group of a scheduler back whoever its members are: None, or the name of the
+#: Asks what holds a group of a scheduler back, apart from its members: None, or the name of the
 #: plugin that says no, and why.
 HoldGroup = Callable[[GroupKey, str], tuple[str, Rejected] | None]
 

@@ -105,7 +105,7 @@ def choose_volumes(
 
 
 def is_usable_everywhere(volume: PersistentVolume) -> bool:
-    """Whether a bound volume can be used on any node, whoever attaches it."""
+    """Whether a bound volume can be used on any node."""
     return volume.node_terms is None and volume.migrated_terms is None
 
 
