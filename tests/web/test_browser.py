@@ -450,6 +450,25 @@ async def test_a_link_to_a_pod_shows_the_nodes_on_a_phone(browser: Browser) -> N
             assert box["y"] + box["height"] < panel["y"]
 
 
+async def test_the_head_of_a_panel_is_one_line_on_a_tablet(browser: Browser) -> None:
+    """Name and buttons are beside each other, and no empty line follows them."""
+    driven = small()
+    tablet = {"width": 768, "height": 1024}
+    async with (
+        serving(driven.engine) as address,
+        looking(browser, f"{address}#node=closed", viewport=tablet) as page,
+    ):
+        await expect(page.locator("#detail-body > h3").first).to_be_visible()
+        middles = await page.locator("#detail > .tools > *").evaluate_all(
+            """(parts) => parts.map((each) => each.getBoundingClientRect())
+              .filter((box) => box.height).map((box) => (box.top + box.bottom) / 2)"""
+        )
+        assert max(middles) - min(middles) < 12
+        first = page.locator("#detail-body > :first-child")
+        border = await first.evaluate("(each) => getComputedStyle(each).borderTopWidth")
+        assert border == "0px"
+
+
 async def test_labels_of_cells_are_words_on_a_phone(browser: Browser) -> None:
     driven = drive_gangs(node("n", cpu=4), gang("waits", 2), *members("waits", 2, cpu=3))
     driven.settle()
