@@ -20,13 +20,13 @@ class ClientAuthority:
         folder.mkdir()
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _name("authority")
-        builder = _builder(self._name, self._name, self._key.public_key()).add_extension(
+        self._name = make_name("authority")
+        builder = make_builder(self._name, self._name, self._key.public_key()).add_extension(
             x509.BasicConstraints(ca=True, path_length=None), critical=True
         )
         #: The certificate by which a server knows those that were signed.
         self.file = folder / "ca.crt"
-        self.file.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
+        self.file.write_bytes(encode_pem(builder.sign(self._key, hashes.SHA256())))
 
     def sign(self, name: str, group: str = "", host: str = "") -> tuple[Path, Path]:
         """The files of a certificate and of its key; a group is written as an organization.
@@ -35,13 +35,13 @@ class ClientAuthority:
         """
         key = ec.generate_private_key(ec.SECP256R1())
         serves = ExtendedKeyUsageOID.SERVER_AUTH if host else ExtendedKeyUsageOID.CLIENT_AUTH
-        builder = _builder(_name(name, group), self._name, key.public_key())
+        builder = make_builder(make_name(name, group), self._name, key.public_key())
         builder = builder.add_extension(x509.ExtendedKeyUsage([serves]), False)
         if host:
             names = x509.SubjectAlternativeName([x509.DNSName(host)])
             builder = builder.add_extension(names, False)
         files = self._folder / f"{name}.crt", self._folder / f"{name}.key"
-        files[0].write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
+        files[0].write_bytes(encode_pem(builder.sign(self._key, hashes.SHA256())))
         files[1].write_bytes(
             key.private_bytes(
                 serialization.Encoding.PEM,
@@ -52,12 +52,12 @@ class ClientAuthority:
         return files
 
 
-def _name(text: str, group: str = "") -> x509.Name:
+def make_name(text: str, group: str = "") -> x509.Name:
     groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group)] if group else []
     return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
-def _builder(
+def make_builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
 ) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
@@ -72,5 +72,5 @@ def _builder(
     )
 
 
-def _pem(certificate: x509.Certificate) -> bytes:
+def encode_pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)

@@ -21,15 +21,19 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
+from mooring.cluster import Nodes
 from mooring.config import Configuration, FeatureGates, default, load, load_mapping
 from mooring.config.configuration import API_VERSION, KIND
 from mooring.config.kubernetes_versions import DEFAULT_VERSION, read_server_version, read_version
 from mooring.documents.errors import InputError
 from mooring.engine import Engine
+from mooring.engine.cycle import Found, decide
 from mooring.engine.events import Applied
 from mooring.engine.explain import Explanation, explain as explain_pod
 from mooring.engine.registry import registry
+from mooring.framework.attempt import Failed, Scored
 from mooring.framework.plugin import Plugin
 from mooring.framework.profile import known_plugins
 from mooring.objects.decode import from_builtins
@@ -42,9 +46,9 @@ from mooring.simulate.fit import Fit, Question, fit as place_copies
 from mooring.simulate.loading import Input, load as load_manifests
 from mooring.simulate.reschedule import Packing, reschedule as place_anew
 from mooring.simulate.simulation import simulate as run_simulation
+from mooring.simulate.traces import read_trace as read_arrivals
 from mooring.simulate.traces.arrivals import ArrivalTrace
 from mooring.simulate.traces.figures import TraceFigures, run_trace as run_arrivals
-from mooring.simulate.traces.reading import read_trace as read_arrivals
 from mooring.simulate.transcript import Transcript
 from mooring.world import Scene
 from mooring.world.claim_templates import ClaimTemplates
@@ -166,11 +170,8 @@ class ClusterSnapshot:
     def explain(self, pod: str | Pod, node: str = "") -> Explanation:
         """Says why a pod (NAMESPACE/NAME) waits, why it goes where it goes, what would help."""
         asked = self._find(pod) if isinstance(pod, str) else pod
-        engine = self.make_engine()
-        for item in self.objects:
-            if not (isinstance(item, Pod) and item.uid == asked.uid and asked.node_name):
-                engine.handle(Applied(item), 0.0)
-        found = explain_pod(engine, msgspec.structs.replace(asked, node_name=""), node)
+        engine, waiting = self._take_off(asked)
+        found = explain_pod(engine, waiting, node)
         return msgspec.structs.replace(found, running_on=asked.node_name)
 
     def fit(self, pod: Mapping[str, Any] | Pod, count: int = 1) -> Fit:
@@ -180,6 +181,30 @@ class ClusterSnapshot:
         template, claims = self.claim_templates.make_claims(template)
         question = Question(template, count, claims)
         return place_copies(self.make_engine(), Scene.of(self.objects), question)
+
+    def place(self, pod: str | Mapping[str, Any] | Pod) -> str:
+        """Names the node that a pod goes to by itself, without evictions; empty if there is none.
+
+        The pod is one of the cluster (NAMESPACE/NAME), or a manifest of a new one.
+        """
+        new = from_builtins("Pod", dict(pod)) if isinstance(pod, Mapping) else pod
+        asked = self._find(new) if isinstance(new, str) else new
+        assert isinstance(asked, Pod)
+        asked, claims = self.claim_templates.make_claims(asked)
+        outcome, nodes = replace(self, objects=(*self.objects, *claims))._decide(asked)
+        return "" if isinstance(outcome, Failed) else nodes.name(outcome.row)
+
+    def compare(self, other: ClusterSnapshot) -> list[dict[str, Any]]:
+        """A row per pending pod that goes elsewhere in another cluster, or under another config.
+
+        `node` is where it goes here, `other` where it goes there; empty if it stays pending.
+        """
+        here, there = _list_places(self.simulate()), _list_places(other.simulate())
+        return [
+            {"pod": pod, "node": here.get(pod, ""), "other": there.get(pod, "")}
+            for pod in {**here, **there}
+            if here.get(pod, "") != there.get(pod, "")
+        ]
 
     def reschedule(self, name: str = "anew") -> Packing:
         """Places everything that runs anew, and says how full nodes would be."""
@@ -221,6 +246,41 @@ class ClusterSnapshot:
             for pod in self.pods
         ]
 
+    def score_table(self, pod: str | Pod) -> list[dict[str, Any]]:
+        """A row per node that a pod fits on, the best first: what plugins score it, weighted."""
+        outcome, nodes = self._decide(self._find(pod) if isinstance(pod, str) else pod)
+        if isinstance(outcome, Failed):
+            return []
+        # A pod that fits on one node only is not scored.
+        scored = outcome.scored or Scored(
+            np.array([outcome.row], np.intp), {}, np.zeros(1, np.int64)
+        )
+        rows = [
+            {
+                "node": nodes.name(int(row)),
+                "total": int(scored.totals[at]),
+                **{name: int(scores[at]) for name, scores in scored.by_plugin.items()},
+            }
+            for at, row in enumerate(scored.rows)
+        ]
+        return sorted(rows, key=lambda each: (-each["total"], each["node"]))
+
+    def _decide(self, asked: Pod) -> tuple[Found | Failed, Nodes]:
+        """What is decided for a pod, as if it waited, and the nodes that it is decided on."""
+        engine, waiting = self._take_off(asked)
+        profile = engine.profiles.get(waiting.spec.scheduler_name)
+        if profile is None:
+            raise InputError(f"pod {asked.key}", f"no profile {waiting.spec.scheduler_name!r}")
+        return decide(profile, waiting, engine.cluster.nodes), engine.cluster.nodes
+
+    def _take_off(self, asked: Pod) -> tuple[Engine, Pod]:
+        """An engine with everything but a pod that runs, and that pod as one that waits."""
+        engine = self.make_engine()
+        for item in self.objects:
+            if not (isinstance(item, Pod) and item.uid == asked.uid and asked.node_name):
+                engine.handle(Applied(item), 0.0)
+        return engine, msgspec.structs.replace(asked, node_name="")
+
     def _find(self, key: str) -> Pod:
         for pod in self.pods:
             if pod.key == key:
@@ -242,6 +302,11 @@ class ClusterSnapshot:
         profiles = [{"plugins": {"multiPoint": {"enabled": enabled}}}]
         raw = {"apiVersion": API_VERSION, "kind": KIND, "profiles": profiles}
         return load_mapping(raw, known=known, gates=gates)
+
+
+def _list_places(transcript: Transcript) -> dict[str, str]:
+    """Where the pending pods go, by namespace and name."""
+    return {each.pod.key: each.node for each in transcript.placed}
 
 
 def _node_row(node: Node, pods: Any) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def test_a_drain_tells_of_budgets_and_of_pods_that_nobody_replaces(
     [
         (("-l", "app=web"), "--selector: only with --reschedule"),
         (("--reschedule", "-l", "app"), "--selector: app: write KEY=VALUE[,KEY=VALUE...]"),
-        (("--reschedule", "-o", "junit"), "--reschedule: places what runs"),
+        (("--reschedule", "-o", "junit"), "--reschedule: places running pods"),
         (("--config", "{packing}", "--config", "{packing}"), "--config: may be repeated only with"),
     ],
 )

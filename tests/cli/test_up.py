@@ -222,7 +222,7 @@ def test_a_port_that_is_taken_is_told_in_one_line(mooring: Mooring) -> None:
 
 
 def test_it_can_end_by_itself(mooring: Mooring, tmp_path: Path) -> None:
-    ended = mooring("up", "--nodes=3", "--for=0", f"--kubeconfig={tmp_path / 'k'}")
+    ended = mooring("up", "--nodes=3", "--for=0", "--no-browser", f"--kubeconfig={tmp_path / 'k'}")
 
     assert ended.code == 0, ended.err
     assert ended.out.startswith("The cluster is ready: 3 nodes, https://127.0.0.1:")

@@ -96,7 +96,7 @@ def test_a_story_that_does_not_end_well_is_told_by_the_exit_code(
         ("--demo --feature-gates CoexistPolicy=false", "--feature-gates: not with --demo"),
         ("--demo --no-scheduler --for 3", "--for, --no-scheduler: not with --demo"),
         ("--demo --scheduler none", "--scheduler none: not with --demo"),
-        ("--once --pace 2 --no-browser", "--once, --no-browser, --pace: only with --demo"),
+        ("--once --pace 2 --no-browser", "--once, --pace: only with --demo"),
     ],
 )
 def test_flags_that_mean_nothing_together(flags: str, told: str, mooring: Mooring) -> None:

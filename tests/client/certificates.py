@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+
+from tests.client_certificates import encode_pem, make_builder, make_name
 
 
 @dataclass(frozen=True)
@@ -28,24 +28,24 @@ class Authority:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _name("test authority")
-        own = _builder(self._name, self._name, self._key.public_key()).add_extension(
+        self._name = make_name("test authority")
+        own = make_builder(self._name, self._name, self._key.public_key()).add_extension(
             x509.BasicConstraints(ca=True, path_length=None), critical=True
         )
         self.certificate = folder / "ca.crt"
-        self.certificate.write_bytes(_pem(own.sign(self._key, hashes.SHA256())))
+        self.certificate.write_bytes(encode_pem(own.sign(self._key, hashes.SHA256())))
 
     def sign(self, common_name: str, dns: str = "") -> Pair:
         """A certificate for 127.0.0.1, or for a DNS name if one is given."""
         key = ec.generate_private_key(ec.SECP256R1())
         san = x509.DNSName(dns) if dns else x509.IPAddress(ip_address("127.0.0.1"))
         signed = (
-            _builder(_name(common_name), self._name, key.public_key())
+            make_builder(make_name(common_name), self._name, key.public_key())
             .add_extension(x509.SubjectAlternativeName([san]), critical=False)
             .sign(self._key, hashes.SHA256())
         )
         pair = Pair(self._folder / f"{common_name}.crt", self._folder / f"{common_name}.key")
-        pair.certificate.write_bytes(_pem(signed))
+        pair.certificate.write_bytes(encode_pem(signed))
         pair.key.write_bytes(
             key.private_bytes(
                 serialization.Encoding.PEM,
@@ -63,26 +63,3 @@ class Authority:
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(self.certificate)
         return context
-
-
-def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
-) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=1))
-    )
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)

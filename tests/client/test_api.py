@@ -265,6 +265,27 @@ async def test_refusals_slow_all_requests_down_and_successes_speed_up_again() ->
         assert api.pace.allowed == 8
 
 
+async def test_connections_are_opened_while_requests_wait_for_others() -> None:
+    """The first four take long; those that wait for them get connections that are open already."""
+    paths: list[str] = []
+    all_came = asyncio.Event()
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        paths.append(request.path)
+        if request.path == "/x":
+            if paths.count("/x") == 6:
+                all_came.set()
+            await all_came.wait()
+        return ok()
+
+    async with asking(handler) as api:
+        await asyncio.gather(*(api.get("/x") for _ in range(6)))
+
+    assert paths[:4] == ["/x"] * 4
+    assert paths[4] == "/version"
+    assert paths.count("/x") == 6
+
+
 async def test_a_rate_for_those_who_want_one() -> None:
     handler, _ = answers(*(ok() for _ in range(5)))
     naps = Naps()

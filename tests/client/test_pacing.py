@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 
 from mooring.client.pacing import Bucket, Pace
 from tests.client.serving import Naps
+from tests.virtual_time import run_virtually
 
 
 async def settle() -> None:
@@ -141,7 +142,8 @@ def test_never_more_than_allowed_and_nobody_waits_for_nothing(steps: list[str]) 
                     pace.refused(ticket)
                 pace.leave()
             before = len(inside)
-            await settle()
+            # Long enough for connections to be opened.
+            await asyncio.sleep(1)
             inside += [task.result() for task in waiting if task.done() and not task.cancelled()]
             waiting = [task for task in waiting if not task.done()]
             assert len(inside) <= max(before, pace.allowed)
@@ -150,7 +152,82 @@ def test_never_more_than_allowed_and_nobody_waits_for_nothing(steps: list[str]) 
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
 
-    asyncio.run(play())
+    run_virtually(play())
+
+
+async def ask_at_once(pace: Pace, count: int, seconds: float) -> int:
+    """Makes so many requests of so many seconds each; returns how many were under way at most."""
+    most = under_way = 0
+
+    async def ask() -> None:
+        nonlocal most, under_way
+        await pace.enter()
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(seconds)
+        under_way -= 1
+        pace.leave()
+
+    await asyncio.gather(*(ask() for _ in range(count)))
+    return most
+
+
+def test_small_requests_take_turns_on_few_connections() -> None:
+    assert run_virtually(ask_at_once(Pace(100), 10, 0.001)) <= 4
+
+
+def test_where_requests_take_long_each_soon_has_a_connection() -> None:
+    async def play() -> float:
+        assert await ask_at_once(Pace(100), 50, 1.0) == 50
+        return asyncio.get_running_loop().time()
+
+    assert run_virtually(play()) < 1.6
+
+
+def test_as_many_as_are_allowed_get_a_connection_after_a_refusal() -> None:
+    async def play() -> None:
+        pace = Pace(3)
+        await pace.enter()
+        pace.refused(await pace.enter())
+        others = [asyncio.create_task(pace.enter()) for _ in range(2)]
+        await asyncio.sleep(1)
+        assert not any(each.done() for each in others)
+        for _ in range(20):
+            pace.succeeded()
+        await asyncio.sleep(1)
+        assert sum(each.done() for each in others) == 1
+        pace.leave()
+        await asyncio.gather(*others)
+
+    run_virtually(play())
+
+
+@pytest.mark.parametrize(
+    ("idle", "connections"),
+    [
+        pytest.param(1.0, range(50, 51), id="open connections are used"),
+        pytest.param(61.0, range(2, 5), id="they were closed meanwhile"),
+    ],
+)
+def test_connections_that_nobody_needs_are_forgotten(idle: float, connections: range) -> None:
+    async def play() -> int:
+        pace = Pace(100, 30.0)
+        await ask_at_once(pace, 50, 1.0)
+        await asyncio.sleep(idle)
+        return await ask_at_once(pace, 50, 0.0001)
+
+    assert run_virtually(play()) in connections
+
+
+def test_few_requests_do_not_keep_many_connections() -> None:
+    async def play() -> int:
+        pace = Pace(100, 30.0)
+        await ask_at_once(pace, 50, 1.0)
+        for _ in range(90):
+            await ask_at_once(pace, 1, 1.0)
+        return await ask_at_once(pace, 10, 0.001)
+
+    assert run_virtually(play()) <= 4
 
 
 async def test_a_bucket_lets_a_burst_go_and_then_one_by_one() -> None:

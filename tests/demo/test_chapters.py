@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from mooring.demo import MANIFESTS, BrokenPromise, Stage
 from mooring.demo.demo_client import DemoPod
-from mooring.demo.device_chapter import DEVICES
 from mooring.demo.player import CHAPTERS
-from mooring.demo.resource_chapters import DISKS, EXPLANATION, GPUS, PREEMPTION
+from mooring.demo.resource_chapters import DEVICES, DISKS, EXPLANATION, GPUS, PREEMPTION
 from mooring.demo.workload_chapters import DEPLOYMENT, EXCLUSIVE, GANGS, JOB
 from mooring.engine.explain import Explanation, Suggestion
 from mooring.framework.edits import LowerRequest

@@ -28,7 +28,9 @@ def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     first, second, third, fourth = capsys.readouterr().out.splitlines()
     assert first.startswith("pending it tolerated dedicated=database:NoSchedule")
     assert second == "16 placed, 4 pending"
-    assert int(third) > int(fourth) > 0
+    placed, in_first_zone = map(int, third.split())
+    assert placed > in_first_zone > 0
+    assert fourth == "{'pod': 'shop/db-1', 'node': 'c1', 'other': 'a1'}"
 
 
 def test_questions_leave_the_cluster_as_it_is() -> None:
@@ -49,6 +51,72 @@ def test_tables_have_a_row_per_object() -> None:
     assert (len(nodes), len(pods)) == (6, 21)
     assert nodes[0]["allocatable.cpu"] == 4000
     assert next(each for each in pods if each["name"] == "cache-0")["node"] == "b1"
+
+
+def test_scores_are_rows_and_the_best_is_where_the_pod_goes() -> None:
+    cluster = mooring.ClusterSnapshot(()).add(
+        node_manifest("big", cpu=8),
+        node_manifest("small", cpu=2),
+        node_manifest("full", cpu="100m"),
+        pod_manifest("runs", cpu=1, node="small"),
+        pod_manifest("huge", cpu=64),
+        pod_manifest("other", cpu=1, spec={"schedulerName": "volcano"}),
+    )
+
+    first, second = cluster.score_table("default/runs")
+    assert (first["node"], second["node"]) == ("big", "small")
+    for row in (first, second):
+        assert row["total"] == sum(row[each] for each in row if each not in ("node", "total"))
+    assert first["NodeResourcesFit"] > second["NodeResourcesFit"]
+    assert cluster.explain("default/runs").scores[0].node == "big"
+
+    assert cluster.score_table("default/huge") == []
+    with pytest.raises(InputError, match="no profile 'volcano'"):
+        cluster.score_table("default/other")
+
+
+@pytest.mark.parametrize(
+    ("pod", "node"),
+    [
+        pytest.param("default/runs", "big", id="one that runs, as if it waited"),
+        pytest.param("default/huge", "", id="one that fits nowhere"),
+        pytest.param(pod_manifest("new", cpu=7), "big", id="a manifest"),
+        pytest.param(pod_manifest("new", spec={"nodeSelector": {"no": "such"}}), "", id="no node"),
+    ],
+)
+def test_where_a_pod_goes(pod: str | dict[str, object], node: str) -> None:
+    cluster = mooring.ClusterSnapshot(()).add(
+        node_manifest("big", cpu=8),
+        node_manifest("small", cpu=2),
+        pod_manifest("runs", cpu=1, node="small"),
+        pod_manifest("huge", cpu=64),
+    )
+
+    assert cluster.place(pod) == node
+
+
+def test_pods_that_go_elsewhere_in_another_cluster() -> None:
+    here = mooring.ClusterSnapshot(()).add(
+        node_manifest("big", cpu=8), pod_manifest("p", cpu=1), pod_manifest("q", cpu=4)
+    )
+    there = here.add(node_manifest("bigger", cpu=64))
+    without = mooring.ClusterSnapshot(()).add(pod_manifest("p", cpu=1), pod_manifest("q", cpu=4))
+
+    assert here.compare(here) == []
+    assert here.compare(there) == [
+        {"pod": "default/p", "node": "big", "other": "bigger"},
+        {"pod": "default/q", "node": "big", "other": "bigger"},
+    ]
+    assert without.compare(here) == [
+        {"pod": "default/p", "node": "", "other": "big"},
+        {"pod": "default/q", "node": "", "other": "big"},
+    ]
+
+
+def test_a_pod_that_fits_on_one_node_has_one_row_without_scores() -> None:
+    cluster = mooring.ClusterSnapshot(()).add(node_manifest("n"), pod_manifest("p", cpu=1))
+
+    assert cluster.score_table("default/p") == [{"node": "n", "total": 0}]
 
 
 def test_configurations_and_mistakes() -> None:

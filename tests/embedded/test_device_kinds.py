@@ -10,7 +10,7 @@ import pytest
 from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.request_refusals import RequestRefused
 from mooring.embedded.server import furnish
 from mooring.embedded.store.object_store import ObjectStore
 from tests.embedded.device_objects import (

@@ -24,7 +24,7 @@ from mooring.embedded.api.server_side_apply import (
     create_configuration,
 )
 from mooring.embedded.api.strategic_merge import strategic_merge
-from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.request_refusals import RequestRefused
 from tests.embedded.serving import PODS, Client, pod
 
 Json = dict[str, Any]

@@ -12,7 +12,7 @@ from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions
 from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.request_refusals import RequestRefused
 from mooring.embedded.server import ServerSettings, furnish
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.queries import TableWatch, list_entries

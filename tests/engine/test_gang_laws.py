@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from mooring.cluster import check
 from mooring.engine.actions import Action, BindPod
+from mooring.engine.classes.statistics import DecisionPath
 from mooring.engine.cycle import Found, Window, decide
 from mooring.engine.events import Applied, BindingFailed
 from mooring.engine.gangs.group_decision import GroupDecision
@@ -436,3 +437,15 @@ def test_no_member_is_tried_in_a_domain_that_became_too_full() -> None:
         decision.trial.keep()
 
     assert tried == ["r0"] * 4 + ["r1"] * 4
+
+
+def test_members_in_a_domain_are_taken_from_its_ranking() -> None:
+    """It is made for the second of like pods there, and kept from gang to gang."""
+    driver = drive_gangs(*racked([(8, 0), (8, 0), (8, 1), (8, 1)]))
+    for number in range(3):
+        driver.apply(gang(f"g{number}", 4, topology_key="rack"), *members(f"g{number}", 4, cpu=1))
+        driver.settle()
+
+    (classes,) = driver.engine.classes.values()
+    assert _sizes(driver) == {"g0": 4, "g1": 4, "g2": 4}
+    assert classes.statistics.paths[DecisionPath.BATCH] >= 9

@@ -159,8 +159,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "what was prepared at first is used for nominated pods",
         CLASSES,
-        "kept.newest_prepared()",
-        "kept.pre_filtered",
+        "pod, kept.newest_prepared()",
+        "pod, kept.pre_filtered",
+    ),
+    Mutation(
+        "what was prepared at first is used to look for reasons",
+        CLASSES,
+        "prepared = kept.newest_prepared()",
+        "prepared = kept.pre_filtered",
     ),
     Mutation(
         "ties go to the last",
@@ -195,11 +201,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "the place before is counted by rows alone",
         POD_CLASS,
-        "return not self.bits.item(row) and not any(\n"
-        "            wide.rejected is not None and wide.rejected[row] "
-        "for wide in self.wide_filters\n"
-        "        )\n",
-        "return not self.bits.item(row)\n",
+        "if wide.rejected is not None and wide.rejected[row]:\n                return False\n",
+        "continue\n",
     ),
     Mutation("failures of nominated pods are kept", CLASSES, "    DecisionPath.NOMINATED,\n", ""),
     Mutation(
@@ -243,7 +246,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "annotations are not told apart",
         SIGNATURE,
-        "tuple(held.get(key) for key in self._annotations) if held else None",
+        "tuple(map(held.get, self._annotations)) if held else None",
         "None",
     ),
     Mutation(
@@ -261,14 +264,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "pods with claims are signed once",
         SIGNATURE,
-        "if spec.volumes or pod.status.sizes:",
-        "if pod.status.sizes:",
+        "if spec.volumes:\n            return self._sign_with_volumes(",
+        "if False:\n            return self._sign_with_volumes(",
     ),
     Mutation(
         "granted resources are not told apart",
         SIGNATURE,
-        "if spec.volumes or pod.status.sizes:",
-        "if spec.volumes:",
+        "if pod.status.sizes:\n            return self._complete(",
+        "if False:\n            return self._complete(",
     ),
     Mutation(
         "services that change no signature",
@@ -316,8 +319,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "failures outlive what they depend on",
         FAILURES,
-        "if union & known.watch:",
-        "if False:",
+        "if union & known.watch and not (",
+        "if False and not (",
     ),
     Mutation(
         "failures outlive the log",
@@ -350,6 +353,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "pass",
     ),
     Mutation(
+        "failures ignore rows that changed for filters that watch the same for all pods",
+        FAILURES,
+        "unite(int(each.reads) for each in asked if each.scope is Scope.ROW)",
+        "0",
+    ),
+    Mutation(
         "failures ignore rows that wide filters see",
         FAILURES,
         "self.wide_watch |= watch",
@@ -378,6 +387,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         REFUSALS,
         "            each.clear(positions)\n",
         "            pass\n",
+    ),
+    Mutation(
+        "failures take every outcome for known",
+        FAILURES,
+        "known is not None and all(map(known.say, answers))",
+        "known is not None",
     ),
     Mutation(
         "failures ignore the priority",
@@ -559,8 +574,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "filters keep their old bits",
         POD_CLASS,
-        "bits = before & ~asked.bits | self._rejections(asked, facts)",
-        "bits = before | self._rejections(asked, facts)",
+        "bits = before & ~asked.bits | rejecting",
+        "bits = before | rejecting",
     ),
     Mutation(
         "many rows keep their old bits",
@@ -608,7 +623,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "steady plugins are asked again",
         "src/mooring/framework/calls.py",
-        "    if plugin.is_steady:\n        return 0\n",
+        "    if plugin.is_steady or not watch:\n        return 0\n",
         "",
         "it only costs time",
     ),
@@ -651,9 +666,45 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a ranking is not told who is rejected",
+        BATCH,
+        "        return np.where(fits, keys, _NONE)\n",
+        "        return keys\n",
+    ),
+    Mutation(
+        "a ranking stays though many rows changed",
         SCORES,
-        "                    ranking.drop(row)\n                else:",
-        "                    pass\n                else:",
+        "        self.ranking = None\n        for ranking",
+        "        for ranking",
+    ),
+    Mutation(
+        "a ranking of all rows is not told of many",
+        SCORES,
+        "                ranking.put_together(rows, fits, self.totals[rows])\n",
+        "                pass\n",
+    ),
+    Mutation(
+        "a ranking of all rows is not told of one",
+        SCORES,
+        "            self._whole.move(row, gain)\n",
+        "            pass\n",
+    ),
+    Mutation(
+        "a ranking of all rows is not told of one that comes",
+        SCORES,
+        "                ranking.put(row, total)\n",
+        "                pass\n",
+    ),
+    Mutation(
+        "a ranking of all rows stays though others are normalised",
+        SCORES,
+        "self.ranking = self._whole = self._among = None",
+        "self.ranking = self._among = None",
+    ),
+    Mutation(
+        "equals are not ranked by their turn",
+        BATCH,
+        "        keys -= self.turns.of_row[rows]\n",
+        "",
     ),
     Mutation(
         "totals stay behind their ranking",

@@ -17,8 +17,10 @@ from mooring.objects.pod import Pod
 from mooring.objects.selector import equality
 from mooring.objects.workload import PodDisruptionBudget, Service
 from tests.builders import node, pod
+from tests.engine.test_extended import disk, reading
 from tests.exactness.following import Following, few_plugins, small, using
 from tests.exactness.four_ways import configuration, profile
+from tests.exactness.test_disks import BUILT_IN
 from tests.exactness.test_reuse_limits import decide, engine_of, on_node
 from tests.exactness.test_traps import Told, anti, important
 from tests.strategies import PREFERRED, REQUIRED
@@ -88,16 +90,18 @@ def test_what_pods_are_spread_over_is_counted_beside_nominated_ones() -> None:
 
 
 def test_a_label_that_a_nominated_pod_begins_to_read() -> None:
-    """The pod that was asked about has it, the next one does not."""
+    """The pods that the class was made for have it, the next one does not."""
     nameless = {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}
     term = {"topologyKey": HOSTNAME, "labelSelector": nameless}
     loner = pod("loner", node="b", spec={"affinity": {"podAntiAffinity": {REQUIRED: [term]}}})
-    told = Told(node("a"), node("b"), loner)
+    # Where no node is found by a class, the pod is decided alone: there has to be a second one.
+    told = Told(node("a", cpu=16), node("b"), node("c", cpu=1), loner)
     shy = {"schedulingGates": [{"name": "wait"}], **anti("index", "1")}
 
-    assert told.places(pod("p0", cpu="100m", labels={"index": "1"})) == {"p0": "a"}
+    # A class is made for the second of like pods.
+    assert told.places(*small(2, labels={"index": "1"})) == {"p0": "a", "p1": "a"}
     told.apply(pod("shy", spec=shy, status={"nominatedNodeName": "a"}))
-    assert told.places(pod("p1", cpu="100m")) == {"p1": "a"}
+    assert told.places(pod("p2", cpu="100m")) == {"p2": "a"}
 
 
 # Failures
@@ -163,7 +167,19 @@ def test_a_failure_takes_as_much_room_as_there_are_nodes() -> None:
     assert taken[1] - taken[0] >= 9 * 1_000
 
 
-def test_what_is_further_back_than_the_log_is_found_anew() -> None:
+def test_a_disk_gets_faster_after_like_pods_failed() -> None:
+    """No other plugin reads disks, so only the watch of this one shows the row."""
+    told = Told(node("a"), node("b"), disk("a", 10), disk("b", 10), using=BUILT_IN)
+
+    first = [reading(f"p{at}", 50) for at in range(3)]
+    assert told.places(*first) == {"p0": None, "p1": None, "p2": None}
+    told.remove(*first)
+    told.apply(disk("b", 90))
+    assert told.places(reading("q", 50)) == {"q": "b"}
+
+
+@pytest.mark.parametrize("changes", [6, 20], ids=["few", "many"])
+def test_what_is_further_back_than_the_log_is_found_anew(changes: int) -> None:
     told = Told(node("a", cpu=4), node("b", cpu=1), pod("fills", node="a", cpu="3500m"))
     for engine in told.ways.engines.values():
         engine.cluster.changes.keep = 4
@@ -171,7 +187,7 @@ def test_what_is_further_back_than_the_log_is_found_anew() -> None:
     assert told.places(*small(2)) == {"p0": "b", "p1": "b"}
     assert told.places(important("big", 0, cpu=3)) == {"big": None}
     told.remove(important("big", 0, cpu=3), pod("fills", node="a", cpu="3500m"))
-    for at in range(20):
+    for at in range(changes):
         told.apply(node("b", cpu=1, labels={"at": str(at)}))
     assert told.places(important("big2", 0, cpu=3)) == {"big2": "a"}
     told.remove(important("big2", 0, cpu=3, node="a"))
@@ -252,6 +268,40 @@ def test_many_rows_that_come_and_go_at_once(normalised: bool) -> None:
     assert set(told.places(*small(2, "s")).values()) == {"a", "b"}
 
 
+@pytest.mark.parametrize("normalised", [True, False])
+def test_classes_take_turns_on_many_rows(normalised: bool) -> None:
+    """Between two pods of a class many rows change, some one by one, and some fit no longer."""
+    alone = {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeResourcesFit"}]}
+    config = configuration(profile(plugins={} if normalised else {"score": alone}))
+    names = [f"n{at}" for at in range(24)]
+    told = Told(*(node(name, cpu=4 + at % 3) for at, name in enumerate(names)), using=config)
+
+    def take_turns(what: str, count: int = 3) -> None:
+        for turn in range(count):
+            told.places(*(pod(f"{what}{turn}-{at}", cpu=f"{90 + at}m") for at in range(20)))
+
+    take_turns("a")
+    told.apply(*(node(name, spec=CORDONED) for name in names[:20]))
+    take_turns("b")
+    told.apply(node(names[0], cpu=40), node(names[20], spec=CORDONED))
+    told.places(*small(2, "c"))
+    told.apply(node(names[20], cpu=40), node(names[0], spec=CORDONED))
+    told.places(*small(3, "d"))
+    take_turns("e", 1)
+
+
+def test_a_class_has_many_pods_after_many_rows_changed() -> None:
+    """Then its rows are ranked by heaps, in the same order."""
+    names = [f"n{at}" for at in range(20)]
+    told = Told(*(node(name, cpu=16) for name in names))
+
+    told.places(*small(3))
+    told.apply(*(pod(f"on-{name}", node=name, cpu=f"{at}00m") for at, name in enumerate(names)))
+    told.places(*small(130, "q"))
+    told.apply(*(pod(f"at-{name}", node=name, cpu=f"{at}0m") for at, name in enumerate(names)))
+    told.places(*small(4, "r"))
+
+
 def test_a_row_that_takes_no_pods_while_many_others_change() -> None:
     many = [f"m{at}" for at in range(20)]
     told = Told(node("a"), *(node(name) for name in many))
@@ -279,7 +329,7 @@ def test_a_change_everywhere_concerns_every_row(alone: bool) -> None:
 
     def change_a_row() -> None:
         if not alone:
-            told.apply(pod(f"other{next(others)}", node="b", cpu="10m"))
+            told.apply(pod(f"other{next(others)}", node="b"))
 
     assert "a" in told.places(*small(4)).values()
     if alone:

@@ -158,5 +158,8 @@ def test_a_ranking_wears_out() -> None:
 
     for total in range(1, 50):
         ranking.put(0, total)
+    assert ranking.changes_left >= 0, "a ranking of few rows lasts as long"
+    for total in range(50, 100):
+        ranking.put(0, total)
     assert ranking.changes_left < 0
     assert ranking.best() == 0

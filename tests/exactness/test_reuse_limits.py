@@ -205,6 +205,28 @@ def test_a_failure_ends_with_what_it_depends_on() -> None:
     assert decide(engine, wants[4]) == ["n0"]
 
 
+def test_a_class_without_a_row_has_prepared_for_its_reasons(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Like pods fail, one is placed where there is room again, and the next fails as before."""
+    engine = engine_of(nodes=1)
+    decide(engine, *(pod(f"p{at}", cpu=2) for at in range(3)))
+    prepare, asked = NodeResourcesFit.pre_filter, []
+
+    def count(self: NodeResourcesFit, each: Pod, nodes: Nodes) -> Any:
+        asked.append(each.name)
+        return prepare(self, each, nodes)
+
+    monkeypatch.setattr(NodeResourcesFit, "pre_filter", count)
+    engine.handle(Removed(pod("p0", cpu=2, node="n0")), 0.0)
+
+    assert decide(engine, pod("q0", cpu=2), pod("q1", cpu=2)) == ["n0", ""]
+    waiting = engine.queue.get(pod("q1").uid)
+    assert waiting is not None
+    assert waiting.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert asked == []
+
+
 def test_one_of_many_anti_affine_pods_counts_as_alone() -> None:
     engine = engine_of(nodes=4)
     spec = anti("app", "web", HOSTNAME)

@@ -149,6 +149,29 @@ def test_claims_are_resolved() -> None:
     assert not are_alike(claiming("c0"), claiming("c1"), known.nodes)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param({"cpu": 2}, id="requests"),
+        pytest.param({"spec": {"nodeSelector": {"a": "b"}}}, id="a rule of its own"),
+        pytest.param({"metadata": {"annotations": {ANNOTATION: "x"}}}, id="an annotation"),
+    ],
+)
+def test_pods_with_claims_are_told_apart_by_all_else(other: dict[str, Any]) -> None:
+    """One signer has signed the others before: what it remembers is good for like pods alone."""
+    known = cluster(node("a"), storage_class())
+    for name in ("c0", "c1"):
+        known.put_storage(pv(f"v-{name}", claim=f"{name}@uid-{name}"))
+        known.put_storage(pvc(name, volume=f"v-{name}"))
+    signer, asking = Signer(PROFILE), {"cpu": 1, **other}
+    first = signer.sign(claiming("c0", cpu=1), known.nodes)
+
+    assert isinstance(first, int)
+    assert first == signer.sign(claiming("c1", cpu=1), known.nodes)
+    assert first != signer.sign(claiming("c1", **asking), known.nodes)
+    assert first != signer.sign(pod(cpu=1), known.nodes)
+
+
 def test_a_claim_is_looked_up_each_time() -> None:
     """What is remembered of a template says nothing of a volume that is in use by now."""
     claim, volume = pvc("c", volume="v"), pv("v", claim="c@uid-c")

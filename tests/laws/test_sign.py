@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from mooring.framework.plugin import Plugin, Sign
 from mooring.objects.pod import Pod
 from mooring.plugins import REGISTRY
-from mooring.testing import check_signatures, check_skips
+from mooring.testing import check_signatures, check_signed_parts, check_skips
 from tests.builders import pod
 from tests.laws.answers import EITHER, build
 from tests.strategies import clusters, pods
@@ -79,7 +79,16 @@ def test_pods_of_one_template_are_signed_alike(kind: type[Plugin], data: st.Data
     assert plugin.sign(one, nodes) == plugin.sign(twin, nodes)
 
 
-@pytest.mark.parametrize("name", ["DynamicResources", "VolumeBinding"])
+@pytest.mark.parametrize("kind", SIGNING, ids=lambda kind: kind.name)
+@given(data=st.data())
+@settings(max_examples=5)
+def test_a_signature_is_made_of_what_it_says(kind: type[Plugin], data: st.DataObject) -> None:
+    nodes = data.draw(clusters(focus=kind.name)).nodes
+
+    check_signed_parts(build(kind), data.draw(pods("one", focus=kind.name)), nodes)
+
+
+@pytest.mark.parametrize("name", ["DynamicResources", "SchedulingGates", "VolumeBinding"])
 @given(data=st.data())
 @settings(max_examples=10)
 def test_who_skips_a_pod_does_nothing_for_it(name: str, data: st.DataObject) -> None:
@@ -99,6 +108,7 @@ def test_who_skips_a_pod_does_nothing_for_it(name: str, data: st.DataObject) -> 
             "DynamicResources",
             {"containers": [{"resources": {"requests": {"example.com/gpu": 1}}, "name": "main"}]},
         ),
+        ("SchedulingGates", {"schedulingGates": [{"name": "example.com/wait"}]}),
         (
             "VolumeBinding",
             {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},

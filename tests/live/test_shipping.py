@@ -1,7 +1,8 @@
-"""What is shipped under deploy/ is accepted by a real API server."""
+"""What is shipped under deploy/ is accepted by a real API server, serves there, and goes again."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -11,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from .arena import Arena, node, pod
-from .control_plane import ADMIN_TOKEN, ControlPlane, free_port
+from .arena import Arena, arena, node, pod
+from .control_plane import ADMIN_TOKEN, ControlPlane, binaries, control_plane, free_port
 from .mooring_process import kubeconfig, running
 
 pytestmark = pytest.mark.live
@@ -27,7 +28,7 @@ HELM = shutil.which("helm", path=str(Path(sys.executable).parent)) or shutil.whi
     ["base", "default-scheduler", "disk-io", "metrics-reader", "shadow", "webhook/network-policy"],
 )
 def test_the_api_server_accepts_it(plane: ControlPlane, folder: str) -> None:
-    kubectl = shutil.which("kubectl")
+    kubectl = shutil.which("kubectl", path=f"{plane.bin}:{os.environ['PATH']}")
     if kubectl is None:
         pytest.skip("no kubectl")
     applied = subprocess.run(
@@ -78,34 +79,81 @@ async def test_the_chart_grants_what_a_scheduler_needs_and_leaves_nothing_behind
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
-    before = await list_all(admin)
+    before = await list_all(admin, "by-helm")
     helm("install", "mooring", str(DEPLOY / "helm" / "mooring"))
-    options = await read_deployment(admin, tmp_path)
-    accounts = "/api/v1/namespaces/by-helm/serviceaccounts"
-    asked = await admin.request("POST", f"{accounts}/mooring/token", {"spec": {}})
-    granted = kubeconfig(tmp_path / "granted", real_plane.server, asked["status"]["token"])
+    await schedule_with_its_grants(real_plane, admin, "by-helm", tmp_path)
+    helm("uninstall", "mooring")
+
+    assert await list_all(admin, "by-helm") == before
+
+
+async def test_kustomize_grants_what_a_scheduler_needs_and_leaves_nothing_behind(
+    tmp_path: Path,
+) -> None:
+    """On an API server of its own, because the namespace goes, too, for which a controller sees."""
+    found = binaries()
+    for name in ("kubectl", "kube-controller-manager"):
+        if found is None or not (found / name).exists():
+            pytest.skip(f"no {name}")
+    with control_plane("RBAC") as plane:
+        access = kubeconfig(tmp_path / "kubeconfig", plane.server, ADMIN_TOKEN)
+        manager = (
+            plane.bin / "kube-controller-manager",
+            f"--kubeconfig={access}",
+            "--controllers=namespace-controller",
+            "--leader-elect=false",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={free_port()}",
+            "--authentication-skip-lookup",
+        )
+
+        def kubectl(*arguments: str) -> None:
+            command = [str(plane.bin / "kubectl"), *arguments, f"--kubeconfig={access}"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+
+        async with (
+            arena(plane.server, ADMIN_TOKEN) as admin,
+            running(tmp_path / "manager", *manager),
+        ):
+            before = await list_all(admin, "mooring-system")
+            kubectl("apply", "-k", str(DEPLOY / "base"))
+            assert len(await list_all(admin, "mooring-system")) > len(before)
+            await schedule_with_its_grants(plane, admin, "mooring-system", tmp_path)
+            await asyncio.to_thread(kubectl, "delete", "-k", str(DEPLOY / "base"))
+
+            assert await list_all(admin, "mooring-system") == before
+            spaces = (await admin.request("GET", "/api/v1/namespaces"))["items"]
+            assert "mooring-system" not in {each["metadata"]["name"] for each in spaces}
+
+
+async def schedule_with_its_grants(
+    plane: ControlPlane, admin: Arena, namespace: str, folder: Path
+) -> None:
+    """Runs a scheduler as the deployment of a namespace does, with its account; it binds a pod."""
+    options = await read_deployment(admin, namespace, folder)
+    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/mooring/token"
+    asked = await admin.request("POST", account, {"spec": {}})
+    granted = kubeconfig(folder / "granted", plane.server, asked["status"]["token"])
     await admin.create([node("n0"), pod("p0", scheduler="mooring")])
 
     command = (sys.executable, "-m", "mooring", "run", f"--kubeconfig={granted}", *options)
-    async with running(tmp_path / "log", *command) as process:
+    async with running(folder / "log", *command) as process:
         await admin.bound(1)
         assert await process.stop() == 0, process.log
     assert "orbidden" not in process.log
-
-    helm("uninstall", "mooring")
     for path in ("/api/v1/namespaces/default/pods/p0", "/api/v1/nodes/n0"):
         await admin.delete(path)
-    assert await list_all(admin) == before
 
 
-async def read_deployment(admin: Arena, folder: Path) -> list[str]:
-    """The flags that the chart starts a scheduler with, and its configuration in a file."""
-    deployments = "/apis/apps/v1/namespaces/by-helm/deployments"
+async def read_deployment(admin: Arena, namespace: str, folder: Path) -> list[str]:
+    """The flags that a scheduler is started with there, and its configuration in a file."""
+    deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     (made,) = (await admin.request("GET", deployments))["items"]
     spec = made["spec"]["template"]["spec"]
     assert spec["serviceAccountName"] == "mooring"
     (mounted,) = (each["configMap"]["name"] for each in spec["volumes"] if "configMap" in each)
-    maps = "/api/v1/namespaces/by-helm/configmaps"
+    maps = f"/api/v1/namespaces/{namespace}/configmaps"
     config = await admin.request("GET", f"{maps}/{mounted}")
     (folder / "mooring.yaml").write_text(config["data"]["mooring.yaml"])
     command, *flags = spec["containers"][0]["args"]
@@ -116,8 +164,8 @@ async def read_deployment(admin: Arena, folder: Path) -> list[str]:
     ] + ["--bind-address=127.0.0.1"]
 
 
-async def list_all(admin: Arena) -> set[str]:
-    """Everything in the namespace of the chart, and the roles of the cluster; events go by time."""
+async def list_all(admin: Arena, namespace: str) -> set[str]:
+    """Everything in a namespace, and the roles of the cluster; events go by time."""
     found = set()
     inside = ("/api/v1", "/apis/apps/v1", "/apis/coordination.k8s.io/v1", "/apis/policy/v1", ROLES)
     paths = [f"{ROLES}/clusterroles", f"{ROLES}/clusterrolebindings"]
@@ -125,7 +173,7 @@ async def list_all(admin: Arena) -> set[str]:
         for resource in (await admin.request("GET", group))["resources"]:
             plain = "/" not in resource["name"] and "list" in resource["verbs"]
             if resource["namespaced"] and plain and resource["kind"] != "Event":
-                paths.append(f"{group}/namespaces/by-helm/{resource['name']}")
+                paths.append(f"{group}/namespaces/{namespace}/{resource['name']}")
     for path in paths:
         for item in (await admin.request("GET", path))["items"]:
             found.add(f"{path}/{item['metadata']['name']}")

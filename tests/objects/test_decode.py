@@ -260,6 +260,18 @@ def test_pods_of_one_template_share_one_spec() -> None:
     assert elsewhere.node_name == "n1"
 
 
+def test_pods_that_differ_in_their_claims_alone_share_what_does_not_follow_from_them() -> None:
+    one, other = (pod(name, cpu=1, spec=mounting(claim=name)).spec for name in ("a", "b"))
+    larger = pod("c", cpu=2, spec=mounting(claim="a")).spec
+    plain = pod("d", cpu=1, spec=mounting()).spec
+
+    assert one is not other
+    assert one.template is other.template is plain.template is plain
+    assert one.held is other.held is plain.held
+    assert one.named_claims != other.named_claims != plain.named_claims
+    assert (larger.template is one.template, larger.requests == one.requests) == (False, False)
+
+
 @pytest.mark.parametrize(
     "other",
     [

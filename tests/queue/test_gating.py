@@ -122,3 +122,27 @@ def test_a_failed_pod_can_be_gated_on_return(queue: Queue, door: Door) -> None:
 
     assert places(queue) == {"a": "gated"}
     assert queued.blamed == {"Gate"}
+
+
+def test_a_gated_pod_that_hears_of_the_same_again_stays_as_it_is(queue: Queue, door: Door) -> None:
+    door.closed_by = "Gate"
+    queue.add(pod("a"), 0.0)
+    for _ in range(3):
+        queue.wake(LABEL, None, None, 1.0)
+
+    assert door.asked == ["", "Gate", "Gate", "Gate"]
+    assert queue.incoming["unschedulable", LABEL.label] == 3
+    queue.check()
+    assert places(queue) == {"a": "gated"}
+
+
+def test_a_gated_pod_may_be_held_by_another_plugin_later(queue: Queue, door: Door) -> None:
+    door.closed_by = "Gate"
+    queue.add(pod("a"), 0.0)
+    door.closed_by = "Other"
+    queue.wake(LABEL, None, None, 1.0)
+
+    queued = queue.get(pod("a").uid)
+    assert queued is not None
+    assert (queued.gated_by, set(queued.blamed)) == ("Other", {"Gate", "Other"})
+    queue.check()

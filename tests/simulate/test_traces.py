@@ -11,10 +11,10 @@ import pytest
 
 from mooring.documents.errors import InputError
 from mooring.objects.pod import Pod
+from mooring.simulate.traces import read_trace
 from mooring.simulate.traces.arrivals import Arrival, ArrivalTrace
 from mooring.simulate.traces.csv_trace import read_csv_trace
 from mooring.simulate.traces.figures import TraceFigures, run_trace
-from mooring.simulate.traces.reading import read_trace
 from mooring.simulate.traces.virtual_run import VirtualRun
 from tests.builders import node, node_manifest, pod, pod_manifest
 from tests.explain.building import engine

@@ -9,7 +9,15 @@ import pytest
 
 from mooring import testing
 from mooring.cluster import Change, Nodes, NodeView, Rows, Scope
-from mooring.framework.plugin import TEMPLATE, NodeFilter, NodeScore, PreFilter, Scores, Sign
+from mooring.framework.plugin import (
+    TEMPLATE,
+    TEMPLATE_BUT_VOLUMES,
+    NodeFilter,
+    NodeScore,
+    PreFilter,
+    Scores,
+    Sign,
+)
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
 from mooring.objects.node import Node
@@ -77,6 +85,13 @@ class SignsNames(Disk):
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.name
+
+
+class SignsVolumes(Disk):
+    signs = TEMPLATE_BUT_VOLUMES
+
+    def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
+        return (super().sign(pod, nodes), pod.spec.volumes)
 
 
 class ReadsName(Disk):
@@ -187,6 +202,7 @@ def test_a_plugin_that_keeps_the_laws_passes() -> None:
         ScoresTooHigh(),
         SignsNothing(),
         SignsNames(),
+        SignsVolumes(),
         ReadsName(),
         ReadsStatus(),
         ReadsLess(),

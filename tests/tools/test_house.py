@@ -6,6 +6,8 @@ from pathlib import Path
 
 from tools.house import Sizes, describe, survey
 
+ROOT = Path(__file__).parents[2]
+
 FILES = {
     "pack/__init__.py": "from .one import First\n",
     "pack/one.py": "class First: ...\nclass _Private: ...\n\ndef do():\n    return 1\n",
@@ -29,3 +31,7 @@ def test_a_survey_counts_files_importers_and_names(tmp_path: Path) -> None:
     assert house.class_names == ["First"]
     assert house.file_names == ["one.py"]
     assert "| lines per file | 5 | 2 | 5 | 5 |" in describe(house)
+
+
+def test_a_public_class_name_has_one_meaning() -> None:
+    assert survey(ROOT / "src").class_names == []

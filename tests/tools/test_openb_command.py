@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mooring.simulate.traces.openb import read_openb
 from tests.simulate.test_openb_trace import write
 from tests.tools.test_openb_study import NODES, PODS
 from tools.openb.__main__ import main
@@ -55,6 +56,30 @@ def test_another_list_of_pods(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     main([str(tmp_path), "--pods", "few.csv"])
 
     assert "2 nodes, 1 pods" in capsys.readouterr().out
+
+
+def test_a_month_of_pods_that_run_as_long_as_those_of_the_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "trace").mkdir()
+    folder, month = write(tmp_path / "trace", NODES, PODS), tmp_path / "month"
+    listed = folder / "openb_pod_list_default.csv"
+    header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time"
+    pods = ("a,1,1,0,0,,LS,Running,5,105,7", "b,1,1,1,1000,,LS,Pending,9,,")
+    listed.write_text("\n".join((f"{header},deletion_time,scheduled_time", *pods, "")))
+
+    assert main([str(folder), "--month", "50", "--into", str(month)]) == 0
+
+    assert capsys.readouterr().out == f"mooring simulate --trace {month}\n"
+    trace = read_openb(month)
+    assert (len(trace.nodes), len(trace.pods)) == (2, 50)
+    assert {each.seconds for each in trace.arrivals} == {98.0, None}
+    assert 15 * 86400 < max(each.at for each in trace.arrivals) < 30 * 86400
+
+
+def test_a_month_needs_a_place(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([str(write(tmp_path, NODES, PODS)), "--month", "50"])
 
 
 def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,13 +12,17 @@ from mooring.app.shadow_site import make_metrics, make_page, serve_shadow
 from mooring.engine.events import Applied, Removed
 from mooring.objects.kinds import Object
 from mooring.objects.pod import Pod
+from mooring.objects.workload import Namespace
 from mooring.simulate.shadow_use import place_anew
-from mooring.world.shadow_judge import Agreement, Shadow, describe, find_enough
+from mooring.world.shadow_judge import Shadow, find_enough
+from mooring.world.shadow_report import Agreement, describe
 from tests.builders import node, pod
 from tests.engine.gangs import GATES, gang, members
 from tests.explain.building import configuration, engine
 
 replace = msgspec.structs.replace
+
+ZONE = "topology.kubernetes.io/zone"
 
 
 def shadow(*objects: Any) -> Shadow:
@@ -110,6 +114,7 @@ def test_a_node_whose_change_is_seen_late_explains_a_placement() -> None:
     assert made.counts[Agreement.REFUSED] == 1
     made.handle(Applied(BIG), 20.1)
 
+    assert made.report().differences[-1].reason == "after 1 changes (Node big)"
     assert (made.counts[Agreement.REFUSED], made.counts[Agreement.MOVED]) == (0, 1)
 
 
@@ -136,12 +141,81 @@ def test_a_pod_that_was_decided_before_many_others_is_judged_by_that_state() -> 
     first, others = pod("first", cpu=1), [pod(f"p{at}", cpu=1) for at in range(100)]
     made = shadow(node("a", cpu=200), node("b", cpu=198), first, *others)
     for each in others:
-        bind(made, each, "a")
-    understood = made.counts.copy()
-    bind(made, first, "a", now=2.0)
+        bind(made, each, "a", now=20.0)
+    bind(made, first, "a", now=21.0)
 
-    assert (made.counts - understood).total() == 1
-    assert (made.counts - understood)[Agreement.LOWER] == 0
+    (found,) = (each for each in made.differences if each.pod == first.key)
+    assert found.agreement == Agreement.MOVED
+    assert found.reason.startswith("without 100 pods that were decided later (default/p0, ")
+    assert made.counts.total() == 101
+
+
+def test_a_pod_that_was_decided_before_another_ended_is_judged_by_that_state() -> None:
+    """One that ends is there until it is gone, but pods are not spread by it."""
+    app = {"app": "a"}
+    constraint = {
+        "labelSelector": {"matchLabels": app},
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+    }
+    waiting = pod("p", labels=app, spec={"topologySpreadConstraints": [constraint]})
+    there = pod("there", labels=app, node="a")
+    nodes = [node(name, labels={ZONE: name}) for name in ("a", "b")]
+    made = shadow(*nodes, there, pod("other", labels=app, node="b"), waiting)
+    ends = replace(there, terminating=True)
+    made.handle(Applied(ends), 1.0)
+    made.handle(Removed(ends), 1.1)
+    bind(made, waiting, "b", now=1.5)
+
+    assert made.counts == {Agreement.MOVED: 1}
+    assert made.differences[-1].reason == "with 1 pods that had gone (default/there)"
+
+
+def test_a_pod_that_another_scheduler_placed_was_heard_of_or_not() -> None:
+    others = pod("x", cpu=6, spec={"schedulerName": "volcano"})
+    waiting = pod("p", cpu=1)
+    made = shadow(node("a", cpu=8), node("b", cpu=7), others, waiting)
+    bind(made, others, "a")
+    bind(made, waiting, "a", now=1.5)
+
+    assert made.counts == {Agreement.MOVED: 1}
+
+
+def test_a_change_of_another_kind_explains_a_placement() -> None:
+    term = {
+        "topologyKey": ZONE,
+        "labelSelector": {},
+        "namespaceSelector": {"matchLabels": {"team": "x"}},
+    }
+    apart = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    waiting = pod("p", cpu=1, spec={"affinity": {"podAntiAffinity": apart}})
+    nodes = [node("a", cpu=16, labels={ZONE: "a"}), node("b", cpu=2, labels={ZONE: "b"})]
+    made = shadow(*nodes, Namespace(name="default"), pod("there", node="a", cpu=1), waiting)
+    made.handle(Applied(Namespace(name="default", labels={"team": "x"})), 1.0)
+    bind(made, waiting, "a", now=1.5)
+
+    assert made.counts == {Agreement.MOVED: 1}
+    assert made.differences[-1].reason == "before 1 changes (Namespace default)"
+
+
+def test_what_was_there_when_it_began_is_no_change() -> None:
+    waiting = pod("p", cpu=1)
+    made = shadow(SMALL, BIG, waiting)
+    made.begin()
+    bind(made, waiting, "small")
+
+    assert made.report().by_agreement[Agreement.LOWER] == 1
+
+
+def test_what_nothing_explains_says_so_when_it_is_closed() -> None:
+    waiting = pod("p", cpu=1)
+    made = shadow(BIG, SMALL, waiting)
+    bind(made, waiting, "small", now=20.0)
+    made.handle(Applied(pod("next", cpu=1)), 60.0)
+
+    assert made.differences[-1].agreement == Agreement.LOWER
+    assert made.differences[-1].reason == "best in no state in which it may have been decided"
 
 
 def test_pods_that_were_decided_earlier_and_bound_later_explain_a_placement() -> None:
@@ -210,17 +284,20 @@ def test_how_many_nodes_end_the_search(percentage: int, count: int, enough: int)
 @pytest.mark.parametrize(
     ("percentage", "better", "agreement"),
     [
-        pytest.param(0, 30, Agreement.SAMPLED, id="it may have missed them"),
-        pytest.param(100, 30, Agreement.LOWER, id="it looks at all"),
-        pytest.param(0, 100, Agreement.LOWER, id="it must have seen one"),
+        pytest.param(0, range(30), Agreement.SAMPLED, id="it may have begun behind them"),
+        pytest.param(0, range(0, 180, 60), Agreement.SAMPLED, id="it may have missed a few"),
+        pytest.param(0, range(0, 180, 6), Agreement.LOWER, id="they are everywhere"),
+        pytest.param(100, range(30), Agreement.LOWER, id="it looks at all"),
+        pytest.param(0, range(100), Agreement.LOWER, id="it must have seen one"),
     ],
 )
 def test_a_search_that_stops_early_explains_a_lower_score(
-    percentage: int, better: int, agreement: Agreement
+    percentage: int, better: range, agreement: Agreement
 ) -> None:
     waiting = pod("p", cpu=1)
-    nodes = [node(f"n{at}", cpu=8 if at < better else 4) for at in range(199)]
+    nodes = [node(f"n{at}", cpu=8 if at in better else 4) for at in range(199)]
     made = shadow(*nodes, waiting)
+    made.begin()
     made.percentage = percentage
     bind(made, waiting, "n198")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from mooring.simulate.traces.arrivals import ArrivalTrace
 from mooring.simulate.traces.openb import GPU, PODS, read_openb
 
 from .churn import ChurnOutcome, churn
+from .month import write_month
 from .study import SETTINGS, Outcome, study, wants_gpu
 
 
@@ -35,7 +36,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="TURNS",
         help="Let pods leave as well: in each turn one at random, and the next one comes.",
     )
+    parser.add_argument(
+        "--month",
+        type=int,
+        metavar="PODS",
+        help="Draw so many pods that come within thirty days, and write them as a trace.",
+    )
+    parser.add_argument("--into", type=Path, help="Folder to write the month to.")
     given = parser.parse_args(arguments)
+    if given.month:
+        if given.into is None:
+            parser.error("--month needs --into")
+        print(f"mooring simulate --trace {_write_month(given)}")
+        return 0
     try:
         trace = read_openb(given.folder / given.pods)
     except InputError as error:
@@ -50,6 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in _lines(trace, outcomes):
         print(line)
     return 0
+
+
+def _write_month(given: Namespace) -> Path:
+    return write_month(given.folder / given.pods, given.into, given.month)
 
 
 def _print_churn(outcomes: Sequence[ChurnOutcome]) -> None:

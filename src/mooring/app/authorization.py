@@ -1,8 +1,8 @@
 """Who may read the endpoints: the API server is asked, by TokenReview and SubjectAccessReview.
 
-Whatever goes wrong on the way closes the door. Answers, good or bad, are kept for ten seconds, as
-Kubernetes' components keep them. Anybody can make up tokens: so a no to a token takes no place from
-a yes, and few reviews wait at once, fewer of one address.
+If anything goes wrong on the way, the request is refused. Answers, good or bad, are kept for ten
+seconds, as Kubernetes' components keep them. Anybody can make up tokens: so a no to a token takes
+no place from a yes, and few reviews wait at once, fewer of one address.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class AuthorizationSettings:
 
 
 class Denied(Exception):
-    """No, with an HTTP status and what to tell."""
+    """A refusal: the HTTP status, and the text for the caller."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -215,7 +215,7 @@ def _review(version: str, kind: str, spec: dict[str, Any]) -> bytes:
 
 
 class _Kept(Generic[V]):
-    """Answers by key, each for some seconds. Who asks while another does gets the same answer."""
+    """Answers by key, each kept for some seconds. Those who ask at the same time share one."""
 
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         self._seconds = seconds

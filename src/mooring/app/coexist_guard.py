@@ -1,4 +1,4 @@
-"""The pods on each node, for keeping the coexist policy at the API server's door.
+"""The pods on each node, for enforcing the coexist policy when the API server asks.
 
 A guard knows which pods are on which node, and which bindings were let in but are not seen yet, so
 that of two bindings at the same moment only one passes. It is best effort: it knows of a pod when

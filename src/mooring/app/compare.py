@@ -144,7 +144,7 @@ class AssumedPods:
             await self.look()
 
     async def look(self) -> None:
-        """Asks for the pods that were bound before the last look, and settles what became of them.
+        """Asks for the pods that were bound before the last look, and tells what became of them.
 
         A pod that is still on its way to its node is left to those who bring it there.
         """

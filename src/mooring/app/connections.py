@@ -85,7 +85,7 @@ class _Connection(asyncio.Protocol):
         self._stop_timer()
 
     def abort(self) -> None:
-        """Hangs up without a goodbye, which the other side may never fetch."""
+        """Closes at once, without the closing message of TLS that the other side may never read."""
         if isinstance(self._transport, asyncio.Transport):
             self._transport.abort()
         elif self._opening is not None:
@@ -260,7 +260,7 @@ async def accept_connections(
 
 
 def _is_text(request: web.Request) -> bool:
-    """Whether names and values can be told as text, so that nobody stumbles over them."""
+    """Whether names and values are valid text, so that no reader fails on them."""
     try:
         request.path.encode()
         b"".join(part for header in request.raw_headers for part in header).decode()
@@ -304,7 +304,7 @@ def raise_descriptors() -> None:
 
 
 def _place(address: str) -> str:
-    """The address, or the part of it that one machine cannot choose."""
+    """The address of a client; of IPv6 only the network, because a machine can choose the rest."""
     known = ip_address(address.partition("%")[0])
     if not isinstance(known, IPv6Address):
         return str(known)

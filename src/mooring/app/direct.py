@@ -21,7 +21,7 @@ from mooring.embedded.http.media import apply_patch, read_object, read_patch
 from mooring.embedded.http.parameters import Address, locate
 from mooring.embedded.kinds.disruption import evict
 from mooring.embedded.kinds.subresources import bind
-from mooring.embedded.refusals import RequestRefused, method_not_allowed
+from mooring.embedded.request_refusals import RequestRefused, method_not_allowed
 from mooring.embedded.store.queries import TableWatch, list_entries, read_version
 from mooring.embedded.store.table import StoredObject, encode
 

@@ -1,4 +1,7 @@
-"""What the server answers: health, metrics, the configuration in force and the page."""
+"""What the server answers: health, metrics, the configuration in force and the page.
+
+Before there is an engine it answers that it is alive, and not ready.
+"""
 
 from __future__ import annotations
 
@@ -164,7 +167,7 @@ def _health_check(health: HealthChecks) -> Handler:
 
 
 def ping() -> None:
-    """The check of those who have none: that somebody answers."""
+    """A check that always passes, since the process answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,3 +275,33 @@ def _spell_out_value(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _spell_out_value(each) for key, each in value.items()}
     return msgspec.to_builtins(value, enc_hook=str)
+
+
+_WAITING = "it waits for the API server, whose version decides what is followed"
+
+
+@asynccontextmanager
+async def serve_early_probes(settings: ServingSettings) -> AsyncIterator[int]:
+    """Serves health checks for as long as the context lasts; gives the port.
+
+    They tell nothing of the cluster. There is nobody yet who could review a token, so whatever else
+    is asked for is not available.
+    """
+    app = web.Application(middlewares=[_refuse])
+    alive = {"ping": ping}
+    for name, checks in (
+        ("healthz", alive),
+        ("livez", alive),
+        ("readyz", {**alive, "informer-sync": lambda: _WAITING}),
+    ):
+        app.router.add_get(f"/{name}", health_route(HealthChecks(name, checks)))
+    async with serve_https(app, settings, is_lasting=False) as port:
+        yield port
+
+
+@web.middleware
+async def _refuse(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except web.HTTPNotFound:
+        return web.Response(status=503, text=f"{_WAITING}\n")

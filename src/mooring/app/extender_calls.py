@@ -30,7 +30,7 @@ from mooring.framework.series import Counts, Histogram, Series
 
 from . import logs, metric_table as table
 from .extender_client import CallFailed, ExtenderClient
-from .manifests import KeptManifests
+from .kept_manifests import KeptManifests
 
 _log = logs.make_log(__name__)
 

@@ -168,7 +168,7 @@ def _describe_tls(
 
 
 def find_proxy(url: str) -> str | None:
-    """The proxy that the environment names for a URL; there is none to this machine."""
+    """The proxy that the environment names for a URL; calls to this machine use none."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if _is_here(host) or proxy_bypass(host):
@@ -204,7 +204,7 @@ def make_context(extender: Extender) -> ssl.SSLContext:
 
 
 def _show_certificate(context: ssl.SSLContext, tls: ExtenderTLS, at: str) -> None:
-    """Has our own certificate shown, if there is one with its key."""
+    """Presents our own certificate to the extender, if there is one with its key."""
     if not ((tls.cert_data or tls.cert_file) and (tls.key_data or tls.key_file)):
         return
     certificate = tls.cert_data or _read_file(tls.cert_file, f"{at}.certFile")

@@ -143,7 +143,7 @@ def _objects_of(shape: NodeShape, node: str) -> Iterable[Json]:
 
 
 async def _make(api: Requests, item: Json, place: str) -> bool:
-    """Makes an object, unless it exists; returns whether it did."""
+    """Creates an object unless it exists; returns whether it was created."""
     kind = _find_kind(item)
     title = f"{item.get('kind')} {item['metadata'].get('name', '')!r}"
     if kind is None:

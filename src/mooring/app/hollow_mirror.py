@@ -12,7 +12,7 @@ from mooring.embedded.api.kind import ServedKinds
 from mooring.embedded.api.object_api import Clock, ObjectApi, key_of, utc_now
 from mooring.embedded.hollow.hosts import LEASES
 from mooring.embedded.kinds.catalogue import catalogue
-from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.request_refusals import RequestRefused
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.table import decode
 from mooring.objects.kinds import Object

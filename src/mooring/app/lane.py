@@ -1,4 +1,4 @@
-"""Work that is done some of it at a time."""
+"""Work that is done a bounded number of pieces at a time."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def boot_time() -> float:
 
 
 class LeadershipTerm:
-    """A stretch of time in which this candidate leads; once over, it is over for good.
+    """The time in which this candidate leads; once it is over, it never begins again.
 
     All threads may ask whether it holds. Only its `Leadership` prolongs and ends it.
     """

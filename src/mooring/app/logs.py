@@ -1,6 +1,6 @@
 """Structured logs: a message and named values, one line per record, as text or JSON.
 
-Names and texts come from the cluster and are not to be trusted. Every value is quote, and what
+Names and texts come from the cluster and are not to be trusted. Every value is quoted, and what
 could end a line or steer a terminal is escaped, so that no value can pass for a record of its own.
 """
 
@@ -155,7 +155,7 @@ class _TextLines(logging.Formatter):
 
 
 def _key(name: str) -> str:
-    """A name as it is, unless it is none that Python would take: then it could be anything."""
+    """The name of a value, in quotes unless it is an identifier: it may come from anywhere."""
     return name if name.isidentifier() else quote(name)
 
 

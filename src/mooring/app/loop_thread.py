@@ -97,14 +97,14 @@ class LoopThread(Generic[T]):
 
     def _run(self) -> None:
         try:
-            with asyncio.Runner(loop_factory=self._made_loop) as runner:
+            with asyncio.Runner(loop_factory=self._take_loop) as runner:
                 result = runner.run(self._run_main())
         except BaseException as error:  # noqa: BLE001 - told to whom waits for the end
             self._result.set_exception(error)
         else:
             self._result.set_result(result)
 
-    def _made_loop(self) -> asyncio.AbstractEventLoop:
+    def _take_loop(self) -> asyncio.AbstractEventLoop:
         assert self._loop is not None, "the thread was started"
         return self._loop
 

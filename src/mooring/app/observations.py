@@ -203,7 +203,7 @@ class Observations(GroupObservations):
 
 
 def _drain(numbers: array[float]) -> NDArray[np.float64]:
-    """What an array has, which is empty then."""
+    """Takes all numbers out of an array."""
     taken = np.array(numbers)
     del numbers[:]
     return taken

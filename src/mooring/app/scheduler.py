@@ -17,7 +17,7 @@ from mooring.objects.kinds import Object
 from mooring.record.recorder import Recorder
 
 from . import logs
-from .manifests import KeptManifests
+from .kept_manifests import KeptManifests
 
 _log = logs.make_log(__name__)
 

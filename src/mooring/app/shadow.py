@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from time import perf_counter, time
@@ -17,15 +16,13 @@ from mooring.record.recorder import Recorder
 from mooring.world.shadow_judge import Shadow
 
 from . import logs
+from .garbage import settle_garbage
 from .scheduler import Feed
 from .worker import make_reflectors
 
 # What happens meanwhile is taken in together: nobody waits for a shadow, and it shares a machine. A
 # recording has the times of events.
 _PAUSE_SECONDS = 0.25
-# So many new objects are made before garbage is looked for. Decisions make objects that are not
-# garbage, or go by themselves.
-_GARBAGE = 20_000
 # The engine sweeps this often, too.
 _SWEEP_SECONDS = 60.0
 
@@ -91,10 +88,8 @@ async def shadow_cluster(
         try:
             for reflector in reflectors:
                 await reflector.synced.wait()
-            # What is known by now stays: looking for garbage among it only takes time.
-            gc.collect()
-            gc.freeze()
-            gc.set_threshold(_GARBAGE)
+            shadow.begin()
+            settle_garbage()
             cluster = engine.cluster
             _log.info("The cluster is known", nodes=len(cluster.nodes), pods=len(cluster.pods))
             yield follower.shadow

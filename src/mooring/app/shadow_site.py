@@ -15,7 +15,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from mooring.world.cluster_use import ClusterUse, tabulate
-from mooring.world.shadow_judge import Shadow, ShadowReport, describe
+from mooring.world.shadow_judge import Shadow
+from mooring.world.shadow_report import ShadowReport, describe
 
 from .connections import ConnectionLimits, accept_connections
 

@@ -45,7 +45,7 @@ _IDENTITY = "mooring-up"
 
 
 class Reach(StrEnum):
-    """How the scheduler talks to the API server, if there is one to talk."""
+    """How the scheduler talks to the API server, if there is a scheduler."""
 
     DIRECT = "direct"
     HTTP = "http"
@@ -199,7 +199,7 @@ class KubeconfigError(InputError):
 
 @contextmanager
 def write_kubeconfig(content: Mapping[str, Any], wanted: Path | None) -> Iterator[Path]:
-    """The file, for the owner alone. Where nobody said where, it goes away in the end."""
+    """Writes the file, which only its owner can read. A temporary file is removed at the end."""
     text = yaml.safe_dump(dict(content), sort_keys=False)
     if wanted is not None:
         _refuse_strangers(wanted, content["current-context"])
@@ -216,7 +216,7 @@ def write_kubeconfig(content: Mapping[str, Any], wanted: Path | None) -> Iterato
 
 
 def _refuse_strangers(path: Path, context: str) -> None:
-    """Nobody's access to other clusters is overwritten."""
+    """Refuses to overwrite a kubeconfig of another cluster."""
     if not path.exists():
         return
     try:

@@ -304,13 +304,13 @@ async def guard_cluster(connection: Connection, settings: WebhookSettings) -> No
         loop.add_signal_handler(number, stopping.set)
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(Api(connection))
-        port = await stack.enter_async_context(serving_reviews(api, settings))
+        port = await stack.enter_async_context(serve_reviews(api, settings))
         _log.info("Reviewing", port=port, path=PATH)
         await stopping.wait()
 
 
 @asynccontextmanager
-async def serving_reviews(api: Api, settings: WebhookSettings) -> AsyncIterator[int]:
+async def serve_reviews(api: Api, settings: WebhookSettings) -> AsyncIterator[int]:
     """Serves for as long as the context lasts; gives the port."""
     asks_for_certificates = bool(settings.serving.certificate.client_ca_file)
     guard = CoexistGuard(enabled=settings.enabled)

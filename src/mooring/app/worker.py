@@ -6,7 +6,6 @@ All of it runs on one loop. `stop`, `quit` and `lead` may be called on that loop
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
@@ -23,8 +22,10 @@ from mooring.record.recorder import Recorder
 from . import logs
 from .compare import AssumedPods, compare
 from .extender_calls import ExtenderCalls
+from .garbage import settle_garbage
 from .perform import Performer
 from .scheduler import Feed, Scheduler
+from .warm_connections import keep_connections
 
 _log = logs.make_log(__name__)
 
@@ -63,6 +64,8 @@ class Worker:
         self._leads: MayWrite | None = None
         self._performer: Performer | None = None
         self._comparison: asyncio.Task[None] | None = None
+        #: Keeps connections open while this scheduler leads.
+        self._warming: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._is_to_drain = True
         #: Done once the cluster is known; for all threads.
@@ -122,6 +125,8 @@ class Worker:
             extenders=self._extenders,
         )
         self._scheduler.lead(self._performer)
+        if self._warming is None:
+            self._warming = asyncio.create_task(keep_connections(self._api))
 
     def stop(self) -> None:
         """Asks for an orderly end: what was decided is carried out."""
@@ -165,8 +170,7 @@ class Worker:
                     task.result()
                 await self._leave()
             finally:
-                if self._comparison is not None:
-                    tasks.append(self._comparison)
+                tasks += [each for each in (self._comparison, self._warming) if each is not None]
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
@@ -176,9 +180,7 @@ class Worker:
         for reflector in reflectors:
             await reflector.synced.wait()
         await self._scheduler.catch_up()
-        # What is known by now stays: looking for garbage among it only takes time.
-        gc.collect()
-        gc.freeze()
+        settle_garbage()
         for kind in {each.kind for each in reflectors if each.has_other_versions}:
             if kind in self.absent:
                 _log.warning("The API server has no version of a kind", kind=kind)

@@ -89,7 +89,7 @@ class EngineTarget:
     # Objects
 
     def create(self, manifests: Iterable[Manifest]) -> list[str]:
-        with self.stopwatch.paused():
+        with self.stopwatch.pause():
             items = [item for raw in manifests for item in self._add(raw)]
             first = next((item for item in items if self._counts(item)), None)
         now, handle = self.now, self.engine.handle
@@ -125,16 +125,16 @@ class EngineTarget:
         return [*claims, item]
 
     def allocate_claims(self, namespace: str) -> None:
-        with self.stopwatch.paused():
+        with self.stopwatch.pause():
             for claim in ClaimFiller(self.engine).fill(namespace):
                 self.engine.handle(Applied(claim), self.now)
 
     def render(self, manifests: Iterable[Manifest]) -> list[Manifest]:
-        with self.stopwatch.paused():
+        with self.stopwatch.pause():
             return list(manifests)
 
     def replace(self, manifest: Manifest, subresources: Sequence[str] = ()) -> None:
-        with self.stopwatch.paused():
+        with self.stopwatch.pause():
             item = self._store.replace(manifest)
             if isinstance(item, Pod):
                 self.ledger.entries[item.uid].labels = item.labels
@@ -178,7 +178,7 @@ class EngineTarget:
             for _ in range(_DECISIONS_AT_ONCE - 1):
                 if not self._decide(now):
                     break
-        with self.stopwatch.paused():
+        with self.stopwatch.pause():
             self._book()
 
     def _decide(self, now: float) -> bool:

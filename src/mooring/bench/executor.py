@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any
+
+from mooring.app.garbage import settle_garbage, unsettle_garbage
 
 from .blueprints import Blueprints, namespace
 from .cases import Job, NotPlaced
@@ -314,10 +315,9 @@ class Executor:
     def _start_collecting(self, operation: StartCollectingMetrics, index: int) -> None:
         if self._target.collector is not None:
             raise self._job.error(f"op {index}", "a measurement is under way already")
-        with self._target.stopwatch.paused():
-            # What was made so far stays; looking for garbage among it is no scheduling.
-            gc.collect()
-            gc.freeze()
+        with self._target.stopwatch.pause():
+            # As the running scheduler does once it knows the cluster.
+            settle_garbage()
         self._target.collector = Collector(
             operation.name,
             frozenset(operation.namespaces),
@@ -332,4 +332,4 @@ class Executor:
             raise self._job.error(f"op {index}", "no measurement was started")
         self._target.collector = None
         self.measured.append(collector.finish())
-        gc.unfreeze()
+        unsettle_garbage()

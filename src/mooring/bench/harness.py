@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -11,6 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
+from mooring.app.garbage import unsettle_garbage
 from mooring.documents.errors import ConfigError
 
 from .blueprints import Blueprints
@@ -83,7 +83,7 @@ def run(job: Job, make_target: MakeTarget, by: str = "") -> Result:
     except (NotPlaced, RunFailed, AssertionError) as failed:
         return Result(job, RunOutcome.FAILED, str(failed), by=by)
     finally:
-        gc.unfreeze()
+        unsettle_garbage()
     measured = tuple(executor.measured)
     items = tuple(item for each in measured for item in data_items(job, each, by))
     below = describe_miss(job, items)

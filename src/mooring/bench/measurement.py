@@ -34,7 +34,7 @@ class Stopwatch:
         return self._processor() - self._started_processor
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """What happens in here takes no time."""
         wall, processor = self.wall(), self._processor()
         self._depth += 1

@@ -32,7 +32,7 @@ from . import (
     up,
     webhook,
 )
-from .errors import report
+from .error_report import report
 from .help_text import PlainCommand, PlainGroup
 
 app = typer.Typer(

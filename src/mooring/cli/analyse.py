@@ -28,7 +28,8 @@ def analyse(  # noqa: PLR0913 - one for each flag
         list[str] | None,
         typer.Argument(
             metavar="PATH",
-            help="Manifests, or a dump; without any, the cluster of the kubeconfig.",
+            help="YAML or JSON files or folders with pods; - is standard input. Without a path, "
+            "the cluster is read from the API server.",
             show_default=False,
         ),
     ] = None,

@@ -237,7 +237,12 @@ def gates(
 def compare(
     before: Annotated[Path, typer.Argument(help="A file of data items, or a folder of them.")],
     after: Annotated[Path, typer.Argument(help="The file or folder to compare it with.")],
-    pattern: FilterOption = "",
+    pattern: Annotated[
+        str,
+        typer.Option(
+            "--filter", metavar="REGEX", help="Compare only workloads whose name matches."
+        ),
+    ] = "",
     metric: Annotated[
         str, typer.Option(metavar="REGEX", help="Compare only metrics whose name matches.")
     ] = "",

@@ -42,7 +42,8 @@ def explain(  # noqa: PLR0913, PLR0915 - one for each flag
         typer.Argument(
             metavar="POD",
             help="What to explain: a pod as NAME or NAMESPACE/NAME, or KIND/NAME for a workload, "
-            "a gang or a node (deploy/web, podgroup/train, node/n1). Without it: all that wait.",
+            "a gang or a node (deploy/web, podgroup/train, node/n1). "
+            "Without it, all pods that wait.",
             show_default=False,
         ),
     ] = "",

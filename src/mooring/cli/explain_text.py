@@ -184,7 +184,7 @@ def suggestion_parts(
 
 
 def is_sentence(suggestion: Suggestion) -> bool:
-    """Whether it says all, because nobody knows which nodes that helps."""
+    """Whether the suggestion is a whole sentence: it is not known which nodes it helps."""
     return suggestion.effect == "none" and not suggestion.remedy
 
 

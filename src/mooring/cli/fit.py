@@ -49,7 +49,9 @@ FileOption = Annotated[
 ]
 FailOnOption = Annotated[
     FailOn,
-    typer.Option(help="Exit with 1 if a new pod finds no node, or any, with those that waited."),
+    typer.Option(
+        help="Exit with 1 if a new pod finds no node; with any, also if one finds none that waited."
+    ),
 ]
 FormatOption = Annotated[
     FitFormat,
@@ -63,14 +65,16 @@ GangOption = Annotated[
     typer.Option(
         min=0,
         metavar="SIZE",
-        help="Place gangs of so many copies: all of a gang or nothing. --count is of gangs then.",
+        help="Place gangs of this many copies, each as a whole or not at all. --count then "
+        "counts gangs.",
         show_default=False,
     ),
 ]
 TopologyOption = Annotated[
     str,
     typer.Option(
-        metavar="KEY", help="With --gang: all of a gang on nodes with one value of this label."
+        metavar="KEY",
+        help="With --gang: place each gang on nodes that share a value of this label.",
     ),
 ]
 DrainOption = Annotated[
@@ -95,7 +99,7 @@ RescheduleOption = Annotated[
     bool,
     typer.Option(
         "--reschedule",
-        help="Place all that runs anew, under each --config, and compare how full nodes are.",
+        help="Place all running pods anew, with each --config, and compare how full nodes are.",
     ),
 ]
 SelectorOption = Annotated[
@@ -137,7 +141,7 @@ def fit(  # noqa: PLR0913 - one for each flag
     With --gang, show how many gangs of such copies would fit, and what the next one lacks.
 
     With nodes drained or added, or with another configuration, the result is compared with the
-    cluster as it is. Present pods of a workload of the same name make way as in a rollout. Changes
+    cluster as it is. Pods of a workload that runs already make way as in a rollout. Changes
     nothing, and evicts no pod.
 
     Exit code: 0 if every pod finds a node, 1 if one does not, 2 if the input cannot be used.

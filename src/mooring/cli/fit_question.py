@@ -1,11 +1,11 @@
-"""What `mooring fit` is asked, and how it is answered."""
+"""What `mooring fit` is asked about pods, workloads or gangs, and how it is answered."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -14,17 +14,24 @@ from mooring.engine import Engine
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.simulate.fit import Comparison, Fit, Question, compare, fit as place
-from mooring.simulate.gang_fit import GangQuestion
+from mooring.simulate.gang_fit import GangComparison, GangFit, GangQuestion, fit_gangs
 from mooring.simulate.loading import Additions, Input
 from mooring.simulate.reschedule import describe_drain, measure_present, reschedule
 from mooring.world import DrainError, Scene
 
-from .explain_gangs import GANG_GATES
-from .fit_gangs import place_gangs
+from .explain_gangs import GANG_GATES, gang_parts
+from .explain_text import NodeNames
 from .fit_text import comparison_parts, fit_parts, packing_parts
 from .fit_workloads import is_single_pod, load_files, place_workloads
 from .inputs import ConnectionOptions, EngineOptions, read_cluster_input, read_manifests
-from .rendering import note, print_data, render
+from .rendering import line, note, print_data, render, shorten, table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from mooring.engine import Engine
+    from mooring.world import Scene
+
 
 T = TypeVar("T")
 
@@ -71,7 +78,7 @@ def _check_flags(asked: FitInput, output: str) -> None:
     if asked.selector and not asked.reschedule:
         raise InputError("--selector", "only with --reschedule")
     if asked.reschedule and (asked.files or output in _FOR_CI):
-        raise InputError("--reschedule", "places what runs: without -f, and as table or json")
+        raise InputError("--reschedule", "places running pods: leave out -f, and junit and github")
     if asked.topology_key and not asked.gang:
         raise InputError("--topology", "only with --gang")
     if asked.gang and (asked.reschedule or not asked.files):
@@ -195,3 +202,66 @@ def _read_one(file: str, kind: type[T]) -> T:
     if len(found) != 1:
         raise InputError(file, f"must contain one {kind.__name__}, but contains {len(found)}")
     return found[0]
+
+
+# `-o json` prints the others too.
+_MOST_ROWS = 10
+
+
+def place_gangs(
+    engines: tuple[Engine, Engine],
+    scenes: tuple[Scene, Scene],
+    question: GangQuestion,
+    is_compared: bool,
+    output: str,
+) -> None:
+    """Places gangs and prints the outcome; exits with 1 if one does not fit."""
+    after = fit_gangs(engines[0], scenes[0], question)
+    result: GangFit | GangComparison = after
+    if is_compared:
+        before, after = after, fit_gangs(engines[1], scenes[1], question)
+        result = GangComparison(before, after)
+    if not print_data(result, output):
+        print(render(_parts(result)))
+    if after.placed < after.asked:
+        raise typer.Exit(_LEFT)
+
+
+def _parts(result: GangFit | GangComparison) -> Iterator[RenderableType]:
+    if isinstance(result, GangFit):
+        yield from _fit_parts(result)
+        return
+    rows = [
+        (name, str(fit.node_count), str(fit.asked), str(fit.placed), str(fit.asked - fit.placed))
+        for name, fit in (("as it is", result.before), ("what if", result.after))
+    ]
+    yield table(("", "NODES", "GANGS", "PLACED", "LEFT"), rows, numbers_from=1)
+    yield ""
+    yield from _fit_parts(result.after)
+
+
+def _fit_parts(fit: GangFit) -> Iterator[RenderableType]:
+    gangs = f"gang{'s' * (fit.asked != 1)} of {fit.size}"
+    verb = "fits" if fit.asked == 1 else "fit"
+    colour = "bold green" if fit.placed == fit.asked else "bold red"
+    yield line(f"{fit.placed} of {fit.asked} {gangs} {verb} on {fit.node_count} nodes", colour)
+    if fit.gangs:
+        yield ""
+        yield _gangs(fit)
+        left = fit.placed - _MOST_ROWS
+        if left > 0:
+            yield line(f"and {left} more, see -o json")
+    if fit.why is not None:
+        yield ""
+        yield from gang_parts(fit.why)
+
+
+def _gangs(fit: GangFit) -> RenderableType:
+    names = NodeNames(share.node for gang in fit.gangs for share in gang.nodes)
+    rows = []
+    for number, gang in enumerate(fit.gangs[:_MOST_ROWS], 1):
+        where = [f"{names.shorten(each.node)} ({each.count})" for each in gang.nodes]
+        row = (str(number), gang.domain, str(len(gang.nodes)), shorten(where))
+        rows.append(row if fit.topology_key else (row[0], *row[2:]))
+    key = (fit.topology_key.upper(),) if fit.topology_key else ()
+    return table(("GANG", *key, "NODES", "ON"), rows)

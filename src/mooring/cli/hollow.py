@@ -28,7 +28,7 @@ NodesOption = Annotated[
     str,
     typer.Option(
         metavar="COUNT|FILE",
-        help="Make so many nodes, or those that a file describes (docs/embedded-cluster.md), "
+        help="Create this many nodes, or those that a file describes (docs/embedded-cluster.md), "
         "unless they exist.",
     ),
 ]
@@ -58,7 +58,7 @@ def hollow(  # noqa: PLR0913 - one for each flag
     """Run nodes without containers on a real control plane.
 
     Nodes are reported ready and renew their leases; pods that are bound to them are admitted, run,
-    end and stop. What others can see is as on nodes with kubelets.
+    end and stop. Clients see what they would see of nodes with kubelets.
     """
     # Here, so that the other commands start without them.
     import asyncio

@@ -88,7 +88,7 @@ OUTPUT = typer.Option("--output", "-o", help="Output format.")
 ForOption = Annotated[
     float | None,
     typer.Option(
-        "--for", metavar="SECONDS", min=0.0, help="Stop after this time. Default: Ctrl-C."
+        "--for", metavar="SECONDS", min=0.0, help="Stop after this time. Default: run until Ctrl-C."
     ),
 ]
 

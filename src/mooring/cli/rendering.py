@@ -135,7 +135,7 @@ def indent(part: RenderableType) -> RenderableType:
 
 
 def paragraph(first: str, *others: str) -> Text:
-    """Makes a text of several lines, of which all but the first stand back."""
+    """Makes a text of several lines; all but the first are indented."""
     from rich.text import Text
 
     text = Text(plain(first))

@@ -51,7 +51,8 @@ KubeApiQpsOption = Annotated[
     typer.Option(
         metavar="RATE",
         min=0.0,
-        help="Send at most this many requests per second. 0 means as clientConnection.qps says.",
+        help="Send at most this many requests per second. 0 takes "
+        "clientConnection.qps of the configuration.",
         rich_help_panel=CONNECTION,
     ),
 ]
@@ -60,7 +61,8 @@ KubeApiBurstOption = Annotated[
     typer.Option(
         metavar="COUNT",
         min=0,
-        help="Send at most this many requests at once. 0 means as clientConnection.burst says.",
+        help="Send at most this many requests at once. 0 takes "
+        "clientConnection.burst of the configuration.",
         rich_help_panel=CONNECTION,
     ),
 ]
@@ -192,7 +194,7 @@ def run(  # noqa: PLR0913 - one for each flag
     from functools import partial
 
     from mooring.app.authorization import AuthorizationSettings
-    from mooring.app.early_probes import serve_early_probes
+    from mooring.app.endpoints import serve_early_probes
     from mooring.app.https_site import CertificateSettings, ServingSettings
     from mooring.app.run import RunSettings
 

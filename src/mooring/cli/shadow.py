@@ -25,7 +25,8 @@ from .rendering import plain, print_data
 
 if TYPE_CHECKING:
     from mooring.world.cluster_use import ClusterUse
-    from mooring.world.shadow_judge import Shadow, ShadowReport
+    from mooring.world.shadow_judge import Shadow
+    from mooring.world.shadow_report import ShadowReport
 
     from .inputs import EngineOptions
 
@@ -143,7 +144,7 @@ def _place_anew(engines: EngineOptions, shadow: Shadow) -> Iterator[ClusterUse]:
 
 
 def _print(report: ShadowReport) -> None:
-    from mooring.world.shadow_judge import describe
+    from mooring.world.shadow_report import describe
 
     print("\n".join(map(plain, describe(report))), flush=True)
 

@@ -83,13 +83,14 @@ ReportOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Write the figures of a trace and their course here: .json, or .html with plots.",
+        help="Write the figures of the trace, also over time, to this file: .json, or "
+        ".html with plots.",
         rich_help_panel=_TRACES,
     ),
 ]
 NoDeparturesOption = Annotated[
     bool,
-    typer.Option("--no-departures", help="No pod of the trace leaves.", rich_help_panel=_TRACES),
+    typer.Option("--no-departures", help="Let no pod of the trace leave.", rich_help_panel=_TRACES),
 ]
 
 
@@ -180,8 +181,8 @@ def _schedule(
     """Reads a cluster and schedules its pods, with a bar that shows how far it is."""
     from mooring.simulate.simulation import pending, simulate
 
-    from .asked_extenders import answering
     from .inputs import find_cluster
+    from .simulated_extenders import connect_extenders
 
     with ProgressBar() as bar:
         # All that is read stays until the end: searching it for garbage doubles the time.
@@ -191,7 +192,7 @@ def _schedule(
         finally:
             gc.enable()
         bar.stage("scheduling", pending(manifests.objects))
-        with answering(engine) as answer:
+        with connect_extenders(engine) as answer:
             return manifests, simulate(engine, manifests.objects, bar.update, answer)
 
 

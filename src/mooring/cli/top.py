@@ -38,10 +38,10 @@ SortOption = Annotated[
     typer.Option(metavar="RESOURCE|name", help="Nodes that use most of this resource come first."),
 ]
 EveryOption = Annotated[
-    float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Draw this often.")
+    float, typer.Option("--every", metavar="SECONDS", min=0.1, help="Seconds between two updates.")
 ]
 OnceOption = Annotated[
-    bool, typer.Option("--once", help="Print all of it once. So it is where there is no terminal.")
+    bool, typer.Option("--once", help="Print everything once, as without a terminal.")
 ]
 
 
@@ -109,7 +109,7 @@ def _look_once(scheduler: RemoteScheduler, connection: ConnectionOptions) -> Top
     import asyncio
 
     async def main() -> TopPicture:
-        async with _watching(scheduler, connection) as look:
+        async with _watch(scheduler, connection) as look:
             return look()
 
     return asyncio.run(main())
@@ -118,7 +118,7 @@ def _look_once(scheduler: RemoteScheduler, connection: ConnectionOptions) -> Top
 def _follow(
     scheduler: RemoteScheduler, connection: ConnectionOptions, sort: str, every: float
 ) -> None:
-    """Draws until told to stop, on a screen of its own that goes away."""
+    """Draws until told to stop, on the alternate screen of the terminal."""
     import asyncio
 
     from rich.console import Console, Group
@@ -130,7 +130,7 @@ def _follow(
     console = Console(highlight=False, emoji=False, markup=False)
 
     async def main() -> None:
-        async with _watching(scheduler, connection) as look:
+        async with _watch(scheduler, connection) as look:
             stop = StopSignal()
             with (
                 stop.heed_key(b"q"),
@@ -144,7 +144,7 @@ def _follow(
     asyncio.run(main())
 
 
-def _watching(
+def _watch(
     scheduler: RemoteScheduler, connection: ConnectionOptions
 ) -> AbstractAsyncContextManager[Look]:
     """A look at what is watched, once all of it is known; raises InputError or ClientError."""
@@ -164,7 +164,7 @@ async def _watch_cluster(connection: ConnectionOptions) -> AsyncIterator[Look]:
         reflectors = [
             Reflector(api, form, followed) for kind in ("Node", "Pod") for form in KINDS[kind].forms
         ]
-        async with _running(*(each.run() for each in reflectors)):
+        async with _run_tasks(*(each.run() for each in reflectors)):
             for each in reflectors:
                 await each.synced.wait()
             yield lambda: followed.look(next((each.problem for each in reflectors), ""))
@@ -177,7 +177,7 @@ async def _watch_scheduler(scheduler: RemoteScheduler) -> AsyncIterator[Look]:
     from .top_picture import FollowedScheduler
 
     followed = FollowedScheduler()
-    async with _running(scheduler.follow(followed.apply, followed.lost)) as (task,):
+    async with _run_tasks(scheduler.follow(followed.apply, followed.lost)) as (task,):
         known = asyncio.create_task(followed.known.wait())
         await asyncio.wait([known, task], return_when=asyncio.FIRST_COMPLETED)
         known.cancel()
@@ -188,7 +188,7 @@ async def _watch_scheduler(scheduler: RemoteScheduler) -> AsyncIterator[Look]:
 
 
 @asynccontextmanager
-async def _running(*work: Coroutine[Any, Any, None]) -> AsyncIterator[list[Task[None]]]:
+async def _run_tasks(*work: Coroutine[Any, Any, None]) -> AsyncIterator[list[Task[None]]]:
     """Does some work for as long as the context lasts."""
     import asyncio
 

@@ -151,7 +151,7 @@ def _use(share: float | None) -> Text:
 
 
 def _amount(resource: str, amount: float) -> str:
-    """As people write it; cores to a tenth."""
+    """Writes an amount for people; cpu to a tenth of a core."""
     return (
         f"{round(amount / 1000, 1):g}" if resource == CPU else format_amount(resource, int(amount))
     )

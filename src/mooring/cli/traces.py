@@ -13,8 +13,8 @@ import msgspec
 from mooring.bench.plots import Axis, colours, lines, row_colour
 from mooring.documents.errors import InputError
 from mooring.simulate.loading import load
+from mooring.simulate.traces import read_trace
 from mooring.simulate.traces.figures import TraceFigures, TraceSample, run_trace
-from mooring.simulate.traces.reading import read_trace
 
 from .inputs import EngineOptions
 from .rendering import note, plain, print_data, render, table
@@ -36,7 +36,7 @@ class TraceQuestion:
 
 
 def print_answer(question: TraceQuestion, report: Path | None, output: str) -> None:
-    """Runs the trace and prints the figures; writes them and their course to a file."""
+    """Runs the trace and prints the figures; writes them, also over time, to a file."""
     found = answer(question)
     if not print_data(found, output):
         print(write_table(found))
@@ -115,7 +115,7 @@ def write_json(found: Sequence[TraceFigures]) -> str:
 
 
 def write_page(found: Sequence[TraceFigures]) -> str:
-    """The figures and their course over time as a page that needs nothing else."""
+    """The figures, also over time, as an HTML page that loads no other file."""
     legend = " ".join(
         f'<b style="color:{row_colour(at)}">{escape(each.name)}</b>'
         for at, each in enumerate(found)

@@ -25,7 +25,7 @@ _NOT_WITH_DEMO = (
     "no_scheduler",
     "for_seconds",
 )
-_ONLY_WITH_DEMO = ("once", "no_browser", "pace")
+_ONLY_WITH_DEMO = ("once", "pace")
 
 
 class SchedulerLink(StrEnum):
@@ -94,7 +94,11 @@ OnceOption = Annotated[
 ]
 NoBrowserOption = Annotated[
     bool,
-    typer.Option("--no-browser", help="Do not open the page in a browser.", rich_help_panel=_DEMO),
+    typer.Option(
+        "--no-browser",
+        help="Do not open the page in a browser. Only the demo opens it.",
+        rich_help_panel=_DEMO,
+    ),
 ]
 PaceOption = Annotated[
     float | None,

@@ -155,7 +155,7 @@ In another terminal:
 
 
 def list_commands(*commands: tuple[str, str]) -> str:
-    """Lists commands, each below what it is good for, so that lines are short."""
+    """Lists commands, each below what it does, so that lines are short."""
     lines = []
     for command, purpose in commands:
         lines += [f"  # {purpose}"] if purpose else []

@@ -55,6 +55,8 @@ _LARGEST_PAGE = 32 * 2**20
 # API servers close idle connections after 90 s. Ours must be closed first: a request that crosses
 # with the server's close has an unknown outcome.
 _KEEP_ALIVE_SECONDS = 30.0
+#: A path that every user may read, and whose answer is short.
+SMALL_PATH = "/version"
 # A peer that vanished is noticed after 15 + 3 * 5 seconds, or by data unacknowledged for as long.
 _KEEP_ALIVE_IDLE, _KEEP_ALIVE_INTERVAL, _KEEP_ALIVE_PROBES = 15, 5, 3
 
@@ -124,7 +126,7 @@ class Api:
         self._watch_pause = watch_pause
         self._watch_timeout = aiohttp.ClientTimeout(connect=_CONNECT_SECONDS, sock_read=silence)
         self._bucket = Bucket(qps, burst, clock, sleep) if qps > 0 else None
-        self.pace = Pace(most_connections)
+        self.pace = Pace(most_connections, _KEEP_ALIVE_SECONDS, self._open_connection)
         self._base = connection.server.rstrip("/")
         url = URL(self._base)
         self._origin, self._prefix = url.origin(), url.raw_path.rstrip("/")
@@ -166,6 +168,7 @@ class Api:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.pace.close()
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -289,6 +292,19 @@ class Api:
             if self._observe is not None:
                 self._observe(method, self._host, status, self._clock() - began)
 
+    async def _open_connection(self) -> None:
+        """Asks for something small. Where all connections are in use, that opens another one."""
+        if self._bucket is not None:
+            await self._bucket.take()
+        session, _ = await self._authorize()
+        async with session.get(
+            self._url(SMALL_PATH, None),
+            timeout=self._timeout,
+            allow_redirects=False,
+            server_hostname=self._connection.endpoint.server_hostname,
+        ) as answer:
+            await answer.read()
+
     def _raise_meaning(self, error: Exception, what: str) -> NoReturn:
         # These two are all the ways of failing before the first byte of a request is written.
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
@@ -327,9 +343,9 @@ class Api:
 
 
 class _Answer(aiohttp.ClientResponse):
-    """An answer that, if it is not read to its end, hangs up rather than say goodbye.
+    """An answer whose connection is closed at once if it is not read to its end.
 
-    Over TLS a polite end waits for the other side's, and that may be dead.
+    TLS would wait for the closing message of the other side, which may be dead.
     """
 
     def close(self) -> None:

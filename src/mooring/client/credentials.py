@@ -143,7 +143,7 @@ async def _load(loader: Any, configuration: Any, at: str) -> None:
 
 
 def _trust(server: str, configuration: Any = None, at: str = "") -> ssl.SSLContext | None:
-    """Whom to believe over TLS, and what to show; None for plain HTTP."""
+    """Which certificates to trust over TLS, and which to present; None for plain HTTP."""
     if not server.startswith("https://"):
         return None
     try:

@@ -28,7 +28,7 @@ class KubeconfigCluster(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class ExecProgram(msgspec.Struct, frozen=True, rename="camel"):
-    """The program that tells credentials."""
+    """The program that prints credentials."""
 
     command: str
     api_version: str

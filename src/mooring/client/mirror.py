@@ -24,7 +24,7 @@ Raw = bytes | msgspec.Raw
 
 
 class Sink(Protocol):
-    """Who wants to know. It is told in order, and must not take long."""
+    """Receives the objects of a kind, one after the other. It must return quickly."""
 
     def applied(self, item: Any, raw: Raw) -> None:
         """New or changed; `raw` is its JSON as received, or empty if that was not wanted."""

@@ -5,18 +5,45 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from math import ceil
+from contextlib import suppress
+from math import ceil, inf
+
+#: How many connections are opened as soon as they are needed.
+FIRST_CONNECTIONS = 4
+# After how many seconds one more is opened while requests wait. Opening one takes both sides longer
+# than several small requests, and all the longer if many are opened at once.
+_OPEN_EVERY = 0.01
+
+
+#: Opens a connection, and returns when requests can use it.
+Connect = Callable[[], Awaitable[object]]
 
 
 class Pace:
     """How many requests may be under way: half as many after a refusal, then one more by one.
 
-    The server knows best how much it can take, so there is no fixed rate to choose.
+    The server knows best how much it can take, so there is no fixed rate to choose. Each request
+    needs a connection while it is under way: one that is open already if that is free soon.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(
+        self, most: int, kept_seconds: float = inf, connect: Connect | None = None
+    ) -> None:
+        """Connections that nobody uses are closed after `kept_seconds`.
+
+        `connect` opens one while requests wait, so that none of these has to wait for that.
+        """
         self._most = most
         self._allowed = float(most)
+        self._kept_seconds = kept_seconds
+        #: How many connections are open, as far as requests have needed them lately.
+        self._open = FIRST_CONNECTIONS
+        #: The most requests that were under way at once, and since when that is counted.
+        self._peak = 0
+        self._peak_since = -inf
+        self._opening: asyncio.TimerHandle | None = None
+        self._connect = connect
+        self._connecting: set[asyncio.Task[None]] = set()
         self._under_way = 0
         self._entered = 0
         self._entered_at_cut = 0
@@ -28,13 +55,22 @@ class Pace:
 
     async def enter(self) -> int:
         """Waits for its turn; returns a ticket to show with a refusal."""
+        self._forget_closed(asyncio.get_running_loop().time())
         # Places that become free are given to those who wait, so that no newcomer finds one.
-        if self._under_way >= self.allowed:
+        if self._under_way >= self._places:
             await self._turn()
         else:
             self._under_way += 1
+        self._peak = max(self._peak, self._under_way)
         self._entered += 1
         return self._entered
+
+    def close(self) -> None:
+        """Opens no further connection."""
+        if self._opening is not None:
+            self._opening.cancel()
+        for task in self._connecting:
+            task.cancel()
 
     def leave(self) -> None:
         self._under_way -= 1
@@ -56,9 +92,49 @@ class Pace:
         # Half of what is in use: half of an allowance that nobody uses up would change nothing.
         self._allowed = max(1.0, min(self._allowed, self._under_way) / 2)
 
+    @property
+    def _places(self) -> int:
+        return min(self.allowed, self._open)
+
+    def _forget_closed(self, now: float) -> None:
+        """Connections are closed that were not needed for a while."""
+        since = now - self._peak_since
+        if since > self._kept_seconds:
+            is_recent = since <= 2 * self._kept_seconds
+            needed = self._peak if is_recent else 0
+            self._open = max(FIRST_CONNECTIONS, min(self._open, needed))
+            self._peak, self._peak_since = self._under_way, now
+
+    def _open_another(self) -> None:
+        """Requests have waited long enough: one more connection is worth its while."""
+        self._opening = None
+        if not self._waiting or self._open + len(self._connecting) >= self.allowed:
+            return
+        if self._connect is None:
+            self._open += 1
+            self._admit()
+            return
+        task = asyncio.get_running_loop().create_task(self._add(self._connect))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+        self._open_soon()
+
+    async def _add(self, connect: Connect) -> None:
+        # One that cannot be opened is tried by a request, which says what is wrong.
+        with suppress(Exception):
+            await connect()
+        self._open += 1
+        self._admit()
+
+    def _open_soon(self) -> None:
+        if self._waiting and self._opening is None and self._open < self.allowed:
+            loop = asyncio.get_running_loop()
+            self._opening = loop.call_later(_OPEN_EVERY, self._open_another)
+
     async def _turn(self) -> None:
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
+        self._open_soon()
         try:
             await turn
         except asyncio.CancelledError:
@@ -67,11 +143,12 @@ class Pace:
             raise
 
     def _admit(self) -> None:
-        while self._waiting and self._under_way < self.allowed:
+        while self._waiting and self._under_way < self._places:
             turn = self._waiting.popleft()
             if not turn.done():
                 self._under_way += 1
                 turn.set_result(None)
+        self._open_soon()
 
 
 class Bucket:

@@ -140,7 +140,7 @@ class Reflector:
         self._end_absence()
 
     def _take_line(self, line: bytes) -> bool:
-        """Whether it could be read."""
+        """Takes in a line of a watch; returns whether it could be read."""
         try:
             reached = self._mirror.take_line(line)
         except UNREADABLE as error:

@@ -114,7 +114,7 @@ class Cluster:
         node = self.nodes.node(row)
         pods = dict(self._state.pods[row])
         for pod in pods.values():
-            self._detach(pod, row)
+            self._detach(pod, row, pod_change(pod))
         if pods:
             self._stranded[name] = pods
         for pod in self._state.nominations.on(name).values():
@@ -140,7 +140,7 @@ class Cluster:
         self._state.devices.join(node.name)
         self._note_membership(row)
         for pod in self._stranded.pop(node.name, {}).values():
-            self._attach(pod, row)
+            self._attach(pod, row, pod_change(pod))
         for pod in self._state.nominations.on(node.name).values():
             self._count_nominated(pod, node.name, 1)
 
@@ -159,10 +159,10 @@ class Cluster:
         # Pods count in the domains of their node, so they leave the old ones and enter the new.
         pods = list(self._state.pods[row].values())
         for pod in pods:
-            self._detach(pod, row)
+            self._detach(pod, row, pod_change(pod))
         self._state.labels.set_row(row, before.labels, node.labels)
         for pod in pods:
-            self._attach(pod, row)
+            self._attach(pod, row, pod_change(pod))
         self._state.order.move(row, node.zone)
         self._state.devices.relabel()
         return Change.LABELS
@@ -424,8 +424,9 @@ class Cluster:
         if row is None:
             self._stranded.setdefault(pod.node_name, {})[pod.uid] = pod
         else:
-            self._attach(pod, row)
-            self.changes.note(row, self._kinds(pod))
+            kinds = pod_change(pod)
+            self._attach(pod, row, kinds)
+            self._note_pod(pod, row, kinds)
 
     def _displace(self, pod: Pod) -> None:
         del self._pods[pod.uid]
@@ -435,13 +436,14 @@ class Cluster:
         if row is None:
             self._unstrand(pod)
         else:
-            self._detach(pod, row)
-            self.changes.note(row, self._kinds(pod))
+            kinds = pod_change(pod)
+            self._detach(pod, row, kinds)
+            self._note_pod(pod, row, kinds)
 
-    def _kinds(self, pod: Pod) -> int:
-        """What the coming or going of a pod changes on its row."""
+    def _note_pod(self, pod: Pod, row: int, kinds: int) -> None:
+        """A pod came or went: notes what that changes on its row."""
         extended = self._state.extended
-        return pod_change(pod) | extended.kinds(pod) if extended.is_used else pod_change(pod)
+        self.changes.note(row, kinds | extended.kinds(pod) if extended.is_used else kinds)
 
     def _replace(self, pod: Pod) -> None:
         state = self._state
@@ -469,23 +471,24 @@ class Cluster:
         if not waiting:
             del self._stranded[pod.node_name]
 
-    def _attach(self, pod: Pod, row: int) -> None:
+    def _attach(self, pod: Pod, row: int, kinds: int) -> None:
+        """Puts a pod on a row; `kinds` is its `pod_change`."""
         self._state.pods[row][pod.uid] = pod
-        self._count(pod, row, 1)
+        self._count(pod, row, 1, kinds)
         if self._state.extended.is_used:
             self._state.extended.add_pod(pod, row)
         if self._state.pod_table is not None:
             self._state.pod_table.add(pod, row)
 
-    def _detach(self, pod: Pod, row: int) -> None:
+    def _detach(self, pod: Pod, row: int, kinds: int) -> None:
         """Takes a pod off a row; it is still known."""
         self._state.extended.remove_pod(pod, row)
         del self._state.pods[row][pod.uid]
-        self._count(pod, row, -1)
+        self._count(pod, row, -1, kinds)
         if self._state.pod_table is not None:
             self._state.pod_table.remove(pod)
 
-    def _count(self, pod: Pod, row: int, amount: int) -> None:
+    def _count(self, pod: Pod, row: int, amount: int, kinds: int) -> None:
         state = self._state
         columns, held = state.columns, pod.held
         count_requests(columns, state.facts.get(row) or self.nodes.facts(row), held, amount)
@@ -495,7 +498,7 @@ class Cluster:
             state.volume_use.count(pod, row, amount)
         if pod.spec.affinity is not None:
             state.standing.count(pod, row, amount, self.nodes.label)
-        columns.coexisting.count(pod, row, amount)
+        columns.coexisting.count(pod, row, amount, kinds)
         if state.tallies.are_there:
             state.tallies.count(pod, row, amount)
 

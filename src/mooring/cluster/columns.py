@@ -52,13 +52,20 @@ class CoexistingPods:
     """
 
     def __init__(self, counts: NDArray[np.int32]) -> None:
-        #: int32[exclusive or ordinary, row]
-        self.counts = counts
+        self.show(counts)
         #: By coexist group and row, how many of these are its members.
         self.groups: dict[str, dict[int, tuple[int, int]]] = {}
         #: By namespace and row, how many of the exclusive ones are its pods.
         self.holders: dict[str, dict[int, int]] = {}
         self._is_copy = False
+
+    def show(self, counts: NDArray[np.int32]) -> None:
+        """Counts in these arrays from now on."""
+        #: int32[exclusive or ordinary, row]
+        self.counts = counts
+        # Single numbers are read and written faster so.
+        self._exclusive: memoryview[int] = memoryview(counts[EXCLUSIVE_PODS])
+        self._ordinary: memoryview[int] = memoryview(counts[ORDINARY_PODS])
 
     @property
     def exclusive(self) -> NDArray[np.int32]:
@@ -70,22 +77,24 @@ class CoexistingPods:
         """How many pods of each row are neither a daemonset's nor static."""
         return self.counts[ORDINARY_PODS]
 
-    def count(self, pod: Pod, row: int, amount: int) -> None:
-        """A pod came to (1) or left (-1) a row."""
-        kinds = coexistence_change(pod)
+    def count(self, pod: Pod, row: int, amount: int, kinds: int) -> None:
+        """A pod came to (1) or left (-1) a row; `kinds` has its `coexistence_change`."""
         if kinds & _EXCLUSIVE:
-            self.counts[EXCLUSIVE_PODS, row] += amount
-            self._hold(pod.namespace, row, amount)
+            self._exclusive[row] += amount
+            rows = self.holders.get(pod.namespace)
+            if not rows or self._is_copy:
+                rows = self._writable(self.holders, pod.namespace)
+            held = rows[row] = rows.get(row, 0) + amount
+            if not held:
+                self._let_go(pod.namespace, rows, row)
         if kinds & _ORDINARY:
-            self.counts[ORDINARY_PODS, row] += amount
+            self._ordinary[row] += amount
         if GROUP in pod.annotations:
             self._join(pod, row, amount, kinds)
 
-    def _hold(self, namespace: str, row: int, amount: int) -> None:
-        rows = self._writable(self.holders, namespace)
-        rows[row] = rows.get(row, 0) + amount
-        if not rows[row]:
-            del rows[row]
+    def _let_go(self, namespace: str, rows: dict[int, int], row: int) -> None:
+        """A row has no exclusive pods of a namespace any more."""
+        del rows[row]
         if not rows:
             del self.holders[namespace]
 
@@ -205,7 +214,7 @@ class Columns:
         self.allocatable = grow_to(self.allocatable, self.capacity)
         self.requested.grow(self.capacity)
         self.nonzero_requested.grow(self.capacity)
-        self.coexisting.counts = grow_to(self.coexisting.counts, self.capacity)
+        self.coexisting.show(grow_to(self.coexisting.counts, self.capacity))
         return True
 
     def clear(self, row: int) -> None:
@@ -241,18 +250,19 @@ class RowFacts:
     nonzero_requested: list[int]
     #: What plugins found out about the row alone, whichever pod: good while these facts are.
     derived: dict[Hashable, int] = field(default_factory=dict)
-    _figures: Figures | None = None
+    #: The figures, once somebody has asked for them.
+    known_figures: Figures | None = None
 
     @property
     def figures(self) -> Figures:
         """All numbers: a plugin that reads nothing else answers the same for equal figures."""
-        known = self._figures
+        known = self.known_figures
         if known is None:
             known = (*self.allocatable, *self.requested, *self.nonzero_requested)
-            self._figures = known
+            self.known_figures = known
         return known
 
     def reset(self) -> None:
         """Some numbers are others now: what was made of them is forgotten."""
-        self._figures = None
+        self.known_figures = None
         self.derived.clear()

@@ -116,6 +116,8 @@ class Nodes:
         self.csi_nodes = facet(state.csi_nodes, AttachLimits)
         #: What plugins worked out from labels and taints alone.
         self.derived = state.derived
+        #: The rows of which the plain numbers are known.
+        self.known_facts: Mapping[int, RowFacts] = state.facts
         self.refresh()
 
     def refresh(self) -> None:
@@ -185,7 +187,8 @@ class Nodes:
         return np.fromiter(map(known.get, names, repeat(-1)), np.intp, len(names))
 
     def name(self, row: int) -> str:
-        return self.node(row).name
+        node = self._state.nodes[row]
+        return self.node(row).name if node is None else node.name
 
     def names(self, rows: Iterable[int]) -> list[str]:
         return [self.node(row).name for row in rows]

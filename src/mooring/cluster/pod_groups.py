@@ -20,6 +20,9 @@ class KnownGroups:
         self.links = links
         #: Whether pods may have groups at all.
         self.are_used = bool(links)
+        #: The key of the pod that was asked about last, if it names its group by the field: its
+        #: siblings follow, and to find the same text again is quicker than to make it.
+        self._last: tuple[str, str, GroupKey | None] = "", "", None
         self._groups: dict[GroupKey, PodGroup] = {}
         self._placed: Members = {}
         self._waiting: Members = {}
@@ -39,7 +42,14 @@ class KnownGroups:
 
     def key_of(self, pod: Pod) -> GroupKey | None:
         """The group that a pod names, whether or not there is one."""
-        return self.links.key(pod) if self.are_used else None
+        if not self.are_used:
+            return None
+        namespace, name, key = self._last
+        if key is None or pod.group_name != name or pod.namespace != namespace:
+            key = self.links.key(pod)
+            if pod.group_name and self.links.native:
+                self._last = pod.namespace, pod.group_name, key
+        return key
 
     def of(self, pod: Pod) -> PodGroup | None:
         """The group of a pod, if it is known."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,30 +71,26 @@ class PodTable:
 
     def __init__(self, columns: Columns, placed: Iterable[tuple[int, Pod]]) -> None:
         self._columns = columns
-        self._slots: dict[str, int] = {}
-        self._pods: list[Pod | None] = []
         self._free: list[int] = []
         #: Whether anybody asked since the last sweep.
         self.is_asked = True
         #: How many pods were told to have started at another time, and where the last of them are.
         self.restarts = 0
         self._restarted: deque[int] = deque(maxlen=_MOST_RESTARTS)
-        kinds = _Kinds(columns)
-        rows: list[int] = []
-        for row, pod in placed:
-            self._slots[pod.uid] = len(rows)
-            self._pods.append(pod)
-            rows.append(row)
-            kinds.add(pod)
-        self._rows: NDArray[np.intp] = np.array(rows, np.intp)
-        self._priorities: NDArray[np.int64] = _each(self._pods, lambda pod: pod.priority, np.int64)
+        pairs = list(placed)
+        pods = [pod for _, pod in pairs]
+        self._slots: dict[str, int] = {pod.uid: slot for slot, pod in enumerate(pods)}
+        self._pods: list[Pod | None] = [*pods]
+        self._rows: NDArray[np.intp] = np.array([row for row, _ in pairs], np.intp)
+        priorities = [pod.spec.priority or 0 for pod in pods]
+        self._priorities: NDArray[np.int64] = np.array(priorities, np.int64)
         #: How many pods there are of each priority.
-        self._at_priority = Counter(pod.priority for pod in self._pods if pod is not None)
-        self._starts: NDArray[np.float64] = _each(self._pods, start_of, np.float64)
+        self._at_priority = Counter(priorities)
+        self._starts: NDArray[np.float64] = np.array([start_of(pod) for pod in pods], np.float64)
         #: Tells equally important pods apart: who came first stays first.
-        self._order: NDArray[np.int64] = np.arange(len(rows))
-        self._arrivals = len(rows)
-        self._usage = kinds.usage()
+        self._order: NDArray[np.int64] = np.arange(len(pods))
+        self._arrivals = len(pods)
+        self._usage = _add_up(pods, columns)
 
     def pod(self, slot: int) -> Pod:
         pod = self._pods[slot]
@@ -238,40 +233,29 @@ class PodTable:
         return ((int(self._rows[slot]), self.pod(slot)) for slot in self._slots.values())
 
 
-class _Kinds:
+def _add_up(pods: Sequence[Pod], columns: Columns) -> Usage:
     """What many pods take: worked out once for all pods of a template."""
-
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
-        self._kinds: dict[tuple[int, int, bool, bool], int] = {}
-        self._first: list[Pod] = []
-        self._of_pod: list[int] = []
-
-    def add(self, pod: Pod) -> None:
+    kinds: dict[tuple[int, int, bool, bool], int] = {}
+    first: list[Pod] = []
+    of_pod: list[int] = []
+    for pod in pods:
         granted = id(pod.status) if pod.status.sizes else 0
         key = id(pod.spec), granted, is_exclusive(pod), is_ordinary(pod)
-        kind = self._kinds.get(key)
+        kind = kinds.get(key)
         if kind is None:
-            kind = self._kinds[key] = len(self._first)
-            self._first.append(pod)
-        self._of_pod.append(kind)
-
-    def usage(self) -> Usage:
-        """What the pods take, in the order in which they were added."""
-        columns = self._columns
-        usage = Usage.nothing((len(columns.requested.array), len(self._first)))
-        for kind, pod in enumerate(self._first):
-            usage.count(pod, kind, 1, columns.resources)
-        return usage.at(np.array(self._of_pod, np.intp))
-
-
-def _each(pods: list[Pod | None], read: Callable[[Pod], Any], kind: Any) -> NDArray[Any]:
-    return np.fromiter((read(pod) for pod in pods if pod is not None), kind, len(pods))
+            kind = kinds[key] = len(first)
+            first.append(pod)
+        of_pod.append(kind)
+    usage = Usage.nothing((len(columns.requested.array), len(first)))
+    for kind, pod in enumerate(first):
+        usage.count(pod, kind, 1, columns.resources)
+    return usage.at(np.array(of_pod, np.intp))
 
 
 def start_of(pod: Pod) -> float:
     """When a pod started; one that has not is younger than all others."""
-    return math.inf if pod.started is None else pod.started
+    moment = pod.status.start_time
+    return math.inf if moment is None else pod.started or 0.0
 
 
 class NominatedPods:
@@ -280,8 +264,9 @@ class NominatedPods:
     def __init__(self) -> None:
         self._node_of: dict[str, str] = {}
         self._pods_on: dict[str, dict[str, Pod]] = {}
-        #: What nominated pods will take, per row, by their priority.
+        #: What nominated pods will take, per row, by their priority; and how many of them count.
         self._levels: dict[int, Usage] = {}
+        self._counted: Counter[int] = Counter()
         #: How many of the pods tolerate no others.
         self.exclusive_count = 0
         #: Whether there is any: every decision looks at it.
@@ -342,12 +327,14 @@ class Nominations(NominatedPods):
         level = Usage.nothing(shape) if level is None else level.fit(shape)
         self._levels[pod.priority] = level
         level.count(pod, row, amount, columns.resources)
-        if amount < 0 and not level.pods(columns.resources).any():
-            del self._levels[pod.priority]
+        self._counted[pod.priority] += amount
+        if not self._counted[pod.priority]:
+            del self._levels[pod.priority], self._counted[pod.priority]
 
     def recount(self, rows: Mapping[str, int], columns: Columns) -> None:
         """Counts all anew: some resource got or lost its column."""
         self._levels.clear()
+        self._counted.clear()
         for node_name, pods in self._pods_on.items():
             if node_name in rows:
                 for pod in pods.values():

@@ -25,11 +25,13 @@ from .columns import (
     coexistence_change,
 )
 
-# The column that counts pods, which is there from the beginning.
-_PODS = FIRST_CLASS.index(PODS)
+#: The column that counts pods, which is there from the beginning.
+PODS_PLACE = FIRST_CLASS.index(PODS)
 
 # Plain integers: combining flags of an enum takes many times as long.
 _POD_ANNOTATIONS, _POD_STATUS = int(Change.POD_ANNOTATIONS), int(Change.POD_STATUS)
+_ANY_POD = int(Change.REQUESTED | Change.PODS)
+_PORTS, _VOLUMES, _TERMS = int(Change.PORTS), int(Change.VOLUMES), int(Change.TERMS)
 
 #: What `find_retold` can say.
 RETOLD = _POD_ANNOTATIONS | _POD_STATUS
@@ -57,7 +59,7 @@ def count_requests(columns: Columns, facts: RowFacts, held: Held, amount: int) -
         else:
             array[at, row] = total
         known[at] = total
-    known[_PODS] = array[_PODS, row] = known[_PODS] + amount
+    known[PODS_PLACE] = array[PODS_PLACE, row] = known[PODS_PLACE] + amount
     known, sums = facts.nonzero_requested, columns.nonzero_requested
     cpu = known[NONZERO_CPU] + amount * held.nonzero_cpu_milli
     memory = known[NONZERO_MEMORY] + amount * held.nonzero_memory_bytes
@@ -78,7 +80,7 @@ def add_requests(
         at = resources.get(name)
         if at is not None:
             sums.add(at, row, amount * request)
-    sums.add(_PODS, row, amount)
+    sums.add(PODS_PLACE, row, amount)
 
 
 def add_nonzero(sums: Sums, held: Held, row: int, amount: int) -> tuple[int, int]:
@@ -130,19 +132,19 @@ def pod_change(pod: Pod) -> int:
     """What the coming or going of a pod changes on its row; found out once per template."""
     known = pod.spec.__dict__.get("_change")
     if known is None:
-        known = pod.spec.__dict__["_change"] = int(_spec_change(pod))
+        known = pod.spec.__dict__["_change"] = _spec_change(pod)
     return known | coexistence_change(pod)
 
 
-def _spec_change(pod: Pod) -> Change:
+def _spec_change(pod: Pod) -> int:
     """What the coming or going of a pod of this template changes on its row."""
-    kinds = Change.REQUESTED | Change.PODS
+    kinds = _ANY_POD
     if pod.spec.host_ports:
-        kinds |= Change.PORTS
+        kinds |= _PORTS
     if pod.spec.volumes:
-        kinds |= Change.VOLUMES
+        kinds |= _VOLUMES
     if pod.terms:
-        kinds |= Change.TERMS
+        kinds |= _TERMS
     return kinds
 
 

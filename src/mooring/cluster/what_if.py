@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from mooring.objects.pod import Pod
 
 from .arrays import Sums, freeze
-from .columns import CoexistingPods, RowFacts
+from .columns import CoexistingPods, RowFacts, coexistence_change
 from .extended.resources import ExtendedLayer
 from .inventory import Image, PortColumns
 from .nodes import Mask, Nodes
 from .storage.use import VolumeUse
 from .tally import PodMatch
-from .usage import Usage, add_nonzero, add_requests
+from .usage import PODS_PLACE, Usage, add_nonzero, add_requests
 
 
 class WhatIf(Nodes):
@@ -69,7 +69,7 @@ class WhatIf(Nodes):
         add_nonzero(self._writable_nonzero(), held, row, amount)
         if pod.spec.volumes:
             self._writable_volume_use().count(pod, row, amount)
-        self._writable_coexisting().count(pod, row, amount)
+        self._writable_coexisting().count(pod, row, amount, coexistence_change(pod))
 
     def _writable_nonzero(self) -> Sums:
         if not self._own_nonzero:
@@ -109,6 +109,27 @@ def imagine_facts(nodes: Nodes, row: int, change: Usage, at: int) -> RowFacts | 
         return None
     more = change.requests.array[:, at].tolist()
     requested = [one + other for one, other in zip(known.requested, more, strict=False)]
+    return RowFacts(row, known.allocatable, requested, known.nonzero_requested)
+
+
+def imagine_pods(
+    nodes: Nodes, row: int, gone: Iterable[Pod], come: Iterable[Pod]
+) -> RowFacts | None:
+    """A row in plain numbers without some pods and with others; None if a sum is too large.
+
+    What pods count for in scoring stays as it is.
+    """
+    if nodes._requested.beyond:
+        return None
+    known, resources = nodes.facts(row), nodes.resources
+    requested = known.requested.copy()
+    for pods, amount in ((gone, -1), (come, 1)):
+        for pod in pods:
+            for name, request in pod.held.requests:
+                at = resources.get(name)
+                if at is not None:
+                    requested[at] += amount * request
+            requested[PODS_PLACE] += amount
     return RowFacts(row, known.allocatable, requested, known.nonzero_requested)
 
 

@@ -43,7 +43,7 @@ class EncodedBytes(bytes):
 
 
 class ExtenderTLS(Wire, frozen=True):
-    """How an extender's certificate is checked, and ours shown. Data win over files."""
+    """How an extender's certificate is checked, and which is presented. Data go before files."""
 
     insecure: bool = False
     server_name: str = ""

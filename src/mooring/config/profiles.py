@@ -128,13 +128,13 @@ class ProfileReader:
         }
         multi_point = merge(self.default, custom[MULTI_POINT])
         points = {
-            point: expand(point, custom[point], multi_point, self._extending(point))
+            point: expand(point, custom[point], multi_point, self._find_extending(point))
             for point in POINTS
         }
         self.problems.add_found(_find_conflicts(points, path))
         return points
 
-    def _extending(self, point: str) -> frozenset[str]:
+    def _find_extending(self, point: str) -> frozenset[str]:
         return frozenset(name for name, plugin in self.known.items() if point in plugin.points)
 
     def _usable_plugins(self, point: str, written: PluginSetDocument, path: str) -> PluginSet:

@@ -81,7 +81,7 @@ class DemoClient:
 
 @asynccontextmanager
 async def connect_client(kubeconfig: Path) -> AsyncIterator[DemoClient]:
-    """A client as kubectl is one, for as long as the context lasts."""
+    """A client that does what kubectl does, for as long as the context lasts."""
     async with Api(await connect(str(kubeconfig))) as api:
         yield DemoClient(api)
 

@@ -11,7 +11,7 @@ from mooring.engine import Engine
 
 from . import resource_chapters, workload_chapters
 from .demo_client import PodView, connect_client
-from .device_chapter import DEVICES
+from .resource_chapters import DEVICES
 from .stage import Chapter, Narrator, Stage
 from .workload_chapters import GANGS
 

@@ -1,4 +1,4 @@
-"""Chapters on what is scarce: GPUs, disks, room for an urgent pod, and what helps a pending one."""
+"""Chapters on what is scarce: GPUs, disks, devices, room for an urgent pod; what helps a pod."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ async def _play_disks(stage: Stage) -> None:
     )
     await stage.until(
         "the third waits",
-        lambda: "Insufficient disk read bandwidth" in _refusal(stage),
-        lambda: _refusal(stage) or "it was not refused",
+        lambda: "Insufficient disk read bandwidth" in _ingest_refusal(stage),
+        lambda: _ingest_refusal(stage) or "it was not refused",
     )
-    stage.narrator.show_quote(_refusal(stage).partition(". ")[0])
+    stage.narrator.show_quote(_ingest_refusal(stage).partition(". ")[0])
     await stage.pause()
     stage.narrator.show_command(
         f"kubectl patch nodediskiostatus {_MEASURED} --subresource=status \\\n"
@@ -89,7 +89,7 @@ def _ingest_nodes(stage: Stage) -> set[str]:
     return {pod.node for pod in stage.pods.with_node("ingest")}
 
 
-def _refusal(stage: Stage) -> str:
+def _ingest_refusal(stage: Stage) -> str:
     waiting = [pod.refusal for pod in stage.pods.of("ingest") if not pod.node]
     return waiting[0] if waiting else ""
 
@@ -213,4 +213,65 @@ EXPLANATION = Chapter(
 It asks for 16 cores, and the workers have 16. Still it waits.
 Mooring says why, and what would help. We take its word for it.""",
     _play_explaining,
+)
+
+
+_CLAIMING, _DEVICES_PER_NODE = 15, 8
+
+
+async def _play_devices(stage: Stage) -> None:
+    """Devices that are handed out by claim."""
+    stage.narrator.show_command("kubectl apply -f devices.yaml")
+    await stage.client.apply("devices.yaml")
+    await stage.until(
+        "fifteen pods have an accelerator each",
+        lambda: len(stage.pods.with_node("infer")) == _CLAIMING,
+        lambda: f"{len(stage.pods.with_node('infer'))} have one",
+    )
+    await stage.until(
+        "model and monitor share one, on the same node",
+        lambda: _node(stage, "model") != "" and _node(stage, "model") == _node(stage, "monitor"),
+        lambda: [_node(stage, name) for name in ("model", "monitor")],
+    )
+    stage.promise(
+        "no node has given away more than eight",
+        max(_claims(stage).values()) <= _DEVICES_PER_NODE,
+        dict(_claims(stage)),
+    )
+    stage.narrator.show_command("kubectl apply -f late.yaml")
+    await stage.client.apply("late.yaml")
+    await stage.until(
+        "late waits",
+        lambda: "cannot allocate all claims" in _late_refusal(stage),
+        lambda: "it does not",
+    )
+    stage.narrator.show_quote(_late_refusal(stage).partition(". ")[0])
+    await stage.pause()
+    stage.narrator.show_command("kubectl delete pod model monitor")
+    for name in ("model", "monitor"):
+        await stage.client.delete("Pod", name)
+    await stage.until(
+        "nobody uses the shared one any more, so late gets it",
+        lambda: _node(stage, "late") != "",
+        lambda: _late_refusal(stage) or "it waits",
+    )
+
+
+def _claims(stage: Stage) -> Counter[str]:
+    """How many claims have a device on each node; the shared one counts once."""
+    pods = [*stage.pods.with_node("infer"), *stage.pods.with_node("model")]
+    return Counter(pod.node for pod in pods)
+
+
+def _late_refusal(stage: Stage) -> str:
+    pod = stage.pods.find("late")
+    return pod.refusal if pod else ""
+
+
+DEVICES = Chapter(
+    "Devices by claim",
+    """\
+Two nodes publish eight accelerators each. Fifteen pods claim one of their own,
+and two share one. Another pod waits until one is free again.""",
+    _play_devices,
 )

@@ -11,8 +11,13 @@ MooringError          what users are told in a line or two, without a traceback
 │   ├── ListenError       an address to serve at
 │   ├── KubeconfigError   the kubeconfig that `up` writes
 │   ├── ShapeError        the nodes that `up` makes
-│   └── DataDirError      what `up` has stored
+│   ├── DataDirError      what `up` has stored
+│   └── ExtenderUnusable  the certificates of an extender
 ├── PluginError       a plugin broke, or met what it must not guess about
+│   ├── BrokenRowsError   on some nodes only
+│   └── ExtenderFailed    an extender in its place
+├── CallFailed        an extender gave no usable answer
+├── ReplyError        what an extender answered cannot be read
 └── ClientError       a request to an API server did not succeed
     ├── ApiError          the server answered, and refused
     ├── Unreachable       nothing was sent, so trying again is safe
@@ -145,7 +150,7 @@ class ConfigError(InputError):
 
 
 def child(path: str, name: str) -> str:
-    """The path of what a name, or a path of its own, means below a path."""
+    """Joins a path and the name, or the path, of something below it."""
     if not path or not name or name.startswith("["):
         return path + name
     return f"{path}.{name}"

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import msgspec
 
@@ -147,13 +146,17 @@ class Attempts:
     ) -> Failure:
         """Asks the post-filters; where they find victims, these are evicted from now on."""
         pod = queued.pod
-        signed = sign_for_remedy(profile, pod, self._cluster.nodes)
-        failure = failed.known.get(signed) if remedied is None else None
+        signed, failure = None, None
+        if remedied is None and failed.known:
+            signed = sign_for_remedy(profile, pod, self._cluster.nodes)
+            failure = failed.known.get(signed)
         if failure is None:
-            failed = replace(failed, attempt=queued.attempts)
+            failed = msgspec.structs.replace(failed, attempt=queued.attempts)
             began = self._observer.clock()
             found = remedied or seek_remedy(profile, pod, failed, self._cluster.nodes)
             self._observer.victims_sought(POD, found.status, began)
+            if remedied is None and found.is_final:
+                signed = sign_for_remedy(profile, pod, self._cluster.nodes)
             # Where nobody can make way for one, nobody can for another like it.
             is_shared = remedied is None and signed is not None and found.is_final
             failure = Failure(
@@ -374,9 +377,11 @@ class Attempts:
     def _bind(self, placed: Placement) -> None:
         placed.state = _BINDING
         ref = PodRef.to(placed.pod)
-        bind = BindPod(ref, placed.node_name, placed.profile.name)
         if PLACED in placed.pod.annotations:
-            bind = msgspec.structs.replace(bind, annotations={PLACED: ref.uid})
+            mark = {PLACED: ref.uid}
+            bind = BindPod(ref, placed.node_name, placed.profile.name, mark)
+        else:
+            bind = BindPod(ref, placed.node_name, placed.profile.name)
         for each in self._binders:
             if each.concerns(placed.pod.spec):
                 bind = msgspec.structs.replace(bind, extender=each.url_prefix)

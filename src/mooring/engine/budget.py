@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mooring.cluster import Cluster
 from mooring.objects.node_selector import NodeSelectorTerm
@@ -57,6 +57,9 @@ _PASSES_PER_UNBOUND_CLAIM = 100
 # What one more of many like members costs, and what each of its terms adds for a node.
 _MEMBER = 50_000
 _PER_TERM_OF_MEMBER = 40
+
+# Several plugins look at each volume.
+_PER_VOLUME = 16
 
 # A pod that is too costly is tried again after a minute, then after twice as long each time.
 _FIRST_DELAY = 60.0
@@ -201,11 +204,15 @@ def rules_of(spec: PodSpec) -> Rules:
     """The rules of a template; counted once."""
     known: Rules | None = spec.__dict__.get("_rules")
     if known is None:
-        known = spec.__dict__["_rules"] = _count_rules(spec)
+        known = _count_rules(spec) if spec.template is spec else rules_of(spec.template)
+        if spec.volumes:
+            known = replace(known, others=known.others + _PER_VOLUME * len(spec.volumes))
+        spec.__dict__["_rules"] = known
     return known
 
 
 def _count_rules(spec: PodSpec) -> Rules:
+    """The rules of a template, its volumes left aside."""
     expressions, values = _node_rules(spec)
     affinity = spec.affinity
     terms = [
@@ -231,7 +238,6 @@ def _count_rules(spec: PodSpec) -> Rules:
         + named
         + sum(map(_values, (*selectors, *spaces)))
         + 4 * len(containers)
-        + 16 * len(spec.volumes or ())
         + len(spec.scheduling_gates or ())
         + len(spec.resource_claims or ()),
     )

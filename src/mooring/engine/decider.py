@@ -58,7 +58,8 @@ class Decider:
             return None
         window = self._make_window(profile, count, rows)
         outcome = self._classes[profile.name].decide(pod, window)
-        self.start += looked_at(outcome, window, profile)
+        if outcome.filtered is not None:
+            self.start += looked_at(outcome, window, profile)
         if isinstance(outcome, Found):
             self._take_turn(count)
         return outcome

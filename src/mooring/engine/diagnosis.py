@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+
+import msgspec
 
 from mooring.framework.attempt import Failed, Filtered, PreFiltered
 from mooring.framework.status import Code, Rejected
@@ -17,8 +18,7 @@ NO_NODES = "no nodes available to schedule pods"
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """Why an attempt came to nothing, and what follows. A nomination of None is left alone."""
 
     reason: str
@@ -37,8 +37,9 @@ def rejectors(failed: Failed) -> frozenset[str]:
     named = {*failed.pre_filtered.narrowed_by, *failed.overruled}
     if failed.pre_filtered.rejected_by:
         named.add(failed.pre_filtered.rejected_by)
-    if failed.filtered is not None:
-        named.update(failed.filtered.rejectors())
+    filtered = failed.filtered
+    if filtered is not None:
+        named.update(failed.digest("rejectors", lambda: frozenset(filtered.rejectors())))
     return frozenset(named)
 
 
@@ -47,9 +48,11 @@ def message(failed: Failed, post_filter_message: str = "") -> str:
     text = f"0/{failed.node_count} nodes are available:"
     if failed.pre_filtered.rejected is not None:
         text += f" {failed.pre_filtered.rejected.message}."
+    elif failed.pre_filtered.node_names is None:
+        # That follows from what filters said alone.
+        text += failed.digest("reasons", lambda: f" {', '.join(_histogram(failed))}.")
     else:
-        told = ", ".join(_histogram(failed))
-        text += f" {told}."
+        text += f" {', '.join(_histogram(failed))}."
     if post_filter_message:
         text += f" {post_filter_message}"
     return text

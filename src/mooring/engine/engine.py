@@ -16,7 +16,6 @@ from mooring.cluster.changes import unite
 from mooring.config import Configuration
 from mooring.framework.attempt import Failed
 from mooring.framework.calls import (
-    ask_pre_enqueue,
     attach,
     broken,
     show_cluster,
@@ -63,6 +62,7 @@ from .gangs.group_result import Domain
 from .group_attempts import GroupAttempts
 from .intake import Intake
 from .placement import Placement, PluginPermits
+from .pre_enqueue import ask_to_queue
 from .preemption_log import PreemptionLog
 from .settings import (
     class_settings,
@@ -448,9 +448,15 @@ class Engine:
     def _admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
         """Asks the pre-enqueue plugins, first of all the one that said no last."""
         began = self._observer.clock()
-        answer = self._attempts.evictions.hold_back(pod.uid) or self._ask_to_admit(pod, last)
-        status = SUCCESS if answer is None else answer[1].code.value
-        self._observer.point_ran(PRE_ENQUEUE, status, pod.spec.scheduler_name, began)
+        profile = self.profiles[pod.spec.scheduler_name]
+        answer = self._attempts.evictions.hold_back(pod.uid) or ask_to_queue(profile, pod, last)
+        status = SUCCESS
+        if answer is not None:
+            plugin, refused = answer
+            status = refused.code.value
+            if refused.code is Code.ERROR and plugin != last:
+                self._emit(actions.failed_scheduling(pod, refused.message, profile.name))
+        self._observer.point_ran(PRE_ENQUEUE, status, profile.name, began)
         return answer
 
     def _hold_group(self, key: GroupKey, scheduler: str) -> tuple[str, Rejected] | None:
@@ -465,19 +471,6 @@ class Engine:
             # Else members are asked, of whom that is told.
             self._observer.point_ran(PRE_ENQUEUE, held[1].code.value, scheduler, began)
         return held
-
-    def _ask_to_admit(self, pod: Pod, last: str) -> tuple[str, Rejected] | None:
-        plugins = self.profiles[pod.spec.scheduler_name].pre_enqueue
-        if last:
-            plugins = tuple(sorted(plugins, key=lambda each: each.name != last))
-        for plugin in plugins:
-            refused = ask_pre_enqueue(plugin, pod)
-            if refused is not None:
-                if refused.code is Code.ERROR and plugin.name != last:
-                    profile = pod.spec.scheduler_name
-                    self._emit(actions.failed_scheduling(pod, refused.message, profile))
-                return plugin.name, refused
-        return None
 
     def _tell_of_order(self, error: BaseException) -> None:
         """The queue cannot use the order of its plugin."""

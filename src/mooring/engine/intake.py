@@ -12,7 +12,7 @@ from mooring.objects.coexist import as_counted, is_exclusive, is_placed, is_trus
 from mooring.objects.custom import CustomObject
 from mooring.objects.kinds import Object
 from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from mooring.objects.pod import FINISHED, Pod
 from mooring.objects.pod_group import PodGroup
 from mooring.objects.resource_claim import ClaimSpec, DeviceObject, ResourceClaim
 from mooring.objects.storage import StorageObject
@@ -175,7 +175,7 @@ class Intake:
         return (GROUP_DELETE,)
 
     def _apply_pod(self, pod: Pod, now: float) -> Events:
-        if pod.is_finished:
+        if pod.status.phase in FINISHED:
             # A pod that has run to its end takes no room, so it is as good as gone.
             return self._remove_pod(pod, now)
         if pod.node_name:
@@ -191,12 +191,13 @@ class Intake:
         if not is_exclusive(pod):
             self._around.pop(pod.uid, None)
             return pod
+        if is_placed(pod):
+            return pod
         known = self._cluster.pod(pod.uid)
         if known is not None and known.node_name == pod.node_name and is_placed(known):
             # We bound it, whatever became of the annotation that says so.
             return pod.on(pod.node_name)
-        if not is_placed(pod):
-            self._around[pod.uid] = pod
+        self._around[pod.uid] = pod
         return as_counted(pod, trusted=self._trusts(pod.namespace))
 
     def _trusts(self, namespace: str) -> bool:
@@ -245,7 +246,9 @@ class Intake:
             if pod.terminating and not (before is not None and before.terminating):
                 self._vanished(pod, now)
         elif before is None:
-            self._cluster.nominate(pod, pod.nominated_node_name)
+            nominated = pod.status.nominated_node_name
+            if nominated or self._cluster.nodes.nominations.are_there:
+                self._cluster.nominate(pod, nominated)
             self._queue.add(pod, now)
         else:
             self._update_pending(before, pod, now)

@@ -129,10 +129,12 @@ def _find_concerned(placement: Placement) -> _ConcernedPlugins:
     profile, pod = placement.profile, placement.pod
     known: _ConcernedPlugins | None = pod.spec.__dict__.get("_concerned")
     if known is None or known.profile is not profile:
+        plugins = dict.fromkeys((*profile.reserve, *profile.pre_bind))
+        skipping = {each for each in plugins if ask_skips(each, pod)}
         known = _ConcernedPlugins(
             profile,
-            tuple(each for each in profile.reserve if not ask_skips(each, pod)),
-            tuple(each for each in profile.pre_bind if not ask_skips(each, pod)),
+            tuple(each for each in profile.reserve if each not in skipping),
+            tuple(each for each in profile.pre_bind if each not in skipping),
         )
         pod.spec.__dict__["_concerned"] = known
     return known

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -30,11 +29,10 @@ from mooring.queue import Place, Queue
 from . import actions
 from .actions import Action, EvictPod, PodRef, RecordEvent
 
-_IN_PROGRESS = "waiting for the preemption for this pod to be finished"
+_IN_PROGRESS = unresolvable("waiting for the preemption for this pod to be finished")
 
 
-@dataclass(frozen=True, slots=True)
-class Remedied:
+class Remedied(msgspec.Struct, frozen=True):
     """What the post-filters said. A nomination of None is left alone, an empty one is ended."""
 
     text: str
@@ -156,7 +154,7 @@ class Evictions:
     def hold_back(self, uid: str) -> tuple[str, Rejected] | None:
         """Why a pod must not be tried yet: its victims are still being evicted."""
         known = self._preemptions.get(uid)
-        return None if known is None else (known.plugin, unresolvable(_IN_PROGRESS))
+        return None if known is None else (known.plugin, _IN_PROGRESS)
 
     def begin(
         self, pod: Pod, victim: Pod, remedied: Remedied, profile: Profile, now: float

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from mooring.cluster import Mask
@@ -14,9 +15,10 @@ from mooring.cluster import Mask
 from .status import Code, Rejected
 from .verdict import Verdict
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, slots=True)
-class PreFiltered:
+
+class PreFiltered(msgspec.Struct, frozen=True):
     """The outcome of all pre-filters."""
 
     #: What each plugin prepared; a plugin that skips itself is not in here.
@@ -34,8 +36,7 @@ class PreFiltered:
         return plugin in self.prepared or plugin in self.skipped
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(msgspec.Struct, frozen=True):
     """One filter's answer, and the positions where it was the first to say no."""
 
     plugin: str
@@ -43,8 +44,7 @@ class Layer:
     decided: Mask
 
 
-@dataclass(frozen=True, slots=True)
-class RowRefusal:
+class RowRefusal(msgspec.Struct, frozen=True):
     """Why one node does not suit a pod."""
 
     plugin: str
@@ -52,8 +52,7 @@ class RowRefusal:
     reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Filtered:
+class Filtered(msgspec.Struct, frozen=True):
     """The outcome of all filters for some rows: who rejects a row is the first that does."""
 
     rows: NDArray[np.intp]
@@ -85,7 +84,7 @@ class Filtered:
     def rejectors(self) -> Iterator[str]:
         """The plugins that were the first to reject some row."""
         for layer in self.layers:
-            if layer.decided.any():
+            if np.count_nonzero(layer.decided):
                 yield layer.plugin
         for other in self.amended:
             yield from other.rejectors()
@@ -100,7 +99,7 @@ class Filtered:
 
     @property
     def rejected_count(self) -> int:
-        return sum(int(layer.decided.sum()) for layer in self.layers) + sum(
+        return sum(int(np.count_nonzero(layer.decided)) for layer in self.layers) + sum(
             other.rejected_count for other in self.amended
         )
 
@@ -148,22 +147,20 @@ def _among(rows: NDArray[np.intp], some: NDArray[np.intp]) -> Mask:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(msgspec.Struct, frozen=True):
     """The scores of the feasible rows, per plugin and in all."""
 
     rows: NDArray[np.intp]
     #: Normalised and weighted.
-    by_plugin: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
-    totals: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    by_plugin: Mapping[str, NDArray[np.int64]] = msgspec.field(default_factory=dict)
+    totals: NDArray[np.int64] = msgspec.field(default_factory=lambda: np.zeros(0, np.int64))
 
     def best(self) -> NDArray[np.intp]:
         """All rows with the highest total."""
         return self.rows[self.totals == self.totals.max()]
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """An attempt that found no node: what the post-filters are asked to remedy."""
 
     pre_filtered: PreFiltered
@@ -176,4 +173,14 @@ class Failed:
     #: How often the pod was tried before.
     attempt: int = 0
     #: What came of it, by what post-filters sign, for like pods while nothing changes.
-    known: dict[Hashable, Any] = field(default_factory=dict, compare=False)
+    known: dict[Hashable, Any] = msgspec.field(default_factory=dict)
+    #: What was worked out of what filters said, which is shared while they say the same.
+    digests: dict[str, tuple[Filtered | None, Any]] = msgspec.field(default_factory=dict)
+
+    def digest(self, name: str, work_out: Callable[[], T]) -> T:
+        """Something that follows from `filtered` alone: worked out once for all like pods."""
+        known = self.digests.get(name)
+        if known is None or known[0] is not self.filtered:
+            known = self.digests[name] = (self.filtered, work_out())
+        found: T = known[1]
+        return found

@@ -310,12 +310,16 @@ def ask_recheck(plugin: Filter[Any], prepared: Any, nodes: Nodes, row: RowFacts)
         raise make_plugin_error(FILTERING, plugin, error) from error
 
 
-def ask_sees(plugin: Filter[Any], prepared: Any, nodes: Nodes) -> Change:
-    """By which changes pods that come or go can alter the plugin's answer."""
-    with PluginFence('asking plugin "{}" what it sees', plugin):
+def ask_sees(plugin: Filter[Any], prepared: Any, nodes: Nodes) -> int:
+    """By which changes pods that come or go can alter the plugin's answer, as a plain number."""
+    try:
         answer = plugin.sees(prepared, nodes)
         expect(answer, Change)
-        return answer
+        return int(answer)
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error('asking plugin "{}" what it sees', plugin, error) from error
 
 
 def ask_watch(plugin: Plugin, pod: Pod, nodes: Nodes) -> int:
@@ -332,14 +336,18 @@ def ask_watch(plugin: Plugin, pod: Pod, nodes: Nodes) -> int:
 
 def ask_turns(plugin: Plugin, pod: Pod, watch: int) -> int:
     """The changes after which it may skip, reject or narrow such a pod otherwise than before."""
-    if plugin.is_steady:
+    if plugin.is_steady or not watch:
         return 0
-    with PluginFence('asking plugin "{}" what it turns with', plugin):
+    try:
         answer = plugin.turns_with(pod)
         if answer is None:
             return watch
         expect(answer, Change)
         return watch & int(answer)
+    except PASSING:
+        raise
+    except BaseException as error:
+        raise make_plugin_error('asking plugin "{}" what it turns with', plugin, error) from error
 
 
 def ask_sign(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:

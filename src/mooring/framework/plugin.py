@@ -23,6 +23,7 @@ from .attempt import Failed
 from .plugin_answers import (
     INFEASIBLE as INFEASIBLE,
     TEMPLATE as TEMPLATE,
+    TEMPLATE_BUT_VOLUMES as TEMPLATE_BUT_VOLUMES,
     UNSIGNABLE as UNSIGNABLE,
     UPDATED as UPDATED,
     ClaimWrite as ClaimWrite,
@@ -101,8 +102,8 @@ class Plugin(ABC):
     def skips(self, pod: Pod) -> bool:
         """Whether it has nothing to do with pods of this template, whatever happens.
 
-        Then it signs them with None, reserves nothing and prepares nothing for them: it is asked
-        about the first of them, and not about the others.
+        Then it holds none of them back, signs them with None, reserves nothing and prepares
+        nothing for them: it is asked about the first of them, and not about the others.
         """
         return False
 

@@ -130,17 +130,23 @@ class SignedParts:
     annotations: frozenset[str] = frozenset()
     #: The services and the controller of the pod, as `nodes.workloads.siblings` tells them.
     siblings: bool = False
+    #: The volumes of the template, too. They tell pods apart that are alike in all else.
+    volumes: bool = True
 
     def __or__(self, other: SignedParts) -> SignedParts:
         return SignedParts(
             self.any_label or other.any_label,
             self.annotations | other.annotations,
             self.siblings or other.siblings,
+            self.volumes or other.volumes,
         )
 
 
 #: A signature of the template, namespace, node name, owner and of labels that selectors read.
 TEMPLATE = SignedParts()
+
+#: The same, but of no volumes.
+TEMPLATE_BUT_VOLUMES = SignedParts(volumes=False)
 
 
 #: The answer of a plugin that cannot say what it reads of a pod.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,9 @@ from .observe import (
 from .plugin import Filter, Narrowed, PreFilter, PreScore, Rescore, Scores
 from .profile import Profile
 from .status import Code, PluginError, Rejected, unresolvable
+
+# Looked up once, because that takes long for an enum.
+_UNKNOWN, _INFEASIBLE = Rescore.UNKNOWN, Rescore.INFEASIBLE
 
 
 def pre_filter(profile: Profile, pod: Pod, nodes: Nodes) -> PreFiltered:
@@ -114,10 +118,10 @@ def filter_rows(
         if verdict.reasons:
             rejected = verdict.rejected
             decided = feasible & rejected
-            if decided.any():
+            if np.count_nonzero(decided):
                 layers.append(Layer(plugin.name, verdict, decided))
                 feasible = feasible & ~rejected
-                if not feasible.any():
+                if not np.count_nonzero(feasible):
                     break
     profile.observer.plugins_evaluated(profile.name, FILTER, asked)
     return Filtered(numbers, feasible, tuple(layers))
@@ -125,16 +129,16 @@ def filter_rows(
 
 def fits_on(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes, row: int) -> bool:
     """Whether no filter rejects one row: the same as `filter_rows` says, without the reasons."""
-    facts, rows = nodes.facts(row), np.array([row], np.intp)
-    for plugin in active_filters(profile, pre_filtered):
-        prepared = _find_prepared(plugin, pod, pre_filtered.prepared)
-        answer = Rescore.UNKNOWN
+    facts, known = nodes.facts(row), pre_filtered.prepared
+    for plugin, needs_prepared in _list_active(profile.filter, pre_filtered.skipped):
+        prepared = _find_prepared(plugin, pod, known) if needs_prepared else pod
+        answer = _UNKNOWN
         if plugin.scope is Scope.ROW:
             answer = ask_recheck(plugin, prepared, nodes, facts)
-        if answer is Rescore.UNKNOWN:
-            if ask_filter(plugin, prepared, nodes, rows).rejected[0]:
+        if answer is _UNKNOWN:
+            if ask_filter(plugin, prepared, nodes, np.array([row], np.intp)).rejected[0]:
                 return False
-        elif answer is Rescore.INFEASIBLE:
+        elif answer is _INFEASIBLE:
             return False
     return True
 
@@ -142,6 +146,15 @@ def fits_on(profile: Profile, pod: Pod, pre_filtered: PreFiltered, nodes: Nodes,
 def active_filters(profile: Profile, pre_filtered: PreFiltered) -> Iterator[Filter[Any]]:
     """The filters that do not skip themselves for the pod."""
     return (plugin for plugin in profile.filter if plugin.name not in pre_filtered.skipped)
+
+
+@lru_cache(maxsize=64)
+def _list_active(
+    filters: tuple[Filter[Any], ...], skipped: frozenset[str]
+) -> tuple[tuple[Filter[Any], bool], ...]:
+    """The same, with whether something is prepared for each: single rows are asked about often."""
+    asked = (plugin for plugin in filters if plugin.name not in skipped)
+    return tuple((plugin, isinstance(plugin, PreFilter)) for plugin in asked)
 
 
 def _find_prepared(plugin: Filter[Any], pod: Pod, prepared: Mapping[str, Any]) -> Any:

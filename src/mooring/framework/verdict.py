@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster import Mask
+from mooring.objects.lazy_property import lazy_property
 
 from .status import Code, Reason
 
@@ -71,11 +71,15 @@ class Verdict:
         """What kind of no the row at a position got."""
         return Code.UNRESOLVABLE if self.unresolvable[at] else Code.UNSCHEDULABLE
 
-    @cached_property
+    @lazy_property
     def unresolvable(self) -> Mask:
         """The rows on which evicting pods cannot help."""
-        final = [reason.code is Code.UNRESOLVABLE for reason in self.reasons]
-        return np.logical_or.reduce(self.failed[final], axis=0)
+        # One by one: ten times faster than to reduce them.
+        unresolvable: Mask = np.zeros(self.failed.shape[1], np.bool_)
+        for reason, failed in zip(self.reasons, self.failed, strict=True):
+            if reason.code is Code.UNRESOLVABLE:
+                unresolvable |= failed
+        return unresolvable
 
     def counts(self, among: Mask) -> Iterator[tuple[str, int]]:
         """How many of the given rows each reason rejects; equal texts of a row count once."""

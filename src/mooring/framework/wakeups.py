@@ -33,6 +33,9 @@ class Resource(StrEnum):
     RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
     ANYTHING = "*"
 
+    # It is looked up for every event, and that of an enum is many times slower.
+    __hash__ = str.__hash__
+
     def covers(self, other: Resource | str) -> bool:
         """Whether a registration for this hears events about the other."""
         if self is other or self is Resource.ANYTHING:
@@ -59,6 +62,8 @@ class Action(IntFlag):
 
     UPDATE = 8188
     ALL = 8191
+
+    __hash__ = int.__hash__
 
 
 @dataclass(frozen=True, slots=True)

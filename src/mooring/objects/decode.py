@@ -1,4 +1,4 @@
-"""From what the API writes to typed values: the edge at which all input is checked."""
+"""Turns what the API writes into typed values. All input is checked here."""
 
 from __future__ import annotations
 
@@ -135,15 +135,15 @@ def from_json(kind: str | CustomKind, text: bytes | str) -> Object:
     """Reads an object of a kind from JSON. Raises DecodeError."""
     known = reader(kind)
     raw = text.encode() if isinstance(text, str) else text
-    return _reading(lambda: known.build(known.read_one(raw)))
+    return _check_reading(lambda: known.build(known.read_one(raw)))
 
 
 def from_builtins(kind: str | CustomKind, raw: Mapping[str, Any]) -> Object:
     """Reads an object of a kind from the mappings and lists that YAML gives. Raises DecodeError."""
     if isinstance(kind, CustomKind):
-        return _reading(lambda: custom_object(kind, raw))
+        return _check_reading(lambda: custom_object(kind, raw))
     item = _item(kind)
-    return _reading(lambda: item.of(to_struct(item.wire, raw)))
+    return _check_reading(lambda: item.of(to_struct(item.wire, raw)))
 
 
 def _item(kind: str) -> Any:
@@ -153,7 +153,7 @@ def _item(kind: str) -> Any:
     return item
 
 
-def _reading(read: Callable[[], Object]) -> Object:
+def _check_reading(read: Callable[[], Object]) -> Object:
     try:
         return read()
     except DecodeError:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
+from .lazy_property import lazy_property
 from .meta import Wire
 from .node_selector import NodeAffinityRules
 from .selector import Labels, LabelSelector, Selector, SelectorError, compile_selector
@@ -88,7 +88,7 @@ class TopologySpreadConstraint(Wire, frozen=True, dict=True):
     node_taints_policy: InclusionPolicy | None = None
     match_label_keys: tuple[str, ...] | None = None
 
-    @cached_property
+    @lazy_property
     def selector(self) -> Selector | None:
         """The compiled selector; raises SelectorError where it cannot be read."""
         return compile_selector(self.label_selector)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
 
+from .lazy_property import lazy_property
 from .meta import Condition, ObjectMeta, OwnerReference, Wire, seconds
 from .node_selector import (
     Malformed,
@@ -36,6 +36,8 @@ from .resources import (
     spec_requests,
 )
 from .volume import ClaimUse, Disk, Volume
+
+T = TypeVar("T")
 
 ANY_ADDRESS = "0.0.0.0"
 
@@ -119,6 +121,20 @@ class SchedulingGroup(Wire, frozen=True):
     pod_group_name: str = ""
 
 
+class template_property(lazy_property[T]):
+    """Something that follows from a template without its volumes: the same for all such templates.
+
+    A pod with claims has a template of its own, because it names them.
+    """
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        template = None if instance is None else instance.__dict__.get("_template")
+        if template is None:
+            return super().__get__(instance, owner)
+        value = instance.__dict__[self.name] = getattr(template, self.name)
+        return value
+
+
 class PodSpec(Wire, frozen=True, dict=True, weakref=True):
     """The template part of a pod: equal for all pods of a template, whichever node they are on."""
 
@@ -142,22 +158,28 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
     #: Read by `coexist` alone, which also says what other values mean.
     coexist_policy: str | None = None
 
-    @cached_property
+    @property
+    def template(self) -> PodSpec:
+        """The template without its volumes, if it has any: one value for all that are alike so."""
+        template: PodSpec = self.__dict__.get("_template", self)
+        return template
+
+    @template_property
     def requests(self) -> Amounts:
         """What the pod asks a node for, in native units."""
         return amounts(spec_requests(self, {}))
 
-    @cached_property
+    @template_property
     def scoring_requests(self) -> Mapping[str, int]:
         """What the pod counts for while nodes are scored for it, in native units."""
         return dict(amounts(scoring_requests(self)))
 
-    @cached_property
+    @template_property
     def all_containers(self) -> tuple[Container, ...]:
         """Init containers, then containers."""
         return (self.init_containers or ()) + self.containers
 
-    @cached_property
+    @template_property
     def host_ports(self) -> tuple[HostPort, ...]:
         """The node ports that the pod takes while it runs: of containers and sidecars."""
         serving = self.containers + tuple(c for c in self.init_containers or () if c.is_sidecar)
@@ -169,7 +191,7 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
         )
         return tuple(sorted(set(taken)))
 
-    @cached_property
+    @template_property
     def node_terms(self) -> tuple[NodeTerm | Malformed | None, ...] | None:
         """The compiled terms of required node affinity; None when there is no such rule."""
         rule = self.node_affinity.required
@@ -183,44 +205,44 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
             return False
         return meets_any(self.node_terms, node_name, labels)
 
-    @cached_property
+    @template_property
     def named_nodes(self) -> frozenset[str] | None:
         """The only nodes that required node affinity allows by name; None if it names none."""
         rule = self.node_affinity.required
         return None if rule is None else named_nodes(rule)
 
-    @cached_property
+    @template_property
     def node_preferences(self) -> Preferences | Malformed | None:
         """The compiled terms of preferred node affinity; None when there is no such rule."""
         if self.node_affinity.preferred_during_scheduling_ignored_during_execution is None:
             return None
         return compile_preferences(self.node_affinity.preferred)
 
-    @cached_property
+    @template_property
     def without_volumes(self) -> bytes:
         """All of the template but its volumes, the same for templates that are alike in it."""
         return _ENCODE(msgspec.structs.replace(self, volumes=None))
 
-    @cached_property
+    @lazy_property
     def named_claims(self) -> tuple[ClaimUse, ...] | None:
         """The claims of such pods; None if some are named after the pod."""
         if any(volume.persistent_volume_claim is None for volume in self.claiming):
             return None
         return tuple([volume.claim_of("") for volume in self.claiming])
 
-    @cached_property
+    @lazy_property
     def claiming(self) -> tuple[Volume, ...]:
         """The volumes that are claims, or make one."""
         return tuple(volume for volume in self.volumes or () if volume.claims)
 
-    @cached_property
+    @lazy_property
     def migratable(self) -> tuple[Volume, ...]:
         """The volumes named in the pod itself that a CSI driver attaches."""
         return tuple(
             volume for volume in self.volumes or () if volume.migratable and not volume.claims
         )
 
-    @cached_property
+    @lazy_property
     def disks(self) -> tuple[Disk, ...]:
         """The disks named in the pod itself of which a node has but one user that writes."""
         return tuple(disk for volume in self.volumes or () for disk in volume.disks)
@@ -229,7 +251,7 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
     def node_affinity(self) -> NodeAffinityRules:
         return (self.affinity and self.affinity.node_affinity) or NodeAffinityRules()
 
-    @cached_property
+    @template_property
     def own_label_keys(self) -> frozenset[str]:
         """The label keys that its own affinity terms and spread constraints read."""
         terms = self.terms_in("")
@@ -240,12 +262,12 @@ class PodSpec(Wire, frozen=True, dict=True, weakref=True):
             + [key for each in constraints for key in each.label_keys]
         )
 
-    @cached_property
+    @template_property
     def held(self) -> Held:
         """What such a pod counts for on a node, as long as nothing is reported about it."""
         return _add_granted(self, NO_STATUS)
 
-    @cached_property
+    @template_property
     def _terms(self) -> dict[str, Terms]:
         return {}
 
@@ -458,6 +480,8 @@ def _share(wire: _WireSpec) -> PodSpec:
     if spec is None:
         fields = {name: getattr(wire, name) for name in _SPEC_FIELDS}
         spec = _SPECS[key] = PodSpec(**{**fields, "volumes": volumes or None})
+        if volumes:
+            spec.__dict__["_template"] = _share(msgspec.structs.replace(wire, volumes=None))
     return spec
 
 

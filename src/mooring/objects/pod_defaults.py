@@ -13,7 +13,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def filled_spec(spec: Raw, labels: Raw) -> Raw:
+def fill_spec(spec: Raw, labels: Raw) -> Raw:
     """The spec of a pod with these labels as the API server keeps it; the given one stays.
 
     Whatever has a wrong type is left alone: the decoder refuses it.
@@ -62,16 +62,16 @@ def _host_port(port: Raw) -> Raw:
 
 
 def _affinity(affinity: Raw, labels: Raw) -> Raw:
-    def merged(term: Raw) -> Raw:
+    def merge(term: Raw) -> Raw:
         return _merge_labels(term, labels)
 
     for name in ("podAffinity", "podAntiAffinity"):
-        affinity = with_part(affinity, name, lambda rule: with_each(rule, _REQUIRED, merged))
+        affinity = with_part(affinity, name, lambda rule: with_each(rule, _REQUIRED, merge))
         affinity = with_part(
             affinity,
             name,
             lambda rule: with_each(
-                rule, _PREFERRED, lambda weighted: with_part(weighted, "podAffinityTerm", merged)
+                rule, _PREFERRED, lambda weighted: with_part(weighted, "podAffinityTerm", merge)
             ),
         )
     return affinity

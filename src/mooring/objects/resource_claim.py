@@ -254,7 +254,7 @@ class ResourceClaim(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return any(user.uid == uid for user in self.reserved_for)
 
     def is_made_for(self, uid: str) -> bool:
-        """Whether it was made for the pod of that uid and dies with it."""
+        """Whether it was made for the pod of that uid and is deleted with it."""
         return self.owner is not None and self.owner.uid == uid
 
     def granted(self, allocation: Allocation | None, user: ClaimUser) -> ResourceClaim:

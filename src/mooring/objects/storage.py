@@ -225,7 +225,7 @@ class PersistentVolumeClaim(msgspec.Struct, frozen=True, kw_only=True, dict=True
         return ClaimRef(namespace=self.namespace, name=self.name, uid=self.uid)
 
     def is_made_for(self, uid: str) -> bool:
-        """Whether it was made for the pod of that uid and dies with it."""
+        """Whether it was made for the pod of that uid and is deleted with it."""
         return self.owner is not None and self.owner.uid == uid
 
 

@@ -35,7 +35,7 @@ class ClaimSource(Wire, frozen=True):
 
 
 class EphemeralSource(Wire, frozen=True):
-    """A claim that is made for the pod and dies with it; its name is the pod's and the volume's."""
+    """A claim made for the pod and deleted with it, named after the pod and the volume."""
 
 
 class GCEDiskSource(Wire, frozen=True):

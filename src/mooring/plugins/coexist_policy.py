@@ -108,7 +108,7 @@ class CoexistPolicy(
     # Who is there matters where members of a group tolerate each other; else counts are enough.
     reads = Change.EXCLUSIVE | Change.ORDINARY | Change.ALLOCATABLE | Change.PODS
     scope = Scope.ROW
-    signs = SignedParts(annotations=frozenset((ANNOTATION, MIRROR, GROUP)))
+    signs = SignedParts(annotations=frozenset((ANNOTATION, MIRROR, GROUP)), volumes=False)
     reduces = Reduction.NOTHING
 
     def __init__(self, args: CoexistPolicyArgs | None = None) -> None:
@@ -158,8 +158,8 @@ class CoexistPolicy(
         exclusive, ordinary = 0, 0
         if prepared.group is not None:
             exclusive, ordinary = nodes.coexist_group(prepared.group).get(at, (0, 0))
-        if (prepared.is_ordinary and nodes.exclusive_pods[at] > exclusive) or (
-            prepared.is_exclusive and nodes.ordinary_pods[at] > ordinary
+        if (prepared.is_ordinary and nodes.exclusive_pods.item(at) > exclusive) or (
+            prepared.is_exclusive and nodes.ordinary_pods.item(at) > ordinary
         ):
             return INFEASIBLE
         return UPDATED

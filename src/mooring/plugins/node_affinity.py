@@ -12,7 +12,7 @@ from mooring.documents.errors import child, item
 from mooring.framework.advice import Advice, Advise, group_by_failures, name_nodes
 from mooring.framework.edits import AnyEdit, DropNodeRequirement, DropNodeSelector
 from mooring.framework.plugin import (
-    TEMPLATE,
+    TEMPLATE_BUT_VOLUMES,
     Filter,
     Narrowed,
     PreFilter,
@@ -96,7 +96,7 @@ class NodeAffinity(
     reads = Change.LABELS
     scope = Scope.ROW
     is_steady = True
-    signs = TEMPLATE
+    signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.LARGEST
 
     def __init__(self, args: NodeAffinityArgs | None = None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from mooring.cluster import Change, Nodes, Rows, Scope
-from mooring.framework.plugin import TEMPLATE, Filter, PreFilter, Sign
+from mooring.framework.plugin import TEMPLATE_BUT_VOLUMES, Filter, PreFilter, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import ITSELF, Action, Resource, Wakeup, on
@@ -38,7 +38,7 @@ class NodeDeclaredFeatures(PreFilter[Undeclared], Filter[Undeclared], Sign):
     reads = Change.FEATURES
     scope = Scope.ROW
     is_steady = True
-    signs = TEMPLATE
+    signs = TEMPLATE_BUT_VOLUMES
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return needed_features(pod)

@@ -12,7 +12,14 @@ from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.config import FeatureGates
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.edits import DropNodeName
-from mooring.framework.plugin import TEMPLATE, Filter, Narrowed, PreFilter, Rescore, Sign
+from mooring.framework.plugin import (
+    TEMPLATE_BUT_VOLUMES,
+    Filter,
+    Narrowed,
+    PreFilter,
+    Rescore,
+    Sign,
+)
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Action, Resource, Wakeup, on
@@ -29,7 +36,7 @@ class NodeName(PreFilter[Pod], Filter[Pod], Sign, Advise[Pod]):
     reads = Change.MEMBERSHIP
     scope = Scope.ROW
     is_steady = True
-    signs = TEMPLATE
+    signs = TEMPLATE_BUT_VOLUMES
 
     def __init__(self, *, narrows: bool = False) -> None:
         self._narrows = narrows

@@ -12,7 +12,7 @@ from mooring.framework.advice import Advice, Advise, find_pods, group_by_failure
 from mooring.framework.edits import DropHostPort
 from mooring.framework.plugin import (
     INFEASIBLE,
-    TEMPLATE,
+    TEMPLATE_BUT_VOLUMES,
     UPDATED,
     Filter,
     PreFilter,
@@ -36,7 +36,7 @@ class NodePorts(PreFilter[Ports], Filter[Ports], Sign, Advise[Ports]):
     reads = Change.PORTS
     scope = Scope.ROW
     is_steady = True
-    signs = TEMPLATE
+    signs = TEMPLATE_BUT_VOLUMES
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return pod.spec.host_ports

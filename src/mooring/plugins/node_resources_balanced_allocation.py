@@ -11,7 +11,7 @@ from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.documents.errors import child, describe, item
 from mooring.framework.plugin import (
     MAX_SCORE,
-    TEMPLATE,
+    TEMPLATE_BUT_VOLUMES,
     UPDATED,
     PreScore,
     Reduction,
@@ -64,7 +64,7 @@ class NodeResourcesBalancedAllocation(PreScore[AskedResources], Score[AskedResou
     scope = Scope.ROW
     reads_figures_only = True
     is_steady = True
-    signs = TEMPLATE
+    signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.NOTHING
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None = None) -> None:

@@ -18,7 +18,7 @@ from mooring.framework.edits import LowerRequest
 from mooring.framework.gang_points import CountRoom
 from mooring.framework.plugin import (
     INFEASIBLE,
-    TEMPLATE,
+    TEMPLATE_BUT_VOLUMES,
     UPDATED,
     Filter,
     PreFilter,
@@ -153,7 +153,7 @@ class NodeResourcesFit(
     scope = Scope.ROW
     reads_figures_only = True
     is_steady = True
-    signs = TEMPLATE
+    signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.NOTHING
 
     def __init__(self, args: NodeResourcesFitArgs | None = None) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.advice import Advice, Advise, name_nodes
 from mooring.framework.edits import Uncordon
-from mooring.framework.plugin import TEMPLATE, Filter, Rescore, Sign
+from mooring.framework.plugin import TEMPLATE_BUT_VOLUMES, Filter, Rescore, Sign
 from mooring.framework.status import Code, Reason
 from mooring.framework.verdict import Verdict
 from mooring.framework.wakeups import Wakeup
@@ -29,7 +29,7 @@ class NodeUnschedulable(Filter[Pod], Sign, Advise[Pod]):
     reads = Change.UNSCHEDULABLE
     scope = Scope.ROW
     is_steady = True
-    signs = TEMPLATE
+    signs = TEMPLATE_BUT_VOLUMES
 
     def sign(self, pod: Pod, nodes: Nodes) -> Hashable:
         return _tolerates(pod)

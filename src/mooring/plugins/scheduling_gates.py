@@ -16,6 +16,9 @@ class SchedulingGates(PreEnqueue):
     reads = Change.NONE
     scope = Scope.ROW
 
+    def skips(self, pod: Pod) -> bool:
+        return not pod.spec.scheduling_gates
+
     def pre_enqueue(self, pod: Pod) -> Rejected | None:
         gates = pod.spec.scheduling_gates
         if not gates:

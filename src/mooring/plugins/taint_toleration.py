@@ -13,7 +13,7 @@ from mooring.cluster import Change, Nodes, RowFacts, Rows, Scope
 from mooring.framework.advice import MOST_GROUPS, Advice, Advise, name_nodes
 from mooring.framework.edits import TROUBLES, AddToleration, AnyEdit, RecoverNodes, Uncordon
 from mooring.framework.plugin import (
-    TEMPLATE,
+    TEMPLATE_BUT_VOLUMES,
     Filter,
     PreScore,
     Reduction,
@@ -69,7 +69,7 @@ class TaintToleration(Filter[Pod], PreScore[Untolerated], Score[Untolerated], Si
     reads = Change.TAINTS
     scope = Scope.ROW
     is_steady = True
-    signs = TEMPLATE
+    signs = TEMPLATE_BUT_VOLUMES
     reduces = Reduction.LARGEST
 
     def __init__(self, *, compares: bool = False) -> None:

@@ -30,6 +30,7 @@ from .queue_events import InFlight, Listeners, QueueEvent, WakeAnswer, Wakeups
 from .queued_pod import (
     ACTIVE,
     BACKING_OFF,
+    GATED,
     IN_FLIGHT,
     NOWHERE,
     QUEUES,
@@ -447,10 +448,15 @@ class Queue:
         if answer is None:
             queued.gated_by, queued.refusal = "", None
             return True
+        before = queued.gated_by if queued.place is GATED and not queued.was_flushed else ""
         queued.gated_by, queued.refusal = answer
+        if before == queued.gated_by and before in queued.rejectors:
+            # A pod with several victims hears of each: it stays where it is.
+            self.incoming[QUEUES[GATED], label] += 1
+            return False
         queued.rejectors |= {queued.gated_by}
         queued.was_flushed = False
-        self._move(queued, Place.GATED, label)
+        self._move(queued, GATED, label)
         return False
 
     def _move(self, queued: QueuedPod, place: Place, label: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Container, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import islice
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from mooring.framework.calls import PASSING, expect
@@ -31,14 +31,13 @@ class WakeAnswer(Enum):
     AT_ONCE = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class QueueEvent:
+class QueueEvent(msgspec.Struct, frozen=True, eq=False):
     """An event, the object before and after it, and who listens."""
 
     event: ClusterEvent
     old: Any
     new: Any
-    heard: Heard = field(repr=False)
+    heard: Heard
 
     @property
     def is_heard(self) -> bool:

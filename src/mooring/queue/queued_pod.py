@@ -31,6 +31,9 @@ class Place(StrEnum):
     IN_FLIGHT = "in flight"
     NOWHERE = "nowhere"
 
+    # Places are looked up for every move of a pod, and that of an enum is many times slower.
+    __hash__ = str.__hash__
+
 
 #: The queue of kube-scheduler's metrics that a place belongs to.
 QUEUES = {
@@ -42,6 +45,7 @@ QUEUES = {
 }
 # Looked up once, because that takes long for an enum, and every pod passes through these.
 ACTIVE, IN_FLIGHT, NOWHERE = Place.ACTIVE, Place.IN_FLIGHT, Place.NOWHERE
+GATED = Place.GATED
 
 BACKING_OFF = (Place.BACKOFF, Place.ERROR_BACKOFF)
 UNSCHEDULABLE_PLACES = frozenset({Place.UNSCHEDULABLE, Place.GATED})

@@ -37,12 +37,18 @@ class _PluginFile:
             self.alone[pods.kind] = pods
         else:
             self.together[pods.companions.key] = pods.companions
+        # Registrations for several events often read the same topics of a pod.
+        asked: dict[int, tuple[Hashable, ...]] = {}
         for wakeup in wakeups:
             if wakeup.topics is None or wakeup.topics.of_pod is None:
                 continue
+            of_pod = wakeup.topics.of_pod
+            topics = asked.get(id(of_pod))
+            if topics is None:
+                answer = None if queued.is_costly else _ask(of_pod, queued.pod)
+                topics = asked[id(of_pod)] = (None,) if answer is None else answer
             file = self.topics.setdefault(id(wakeup), {})
-            topics = None if queued.is_costly else _ask(wakeup.topics.of_pod, queued.pod)
-            for topic in (None,) if topics is None else topics:
+            for topic in topics:
                 file.setdefault(topic, {})[pods.kind] = pods
                 pods.filed.append((file, topic))
 

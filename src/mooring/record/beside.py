@@ -7,7 +7,8 @@ from collections import deque
 from mooring.documents.errors import InputError
 from mooring.engine import Engine
 from mooring.engine.events import Event
-from mooring.world.shadow_judge import JudgedPlacement, Shadow
+from mooring.world.shadow_judge import Shadow
+from mooring.world.shadow_report import JudgedPlacement
 
 
 class JudgementCheck:

@@ -37,7 +37,7 @@ from mooring.objects.decode import reader
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.meta import Wire
 from mooring.objects.quantity import Quantity, format_quantity
-from mooring.world.shadow_judge import JudgedPlacement
+from mooring.world.shadow_report import JudgedPlacement
 
 #: Changes whenever an older reader would misunderstand a newer recording.
 FORMAT = 1

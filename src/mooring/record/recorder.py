@@ -17,7 +17,7 @@ from mooring.engine.actions import Action, encode
 from mooring.engine.events import Applied, Event, Removed
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.pod_group import PodGroup
-from mooring.world.shadow_judge import JudgedPlacement
+from mooring.world.shadow_report import JudgedPlacement
 
 from .format import (
     CONTINUES,

@@ -16,7 +16,7 @@ from mooring.engine import Engine
 from mooring.engine.registry import registry
 from mooring.framework.plugin import Registry
 from mooring.framework.profile import known_plugins
-from mooring.world.shadow_judge import ShadowReport
+from mooring.world.shadow_report import ShadowReport
 
 from .format import STOPPED, RecordLine, Setup
 from .pod_story import PodStory, StoryEntry, WaitingPod

@@ -33,7 +33,7 @@ from mooring.objects.custom import CustomKind
 from mooring.objects.decode import from_json
 from mooring.objects.kinds import READ_KINDS, Object
 from mooring.objects.pod import Pod
-from mooring.world.shadow_judge import JudgedPlacement
+from mooring.world.shadow_report import JudgedPlacement
 
 from .beside import JudgementCheck
 from .format import OUTCOMES, RecordLine, find_object_key

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from mooring.engine.actions import Action
-from mooring.world.shadow_judge import JudgedPlacement, ShadowReport
+from mooring.world.shadow_report import JudgedPlacement, ShadowReport
 
 from .beside import describe_judged
 from .pod_story import describe_action

@@ -266,7 +266,7 @@ def _priority_class(manifest: Manifest) -> PriorityClass:
 
 def _read(manifest: Manifest, fill: Callable[[Any], Any], decode: Callable[[Any], T]) -> T:
     try:
-        item = _decoded_with_nulls(manifest, fill, decode)
+        item = _decode_with_nulls(manifest, fill, decode)
     except RecursionError:
         raise manifest.error("nested too deeply") from None
     for path, told in find_faults(item, manifest.raw):
@@ -274,7 +274,7 @@ def _read(manifest: Manifest, fill: Callable[[Any], Any], decode: Callable[[Any]
     return item
 
 
-def _decoded_with_nulls(
+def _decode_with_nulls(
     manifest: Manifest, fill: Callable[[Any], Any], decode: Callable[[Any], T]
 ) -> T:
     try:

@@ -77,7 +77,7 @@ class Manifest:
 
     @property
     def known_kind(self) -> str:
-        """The kind by which it is fields from all others, custom ones by their group too."""
+        """The kind as it is looked up; a custom kind is named with its group."""
         return self.kind if self.custom is None else self.custom.resource
 
     @property
@@ -115,7 +115,7 @@ def read(paths: Iterable[str], wanted: Iterable[CustomKind] = ()) -> Iterator[Ma
 
 
 def _objects(place: Location, raw: Any, inherited: Mapping[str, str]) -> Iterator[Manifest]:
-    """The object in a document, or those in its list; what they leave out the list has said."""
+    """The object in a document, or those in its list, which inherit what the list says of kinds."""
     if not isinstance(raw, Mapping):
         raise InputError(place, f"must be a mapping, got {describe(raw)}")
     fields = {**inherited, **raw}

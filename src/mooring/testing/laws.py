@@ -24,6 +24,7 @@ from mooring.framework.plugin import (
     Narrowed,
     Plugin,
     PreBind,
+    PreEnqueue,
     PreFilter,
     PreScore,
     Reduction,
@@ -36,8 +37,9 @@ from mooring.framework.plugin import (
 from mooring.framework.status import PluginError, Rejected
 from mooring.framework.wakeups import Hint
 from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, PodSpec
 from mooring.objects.storage import StorageObject
+from mooring.objects.volume import ClaimSource, EphemeralSource, GCEDiskSource, Volume
 
 from .builders import cluster as build_cluster
 from .variations import CHANGES, STRANGE, UNNOTED, twins, variations
@@ -293,7 +295,7 @@ def check_signatures(plugin: Any, one: Pod, other: Pod, nodes: Nodes) -> None:
 
 
 def check_skips(plugin: Any, pod: Pod, nodes: Nodes) -> None:
-    """Checks that a plugin which skips a pod signs, reserves and prepares nothing for it."""
+    """Checks that a plugin which skips a pod lets it through and does nothing for it."""
     if not plugin.skips(pod):
         return
     done: dict[str, Any] = {}
@@ -304,6 +306,8 @@ def check_skips(plugin: Any, pod: Pod, nodes: Nodes) -> None:
             done["reserves"] = plugin.reserve(pod, nodes, row)
         if isinstance(plugin, PreBind):
             done["prepares"] = plugin.prepare(pod, nodes, nodes.name(row))
+    if isinstance(plugin, PreEnqueue):
+        done["says"] = plugin.pre_enqueue(pod)
     for what, answer in done.items():
         assert answer is None, f"{plugin.name} {what} something for {pod.name}, which it skips"
 
@@ -318,9 +322,21 @@ def check_signed_parts(plugin: Any, pod: Pod, nodes: Nodes) -> None:
         same.append(msgspec.structs.replace(pod, annotations={**pod.annotations, STRANGE: "yes"}))
     if not signs.any_label:
         same.append(msgspec.structs.replace(pod, labels={**pod.labels, STRANGE: "yes"}))
+    if not signs.volumes:
+        same.append(msgspec.structs.replace(pod, spec=_add_volumes(pod.spec)))
     for each in same:
         is_same = plugin.sign(each, nodes) == plugin.sign(pod, nodes)
         assert is_same, f"{plugin.name} signs more of {pod.name} than it says in `signs`"
+
+
+def _add_volumes(spec: PodSpec) -> PodSpec:
+    """The same template with a volume of each kind that plugins read."""
+    added = (
+        Volume(name="claim", persistent_volume_claim=ClaimSource(claim_name=STRANGE)),
+        Volume(name="made", ephemeral=EphemeralSource()),
+        Volume(name="disk", gce_persistent_disk=GCEDiskSource(pd_name=STRANGE)),
+    )
+    return msgspec.structs.replace(spec, volumes=(*(spec.volumes or ()), *added))
 
 
 def check_hints(plugin: Plugin, objects: Sequence[Node | Pod], pods: Sequence[Pod]) -> None:

@@ -157,7 +157,7 @@ def describe_pod(engine: Engine, namespace: str, name: str, now: float) -> Steps
 
 
 def tag_answers(engine: Engine) -> str:
-    """A tag that is another one when what is said of pods may be."""
+    """A tag that changes whenever the answers about pods may have changed."""
     queue = engine.queue
     decisions = sum(each.statistics.decisions for each in engine.classes.values())
     sizes = (*queue.sizes().values(), len(queue.in_flight), len(engine.cluster.pods))

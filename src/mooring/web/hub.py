@@ -1,4 +1,4 @@
-"""Tells everybody who looks what changes, a few times a second, and does little else."""
+"""Sends all viewers what has changed, a few times a second."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Hub:
         return await self._read(self._whole())
 
     def close(self) -> None:
-        """Lets all viewers go."""
+        """Ends the connections of all viewers."""
         for lines in list(self._viewers):
             self._leave(lines)
             lines.put_nowait(None)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mooring.documents.json_text import DEEPEST
 from mooring.objects.meta import ObjectMeta, Wire
-from mooring.objects.pod_defaults import filled_spec, mapping, with_each, with_part
+from mooring.objects.pod_defaults import fill_spec, mapping, with_each, with_part
 from mooring.objects.storage import BIND_COMPLETED
 
 Raw = Mapping[str, Any]
@@ -72,7 +72,7 @@ class Defaults:
         return with_part(raw, "spec", lambda spec: self._spec(spec, labels), even_empty=True)
 
     def _spec(self, spec: Raw, labels: Raw) -> Raw:
-        return self._prioritize(filled_spec(spec, labels))
+        return self._prioritize(fill_spec(spec, labels))
 
     def _prioritize(self, spec: Raw) -> Raw:
         name = spec.get("priorityClassName")

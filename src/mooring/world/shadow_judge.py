@@ -7,93 +7,47 @@ Nothing is assumed and nothing is written.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from mooring.cluster.recount import Identity, identity
 from mooring.engine import Engine, budget
 from mooring.engine.cycle import EVERY_NODE, decide, first_best
 from mooring.engine.events import Applied, Event, Removed
-from mooring.engine.explain.explanation import ExplanationPart
 from mooring.engine.fence import describe as describe_error
 from mooring.framework.attempt import Failed, Scored
 from mooring.framework.profile import Profile
 from mooring.objects.kinds import Object
 from mooring.objects.meta import failure_to_place
-from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
-from .cluster_use import ClusterUse, measure_use, tabulate
-from .shadow_history import RECENT_SECONDS, ShadowHistory, Turn
+from .cluster_use import ClusterUse, measure_use
+from .shadow_history import QueueTurn, ShadowHistory, is_same_there
+from .shadow_report import Agreement, JudgedPlacement, ShadowReport
+from .shadow_states import PastStates
 
-# A placement that is not understood is looked at again when so many pods have come that were
-# decided before it, and when the last of them has.
-_LOOKS_AGAIN = frozenset((1, 2, 4, 8, 16, 32))
-# So many such placements are kept at a time.
-_MOST_OPEN = 16
+# A placement that is not understood is kept for so long, and so many are at a time: nodes may be
+# seen later, and pods that were decided earlier may be bound later.
+_NODES_SECONDS = 2.0
+_BINDINGS_SECONDS = 8.0
+_MOST_OPEN = 256
+# So many states are looked at as soon as a placement may be understood, and in the end.
+_FEW_STATES = 48
+_MANY_STATES = 2_000
+
+_UNEXPLAINED = "best in no state in which it may have been decided"
 
 # Of fewer nodes kube-scheduler looks at all, and it finds at least so many.
 _ALWAYS_LOOKED_AT = 100
+# Workers look at nodes side by side, so that the nodes of a search need not come in turn. That it
+# missed all better ones by chance is believed if it is not less likely.
+_LEAST_CHANCE = 1e-4
 # The differences that are kept whole; all of them are counted.
 _MOST_KEPT = 1_000
-
-
-class Agreement(StrEnum):
-    """How a placement of the other scheduler compares with what Mooring would have done."""
-
-    SAME = "the same node"
-    EQUAL = "a node that scores the same"
-    LOWER = "a node that scores less"
-    MOVED = "best in the state in which it was decided"
-    SAMPLED = "best of the part of the nodes that it looks at"
-    REFUSED = "a node that Mooring refuses"
-    NOWHERE = "Mooring finds no node"
-    ERROR = "Mooring cannot decide"
-
-    @property
-    def is_best(self) -> bool:
-        """Whether both chose from the same best nodes, of the state in which they decided."""
-        return self in (Agreement.SAME, Agreement.EQUAL, Agreement.MOVED)
-
-    @property
-    def is_explained(self) -> bool:
-        """Whether they agree, as far as they looked at the same nodes in the same state."""
-        return self.is_best or self is Agreement.SAMPLED
-
-
-class JudgedPlacement(ExplanationPart, frozen=True):
-    """A placement of the other scheduler, and what Mooring would have done."""
-
-    pod: str
-    agreement: str
-    theirs: str
-    ours: str = ""
-    #: What the nodes score here; 0 where there is nothing to choose.
-    their_score: int = 0
-    our_score: int = 0
-    reason: str = ""
-
-
-class ShadowReport(ExplanationPart, frozen=True):
-    """What was seen so far."""
-
-    placed: int
-    by_agreement: dict[str, int]
-    #: Percent of placements on one of the nodes that are best here, too.
-    agreement: float
-    #: Percent of placements that are so, or that looking at a part of the nodes explains.
-    explained: float
-    #: Pods that the other scheduler leaves pending and Mooring would place, by key, with the node.
-    placeable: dict[str, str]
-    #: Seconds to decide a pod here, and from a pod's creation until it was bound there, on average.
-    our_seconds: float
-    their_seconds: float
-    differences: tuple[JudgedPlacement, ...]
-    #: How the cluster is used now, and how it would be if Mooring had placed all of it.
-    use: tuple[ClusterUse, ...] = ()
 
 
 @dataclass(slots=True)
@@ -119,9 +73,14 @@ class Shadow:
     #: Placements that are not understood yet: pods that come next may explain them.
     _open: deque[_OpenCase] = field(default_factory=lambda: deque(maxlen=_MOST_OPEN))
     _history: ShadowHistory = field(init=False)
+    _now: float = 0.0
 
     def __post_init__(self) -> None:
         self._history = ShadowHistory(self.engine)
+
+    def begin(self) -> None:
+        """Takes what is known by now as there from the beginning: it explains no placement."""
+        self._history.recent.clear()
 
     def handle(self, event: Event, now: float) -> None:
         """Takes in what happened; a pod that was placed is judged before it counts.
@@ -129,56 +88,56 @@ class Shadow:
         `now` is in seconds since the epoch, as the times in objects are.
         """
         self.engine.cluster.tell_time(now)
+        self._now = now
         match event:
             case Applied(Pod() as pod):
-                self.objects[identity(pod)] = pod
                 self._take_pod(event, pod, now)
-                return
-            case Applied(Node() as node):
-                self._take_node(event, node, now)
-                return
             case Applied(item):
+                known = self.objects.get(identity(item))
                 self.objects[identity(item)] = item
+                self.engine.handle(event, now)
+                self._history.note_object(known, item, now)
             case Removed(item):
-                self.objects.pop(identity(item), None)
+                known = self.objects.pop(identity(item), item)
                 if isinstance(item, Pod):
-                    self._see_off(item, now)
-                elif isinstance(item, Node):
-                    self._history.note_node(item, None, now)
-        self.engine.handle(event, now)
-
-    def _take_node(self, event: Applied, node: Node, now: float) -> None:
-        known = self.objects.get(identity(node))
-        self.objects[identity(node)] = node
-        self.engine.handle(event, now)
-        before = known if isinstance(known, Node) else None
-        if self._history.note_node(before, node, now):
-            # The watches of nodes and of pods do not wait for each other.
-            for case in list(self._open):
-                self._settle(case, now)
+                    self._see_off(event, item, now)
+                else:
+                    self.engine.handle(event, now)
+                    self._history.note_object(known, None, now)
+            case _:
+                self.engine.handle(event, now)
+        if self._open and now > self._open[0].until:
+            self._close(self._open.popleft())
 
     def _take_pod(self, event: Applied, pod: Pod, now: float) -> None:
         if pod.node_name and pod.uid in self.engine.pending_pods:
             self._judge(pod, now)
-        there = self.engine.cluster.pods.get(pod.uid)
+        before = self._find_placed(pod.uid)
+        self.objects[identity(pod)] = pod
         self.engine.handle(event, now)
-        is_there = pod.uid in self.engine.cluster.pods
-        if is_there and there is None:
-            self._history.note_came(pod, now)
-            self._look_again(pod.uid, now)
-        elif there is not None and not is_there:
-            self._history.note_went(there, now)
-        elif not pod.node_name:
-            self._history.note_waiting(pod)
-            self._look_at_waiting(pod, now)
+        after = self._find_placed(pod.uid)
+        if before is None and after is None:
+            if not pod.node_name:
+                self._history.note_waiting(pod)
+                self._look_at_waiting(pod)
+        elif before is None or after is None or not is_same_there(before, after):
+            self._history.note_pod(before, after, now)
+            self._look_again(pod.uid)
 
-    def _see_off(self, pod: Pod, now: float) -> None:
+    def _find_placed(self, uid: str) -> Pod | None:
+        """A pod that takes room on a node, as it was written."""
+        item = self.objects.get((Pod.__name__, uid))
+        is_there = isinstance(item, Pod) and uid in self.engine.cluster.pods
+        return item if is_there and isinstance(item, Pod) else None
+
+    def _see_off(self, event: Removed, pod: Pod, now: float) -> None:
         self.placeable.pop(pod.key, None)
         self._history.forget(pod)
-        if pod.uid in self.engine.cluster.pods:
-            self._history.note_went(self.engine.cluster.pods[pod.uid], now)
-        else:
-            self._look_again(pod.uid, now)
+        before = self.engine.cluster.pods.get(pod.uid)
+        self.engine.handle(event, now)
+        if before is not None:
+            self._history.note_pod(before, None, now)
+        self._look_again(pod.uid)
 
     def measure_use(self) -> ClusterUse:
         """How the cluster is used now."""
@@ -189,6 +148,9 @@ class Shadow:
 
     def report(self) -> ShadowReport:
         """What was seen so far."""
+        for case in list(self._open):
+            if not case.earlier and self._settle(case, _MANY_STATES):
+                self._open.remove(case)
         placed, counts = self.counts.total(), self.counts.items()
         best = sum(count for agreement, count in counts if agreement.is_best)
         explained = sum(count for agreement, count in counts if agreement.is_explained)
@@ -214,41 +176,40 @@ class Shadow:
         found = self._compare(pod, bound.node_name, outcome)
         self.on_judged(found)
         if self.looks_back and not Agreement(found.agreement).is_explained:
-            found = self._look_back(pod, bound, found, now)
+            found = self._look_back(pod, bound.node_name, found)
         self.counts[Agreement(found.agreement)] += 1
-        if not _agrees(found):
+        if not Agreement(found.agreement).is_same:
             self.differences.append(found)
         self.placeable.pop(bound.key, None)
 
-    def _look_back(
-        self, pod: Pod, bound: Pod, found: JudgedPlacement, now: float
-    ) -> JudgedPlacement:
+    def _look_back(self, pod: Pod, theirs: str, found: JudgedPlacement) -> JudgedPlacement:
         """Looks for the state in which the other decided; what comes next may tell, too."""
         turn = self._history.find_turn(pod)
-        why = self._find_why(
-            pod, bound.node_name, lambda is_best: self._history.was_so(turn, now, is_best)
-        )
-        if why is not None:
-            return _replace_agreement(found, why)
         earlier = self._history.list_earlier(turn)
-        self._open.append(_OpenCase(pod, bound, found, turn, earlier, now + RECENT_SECONDS))
-        return found
+        until = self._now + (_BINDINGS_SECONDS if earlier else _NODES_SECONDS)
+        case = _OpenCase(pod, theirs, found, turn, self._history.number + 1, earlier, until)
+        why = None if earlier else self._find_why(case, _FEW_STATES)
+        if why is None:
+            self._open.append(case)
+        return why or found
 
-    def _find_why(
-        self, pod: Pod, theirs: str, look: Callable[[Callable[[], bool]], bool]
-    ) -> Agreement | None:
-        """What explains a placement in one of the states that are looked at; None if nothing."""
-        seen: set[str] = set()
+    def _find_why(self, case: _OpenCase, most: int) -> JudgedPlacement | None:
+        """What explains a placement in one of the states that it may have been decided in."""
+        sampled: JudgedPlacement | None = None
 
         def is_best() -> bool:
-            found = self._compare(pod, theirs, self._decide(pod))
-            seen.add(found.agreement)
-            return _agrees(found)
+            nonlocal sampled
+            found = self._compare(case.pod, case.theirs, self._decide(case.pod))
+            if sampled is None and found.agreement == Agreement.SAMPLED:
+                sampled = found
+            return Agreement(found.agreement).is_same
 
-        if look(is_best):
-            return Agreement.MOVED
+        past = PastStates(self._history, case.pod.uid, case.turn, case.bound, self._now)
+        state = past.find(is_best, most)
+        if state is not None:
+            return replace(case.difference, agreement=Agreement.MOVED, reason=state)
         # The state had moved, and the other looked at a part of the nodes.
-        return Agreement.SAMPLED if Agreement.SAMPLED in seen else None
+        return sampled
 
     def _decide(self, pod: Pod) -> Scored | str | None:
         """The feasible rows and their totals; a text if it cannot be decided, None if nowhere."""
@@ -288,45 +249,59 @@ class Shadow:
             return JudgedPlacement(pod.key, Agreement.REFUSED, theirs, ours)
         mine, other = int(outcome.totals.max()), int(outcome.totals[found[0]])
         agreement = Agreement.EQUAL if mine == other else Agreement.LOWER
-        if agreement is Agreement.LOWER and self._may_be_sampled(outcome, other):
-            agreement = Agreement.SAMPLED
+        if agreement is Agreement.LOWER and (sampled := self._tell_sampled(outcome, int(found[0]))):
+            return JudgedPlacement(
+                pod.key, Agreement.SAMPLED, theirs, ours, other, mine, reason=sampled
+            )
         return JudgedPlacement(pod.key, agreement, theirs, ours, other, mine)
 
-    def _may_be_sampled(self, outcome: Scored, score: int) -> bool:
-        """Whether a search that stops early may have missed all nodes that score more."""
-        enough = find_enough(self.percentage, len(self.engine.cluster.nodes))
-        return int((outcome.totals > score).sum()) <= len(outcome.rows) - enough
+    def _tell_sampled(self, outcome: Scored, theirs: int) -> str:
+        """How a search that stops early may have missed all nodes that score more, or nothing."""
+        nodes = self.engine.cluster.nodes
+        enough, feasible = find_enough(self.percentage, len(nodes)), len(outcome.rows)
+        better = outcome.totals > outcome.totals[theirs]
+        count = int(better.sum())
+        if enough >= feasible:
+            return ""
+        # It looks at nodes in turn, from where the search before it ended.
+        stretch = _find_stretch(nodes.ranks[outcome.rows], better, theirs)
+        told = f"{count} of {feasible} feasible nodes score more; a search ends with {enough}"
+        if stretch >= enough:
+            return f"{told}, and {stretch} come in turn without these"
+        return told if (1 - enough / feasible) ** count >= _LEAST_CHANCE else ""
 
-    def _look_again(self, uid: str, now: float) -> None:
-        """Whether placements are understood now that the other has dealt with one more pod."""
+    def _look_again(self, uid: str) -> None:
+        """Looks at placements again now that the other has dealt with a pod."""
         for case in [each for each in self._open if uid in each.earlier]:
             case.earlier.discard(uid)
-            case.looks += 1
-            if not case.earlier or case.looks in _LOOKS_AGAIN:
-                self._settle(case, now)
+            if not case.earlier and self._settle(case, _FEW_STATES):
+                self._open.remove(case)
 
-    def _settle(self, case: _OpenCase, now: float) -> None:
-        """Looks at a placement again; it is closed if it is understood, or is too old to be."""
-        if now > case.until or case.bound.uid not in self.engine.cluster.pods:
-            self._open.remove(case)
-            return
-        why = self._find_why(
-            case.pod,
-            case.bound.node_name,
-            lambda is_best: self._history.was_so_in_turn(case.turn, now, is_best),
-        )
+    def _settle(self, case: _OpenCase, most: int) -> bool:
+        """Looks at a placement again; returns whether it is understood now."""
+        if case.looked == (self._history.number, most):
+            return False
+        case.looked = self._history.number, most
+        why = self._find_why(case, most)
         if why is not None:
-            self._open.remove(case)
             self.counts[Agreement(case.difference.agreement)] -= 1
-            self.counts[why] += 1
-            self.differences.remove(case.difference)
-            self.differences.append(_replace_agreement(case.difference, why))
+            self.counts[Agreement(why.agreement)] += 1
+            if case.difference in self.differences:
+                self.differences.remove(case.difference)
+            self.differences.append(why)
+        return why is not None
 
-    def _look_at_waiting(self, pod: Pod, now: float) -> None:
+    def _close(self, case: _OpenCase) -> None:
+        """Looks at a placement for the last time."""
+        if not self._settle(case, _MANY_STATES) and case.difference in self.differences:
+            self.differences.remove(case.difference)
+            self.differences.append(replace(case.difference, reason=_UNEXPLAINED))
+
+    def _look_at_waiting(self, pod: Pod) -> None:
         """Notes a pod that the other scheduler could not place, and Mooring could."""
         if failure_to_place(pod.status.conditions) is None:
             return
-        self._look_again(pod.uid, now)
+        self._look_again(pod.uid)
         outcome, nodes = self._decide(pod), self.engine.cluster.nodes
         if isinstance(outcome, Scored):
             self.placeable[pod.key] = nodes.name(first_best(outcome, nodes, 0))
@@ -339,29 +314,25 @@ class _OpenCase:
     """A placement that is not understood yet."""
 
     pod: Pod
-    bound: Pod
+    theirs: str
     difference: JudgedPlacement
-    turn: Turn
-    #: Pods that were decided earlier and are not bound yet.
+    turn: QueueTurn
+    #: The number under which it is noted.
+    bound: int
+    #: Pods whose turn was earlier and that are not bound yet.
     earlier: set[str]
     until: float
-    looks: int = 0
+    #: What had been seen when it was looked at last, and how many states were looked at.
+    looked: tuple[int, int] = (0, 0)
 
 
-def _agrees(found: JudgedPlacement) -> bool:
-    return Agreement(found.agreement) in (Agreement.SAME, Agreement.EQUAL)
-
-
-def _replace_agreement(found: JudgedPlacement, agreement: Agreement) -> JudgedPlacement:
-    return JudgedPlacement(
-        found.pod,
-        agreement,
-        found.theirs,
-        found.ours,
-        found.their_score,
-        found.our_score,
-        found.reason,
-    )
+def _find_stretch(ranks: NDArray[np.intp], better: NDArray[np.bool_], theirs: int) -> int:
+    """How many nodes around one come in turn without one that is better, itself included."""
+    order = np.argsort(ranks)
+    turned = np.roll(better[order], -int(np.flatnonzero(order == theirs)[0]))
+    (after,) = np.flatnonzero(turned)[:1]
+    (before,) = np.flatnonzero(turned[::-1])[:1]
+    return int(after + before)
 
 
 def find_enough(percentage: int, count: int) -> int:
@@ -370,22 +341,3 @@ def find_enough(percentage: int, count: int) -> int:
         return count
     share = percentage or max(5, 50 - count // 125)
     return max(count * share // 100, _ALWAYS_LOOKED_AT)
-
-
-def describe(report: ShadowReport, *, with_use: bool = True) -> Iterator[str]:
-    """The report in sentences, and the use of the cluster as a table if it is wanted."""
-    share = f"{report.agreement:.2f}% on a node that is best here"
-    yield f"{report.placed} pods placed by the other scheduler, {share}"
-    if report.explained != report.agreement:
-        yield f"{report.explained:.2f}% if it looks at a part of the nodes"
-    for agreement, count in report.by_agreement.items():
-        if count:
-            yield f"    {count:>8,}  {agreement}"
-    if report.placeable:
-        yield f"{len(report.placeable)} pods wait there that Mooring would place"
-    yield (
-        f"{1000 * report.our_seconds:.2f} ms to decide a pod here; "
-        f"{report.their_seconds:.2f} s from its creation to its binding there"
-    )
-    for name, cells in tabulate(report.use if with_use else ()):
-        yield f"    {name:36}" + "".join(f"{cell:>22}" for cell in cells)

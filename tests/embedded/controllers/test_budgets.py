@@ -6,7 +6,7 @@ import pytest
 
 from mooring.embedded.api.request_options import WriteOptions
 from mooring.embedded.kinds.disruption import evict
-from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.request_refusals import RequestRefused
 from tests.embedded.controllers.playing import Json, Play, played, workload
 from tests.embedded.serving import pod
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mooring.embedded.controllers import run_controllers
-from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.request_refusals import RequestRefused
 from tests.embedded.controllers.playing import Json, Play, played, template, workload
 from tests.embedded.serving import node, pod
 from tests.virtual_time import run_virtually

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.embedded.api.request_options import WriteOptions
-from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.request_refusals import RequestRefused
 from tests.embedded.controllers.playing import Json, Play, played, workload
 
 

@@ -176,16 +176,4 @@ def _subtract_int(meter: Meter, left: CelQuantity, right: int) -> CelQuantity:
     return left.plus(CelQuantity(whole(right), 0, True), sign=-1)
 
 
-@TABLE.takes("isGreaterThan", CelQuantity, CelQuantity)
-def _is_greater(meter: Meter, left: CelQuantity, right: CelQuantity) -> bool:
-    return left.compare(right) > 0
-
-
-@TABLE.takes("isLessThan", CelQuantity, CelQuantity)
-def _is_less(meter: Meter, left: CelQuantity, right: CelQuantity) -> bool:
-    return left.compare(right) < 0
-
-
-@TABLE.takes("compareTo", CelQuantity, CelQuantity)
-def _compare(meter: Meter, left: CelQuantity, right: CelQuantity) -> int:
-    return left.compare(right)
+TABLE.add_comparisons(CelQuantity)

@@ -105,19 +105,7 @@ def _is_semver(meter: Meter, text: str, normalize: bool = False) -> bool:
     return True
 
 
-@TABLE.takes("isGreaterThan", CelVersion, CelVersion)
-def _is_greater(meter: Meter, left: CelVersion, right: CelVersion) -> bool:
-    return left.compare(right) > 0
-
-
-@TABLE.takes("isLessThan", CelVersion, CelVersion)
-def _is_less(meter: Meter, left: CelVersion, right: CelVersion) -> bool:
-    return left.compare(right) < 0
-
-
-@TABLE.takes("compareTo", CelVersion, CelVersion)
-def _compare(meter: Meter, left: CelVersion, right: CelVersion) -> int:
-    return left.compare(right)
+TABLE.add_comparisons(CelVersion)
 
 
 @TABLE.takes("major", CelVersion)

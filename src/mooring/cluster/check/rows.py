@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster.cluster import Cluster
-from mooring.cluster.columns import CoexistingPods
+from mooring.cluster.columns import CoexistingPods, coexistence_change
 from mooring.cluster.labels import Vocabulary
 from mooring.cluster.nodes import Nodes, State
 from mooring.cluster.pods import LesserPods, start_of
@@ -149,7 +149,7 @@ def _check_coexisting(state: State) -> None:
     anew = CoexistingPods(np.zeros_like(state.columns.coexisting.counts))
     for row, pods in enumerate(state.pods):
         for pod in pods.values():
-            anew.count(pod, row, 1)
+            anew.count(pod, row, 1, coexistence_change(pod))
     _same("coexist groups", state.columns.coexisting.groups, anew.groups)
     _same("exclusive pods by namespace", state.columns.coexisting.holders, anew.holders)
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from mooring.embedded.refusals import RequestRefused, bad_request
+from mooring.embedded.request_refusals import RequestRefused, bad_request
 from mooring.embedded.store.table import Json
 from mooring.objects.quantity import NANOS_PER_UNIT, Quantity, units
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.embedded.refusals import RequestRefused, bad_request, too_large
+from mooring.embedded.request_refusals import RequestRefused, bad_request, too_large
 from mooring.embedded.store.table import encode
 
 from .decoding import expect_shallow

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from mooring.embedded.refusals import Fault
+from mooring.embedded.request_refusals import Fault
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.table import FieldsOf, Json
 from mooring.objects.kinds import KINDS
@@ -225,7 +225,7 @@ class ServedKind:
         return lambda item: tuple([_first_value(item, places, absent) for places, absent in ways])
 
 
-def built_in(
+def make_built_in(
     group: str,
     package: str,
     kind: str,
@@ -247,14 +247,14 @@ def built_in(
     )
 
 
-def known_kind(
+def make_known_kind(
     name: str, rules: KindRules | None = None, parts: tuple[Subresource, ...] = (), **more: Any
 ) -> ServedKind:
     """Makes a kind of the table of kinds, which has its group, version, plural and scope."""
     kind = KINDS[name]
     package = f"{kind.group.partition('.')[0] or 'core'}.{kind.version}"
     more["namespaced"] = kind.namespaced
-    return built_in(kind.group, package, name, kind.plural, rules, parts, **more)
+    return make_built_in(kind.group, package, name, kind.plural, rules, parts, **more)
 
 
 class ServedKinds:

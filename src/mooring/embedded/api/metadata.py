@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from mooring.embedded.refusals import Fault, forbidden_field, invalid_value, required
+from mooring.embedded.request_refusals import Fault, forbidden_field, invalid_value, required
 from mooring.embedded.store.table import Json
 
 from .decoding import now_text
@@ -34,7 +34,7 @@ _KEPT = (
 _SET_BY_SERVER = (*_KEPT, "selfLink", "resourceVersion")
 
 
-def generated_name(prefix: str) -> str:
+def generate_name(prefix: str) -> str:
     letters = (secrets.choice(_SUFFIX_LETTERS) for _ in range(_SUFFIX_LENGTH))
     return prefix[:_LONGEST_GENERATED] + "".join(letters)
 
@@ -96,7 +96,7 @@ def _drop_empty(metadata: Json) -> None:
             del metadata[field]
 
 
-def changed_beside_status(item: Json, old: Json) -> bool:
+def differs_beside_status(item: Json, old: Json) -> bool:
     """Whether anything but metadata and status differs."""
     return _beside_status(item) != _beside_status(old)
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from mooring.embedded.api.decoding import part
-from mooring.embedded.refusals import Fault, forbidden_field, invalid_value, required
+from mooring.embedded.request_refusals import Fault, forbidden_field, invalid_value, required
 from mooring.embedded.store.table import Json
 from mooring.objects.selector import LabelSelector, Selector, SelectorError, compile_selector
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     Fault,
     already_exists,
     bad_request,
@@ -27,10 +27,10 @@ from .kind import ServedKind, ServedKinds
 from .managed_fields import FieldManager, note_update
 from .metadata import (
     adopt_identity,
-    changed_beside_status,
     complete,
+    differs_beside_status,
     finalizer_faults,
-    generated_name,
+    generate_name,
     keep_identity,
     metadata_faults,
 )
@@ -147,7 +147,7 @@ class ObjectApi:
             rules.keep_on_part_update(item, old, options.subresource)
         rules.drop_disabled(item, old)
         rules.admit(kind, self.store, item, old)
-        if rules.generation and changed_beside_status(item, old):
+        if rules.generation and differs_beside_status(item, old):
             item["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         faults = list(rules.faults(item))
         if not options.subresource:
@@ -244,7 +244,7 @@ class ObjectApi:
             fault = required("metadata.name", "name or generateName is required")
             raise invalid(kind.group, kind.kind, "", [fault])
         for _ in range(_NAME_ATTEMPTS):
-            metadata["name"] = generated_name(prefix)
+            metadata["name"] = generate_name(prefix)
             if self.find(kind, namespace, metadata["name"]) is None:
                 return
 

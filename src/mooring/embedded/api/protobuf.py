@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.embedded.refusals import RequestRefused, bad_request
+from mooring.embedded.request_refusals import RequestRefused, bad_request
 from mooring.embedded.store.table import Json
 
 from .decoding import expect_shallow

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     Fault,
     bad_request,
     conflict,

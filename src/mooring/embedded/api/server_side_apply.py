@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.embedded.refusals import RequestRefused, bad_request, invalid, required
+from mooring.embedded.request_refusals import RequestRefused, bad_request, invalid, required
 from mooring.embedded.store.table import Json, StoredObject, decode, encode
 
 from .decoding import expect_shallow, now_text

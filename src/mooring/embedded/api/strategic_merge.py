@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mooring.embedded.refusals import bad_request
+from mooring.embedded.request_refusals import bad_request
 from mooring.embedded.store.table import Json
 
 from .schema import SchemaField, SchemaStruct, SchemaType, struct
@@ -51,16 +51,16 @@ def _set(current: Json, key: str, value: Any, field: SchemaField | None) -> None
     elif isinstance(value, dict):
         shape = _shape(field.type) if field else None
         if field is not None and field.type.is_map:
-            current[key] = _merged_map(current.get(key), value, field.type)
+            current[key] = _merge_map(current.get(key), value, field.type)
         else:
             current[key] = _merge(current.get(key), value, shape)
     elif isinstance(value, list) and field is not None and field.merges:
-        current[key] = _merged_list(current.get(key), value, field)
+        current[key] = _merge_lists(current.get(key), value, field)
     else:
         current[key] = value
 
 
-def _merged_map(target: Any, patch: Json, kind: SchemaType) -> Json:
+def _merge_map(target: Any, patch: Json, kind: SchemaType) -> Json:
     shape = _shape(kind.of) if kind.of else None
     if shape is None:
         return _merge(target, patch, None)
@@ -73,7 +73,7 @@ def _merged_map(target: Any, patch: Json, kind: SchemaType) -> Json:
     return current
 
 
-def _merged_list(target: Any, patch: list[Any], field: SchemaField) -> list[Any]:
+def _merge_lists(target: Any, patch: list[Any], field: SchemaField) -> list[Any]:
     current = list(target) if isinstance(target, list) else []
     before = list(current)
     if not field.merge_key:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.request_refusals import RequestRefused
 from mooring.embedded.store.table import TableChange
 
 from .items import Item, NodeItem, PodItem, StorageItem, item_of

@@ -13,7 +13,7 @@ from mooring.embedded.api.decoding import now_text
 from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions, Propagation
-from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.request_refusals import RequestRefused
 from mooring.embedded.store.table import Json, StoredObject
 
 from .cache import PODS, Cache, ItemChange

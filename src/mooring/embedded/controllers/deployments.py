@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.request_refusals import RequestRefused
 from mooring.embedded.store.table import Json
 
 from .cache import PODS, ItemChange

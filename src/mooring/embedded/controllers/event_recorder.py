@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mooring.embedded.kinds.event_kinds import EventSource, EventText, event_object
-from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.request_refusals import RequestRefused
 from mooring.embedded.store.table import Json, StoredObject
 
 from .cache import PODS

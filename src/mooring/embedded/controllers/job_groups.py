@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 
 from mooring.embedded.api.decoding import part
-from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.request_refusals import RequestRefused
 from mooring.embedded.store.table import Json
 
 from .controller import ControllerApi

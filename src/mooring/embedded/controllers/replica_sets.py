@@ -17,7 +17,7 @@ from mooring.embedded.controllers.items import (
     pause_after_failures,
     without_zeros,
 )
-from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.request_refusals import RequestRefused
 from mooring.embedded.store.table import Json
 from mooring.objects.meta import Wire
 

@@ -14,10 +14,13 @@ from .daemon_sets import DaemonSetController
 from .deployments import DeploymentController
 from .garbage import GarbageController, NamespaceController
 from .jobs import JobController
-from .namespace_defaults import RootCertificateController, ServiceAccountController
+from .namespace_controllers import (
+    QuotaController,
+    RootCertificateController,
+    ServiceAccountController,
+)
 from .node_lifecycle import NodeController, NodeMonitorController
 from .persistent_volumes import ClaimController, VolumeController
-from .quota_usage import QuotaController
 from .replica_sets import ReplicaSetController, ReplicationManager
 from .resource_claims import ResourceClaimController
 from .stateful_sets import StatefulSetController

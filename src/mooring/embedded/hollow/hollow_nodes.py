@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.refusals import RequestRefused
+from mooring.embedded.request_refusals import RequestRefused
 from mooring.embedded.store.queries import TableWatch, WatchEvent, list_entries
 from mooring.embedded.store.selection import Selection
 from mooring.embedded.store.table import StoredObject

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from mooring.embedded.api.column import Column
 from mooring.embedded.api.kind import ServedKind
-from mooring.embedded.refusals import RequestRefused, bad_request
+from mooring.embedded.request_refusals import RequestRefused, bad_request
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.queries import (
     ListRequest,

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from mooring.embedded.refusals import RequestRefused, bad_request
+from mooring.embedded.request_refusals import RequestRefused, bad_request
 
 from .answers import refuse
 

@@ -15,7 +15,7 @@ from mooring.embedded.api.json_patch import json_patch, merge_patch
 from mooring.embedded.api.kind import ServedKind
 from mooring.embedded.api.protobuf import is_numbered, read_protobuf
 from mooring.embedded.api.strategic_merge import strategic_merge
-from mooring.embedded.refusals import bad_request, not_acceptable, unsupported_media
+from mooring.embedded.request_refusals import bad_request, not_acceptable, unsupported_media
 from mooring.embedded.store.table import Json, decode
 
 Form = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]

@@ -10,7 +10,7 @@ from mooring.embedded.api.decoding import unknown_fields
 from mooring.embedded.api.kind import ServedKind, ServedKinds
 from mooring.embedded.api.request_options import WriteOptions, dry_run_of, refuse_options
 from mooring.embedded.kinds.catalogue import NOT_SERVED
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     Fault,
     RequestRefused,
     bad_request,

@@ -13,7 +13,7 @@ from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.http import discovery, openapi, openapi_v2
 from mooring.embedded.kinds import usage_kinds
 from mooring.embedded.kinds.usage_kinds import node_usage, pod_usage
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     RequestRefused,
     bad_request,
     method_not_allowed,

@@ -13,7 +13,7 @@ from mooring.embedded.api.request_options import DeleteOptions, WriteOptions, re
 from mooring.embedded.api.server_side_apply import apply_object
 from mooring.embedded.kinds.disruption import evict
 from mooring.embedded.kinds.subresources import SCALES, bind, finalize, scale_of, set_scale
-from mooring.embedded.refusals import bad_request, forbidden_field, method_not_allowed
+from mooring.embedded.request_refusals import bad_request, forbidden_field, method_not_allowed
 from mooring.embedded.store.queries import list_entries
 from mooring.embedded.store.table import Json, StoredObject
 

@@ -14,7 +14,7 @@ from .event_kinds import event_kinds
 from .group_kinds import group_kinds
 from .job_kinds import job_kinds
 from .limit_ranges import limit_range_kinds
-from .pods import pod_kinds
+from .pod_kind import pod_kinds
 from .quotas import quota_kinds
 from .runtime_classes import runtime_class_kinds
 from .services import service_kinds

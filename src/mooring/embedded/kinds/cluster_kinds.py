@@ -15,9 +15,15 @@ from mooring.embedded.api.column import (
     text_column,
 )
 from mooring.embedded.api.decoding import fill, part
-from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, Subresource, known_kind
+from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, Subresource, make_known_kind
 from mooring.embedded.api.names import label_name_faults
-from mooring.embedded.refusals import Fault, forbidden, forbidden_field, invalid_value, unsupported
+from mooring.embedded.request_refusals import (
+    Fault,
+    forbidden,
+    forbidden_field,
+    invalid_value,
+    unsupported,
+)
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.table import Json
 
@@ -174,7 +180,7 @@ _PRIORITY_CLASS_COLUMNS = (
 
 def cluster_kinds() -> Iterator[ServedKind]:
     """Yields namespaces, nodes, priority classes and leases."""
-    yield known_kind(
+    yield make_known_kind(
         "Namespace",
         NamespaceRules(),
         parts=(STATUS, Subresource("finalize", ("update",))),
@@ -182,7 +188,7 @@ def cluster_kinds() -> Iterator[ServedKind]:
         fields=("status.phase",),
         columns=_NAMESPACE_COLUMNS,
     )
-    yield known_kind(
+    yield make_known_kind(
         "Node",
         NodeRules(),
         parts=(STATUS,),
@@ -190,10 +196,10 @@ def cluster_kinds() -> Iterator[ServedKind]:
         fields=("spec.unschedulable",),
         columns=_NODE_COLUMNS,
     )
-    yield known_kind(
+    yield make_known_kind(
         "PriorityClass", PriorityClassRules(), short_names=("pc",), columns=_PRIORITY_CLASS_COLUMNS
     )
-    yield known_kind("Lease", columns=_LEASE_COLUMNS)
+    yield make_known_kind("Lease", columns=_LEASE_COLUMNS)
 
 
 def find_priority_class(store: ObjectStore, resource: str, name: str, named: str) -> Json:

@@ -8,10 +8,10 @@ from typing import Any
 
 from mooring.embedded.api.column import NAME, Column, age_column, first, read_path, since
 from mooring.embedded.api.decoding import decode_known, fill, part
-from mooring.embedded.api.kind import SCALE, STATUS, KindRules, KindView, ServedKind, built_in
+from mooring.embedded.api.kind import SCALE, STATUS, KindRules, KindView, ServedKind, make_built_in
 from mooring.embedded.api.names import dns_1035_faults, subdomain_faults
 from mooring.embedded.api.object_api import ObjectApi
-from mooring.embedded.refusals import Fault, bad_request, invalid_value, required
+from mooring.embedded.request_refusals import Fault, bad_request, invalid_value, required
 from mooring.embedded.store.table import Json, TableChange
 
 from .json_schema import fill_defaults, prune, schema_faults, shape_faults
@@ -252,7 +252,7 @@ def _version_view(group: str, shown: str, stored: str) -> KindView:
 
 def definition_kinds() -> Iterator[ServedKind]:
     """Yields the kind of definitions."""
-    yield built_in(
+    yield make_built_in(
         "apiextensions.k8s.io",
         "apiextensions.v1",
         "CustomResourceDefinition",

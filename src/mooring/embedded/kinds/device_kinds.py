@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from mooring.embedded.api.column import NAME, age_column, at, field_column, text_column
 from mooring.embedded.api.decoding import part
-from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, known_kind
+from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, make_known_kind
 from mooring.embedded.api.names import (
     label_key_faults,
     label_name_faults,
     node_selector_faults,
 )
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     Fault,
     duplicate,
     forbidden_field,
@@ -234,10 +234,12 @@ _SLICE_COLUMNS = (
 
 def device_kinds() -> Iterator[ServedKind]:
     """Yields what dynamic resource allocation is made of."""
-    yield known_kind("DeviceClass", DeviceClassRules())
-    yield known_kind("ResourceClaim", ResourceClaimRules(), parts=(STATUS,), columns=_CLAIM_COLUMNS)
-    yield known_kind("ResourceClaimTemplate", ClaimTemplateRules())
-    yield known_kind(
+    yield make_known_kind("DeviceClass", DeviceClassRules())
+    yield make_known_kind(
+        "ResourceClaim", ResourceClaimRules(), parts=(STATUS,), columns=_CLAIM_COLUMNS
+    )
+    yield make_known_kind("ResourceClaimTemplate", ClaimTemplateRules())
+    yield make_known_kind(
         "ResourceSlice",
         SliceRules(),
         fields=("spec.driver", "spec.nodeName"),

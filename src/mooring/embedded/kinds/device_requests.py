@@ -15,7 +15,7 @@ from mooring.embedded.api.names import (
     label_value_faults,
     subdomain_faults,
 )
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     Fault,
     duplicate,
     forbidden_field,

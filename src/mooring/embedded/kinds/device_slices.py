@@ -14,7 +14,7 @@ from mooring.embedded.api.names import (
     node_selector_faults,
     subdomain_faults,
 )
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     Fault,
     forbidden_field,
     invalid_value,

@@ -14,12 +14,12 @@ from mooring.embedded.api.column import (
     text_column,
 )
 from mooring.embedded.api.decoding import decode_known, now_text, part
-from mooring.embedded.api.kind import STATUS, ServedKind, StatusRules, known_kind
+from mooring.embedded.api.kind import STATUS, ServedKind, StatusRules, make_known_kind
 from mooring.embedded.api.metadata import set_condition
 from mooring.embedded.api.names import label_selector_faults, read_selector
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import DeleteOptions, WriteOptions, expect_before_delete
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     Fault,
     RequestRefused,
     bad_request,
@@ -211,7 +211,7 @@ _BUDGET_COLUMNS = (
 
 def budget_kinds() -> Iterator[ServedKind]:
     """Yields the kind of disruption budgets."""
-    yield known_kind(
+    yield make_known_kind(
         "PodDisruptionBudget",
         BudgetRules(),
         parts=(STATUS,),

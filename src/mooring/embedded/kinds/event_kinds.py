@@ -18,7 +18,13 @@ from mooring.embedded.api.column import (
     text_column,
 )
 from mooring.embedded.api.decoding import fill
-from mooring.embedded.api.kind import KindRules, KindView, ServedKind, built_in, known_kind
+from mooring.embedded.api.kind import (
+    KindRules,
+    KindView,
+    ServedKind,
+    make_built_in,
+    make_known_kind,
+)
 from mooring.embedded.store.table import Json
 
 _EVENT_FIELDS = (
@@ -181,5 +187,5 @@ def event_kinds() -> Iterator[ServedKind]:
         "fields": _EVENT_FIELDS,
         "columns": _EVENT_COLUMNS,
     }
-    yield built_in("", "core.v1", "Event", "events", EventRules(), **both)
-    yield known_kind("Event", EventRules(), stored_as="events", view=EVENTS_VIEW, **both)
+    yield make_built_in("", "core.v1", "Event", "events", EventRules(), **both)
+    yield make_known_kind("Event", EventRules(), stored_as="events", view=EVENTS_VIEW, **both)

@@ -7,8 +7,15 @@ from functools import partial
 
 from mooring.embedded.api.column import NAME, age_column, field_column
 from mooring.embedded.api.decoding import part
-from mooring.embedded.api.kind import STATUS, KindRules, KindView, ServedKind, StatusRules, built_in
-from mooring.embedded.refusals import Fault, forbidden, invalid_value, required
+from mooring.embedded.api.kind import (
+    STATUS,
+    KindRules,
+    KindView,
+    ServedKind,
+    StatusRules,
+    make_built_in,
+)
+from mooring.embedded.request_refusals import Fault, forbidden, invalid_value, required
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.table import Json
 from mooring.objects.pod_group import V1ALPHA2, V1BETA1
@@ -75,10 +82,10 @@ def group_kinds() -> Iterator[ServedKind]:
     least = field_column("MinCount", "spec.schedulingPolicy.gang.minCount", "")
     columns = (NAME, least, age_column())
     group, workload = "podgroups.scheduling.k8s.io", "workloads.scheduling.k8s.io"
-    alpha = partial(built_in, "scheduling.k8s.io", "scheduling.v1alpha2")
+    alpha = partial(make_built_in, "scheduling.k8s.io", "scheduling.v1alpha2")
     yield alpha("PodGroup", "podgroups", PodGroupRules(), parts=(STATUS,), columns=columns)
     yield alpha("Workload", "workloads", WorkloadRules())
-    beta = partial(built_in, "scheduling.k8s.io", "scheduling.v1beta1")
+    beta = partial(make_built_in, "scheduling.k8s.io", "scheduling.v1beta1")
     yield beta(
         "PodGroup",
         "podgroups",

@@ -14,8 +14,8 @@ from mooring.embedded.api.column import (
     text_column,
 )
 from mooring.embedded.api.decoding import fill, part
-from mooring.embedded.api.kind import STATUS, ServedKind, known_kind
-from mooring.embedded.refusals import (
+from mooring.embedded.api.kind import STATUS, ServedKind, make_known_kind
+from mooring.embedded.request_refusals import (
     Fault,
     forbidden_field,
     invalid_value,
@@ -166,7 +166,7 @@ JOB_COLUMNS = (
 
 def job_kinds(*, coexist: bool) -> Iterator[ServedKind]:
     """Yields the kind of jobs."""
-    yield known_kind(
+    yield make_known_kind(
         "Job",
         JobRules(coexist=coexist),
         parts=(STATUS,),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mooring.embedded.refusals import Fault, invalid_value, required, unsupported
+from mooring.embedded.request_refusals import Fault, invalid_value, required, unsupported
 from mooring.embedded.store.table import Json
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"

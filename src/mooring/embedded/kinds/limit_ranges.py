@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mooring.embedded.api.decoding import part
-from mooring.embedded.api.kind import KindRules, ServedKind, built_in
-from mooring.embedded.refusals import (
+from mooring.embedded.api.kind import KindRules, ServedKind, make_built_in
+from mooring.embedded.request_refusals import (
     Fault,
     duplicate,
     forbidden,
@@ -202,6 +202,6 @@ def _refuse(resource: str, item: Json, faults: Iterable[str]) -> None:
 
 def limit_range_kinds() -> Iterator[ServedKind]:
     """Yields limit ranges."""
-    yield built_in(
+    yield make_built_in(
         "", "core.v1", "LimitRange", "limitranges", LimitRangeRules(), short_names=("limits",)
     )

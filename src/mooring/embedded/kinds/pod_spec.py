@@ -12,7 +12,7 @@ from mooring.embedded.api.names import (
     label_name_faults,
     subdomain_faults,
 )
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     Fault,
     absent,
     duplicate,
@@ -25,11 +25,11 @@ from mooring.embedded.store.table import Json
 from mooring.objects.coexist import MIRROR
 from mooring.objects.quantity import NANOS_PER_UNIT, Quantity
 
-from .pod_claims import pod_claim_faults
 from .pod_scheduling import (
     affinity_faults,
     coexist_faults,
     gate_faults,
+    pod_claim_faults,
     spread_faults,
     toleration_faults,
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 
 from mooring.embedded.api.decoding import part
-from mooring.embedded.refusals import Fault, forbidden_field, invalid_value
+from mooring.embedded.request_refusals import Fault, forbidden_field, invalid_value
 from mooring.embedded.store.table import Json
 from mooring.objects.coexist import MIRROR
 

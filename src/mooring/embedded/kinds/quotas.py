@@ -11,10 +11,10 @@ from functools import partial
 
 from mooring.embedded.api.column import NAME, age_column, text_column
 from mooring.embedded.api.decoding import amount_text, part
-from mooring.embedded.api.kind import STATUS, ServedKind, StatusRules, built_in
+from mooring.embedded.api.kind import STATUS, ServedKind, StatusRules, make_built_in
 from mooring.embedded.api.object_api import ObjectApi
 from mooring.embedded.api.request_options import WriteOptions
-from mooring.embedded.refusals import Fault, forbidden, invalid_value, unsupported
+from mooring.embedded.request_refusals import Fault, forbidden, invalid_value, unsupported
 from mooring.embedded.store.table import Json, StoredObject
 
 from .pod_amounts import Nanos, pod_total, read_amounts
@@ -257,7 +257,7 @@ def _shares_text(item: Json, *, limits: bool) -> str:
 
 def quota_kinds() -> Iterator[ServedKind]:
     """Yields resource quotas."""
-    yield built_in(
+    yield make_built_in(
         "",
         "core.v1",
         "ResourceQuota",

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from mooring.embedded.api.column import NAME, age_column, field_column
 from mooring.embedded.api.decoding import part
-from mooring.embedded.api.kind import KindRules, ServedKind, built_in
-from mooring.embedded.refusals import Fault, forbidden, invalid_value, required
+from mooring.embedded.api.kind import KindRules, ServedKind, make_built_in
+from mooring.embedded.request_refusals import Fault, forbidden, invalid_value, required
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.table import Json
 
@@ -74,7 +74,7 @@ def _reject(item: Json, why: str) -> Exception:
 
 def runtime_class_kinds() -> Iterator[ServedKind]:
     """Yields runtime classes."""
-    yield built_in(
+    yield make_built_in(
         "node.k8s.io",
         "node.v1",
         "RuntimeClass",

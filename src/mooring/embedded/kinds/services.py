@@ -15,9 +15,9 @@ from mooring.embedded.api.column import (
     text_column,
 )
 from mooring.embedded.api.decoding import fill, part
-from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, built_in, known_kind
+from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, make_built_in, make_known_kind
 from mooring.embedded.api.names import label_faults, label_name_faults, selector_text
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     Fault,
     duplicate,
     invalid,
@@ -239,7 +239,7 @@ _SERVICE_COLUMNS = (
 
 def service_kinds() -> Iterator[ServedKind]:
     """Yields services and their endpoints."""
-    yield known_kind(
+    yield make_known_kind(
         "Service",
         ServiceRules(),
         parts=(STATUS,),
@@ -248,7 +248,7 @@ def service_kinds() -> Iterator[ServedKind]:
         fields=("spec.clusterIP", "spec.type"),
         columns=_SERVICE_COLUMNS,
     )
-    yield built_in(
+    yield make_built_in(
         "", "core.v1", "Endpoints", "endpoints", short_names=("ep",), singular="endpoints"
     )
-    yield built_in("discovery.k8s.io", "discovery.v1", "EndpointSlice", "endpointslices")
+    yield make_built_in("discovery.k8s.io", "discovery.v1", "EndpointSlice", "endpointslices")

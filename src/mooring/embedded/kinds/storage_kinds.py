@@ -14,9 +14,9 @@ from mooring.embedded.api.column import (
     text_column,
 )
 from mooring.embedded.api.decoding import fill, part
-from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, built_in, known_kind
+from mooring.embedded.api.kind import STATUS, KindRules, ServedKind, make_built_in, make_known_kind
 from mooring.embedded.api.names import label_selector_faults, node_selector_faults
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     Fault,
     forbidden_field,
     invalid_value,
@@ -296,26 +296,26 @@ _CSI_NODE_COLUMNS = (
 
 def storage_kinds() -> Iterator[ServedKind]:
     """Yields volumes, claims, classes and what belongs to drivers."""
-    yield known_kind(
+    yield make_known_kind(
         "PersistentVolume",
         VolumeRules(),
         parts=(STATUS,),
         short_names=("pv",),
         columns=_VOLUME_COLUMNS,
     )
-    yield known_kind(
+    yield make_known_kind(
         "PersistentVolumeClaim",
         ClaimRules(),
         parts=(STATUS,),
         short_names=("pvc",),
         columns=_CLAIM_COLUMNS,
     )
-    storage = partial(built_in, "storage.k8s.io", "storage.v1", namespaced=False)
-    yield known_kind(
+    storage = partial(make_built_in, "storage.k8s.io", "storage.v1", namespaced=False)
+    yield make_known_kind(
         "StorageClass", StorageClassRules(), short_names=("sc",), columns=_CLASS_COLUMNS
     )
-    yield known_kind("CSINode", ShowDeletedRules(), columns=_CSI_NODE_COLUMNS)
-    yield known_kind("CSIDriver", DriverRules())
-    yield known_kind("CSIStorageCapacity")
-    yield known_kind("VolumeAttachment", AttachmentRules(), parts=(STATUS,))
+    yield make_known_kind("CSINode", ShowDeletedRules(), columns=_CSI_NODE_COLUMNS)
+    yield make_known_kind("CSIDriver", DriverRules())
+    yield make_known_kind("CSIStorageCapacity")
+    yield make_known_kind("VolumeAttachment", AttachmentRules(), parts=(STATUS,))
     yield storage("VolumeAttributesClass", "volumeattributesclasses", short_names=("vac",))

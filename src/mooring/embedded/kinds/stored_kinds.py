@@ -22,9 +22,9 @@ from mooring.embedded.api.kind import (
     KindRules,
     ServedKind,
     StatusRules,
-    built_in,
+    make_built_in,
 )
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     Fault,
     forbidden_field,
     invalid_value,
@@ -121,7 +121,7 @@ def _count_column(*paths: str) -> Column:
 
 def data_kinds() -> Iterator[ServedKind]:
     """Yields config maps, secrets and service accounts."""
-    core = partial(built_in, "", "core.v1")
+    core = partial(make_built_in, "", "core.v1")
     yield core(
         "ConfigMap",
         "configmaps",
@@ -142,7 +142,7 @@ def data_kinds() -> Iterator[ServedKind]:
 def stored_kinds() -> Iterator[ServedKind]:
     """Yields kinds that nothing acts on, for manifests that contain them."""
     # kubectl apply --prune asks for CronJobs and Ingresses whatever it applies.
-    yield built_in(
+    yield make_built_in(
         "batch",
         "batch.v1",
         "CronJob",
@@ -154,12 +154,12 @@ def stored_kinds() -> Iterator[ServedKind]:
         warning="CronJobs are stored here, but nothing makes Jobs of them; create Jobs instead",
     )
     unused = "Ingresses and NetworkPolicies are stored here, but no traffic flows"
-    network = partial(built_in, "networking.k8s.io", "networking.v1", warning=unused)
+    network = partial(make_built_in, "networking.k8s.io", "networking.v1", warning=unused)
     yield network("Ingress", "ingresses", StatusRules(), parts=(STATUS,), short_names=("ing",))
     yield network("IngressClass", "ingressclasses", namespaced=False)
     yield network("NetworkPolicy", "networkpolicies", short_names=("netpol",))
     unchecked = "roles and their bindings are stored here, but the token may do everything"
-    access = partial(built_in, "rbac.authorization.k8s.io", "rbac.v1", warning=unchecked)
+    access = partial(make_built_in, "rbac.authorization.k8s.io", "rbac.v1", warning=unchecked)
     yield access("Role", "roles", AccessRules())
     yield access("RoleBinding", "rolebindings", AccessRules())
     yield access("ClusterRole", "clusterroles", AccessRules(), namespaced=False)
@@ -169,11 +169,15 @@ def stored_kinds() -> Iterator[ServedKind]:
 def review_kinds() -> Iterator[ServedKind]:
     """Yields the reviews of tokens and access; none is stored."""
     who = partial(
-        built_in, "authentication.k8s.io", "authentication.v1", verbs=CREATE_ONLY, namespaced=False
+        make_built_in,
+        "authentication.k8s.io",
+        "authentication.v1",
+        verbs=CREATE_ONLY,
+        namespaced=False,
     )
     yield who("TokenReview", "tokenreviews")
     yield who("SelfSubjectReview", "selfsubjectreviews")
-    may = partial(built_in, "authorization.k8s.io", "authorization.v1", verbs=CREATE_ONLY)
+    may = partial(make_built_in, "authorization.k8s.io", "authorization.v1", verbs=CREATE_ONLY)
     yield may("SubjectAccessReview", "subjectaccessreviews", namespaced=False)
     yield may("SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
     yield may("SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False)

@@ -17,7 +17,7 @@ from mooring.embedded.api.request_options import (
     expect_uid,
     expect_version,
 )
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     bad_request,
     conflict,
     invalid,

@@ -20,8 +20,8 @@ from mooring.embedded.api.kind import (
     KindRules,
     ServedKind,
     StatusRules,
-    built_in,
-    known_kind,
+    make_built_in,
+    make_known_kind,
 )
 from mooring.embedded.api.names import (
     label_faults,
@@ -29,7 +29,7 @@ from mooring.embedded.api.names import (
     read_selector,
     selector_text,
 )
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     Fault,
     forbidden_field,
     invalid_value,
@@ -323,7 +323,7 @@ _DAEMON_SET_COLUMNS = (
 def workload_kinds(*, coexist: bool) -> Iterator[ServedKind]:
     """Yields deployments, sets of pods, and what belongs to them."""
     scalable = (STATUS, SCALE)
-    yield known_kind(
+    yield make_known_kind(
         "Deployment",
         DeploymentRules(coexist=coexist),
         parts=scalable,
@@ -331,7 +331,7 @@ def workload_kinds(*, coexist: bool) -> Iterator[ServedKind]:
         columns=_DEPLOYMENT_COLUMNS,
         categories=("all",),
     )
-    yield known_kind(
+    yield make_known_kind(
         "ReplicaSet",
         ReplicaSetRules(coexist=coexist),
         parts=scalable,
@@ -340,7 +340,7 @@ def workload_kinds(*, coexist: bool) -> Iterator[ServedKind]:
         columns=_REPLICA_SET_COLUMNS,
         categories=("all",),
     )
-    yield known_kind(
+    yield make_known_kind(
         "StatefulSet",
         StatefulSetRules(coexist=coexist),
         parts=scalable,
@@ -348,7 +348,7 @@ def workload_kinds(*, coexist: bool) -> Iterator[ServedKind]:
         columns=_STATEFUL_SET_COLUMNS,
         categories=("all",),
     )
-    yield known_kind(
+    yield make_known_kind(
         "DaemonSet",
         DaemonSetRules(coexist=coexist),
         parts=(STATUS,),
@@ -356,9 +356,11 @@ def workload_kinds(*, coexist: bool) -> Iterator[ServedKind]:
         columns=_DAEMON_SET_COLUMNS,
         categories=("all",),
     )
-    yield built_in("apps", "apps.v1", "ControllerRevision", "controllerrevisions")
-    yield built_in("", "core.v1", "PodTemplate", "podtemplates", PodTemplateRules(coexist=coexist))
-    yield known_kind(
+    yield make_built_in("apps", "apps.v1", "ControllerRevision", "controllerrevisions")
+    yield make_built_in(
+        "", "core.v1", "PodTemplate", "podtemplates", PodTemplateRules(coexist=coexist)
+    )
+    yield make_known_kind(
         "ReplicationController",
         ReplicationControllerRules(coexist=coexist),
         parts=scalable,

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from mooring.embedded.refusals import RequestRefused, insufficient_storage
+from mooring.embedded.request_refusals import RequestRefused, insufficient_storage
 
 from .table import (
     HISTORY_LIMIT,

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from mooring.embedded.refusals import RequestRefused, bad_request, expired
+from mooring.embedded.request_refusals import RequestRefused, bad_request, expired
 
 from .object_store import ObjectStore
 from .selection import Selection

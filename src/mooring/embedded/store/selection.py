@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mooring.embedded.refusals import bad_request
+from mooring.embedded.request_refusals import bad_request
 from mooring.objects.selector import EVERYTHING, Requirement, Selector
 
 from .table import StoredObject

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.embedded.refusals import expired
+from mooring.embedded.request_refusals import expired
 
 Json = dict[str, Any]
 

@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 # Entries that are out of date are dropped when they come up. After this many changes per row
 # it is cheaper to begin anew.
 _CHANGES_PER_ROW = 4
+# A ranking of few rows takes as long to make as many changes of it.
+_LEAST_CHANGES = 64
 
 #: The bytes that rankings take per row, at most: its total, and its turn, which is an integer of
-#: its own at first and a reference after each change; and two numbers where it is one of some rows.
-RANKED_BYTES = 8 + 40 + 8 * _CHANGES_PER_ROW + 16
+#: its own at first and a reference after each change; its key among all rows; and two numbers where
+#: it is one of some rows.
+RANKED_BYTES = 8 + 40 + 8 * _CHANGES_PER_ROW + 8 + 16
 
 # The total of a row that takes no such pod.
 _NONE = -(2**62)
@@ -73,7 +76,7 @@ class Batch:
         # Compact, and quick to read one by one.
         self._now = array("q", now.tobytes())
         #: After so many changes more, a new ranking is cheaper.
-        self.changes_left = _CHANGES_PER_ROW * len(now)
+        self.changes_left = max(_CHANGES_PER_ROW * len(now), _LEAST_CHANGES)
         self.turns = turns
 
     def __len__(self) -> int:
@@ -98,19 +101,17 @@ class Batch:
 
     def put(self, row: int, total: int) -> None:
         """A row has this total now."""
-        if self._now[row] != total:
-            self._file(row, total)
-
-    def move(self, row: int, gain: int) -> None:
-        """A row is better or worse by so much."""
-        self._file(row, self._now[row] + gain)
+        gain = total - self._now[row]
+        if gain:
+            self.move(row, gain)
 
     def drop(self, row: int) -> None:
         """A row does not take such pods any more."""
         self._now[row] = _NONE
 
-    def _file(self, row: int, total: int) -> None:
-        self._now[row] = total
+    def move(self, row: int, gain: int) -> None:
+        """A row is better or worse by so much."""
+        total = self._now[row] = self._now[row] + gain
         self.changes_left -= 1
         turns = self._buckets.get(total)
         if turns is None:
@@ -148,10 +149,20 @@ class DomainBatch:
         """Ranks those of the rows that fit by their totals."""
         self.rows = rows
         self.turns = turns
+        self._keys = self._make_keys(rows, fits, totals)
         count = len(turns.turn_of)
-        self._keys = np.where(fits, (totals + 1) * count - turns.of_row[rows], _NONE)
-        self._place_of = np.full(count, -1, np.intp)
-        self._place_of[rows] = np.arange(len(rows))
+        #: The place of each row, -1 for others; None if all rows are there, each at its number.
+        self._place_of: NDArray[np.intp] | None = None
+        if len(rows) < count:
+            self._place_of = np.full(count, -1, np.intp)
+            self._place_of[rows] = np.arange(len(rows))
+
+    def _make_keys(
+        self, rows: NDArray[np.intp], fits: NDArray[np.bool_], totals: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        keys = (totals + 1) * len(self.turns.turn_of)
+        keys -= self.turns.of_row[rows]
+        return np.where(fits, keys, _NONE)
 
     def best(self) -> int | None:
         """The best row, or None if there is none."""
@@ -176,19 +187,33 @@ class DomainBatch:
 
     def put(self, row: int, total: int) -> None:
         """A row has this total now."""
-        place = self._place_of.item(row)
+        place = self._find_place(row)
         if place >= 0:
             turns = self.turns.turn_of
             self._keys[place] = (total + 1) * len(turns) - turns[row]
 
+    def put_together(
+        self, rows: NDArray[np.intp], fits: NDArray[np.bool_], totals: NDArray[np.int64]
+    ) -> None:
+        """Rows have these totals now, if they fit."""
+        keys = self._make_keys(rows, fits, totals)
+        if self._place_of is None:
+            self._keys[rows] = keys
+            return
+        places = self._place_of[rows]
+        self._keys[places[places >= 0]] = keys[places >= 0]
+
     def move(self, row: int, gain: int) -> None:
         """A row is better or worse by so much."""
-        place = self._place_of.item(row)
+        place = self._find_place(row)
         if place >= 0:
             self._keys[place] += gain * len(self.turns.turn_of)
 
     def drop(self, row: int) -> None:
         """A row does not take such pods any more."""
-        place = self._place_of.item(row)
+        place = self._find_place(row)
         if place >= 0:
             self._keys[place] = _NONE
+
+    def _find_place(self, row: int) -> int:
+        return row if self._place_of is None else self._place_of.item(row)

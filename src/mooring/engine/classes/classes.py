@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mooring.cluster import Cluster
 from mooring.engine import diagnosis
 from mooring.engine.actions import Report
-from mooring.engine.cycle import Found, Window, decide
+from mooring.engine.cycle import Found, Window, conclude, decide
 from mooring.framework.attempt import Failed, Scored
 from mooring.framework.calls import PASSING, broken
 from mooring.framework.nominated import find_refused_by_nominated
@@ -120,12 +120,14 @@ class Classes:
         """The decision for a pod: the same as `cycle.decide` makes, mostly with less work."""
         signature = self._sign(pod)
         self.statistics.saw(signature)
-        if signature is not None:
-            self._siblings.saw(pod, signature, self._cluster.nodes)
+        if signature is not None and pod.owner is not None:
+            self._siblings.saw(pod, pod.owner, signature, self._cluster.nodes)
         path, outcome = self._ask_class(signature, pod, window)
         if outcome is None:
             outcome = self._decide_alone(signature, pod, window)
-        elif self._settings.verify_share and (path.is_reuse or path is DecisionPath.NOMINATED):
+        elif self._settings.verify_share and (
+            path.is_reuse or path is DecisionPath.NOMINATED or isinstance(outcome, Failed)
+        ):
             outcome = self._verify(pod, window, outcome)
         self.statistics.paths[path] += 1
         if signature is not None:
@@ -152,7 +154,9 @@ class Classes:
         try:
             if alone is not None:
                 return self._beside_nominated(signature, pod, window)
-            failed = self._fail_alike(signature, pod) if window.rows is None else None
+            # Mostly no such failure is kept.
+            look = window.rows is None and self._cache.failures
+            failed = self._fail_alike(signature, pod) if look else None
             if failed is not None:
                 return DecisionPath.FAILURE, failed
             if pod.spec.named_nodes is not None:
@@ -363,13 +367,26 @@ class Classes:
             self._cache.discard(key)
             raise
         if row is None:
-            # The reasons are worth a full look: there is one per class and state of the cluster.
-            return DecisionPath.FIRST, None
+            return DecisionPath.FIRST, self._look_for_reasons(signature, kept, pod, window)
         last = self.statistics.places.get(signature)
         if last is not None:
             self.statistics.looked_back(kept.takes(last))
         kept.last_row = row
         return (DecisionPath.FIRST if known is None else path), Found(row, kept.pre_filtered, None)
+
+    def _look_for_reasons(
+        self, signature: int, kept: PodClass, pod: Pod, window: Window
+    ) -> Found | Failed | None:
+        """A full look where a class has no row: there is one per class and state of the cluster.
+
+        The class has prepared for it already. None for pods with claims, which are not the same.
+        """
+        if pod.spec.volumes or pod.spec.resource_claims:
+            return None
+        prepared = kept.newest_prepared()
+        outcome = conclude(self._profile, pod, prepared, self._cluster.nodes, window)
+        self.statistics.look_back(signature, outcome)
+        return outcome
 
     def _is_alone_so_far(self, signature: int, pod: Pod) -> bool:
         """Whether no other pod like it was decided lately."""
@@ -420,7 +437,9 @@ class Classes:
             return _COLUMNS, int(feasible[0]) if len(feasible) else None
         turns = self._turns(window.start)
         with PointTimer(self._observer, SCORE, self._profile.name):
-            ranking = self._rank_all(kept, turns)
+            # Who asks about a domain and all rows in turn is asked about neither twice in a row.
+            is_own = rows is not None and kept.has_own_totals
+            ranking = None if is_own else self._rank_all(kept, turns)
             if ranking is None:
                 return _COLUMNS, self._take_first(kept.scored(pod, feasible), turns)
             added = kept.score_relatively(pod, feasible)

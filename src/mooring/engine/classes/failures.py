@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from mooring.cluster import Cluster, Figures, Scope
@@ -22,7 +23,7 @@ from mooring.framework.nominated import (
     sees_only_counts,
 )
 from mooring.framework.observe import FILTER, PointTimer
-from mooring.framework.plugin import Narrowed, Plugin, PreFilter
+from mooring.framework.plugin import Filter, Narrowed, Plugin, PreFilter
 from mooring.framework.points import fits_on
 from mooring.framework.profile import Profile
 from mooring.framework.status import Rejected
@@ -42,11 +43,50 @@ _ALWAYS = _MEMBERSHIP | _NOMINATED
 # More rows that changed are asked about in columns.
 _ROW_BY_ROW = 4
 
+# More changes are first looked at together.
+_FEW_CHANGES = 8
+
 # Like rows have few figures; beyond this, looking them up saves nothing.
 _MOST_FIGURES = 64
 
+# The pods of a cluster are skipped by few sets of filters; beyond this, they are found anew.
+_MOST_SKIPPED = 256
+
 # What a failure takes besides its arrays: what plugins prepared, reasons, the message.
 _BYTES = 8_192
+
+
+class FixedWatch(msgspec.Struct, frozen=True):
+    """The changes that alter what plugins say whose watch is the same for all pods."""
+
+    watch: int
+    #: What their filters watch, but for those that skip themselves, by the reach of a change.
+    row_watch: int
+    wide_watch: int
+    wide: tuple[PreFilter[Any], ...]
+
+    @classmethod
+    def of(
+        cls, plugins: Sequence[Plugin], filters: Sequence[Filter[Any]], skipped: frozenset[str]
+    ) -> FixedWatch:
+        """The same for some plugins and the filters among them, of which some skip themselves."""
+        asked = [each for each in filters if each.name not in skipped]
+        wide = [each for each in asked if each.scope is not Scope.ROW]
+        return cls(
+            unite(int(each.reads) for each in plugins),
+            unite(int(each.reads) for each in asked if each.scope is Scope.ROW),
+            unite(int(each.reads) for each in wide),
+            tuple(each for each in wide if isinstance(each, PreFilter)),
+        )
+
+
+class AskedWatch(msgspec.Struct, frozen=True):
+    """The same for the other plugins, which were asked about a pod."""
+
+    watches: Mapping[Plugin, int]
+    filters: tuple[Filter[Any], ...]
+    #: The pre-filters without a filter.
+    doors: tuple[PreFilter[Any], ...]
 
 
 class KnownFailure:
@@ -56,34 +96,29 @@ class KnownFailure:
     """
 
     def __init__(
-        self,
-        profile: Profile,
-        pod: Pod,
-        failed: Failed,
-        cluster: Cluster,
-        watches: Mapping[Plugin, int],
+        self, pod: Pod, failed: Failed, cluster: Cluster, fixed: FixedWatch, asked: AskedWatch
     ) -> None:
         self.failed = failed
         self.generation = self.prepared_at = cluster.changes.generation
         self.labels_version = cluster.nodes.labels_version
         #: The changes that can alter what plugins say.
-        self.watch = _ALWAYS | unite(watches.values())
+        self.watch = _ALWAYS | fixed.watch | unite(asked.watches.values())
         #: Those that alter what filters say of the row where they happen, and of that row alone.
-        self.row_watch = _NOMINATED
+        self.row_watch = _NOMINATED | fixed.row_watch
         #: Those that alter what they say of other rows, too.
-        self.wide_watch = 0
+        self.wide_watch = fixed.wide_watch
         #: The filters that look at other rows, or at what tells like pods apart: their volumes.
-        self.wide: list[PreFilter[Any]] = []
+        self.wide: list[PreFilter[Any]] = [*fixed.wide]
         self.stances = Stances(cluster.nodes)
-        self._note(profile, pod, watches)
+        self._note(pod, asked)
         self._refusals: Refusals | None = None
         #: What filters say of single rows, by what these have and what is or will be used there.
         self.crowded: dict[Figures, Sequence[Filtered]] = {}
 
-    def _note(self, profile: Profile, pod: Pod, watches: Mapping[Plugin, int]) -> None:
+    def _note(self, pod: Pod, asked: AskedWatch) -> None:
         skipped = self.failed.pre_filtered.skipped
-        for plugin in profile.filter:
-            watch, skips = watches[plugin], plugin.name in skipped
+        for plugin in asked.filters:
+            watch, skips = asked.watches[plugin], plugin.name in skipped
             self.stances.note(plugin, pod, Point.FILTER, watch, skips=skips)
             if skips:
                 continue
@@ -93,10 +128,8 @@ class KnownFailure:
                 self.wide_watch |= watch
                 if isinstance(plugin, PreFilter):
                     self.wide.append(plugin)
-        filters: set[Plugin] = set(profile.filter)
-        for each in profile.pre_filter:
-            if each not in filters:
-                self.stances.note(each, pod, Point.DOOR, watches[each])
+        for each in asked.doors:
+            self.stances.note(each, pod, Point.DOOR, asked.watches[each])
 
     def keep_crowded(self, figures: Figures, answers: Sequence[Filtered]) -> None:
         """Keeps what filters say of a row with these figures, nominated pods included."""
@@ -114,18 +147,28 @@ class KnownFailure:
             and failed.pre_filtered.node_names is None
         )
 
+    def may_outlast(self, kinds: int) -> bool:
+        """Whether rows that changed in such ways can be asked about again, and no others."""
+        return self.is_of_all_rows and not kinds & self.wide_watch
+
     def renew(self) -> None:
         """Filters say the same as before, but who seeks a remedy may not."""
         self.failed = replace(self.failed, known={})
 
     def put(self, prepared: PreFiltered, answers: Sequence[Filtered], node_count: int) -> None:
         """Takes over what filters say of rows that changed."""
-        if self._refusals is None or self._refusals.is_worn:
+        known = self._refusals
+        if known is not None and all(map(known.say, answers)):
+            # All that follows from what filters said is as before.
+            digests = self.failed.digests
+            self.failed = Failed(prepared, self.failed.filtered, node_count, digests=digests)
+            return
+        if known is None or known.is_worn:
             assert self.failed.filtered is not None, "filters were asked"
-            self._refusals = Refusals(self.failed.filtered)
+            known = self._refusals = Refusals(self.failed.filtered)
         for each in answers:
-            self._refusals.put(each)
-        self.failed = Failed(prepared, self._refusals.show(), node_count)
+            known.put(each)
+        self.failed = Failed(prepared, known.show(), node_count)
 
 
 class Failures:
@@ -141,9 +184,18 @@ class Failures:
         self._cluster = cluster
         self._cache = cache
         self._statistics = statistics
-        self._plugins: tuple[Plugin, ...] = tuple(
-            dict.fromkeys((*profile.pre_filter, *profile.filter, *profile.post_filter))
+        plugins: dict[Plugin, None] = dict.fromkeys(
+            (*profile.pre_filter, *profile.filter, *profile.post_filter)
         )
+        self._fixed = tuple(each for each in plugins if _is_fixed(each))
+        self._asked = tuple(each for each in plugins if each not in self._fixed)
+        self._fixed_filters = tuple(each for each in profile.filter if each in self._fixed)
+        self._asked_filters = tuple(each for each in profile.filter if each in self._asked)
+        filters: set[Plugin] = {*profile.filter}
+        doors = (each for each in profile.pre_filter if each not in filters)
+        self._asked_doors = tuple(each for each in doors if each in self._asked)
+        #: What is fixed, by the names of the filters that skip themselves.
+        self._by_skipped: dict[frozenset[str], FixedWatch] = {}
 
     def find(self, signature: int, pod: Pod) -> Failed | None:
         """How a pod fails that is like one that failed; None if it may fit by now."""
@@ -184,7 +236,8 @@ class Failures:
     def put(self, signature: int, pod: Pod, failed: Failed) -> None:
         """Keeps the failure of a pod for those that are like it."""
         key = self._make_key(signature, pod)
-        known = KnownFailure(self._profile, pod, failed, self._cluster, self._watch(pod))
+        fixed = self._find_fixed(failed.pre_filtered.skipped)
+        known = KnownFailure(pod, failed, self._cluster, fixed, self._watch(pod))
         size = _BYTES + 2 * _measure(failed.filtered) + _measure(failed.tried_first)
         self._cache.put(key, known, size, self._statistics)
 
@@ -193,19 +246,31 @@ class Failures:
         log = self._cluster.changes
         if known.generation == log.generation:
             return True
+        if self._is_outdated(known):
+            return False
         changes = read_changes(log, known.generation)
         if changes is None:
             return False
         changed, everywhere, union = changes
-        if union & known.watch:
-            if not known.is_of_all_rows or union & known.wide_watch:
-                return False
-            if not self._is_still_prepared(known, pod, everywhere, union):
-                return False
-            if not self._ask_again(known, pod, _choose_rows(changed, known.row_watch)):
-                return False
+        if union & known.watch and not (
+            known.may_outlast(union)
+            and self._is_still_prepared(known, pod, everywhere, union)
+            and self._ask_again(known, pod, _choose_rows(changed, known.row_watch))
+        ):
+            return False
         known.generation = known.prepared_at = log.generation
         return True
+
+    def _is_outdated(self, known: KnownFailure) -> bool:
+        """Whether what changed shows already that a failure is out of date, whichever rows did.
+
+        Which rows these are takes long to find out if the changes are many.
+        """
+        log = self._cluster.changes
+        if log.generation - known.generation <= _FEW_CHANGES:
+            return False
+        kinds = log.unite_since(known.generation)
+        return kinds is None or bool(kinds & known.watch and not known.may_outlast(kinds))
 
     def _is_still_prepared(
         self, known: KnownFailure, pod: Pod, everywhere: int, union: int
@@ -288,15 +353,32 @@ class Failures:
             known.keep_crowded(figures, answers)
         return tuple(replace(each, rows=rows) for each in answers)
 
-    def _watch(self, pod: Pod) -> Mapping[Plugin, int]:
-        """The changes that can alter what each plugin says of a pod."""
+    def _find_fixed(self, skipped: frozenset[str]) -> FixedWatch:
+        """What plugins watch for all pods that the same filters skip: there are few such sets."""
+        known = self._by_skipped.get(skipped)
+        if known is None:
+            if len(self._by_skipped) >= _MOST_SKIPPED:
+                self._by_skipped.clear()
+            known = self._by_skipped[skipped] = FixedWatch.of(
+                self._fixed, self._fixed_filters, skipped
+            )
+        return known
+
+    def _watch(self, pod: Pod) -> AskedWatch:
+        """The changes that can alter what each of the other plugins says of a pod."""
         nodes = self._cluster.nodes
         try:
-            return {each: ask_watch(each, pod, nodes) for each in self._plugins}
+            watches = {each: ask_watch(each, pod, nodes) for each in self._asked}
         except PASSING:
             raise
         except BaseException:  # noqa: BLE001 - then anything may
-            return dict.fromkeys(self._plugins, int(Change.ALL))
+            watches = dict.fromkeys(self._asked, int(Change.ALL))
+        return AskedWatch(watches, self._asked_filters, self._asked_doors)
+
+
+def _is_fixed(plugin: Plugin) -> bool:
+    """Whether a plugin watches the same for all pods, and never takes another stance."""
+    return plugin.is_steady and getattr(plugin.watch, "__func__", None) is Plugin.watch
 
 
 def _choose_rows(changed: dict[int, int] | RowChanges, kinds: int) -> NDArray[np.intp]:

@@ -350,10 +350,15 @@ class PodClass:
 
     def _refresh_row(self, row: int, kinds: int) -> None:
         asked = self._by_kinds.get(kinds) or self._find_readers(kinds)
-        facts = self._nodes.facts(row)
+        # A class looks at every row that changed: what is known is looked up right here.
+        facts = self._nodes.known_facts.get(row) or self._nodes.facts(row)
         before = bits = self.bits.item(row)
         if asked.bits:
-            bits = before & ~asked.bits | self._rejections(asked, facts)
+            known: int | None = None
+            if asked.are_filters_alike:
+                known = asked.rejections.get(facts.known_figures or facts.figures)
+            rejecting = self._find_rejecting(asked, facts) if known is None else known
+            bits = before & ~asked.bits | rejecting
         if bits != before:
             self.bits[row] = bits
             self._unrejected_rows = None
@@ -366,11 +371,8 @@ class PodClass:
         elif asked.columns:
             self.scores.move(facts, asked)
 
-    def _rejections(self, asked: Asked, facts: RowFacts) -> int:
+    def _find_rejecting(self, asked: Asked, facts: RowFacts) -> int:
         """The bits of the filters that reject a row."""
-        known = asked.rejections.get(facts.figures) if asked.are_filters_alike else None
-        if known is not None:
-            return known
         bits = 0
         for each in asked.filters:
             try:
@@ -414,9 +416,12 @@ class PodClass:
 
     def takes(self, row: int) -> bool:
         """Whether such a pod fits on a row, nominated pods left aside."""
-        return not self.bits.item(row) and not any(
-            wide.rejected is not None and wide.rejected[row] for wide in self.wide_filters
-        )
+        if self.bits.item(row):
+            return False
+        for wide in self.wide_filters:
+            if wide.rejected is not None and wide.rejected[row]:
+                return False
+        return True
 
     def feasible_among(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Those of some rows where such a pod fits."""

@@ -42,6 +42,15 @@ class PluginRefusals:
                 place = self._find_place(reason)
                 self._failed[place, refused] = flags
 
+    def says(self, position: int, layer: Layer) -> bool:
+        """Whether the plugin is known to say of one row what it says of the layer's only one."""
+        if not self._decided[position]:
+            return False
+        flags = self._failed[:, position].tolist()
+        refused = zip(layer.verdict.reasons, layer.verdict.failed[:, 0].tolist(), strict=True)
+        places = [self._places.get(reason) for reason, failed in refused if failed]
+        return sum(flags) == len(places) and all(at is not None and flags[at] for at in places)
+
     def _find_place(self, reason: Reason) -> int:
         place = self._places.setdefault(reason, len(self._places))
         if place == len(self._failed):
@@ -73,6 +82,16 @@ class Refusals:
         """Whether so many reasons came since that it is better to begin anew."""
         return len(self) > self._most
 
+    def say(self, filtered: Filtered) -> bool:
+        """Whether it is known already what was said of one row that is refused."""
+        if len(filtered.rows) != 1:
+            return False
+        layer = _find_layer(filtered)
+        known = None if layer is None else self._plugins.get(layer.plugin)
+        if layer is None or known is None:
+            return False
+        return known.says(int(self._rows.searchsorted(filtered.rows[0])), layer)
+
     def put(self, filtered: Filtered) -> None:
         """Takes over what was said of some rows that are all refused."""
         positions = self._find_positions(filtered)
@@ -98,3 +117,11 @@ class Refusals:
             known.put(positions, layer)
         for other in filtered.amended:
             self._add(other)
+
+
+def _find_layer(filtered: Filtered) -> Layer | None:
+    """The layer that has the say about the only row of an outcome."""
+    for layer in filtered.layers:
+        if layer.decided[0]:
+            return layer
+    return next(filter(None, map(_find_layer, filtered.amended)), None)

@@ -23,6 +23,10 @@ from .parts import Asked, ScoreColumn, Unserved
 # The keys of a ranking among some rows are smaller, and fit 64 bits.
 MOST_KEY = 2**61
 
+# To find the largest key takes a hundredth of the time that ranking all rows by heaps does. So
+# heaps are made when so many pods were served since many rows changed at once.
+_CALM = 100
+
 
 class ClassScores:
     """Columns of raw numbers and their totals. While there is a ranking, only that is kept current.
@@ -38,6 +42,11 @@ class ClassScores:
         self._nodes = nodes
         self._normalized = [each for each in columns if each.plugin.reduces is Reduction.LARGEST]
         self.ranking: Batch | None = None
+        #: The same by one key per row: for classes that take turns with others, which would push
+        #: every row that these have changed.
+        self._whole: DomainBatch | None = None
+        #: How many pods were served since many rows changed at once; no more than are calm.
+        self._served = _CALM
         #: The same among some rows: those that were asked about last.
         self._among: DomainBatch | None = None
         self._asked: NDArray[np.intp] | None = None
@@ -62,25 +71,23 @@ class ClassScores:
             elif not np.array_equal(scores, column.raw[rows]):
                 stale = True
             column.raw[rows] = scores
+        self._served = 0
         if stale:
             self._normalize()
-        elif self.ranking is not None or self._among is not None:
-            self._rank(rows, bits)
+        else:
+            self._rank(rows, bits == 0)
 
-    def _rank(self, rows: NDArray[np.intp], bits: NDArray[np.int64]) -> None:
-        rankings = [each for each in (self.ranking, self._among) if each is not None]
-        totals = self.totals[rows].tolist()
-        for row, rejecting, total in zip(rows.tolist(), bits.tolist(), totals, strict=True):
-            for ranking in rankings:
-                if rejecting:
-                    ranking.drop(row)
-                else:
-                    ranking.put(row, total)
+    def _rank(self, rows: NDArray[np.intp], fits: NDArray[np.bool_]) -> None:
+        """Many rows have other totals, or fit no longer."""
+        self.ranking = None
+        for ranking in (self._whole, self._among):
+            if ranking is not None:
+                ranking.put_together(rows, fits, self.totals[rows])
 
     def _normalize(self) -> None:
-        """Finds all totals anew; the ranking is no longer what it was."""
+        """Finds all totals anew; the rankings are no longer what they were."""
         self._add_up()
-        self.ranking = self._among = None
+        self.ranking = self._whole = self._among = None
 
     def _add_up(self) -> None:
         """Brings totals up to date with the numbers of all rows."""
@@ -113,7 +120,7 @@ class ClassScores:
         if self._moves_largest(row):
             self._normalize()
             return
-        for ranking in (self.ranking, self._among):
+        for ranking in (self.ranking, self._whole, self._among):
             if ranking is not None:
                 ranking.drop(row)
 
@@ -124,8 +131,9 @@ class ClassScores:
             self._normalize()
             return
         total = self._total(row)
-        if self._among is not None:
-            self._among.put(row, total)
+        for ranking in (self._whole, self._among):
+            if ranking is not None:
+                ranking.put(row, total)
         if self.ranking is None:
             self.plain[row] += gain
             self.totals[row] = total
@@ -141,6 +149,8 @@ class ClassScores:
             return
         if not gain:
             return
+        if self._whole is not None:
+            self._whole.move(row, gain)
         if self._among is not None:
             self._among.move(row, gain)
         if self.ranking is not None:
@@ -153,7 +163,9 @@ class ClassScores:
 
     def _rescore(self, facts: RowFacts, asked: Asked) -> int | None:
         """Brings the numbers of a row up to date; tells by how much its total grows, if it can."""
-        known = asked.numbers.get(facts.figures) if asked.are_columns_alike else None
+        known: tuple[int, ...] | None = None
+        if asked.are_columns_alike:
+            known = asked.numbers.get(facts.known_figures or facts.figures)
         if known is None:
             return self._ask_anew(facts, asked)
         row, gain = facts.number, 0
@@ -224,10 +236,14 @@ class ClassScores:
         """The best row by the ranking, which is made when there is none."""
         ranking = self.ranking
         if ranking is None or ranking.turns is not turns or ranking.changes_left < 0:
+            if self._served < _CALM and self._fits_keys(turns):
+                self._served += 1
+                return self._rank_whole(turns).best()
             if self._is_behind:
                 self._add_up()
             rows = np.flatnonzero(self._bits == 0)
             ranking = self.ranking = Batch(rows, self.totals[rows], turns)
+            self._whole = None
         return ranking.best()
 
     def rank_among(self, rows: NDArray[np.intp], turns: Turns) -> DomainBatch | None:
@@ -236,19 +252,30 @@ class ClassScores:
         if known is not None and known.rows is rows and known.turns is turns:
             return known
         is_first, self._asked = self._asked is not rows, rows
-        if is_first:
+        if is_first or not self._fits_keys(turns):
             # Nothing is ranked for rows that nobody asks about again.
             return None
-        if (self._largest_total + 1) * len(turns.turn_of) >= MOST_KEY:
-            return None
-        if self._is_behind:
-            self._add_up()
         if any(column.flat is None for column in self._normalized):
             # What is normal depends on which rows there are.
             return None
-        fits = self._bits[rows] == 0
-        self._among = DomainBatch(rows, fits, self.totals[rows], turns)
+        if rows is self.everything:
+            return self._rank_whole(turns)
+        if self._is_behind:
+            self._add_up()
+        self._among = DomainBatch(rows, self._bits[rows] == 0, self.totals[rows], turns)
         return self._among
+
+    def _rank_whole(self, turns: Turns) -> DomainBatch:
+        """A ranking of all rows."""
+        known = self._whole
+        if known is None or known.turns is not turns:
+            if self._is_behind:
+                self._add_up()
+            known = self._whole = DomainBatch(self.everything, self._bits == 0, self.totals, turns)
+        return known
+
+    def _fits_keys(self, turns: Turns) -> bool:
+        return (self._largest_total + 1) * len(turns.turn_of) < MOST_KEY
 
     def totals_of(self, feasible: Rows) -> Scores:
         """The totals of rows, if these are all that are feasible; an array of the caller's own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mooring.cluster import Nodes
+from mooring.objects.meta import OwnerReference
 from mooring.objects.pod import Pod
 
 from .signature import Signer
@@ -20,11 +21,9 @@ class Siblings:
         self._statistics = statistics
         self._last: dict[str, tuple[int, Pod]] = {}
 
-    def saw(self, pod: Pod, signature: int, nodes: Nodes) -> None:
+    def saw(self, pod: Pod, owner: OwnerReference, signature: int, nodes: Nodes) -> None:
         """A pod is about to be decided: counts who tells it from the last one of its owner."""
-        if pod.owner is None:
-            return
-        key = pod.owner.uid or pod.owner.name
+        key = owner.uid or owner.name
         before = self._last.get(key)
         if before is not None and before[0] != signature:
             self._statistics.apart.update(self._signer.differing(before[1], pod, nodes))

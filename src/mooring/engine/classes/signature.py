@@ -87,6 +87,8 @@ class Signer:
         self.silent = tuple(plugin.name for plugin, signer in signers if signer is None)
         self._remembered = tuple(plugin for plugin in signing if plugin.signs is not None)
         self._asked = tuple(plugin for plugin in signing if plugin.signs is None)
+        #: Those of the remembered that read volumes, and the others.
+        self._reading_volumes, self._others = _divide_by_volumes(self._remembered)
         parts = (plugin.signs for plugin in self._remembered if plugin.signs is not None)
         self._parts = reduce(or_, parts, TEMPLATE)
         self._annotations = tuple(sorted(self._parts.annotations))
@@ -182,20 +184,44 @@ class Signer:
 
     def _sign_with_all(self, pod: Pod, nodes: Nodes) -> Signature:
         spec = pod.spec
-        # Claims change while pods wait, and granted resources are told by no template.
-        if spec.volumes or pod.status.sizes:
+        # Granted resources are told by no template.
+        if pod.status.sizes:
             return self._complete(self._sign_anew(pod, nodes), pod, nodes)
+        if spec.volumes:
+            return self._sign_with_volumes(pod, nodes)
         key = id(spec), pod.namespace, pod.node_name, pod.owner, self._texts(pod, nodes)
-        known = self._known.find(key)
-        if known is not None and (
-            known.version == nodes.workloads.version or self._is_current(known, pod, nodes)
-        ):
+        known = self._find_current(key, pod, nodes)
+        if known is not None:
             signature = known.signature
             return signature if known.is_whole else self._complete(signature, pod, nodes)
         signature = self._sign_anew(pod, nodes)
         if signature is not TOO_MANY_RULES and not self._is_long(pod):
             self._known.put(key, self._make_entry(signature, pod, nodes))
         return self._complete(signature, pod, nodes)
+
+    def _sign_with_volumes(self, pod: Pod, nodes: Nodes) -> Signature:
+        """Claims change while pods wait. All else is signed once for pods that are alike in it."""
+        if not is_ordinary(pod):
+            return TOO_MANY_RULES
+        template, texts = pod.spec.template, self._texts(pod, nodes)
+        # One part more than for pods without volumes: fewer plugins have signed.
+        key = id(template), pod.namespace, pod.node_name, pod.owner, texts, self._others
+        known = self._find_current(key, pod, nodes)
+        if known is not None:
+            signature = known.signature
+        else:
+            signature = self._number(self._others, pod, nodes)
+            if template is not pod.spec and not self._is_long(pod):
+                self._known.put(key, self._make_entry(signature, pod, nodes))
+        if isinstance(signature, int):
+            signature = self._number(self._reading_volumes, pod, nodes, signature)
+        return self._complete(signature, pod, nodes)
+
+    def _find_current(self, key: Hashable, pod: Pod, nodes: Nodes) -> _SignedTemplate | None:
+        known = self._known.find(key)
+        if known is None or known.version == nodes.workloads.version:
+            return known
+        return known if self._is_current(known, pod, nodes) else None
 
     def _complete(self, signature: Signature, pod: Pod, nodes: Nodes) -> Signature:
         """Adds what the plugins sign that are asked about every pod."""
@@ -218,7 +244,7 @@ class Signer:
         is_whole = all(_skips(plugin, pod) for plugin in self._asked)
         version = nodes.workloads.version
         alike = is_whole and all(_skips(plugin, pod) for plugin in self._seekers)
-        return _SignedTemplate(signature, is_whole, pod.spec, siblings, version, alike)
+        return _SignedTemplate(signature, is_whole, pod.spec.template, siblings, version, alike)
 
     def _texts(self, pod: Pod, nodes: Nodes) -> Hashable:
         """The labels and annotations that may tell pods of one template apart."""
@@ -227,7 +253,7 @@ class Signer:
             return None
         any_label = self._parts.any_label
         read = tuple(labels.items()) if any_label else nodes.labels_that_matter(pod)
-        return read, tuple(held.get(key) for key in self._annotations) if held else None
+        return read, tuple(map(held.get, self._annotations)) if held else None
 
     def _is_long(self, pod: Pod) -> bool:
         held = pod.annotations
@@ -278,6 +304,12 @@ def _signer_of(plugin: Plugin) -> Sign | None:
     if isinstance(plugin, NodeFilter | NodeScore) and plugin.pod_reads is not None:
         return TracedSign(plugin.name, plugin.pod_reads)
     return None
+
+
+def _divide_by_volumes(signing: Iterable[Sign]) -> tuple[tuple[Sign, ...], tuple[Sign, ...]]:
+    """The plugins that sign volumes, and those that do not."""
+    reading = tuple(each for each in signing if each.signs is None or each.signs.volumes)
+    return reading, tuple(each for each in signing if each not in reading)
 
 
 def _ask(plugin: Sign, pod: Pod, nodes: Nodes) -> Hashable:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from mooring.cluster import Nodes
 from mooring.framework.calls import ask_pre_filter, ask_pre_score, ask_turns, ask_watch
@@ -21,8 +22,7 @@ class Point(Enum):
     SCORE = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Stance:
+class Stance(msgspec.Struct, frozen=True, eq=False):
     """What a plugin said of such pods as a whole, and the changes after which it is asked again."""
 
     plugin: Plugin

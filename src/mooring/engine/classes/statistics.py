@@ -27,6 +27,9 @@ class DecisionPath(StrEnum):
     NARROWED = "for certain nodes only"
     BROKEN = "with a plugin that failed"
 
+    # It is counted for every decision, and that of an enum is many times slower.
+    __hash__ = str.__hash__
+
     @property
     def is_reuse(self) -> bool:
         return self in _REUSES

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -83,7 +84,11 @@ class Case:
         values = outcome.prepared
         for pod, row in self.gone:
             values = without_pod(self.profile, values, self.actual, pod, row)
-        return outcome if values is outcome.prepared else replace(outcome, prepared=values)
+        return (
+            outcome
+            if values is outcome.prepared
+            else msgspec.structs.replace(outcome, prepared=values)
+        )
 
     @cached_property
     def alive(self) -> RowNumbers:

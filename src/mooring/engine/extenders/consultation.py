@@ -7,10 +7,10 @@ So its caller waits as long as the answers take, and does other things meanwhile
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from mooring.config import Extender

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from mooring.config import Configuration, Extender
 from mooring.engine.actions import Action, AskExtender

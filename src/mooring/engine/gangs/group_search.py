@@ -106,7 +106,11 @@ def _find_kinds(
     members: Sequence[Pod], domain: Domain, profile: Profile, nodes: Nodes
 ) -> list[MemberKind]:
     return [
-        MemberKind(pods, _find_rows(pods[0], domain, profile, nodes), _share(pods[0], nodes))
+        MemberKind(
+            pods,
+            _find_rows(pods[0], domain, profile, nodes),
+            topology.largest_share(pods[0], nodes),
+        )
         for pods in group_alike(members, profile, nodes)
     ]
 
@@ -117,15 +121,6 @@ def _find_rows(pod: Pod, domain: Domain, profile: Profile, nodes: Nodes) -> NDAr
         return np.zeros(0, np.intp)
     rows = Window(rows=domain.rows).limit(rows_to_filter(prepared, nodes))
     return filter_rows(profile, pod, prepared, nodes, rows).feasible_rows
-
-
-def _share(pod: Pod, nodes: Nodes) -> float:
-    shares = [0.0]
-    for name, amount in pod.requests:
-        place = nodes.resource(name)
-        if place is not None:
-            shares.append(amount / max(1, int(nodes.allocatable[place].max())))
-    return max(shares)
 
 
 def _place(

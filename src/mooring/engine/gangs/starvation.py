@@ -53,16 +53,7 @@ def choose_room(decision: GroupDecision, known: KeptRoom | None) -> KeptRoom | N
 def _most_demanding(members: Sequence[Pod], nodes: Nodes) -> Pod:
     """The member that needs the largest share of what any node has."""
     kinds = {id(pod.spec): pod for pod in members}
-
-    def share(pod: Pod) -> float:
-        shares = [0.0]
-        for name, amount in pod.requests:
-            place = nodes.resource(name)
-            if place is not None:
-                shares.append(amount / max(1, int(nodes.allocatable[place].max())))
-        return max(shares)
-
-    return max(kinds.values(), key=share)
+    return max(kinds.values(), key=lambda pod: topology.largest_share(pod, nodes))
 
 
 def _count(pod: Pod, profile: Profile, nodes: Nodes) -> tuple[Counts, Counts]:

@@ -95,3 +95,13 @@ def _name_scores(fullness: int, share: int) -> dict[str, int]:
 def _scored_resources(profile: Profile) -> Mapping[str, int]:
     plugin = find_room_counter(profile)
     return {} if plugin is None else plugin.scored_resources
+
+
+def largest_share(pod: Pod, nodes: Nodes) -> float:
+    """The largest share of what any node has of a resource that a pod asks for."""
+    shares = [0.0]
+    for name, amount in pod.requests:
+        place = nodes.resource(name)
+        if place is not None:
+            shares.append(amount / max(1, int(nodes.allocatable[place].max())))
+    return max(shares)

@@ -77,13 +77,14 @@ class DiskIOResource(ExtendedResource):
         self.write_used -= use.write
 
     def admit_pod(self, pod: Pod) -> Admission:
-        """Of the two directions, the one in which less is left over."""
+        """Of the directions that the pod asks for, the one in which less is left over."""
         use = estimate(pod, self.block_sizes)
-        return min(
+        both = (
             Admission(use.read, self.read_capacity - self.read_used),
             Admission(use.write, self.write_capacity - self.write_used),
-            key=lambda each: each.available - each.request,
         )
+        asked = [each for each in both if each.request]
+        return min(asked or both, key=lambda each: each.available - each.request)
 
     def copy(self) -> DiskIOResource:
         return replace(self)

@@ -17,7 +17,7 @@ from mooring.cluster.tally import DomainCounts
 from mooring.framework.advice import Advice, Advise
 from mooring.framework.plugin import (
     MAX_SCORE,
-    TEMPLATE,
+    TEMPLATE_BUT_VOLUMES,
     Filter,
     PreFilter,
     PreScore,
@@ -94,7 +94,7 @@ class InterPodAffinity(
     Args = InterPodAffinityArgs
     reads = Change.PODS | Change.TERMS | Change.LABELS | Change.NAMESPACES | Change.MEMBERSHIP
     scope = Scope.DOMAIN
-    signs = TEMPLATE
+    signs = TEMPLATE_BUT_VOLUMES
 
     def __init__(self, args: InterPodAffinityArgs) -> None:
         self._args = args

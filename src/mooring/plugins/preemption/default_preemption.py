@@ -31,7 +31,7 @@ from mooring.objects.pod import Pod
 
 from .known_victims import KnownVictims
 from .preemption_advice import advise_on_priority
-from .preemption_candidates import Candidates
+from .preemption_candidates import NO_CANDIDATES, Candidates
 from .preemption_dry_run import NO_VICTIMS, NOT_LOOKED_AT, DryRun
 
 _NO_CANDIDATE = "no candidate node for preemption"
@@ -139,12 +139,13 @@ class DefaultPreemption(Preempt, Sign, AdviseEviction):
         reasons: Counter[str],
     ) -> Candidates:
         """The nodes that are weighed against each other; `reasons` tells of the others."""
-        rows = _find_helpable(failed, nodes)
-        if failed.node_count > len(rows):
-            reasons[_NOT_HELPFUL] += failed.node_count - len(rows)
         if not nodes.groups.are_placed and not nodes.pod_table().has_below(pod.priority):
-            reasons += Counter({NO_VICTIMS: len(rows)})
-            return Candidates.of(())
+            count = _count_helpable(failed, nodes)
+            _note(reasons, _NOT_HELPFUL, failed.node_count - count)
+            _note(reasons, NO_VICTIMS, count)
+            return NO_CANDIDATES
+        rows = _find_helpable(failed, nodes)
+        _note(reasons, _NOT_HELPFUL, failed.node_count - len(rows))
         if len(rows):
             # From a place that differs from pod to pod.
             begin = crc32(f"{pod.uid}/{failed.attempt}".encode()) % len(rows)
@@ -176,10 +177,30 @@ def _find_helpable(failed: Failed, nodes: Nodes) -> NDArray[np.intp]:
     """The rows where evicting might help, in the order in which nodes are visited."""
     if failed.filtered is None:
         return np.zeros(0, np.intp)
+    helpable, order = failed.filtered.helpable_rows, nodes.order
+    known, rows = failed.digest("helpable", lambda: (order, _put_in_order(helpable(), order)))
+    return rows if known is order else _put_in_order(helpable(), order)
+
+
+def _put_in_order(rows: NDArray[np.intp], order: NDArray[np.intp]) -> NDArray[np.intp]:
     # A mask also leaves out rows that come twice: what nominated pods change is noted apart.
-    is_helpable = np.zeros(len(nodes.alive), np.bool_)
-    is_helpable[failed.filtered.helpable_rows()] = True
-    return nodes.order[is_helpable[nodes.order]]
+    is_meant = np.zeros(max(order.max(initial=-1), rows.max(initial=-1)) + 1, np.bool_)
+    is_meant[rows] = True
+    return order[is_meant[order]]
+
+
+def _count_helpable(failed: Failed, nodes: Nodes) -> int:
+    """How many rows these are."""
+    filtered = failed.filtered
+    if filtered is None or filtered.amended:
+        return len(_find_helpable(failed, nodes))
+    # No row comes twice.
+    return len(filtered.helpable_rows())
+
+
+def _note(reasons: Counter[str], reason: str, count: int) -> None:
+    if count > 0:
+        reasons[reason] += count
 
 
 def ineligible(pod: Pod, failed: Failed, nodes: Nodes) -> str:

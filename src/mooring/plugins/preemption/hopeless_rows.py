@@ -5,35 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mooring.cluster.pods import LesserPods
-from mooring.cluster.usage import Usage
-from mooring.cluster.what_if import imagine_facts
+from mooring.cluster.what_if import imagine_pods
 from mooring.framework.calls import ask_recheck
 from mooring.framework.plugin import INFEASIBLE, Filter
+from mooring.objects.pod import Pod
 
-from .preemption_dry_run import DryRun, find_counting
+from .preemption_dry_run import DryRun
 
 
-def is_hopeless(run: DryRun, lesser: LesserPods) -> bool:
-    """Whether rows lack room even without all lesser pods, beside the pods nominated to them.
+def find_hopeful(run: DryRun, rows: Sequence[int]) -> list[int]:
+    """The rows without those that lack room even if all lesser pods leave, or that have none.
 
-    Only filters that read nothing but figures are asked, so that False is no answer.
+    Pods that are nominated to a row take their room there. Only filters that read nothing but
+    figures are asked, so that a row that is left may be one that has no room all the same.
     """
-    gone = -lesser.usage.sum_groups(lesser.begins)
-    weight = run.nodes.nominated_weight(run.pod)
-    change = gone if weight is None else gone + weight.at(lesser.rows)
-    asked = [each for each in find_counting(run) if each.reads_figures_only]
-    return all(_lacks_room(run, row, change, at, asked) for at, row in enumerate(lesser.rows))
+    asked = [each for each in run.counting if each.reads_figures_only]
+    return [row for row in rows if _is_hopeful(run, row, asked)]
 
 
-def _lacks_room(
-    run: DryRun, row: int, change: Usage, at: int, asked: Sequence[Filter[Any]]
-) -> bool:
-    facts = imagine_facts(run.nodes, int(row), change, at)
+def _is_hopeful(run: DryRun, row: int, asked: Sequence[Filter[Any]]) -> bool:
+    priority = run.pod.priority
+    lesser = [each for each in run.nodes.pods(row).values() if each.priority < priority]
+    return bool(lesser) and not _lacks_room(run, row, lesser, asked)
+
+
+def _lacks_room(run: DryRun, row: int, lesser: Sequence[Pod], asked: Sequence[Filter[Any]]) -> bool:
+    nodes, pod = run.nodes, run.pod
+    coming = [
+        each
+        for each in nodes.nominations.on(nodes.name(row)).values()
+        if each.priority >= pod.priority and each.uid != pod.uid
+    ]
+    facts = imagine_pods(nodes, row, lesser, coming)
     if facts is None:
         return False
     prepared = run.pre_filtered.prepared
     return any(
-        ask_recheck(each, prepared.get(each.name, run.pod), run.nodes, facts) is INFEASIBLE
+        ask_recheck(each, prepared.get(each.name, pod), nodes, facts) is INFEASIBLE
         for each in asked
     )

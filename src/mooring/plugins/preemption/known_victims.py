@@ -7,8 +7,9 @@ only at nodes that changed, and chooses among all as if it had looked at them it
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from mooring.framework.plugin import UNSIGNABLE, Filter, Sign
 from mooring.framework.points import active_filters
 from mooring.objects.pod import Pod, PodSpec
 
-from .hopeless_rows import is_hopeless
+from .hopeless_rows import find_hopeful
 from .preemption_candidates import Candidates
 from .preemption_dry_run import CountsDryRun, DryRun
 
@@ -76,7 +77,8 @@ class VictimColumns:
             looked_at += looked_at + _AT_ONCE
 
     def _gather(self, rows: NDArray[np.intp]) -> Candidates:
-        violations, highest, sums, counts = self._figures[:, rows]
+        # `take` is five times as fast as an index.
+        violations, highest, sums, counts = self._figures.take(rows, axis=1)
         return Candidates(
             rows,
             violations,
@@ -94,11 +96,10 @@ class VictimColumns:
     def _learn(self, run: DryRun, rows: NDArray[np.intp]) -> None:
         self._known[rows] = True
         self._helps[rows] = False
-        is_few = len(rows) <= _ROW_BY_ROW
-        if is_few and not any(_has_lesser(run, row) for row in rows.tolist()):
-            return
-        lesser = run.nodes.lesser_pods(run.pod.priority, rows)
-        if not len(lesser.rows) or (is_few and is_hopeless(run, lesser)):
+        if len(rows) <= _ROW_BY_ROW:
+            rows = np.array(find_hopeful(run, rows.tolist()), np.intp)
+        lesser = run.nodes.lesser_pods(run.pod.priority, rows) if len(rows) else None
+        if lesser is None or not len(lesser.rows):
             return
         found = CountsDryRun(run, lesser).candidates()
         self._helps[found.rows] = True
@@ -150,19 +151,20 @@ class KnownVictims:
             return None
         if nodes.groups.are_placed:
             return None
-        filters = tuple(active_filters(run.profile, run.pre_filtered))
         key = (
-            _find_template(pod, nodes, filters),
+            _find_template(run),
             pod.namespace,
+            pod.node_name,
             pod.owner,
             tuple(pod.labels.items()),
             tuple(pod.annotations.items()),
-            tuple(plugin.name for plugin in filters),
+            run.profile.filter,
+            run.pre_filtered.skipped,
         )
         columns = self._columns.pop(key, None)
         if columns is None:
             reads = Change.NONE
-            for plugin in filters:
+            for plugin in active_filters(run.profile, run.pre_filtered):
                 reads |= plugin.reads
             columns = VictimColumns(pod.spec, reads)
         self._columns[key] = columns
@@ -171,25 +173,33 @@ class KnownVictims:
         return columns.candidates(run, rows, wanted)
 
 
-def _has_lesser(run: DryRun, row: int) -> bool:
-    """Whether any pod on a row is less important."""
-    priority = run.pod.priority
-    return any(each.priority < priority for each in run.nodes.pods(row).values())
-
-
-def _find_template(pod: Pod, nodes: Nodes, filters: Sequence[Filter[Any]]) -> Hashable:
+def _find_template(run: DryRun) -> Hashable:
     """What pods share for which evicting does the same: a template.
 
     Of a pod with volumes, which has a template of its own, it is all but the volumes, and what
     each filter reads of the pod.
     """
-    spec = pod.spec
+    spec = run.pod.spec
     if not spec.volumes:
         return id(spec)
     signed: list[Hashable] = []
-    for plugin in filters:
-        part = ask_sign(plugin, pod, nodes) if isinstance(plugin, Sign) else UNSIGNABLE
+    for plugin in _find_readers(run.profile.filter, run.pre_filtered.skipped):
+        part = ask_sign(plugin, run.pod, run.nodes) if isinstance(plugin, Sign) else UNSIGNABLE
         if part is UNSIGNABLE:
             return id(spec)
         signed.append(part)
     return spec.without_volumes, *signed
+
+
+@lru_cache(maxsize=64)
+def _find_readers(
+    filters: tuple[Filter[Any], ...], skipped: frozenset[str]
+) -> tuple[Filter[Any], ...]:
+    """The filters that read more of a pod than what is part of the key, volumes left aside."""
+    asked = (plugin for plugin in filters if plugin.name not in skipped)
+    return tuple(plugin for plugin in asked if not _reads_template_alone(plugin))
+
+
+def _reads_template_alone(plugin: Filter[Any]) -> bool:
+    signs = plugin.signs if isinstance(plugin, Sign) else None
+    return signs is not None and not signs.volumes and not signs.siblings

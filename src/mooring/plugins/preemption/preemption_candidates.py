@@ -76,10 +76,10 @@ class Candidates:
 
     def enough(self, wanted: int) -> int | None:
         """How many were needed to have so many, one without a broken budget among them."""
-        harmless = np.flatnonzero(self.violations == 0)
-        if len(self) < wanted or not len(harmless):
+        if len(self.rows) < wanted or not len(self.rows):
             return None
-        return max(wanted, int(harmless[0]) + 1)
+        least = int(self.violations.argmin())
+        return None if self.violations[least] else max(wanted, least + 1)
 
     def best(self) -> int:
         """The place of the best: each criterion decides among those equal by all before it."""
@@ -92,12 +92,15 @@ class Candidates:
             -self.earliest_start,
         ):
             left = figures if places is None else figures[places]
-            least = np.flatnonzero(left == left.min())
+            lowest = np.minimum.reduce(left)
+            if lowest == np.maximum.reduce(left):
+                # By this criterion, all are equal.
+                continue
+            least = (left == lowest).nonzero()[0]
             places = least if places is None else places[least]
             if len(places) == 1:
                 break
-        assert places is not None, "there are criteria"
-        return places.item(0)
+        return 0 if places is None else places.item(0)
 
 
 def weigh(victims: Sequence[Pod]) -> tuple[int, int, int, float]:
@@ -112,3 +115,7 @@ def weigh(victims: Sequence[Pod]) -> tuple[int, int, int, float]:
         len(victims),
         min(start_of(pod) for pod in victims if pod.priority == highest),
     )
+
+
+#: No node at all.
+NO_CANDIDATES = Candidates.of(())

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,15 +18,15 @@ from mooring.cluster.usage import Usage
 from mooring.framework.attempt import PreFiltered
 from mooring.framework.disruption_budgets import BudgetIndex
 from mooring.framework.nominated import (
-    COUNTED,
     filter_with_nominated,
+    find_counting,
     make_what_if,
     sees_only_counts,
     with_pod,
     without_pod,
 )
 from mooring.framework.plugin import Filter
-from mooring.framework.points import active_filters, filter_rows
+from mooring.framework.points import filter_rows
 from mooring.framework.profile import Profile
 from mooring.framework.victim_units import (
     VictimUnit,
@@ -36,7 +37,7 @@ from mooring.framework.victim_units import (
 )
 from mooring.objects.pod import Pod
 
-from .preemption_candidates import PRIORITY_SHIFT, Candidates
+from .preemption_candidates import NO_CANDIDATES, PRIORITY_SHIFT, Candidates
 
 # Rows that are looked at together, at the least: fewer save nothing.
 _AT_ONCE = 64
@@ -94,6 +95,11 @@ class DryRun:
     def budgets(self) -> BudgetIndex:
         return BudgetIndex(self.nodes.workloads.budgets)
 
+    @property
+    def counting(self) -> tuple[Filter[Any], ...]:
+        """The filters to which pods that leave matter by what is counted of them."""
+        return find_counting(self.profile.filter, self.pre_filtered.skipped)
+
     @cached_property
     def in_columns(self) -> bool:
         """Whether the filters see other pods only by what is counted of them."""
@@ -108,7 +114,7 @@ class DryRun:
 
     def candidates(self, rows: NDArray[np.intp], wanted: int) -> Candidates:
         """Looks at rows in order until there are enough candidates, or it is too much work."""
-        found = Candidates.of(())
+        found = NO_CANDIDATES
         for some in self._portions(rows, wanted):
             if self.work.is_spent:
                 self.reasons[NOT_LOOKED_AT] += len(some)
@@ -138,7 +144,7 @@ class DryRun:
         if without:
             self.reasons[NO_VICTIMS] += without
         if not len(lesser.rows):
-            return Candidates.of(())
+            return NO_CANDIDATES
         if self.in_columns:
             return CountsDryRun(self, lesser).candidates()
         rows = lesser.rows.tolist()
@@ -304,13 +310,8 @@ class RowState:
         prepared = move(self.run.profile, before, self.what_if, pod, row)
         if prepared is before:
             return self
-        return replace(self, pre_filtered=replace(self.pre_filtered, prepared=prepared))
-
-
-def find_counting(run: DryRun) -> list[Filter[Any]]:
-    """The filters to which pods that leave matter by what is counted of them."""
-    active = active_filters(run.profile, run.pre_filtered)
-    return [plugin for plugin in active if plugin.reads & COUNTED]
+        pre_filtered = msgspec.structs.replace(self.pre_filtered, prepared=prepared)
+        return replace(self, pre_filtered=pre_filtered)
 
 
 class CountsDryRun:
@@ -320,7 +321,7 @@ class CountsDryRun:
         self._run = run
         self._lesser = lesser
         self._what_if = make_what_if(run.profile, run.nodes, lesser.rows)
-        self._counting = find_counting(run)
+        self._counting = run.counting
 
     def candidates(self) -> Candidates:
         run = self._run

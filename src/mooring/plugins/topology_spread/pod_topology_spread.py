@@ -92,7 +92,7 @@ class PodTopologySpread(
     Args = PodTopologySpreadArgs
     reads = Change.PODS | Change.LABELS | Change.TAINTS | Change.SERVICES | Change.MEMBERSHIP
     scope = Scope.DOMAIN
-    signs = SignedParts(siblings=True)
+    signs = SignedParts(siblings=True, volumes=False)
 
     def __init__(self, args: PodTopologySpreadArgs, *, compares: bool = False) -> None:
         self._by_system = args.defaulting_type == "System"

@@ -56,7 +56,7 @@ class TraceFigures(ExplanationPart, frozen=True):
 
 
 def run_trace(name: str, engine: Engine, trace: ArrivalTrace) -> TraceFigures:
-    """Has an engine live through a trace, and tells what came of it."""
+    """Runs a trace with an engine, and tells what came of it."""
     sampler = _Sampler(engine, trace)
     run = VirtualRun(engine, trace, sampler.look)
     sampler.run = run
@@ -121,7 +121,7 @@ class _Sampler:
             self.samples.append(self._sample(self._times.pop()))
 
     def finish(self) -> None:
-        """What is left is as at the end."""
+        """Fills the samples that are left with the state at the end."""
         while self._times:
             self.samples.append(self._sample(self._times.pop()))
 

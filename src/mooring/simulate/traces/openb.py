@@ -11,7 +11,7 @@ from mooring.objects.node import HOSTNAME, Node
 from mooring.objects.pod import Pod
 
 from .arrivals import Arrival, ArrivalTrace
-from .csv_rows import CsvRow, read_rows
+from .csv_trace import CsvRow, read_rows
 
 #: The files of the trace, of which there are several lists of pods.
 NODES, PODS = "openb_node_list_all_node.csv", "openb_pod_list_default.csv"

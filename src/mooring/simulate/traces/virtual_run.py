@@ -40,7 +40,7 @@ class TracePod:
 
 @dataclass(slots=True)
 class VirtualRun:
-    """One engine that lives through a trace.
+    """An engine that runs a trace.
 
     What it asks for is done at once. A pod that is evicted comes again, as the controller that made
     it would see to, and runs for its whole time then.

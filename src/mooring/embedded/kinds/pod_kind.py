@@ -19,15 +19,15 @@ from mooring.embedded.api.kind import (
     KindRules,
     ServedKind,
     Subresource,
-    known_kind,
+    make_known_kind,
 )
-from mooring.embedded.refusals import (
+from mooring.embedded.request_refusals import (
     Fault,
     forbidden,
 )
 from mooring.embedded.store.object_store import ObjectStore
 from mooring.embedded.store.table import Json
-from mooring.objects.pod_defaults import filled_spec
+from mooring.objects.pod_defaults import fill_spec
 from mooring.objects.quantity import Quantity
 
 from .cluster_kinds import find_priority_class
@@ -89,11 +89,11 @@ class PodRules(KindRules):
         spec.setdefault("enableServiceLinks", True)
         default_pod_spec(spec)
         # Only what the pod itself says counts, so the labels are merged once, on creation.
-        item["spec"] = dict(filled_spec(spec, {}))
+        item["spec"] = dict(fill_spec(spec, {}))
 
     def complete_new(self, item: Json) -> None:
         labels = part(item["metadata"], "labels")
-        item["spec"] = spec = dict(filled_spec(item["spec"], labels))
+        item["spec"] = spec = dict(fill_spec(item["spec"], labels))
         _merge_spread_labels(spec, labels)
         if spec["terminationGracePeriodSeconds"] < 0:
             spec["terminationGracePeriodSeconds"] = 1
@@ -314,7 +314,7 @@ _POD_COLUMNS = (
 
 def pod_kinds(*, coexist: bool) -> Iterator[ServedKind]:
     """Yields pods, and the bindings that assign them."""
-    yield known_kind(
+    yield make_known_kind(
         "Pod",
         PodRules(coexist=coexist),
         parts=_POD_PARTS,
@@ -323,4 +323,4 @@ def pod_kinds(*, coexist: bool) -> Iterator[ServedKind]:
         fields=_POD_FIELDS,
         columns=_POD_COLUMNS,
     )
-    yield known_kind("Binding", verbs=CREATE_ONLY)
+    yield make_known_kind("Binding", verbs=CREATE_ONLY)

@@ -1,4 +1,4 @@
-"""How long decisions wait for an explanation: `python -m tests.explain.duration [NODES]`.
+"""How long decisions wait for an explanation: `python -m tools.explain_duration [NODES]`.
 
 CPU time of the first and second question about each pod, of all steps and of the longest one,
 over nodes of five shapes, a fifth of them tainted, with ten pods on each.

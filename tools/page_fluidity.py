@@ -1,4 +1,4 @@
-"""Measures how fluid the page is: `python -m tests.web.fluidity [--nodes 5000 --pods 50000]`.
+"""Measures how fluid the page is: `python -m tools.page_fluidity [--nodes 5000 --pods 50000]`.
 
 The show runs in a process of its own, the browser beside it; what is told is what the page itself
 measures around its draws, the time between frames, and the processor time of the server with and
@@ -84,7 +84,7 @@ async def measure(given: argparse.Namespace) -> None:
         await asyncio.sleep(given.warm_up)
         alone = await _share(show.pid, given.seconds)
         found = {"server share alone": alone, **await _look(address, show.pid, given.seconds)}
-        print(json.dumps(found, indent=1))  # noqa: T201 - it is what this is run for
+        print(json.dumps(found, indent=1))
     finally:
         show.terminate()
         await show.wait()

@@ -1,24 +1,57 @@
-"""Pods and nodes of an engine written as JSON again, with what scheduling reads of them.
-
-For extenders that are asked in a simulation, where no API server wrote the objects.
-"""
+"""The extenders that a simulation asks, one question at a time."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
+from mooring.app.extender_calls import ExtenderCalls
 from mooring.cluster import Cluster
+from mooring.engine import Engine
+from mooring.engine.actions import AskExtender
+from mooring.engine.events import ExtenderAnswered
 from mooring.engine.extenders.questions import encode_manifest
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.quantity import Quantity, format_quantity
 from mooring.objects.resources import format_amount
+from mooring.simulate.simulation import AnswerOf
+from mooring.world import World
+
+
+@contextmanager
+def connect_extenders(engine: Engine) -> Iterator[AnswerOf | None]:
+    """Yields a function that asks the extenders of the engine; None if it has none.
+
+    Raises ExtenderUnusable if certificates cannot be read.
+    """
+    extenders = engine.configuration.extenders
+    if not extenders:
+        yield None
+        return
+    with asyncio.Runner() as runner:
+        calls = runner.run(_open(ExtenderCalls(extenders, 1)))
+
+        def answer(ask: AskExtender, world: World) -> ExtenderAnswered:
+            calls.source = WrittenManifests(engine.cluster, world.pods)
+            return runner.run(calls.answer(ask))
+
+        try:
+            yield answer
+        finally:
+            runner.run(calls.__aexit__(None, None, None))
+
+
+async def _open(calls: ExtenderCalls) -> ExtenderCalls:
+    return await calls.__aenter__()
 
 
 class WrittenManifests:
-    """The objects as extenders get them: by what the engine knows, not by what was written."""
+    """Pods and nodes as JSON for extenders: written anew from what the engine knows of them."""
 
     def __init__(self, cluster: Cluster, waiting: dict[str, Pod]) -> None:
         """`waiting` are the pods by uid, also those that have no node."""

@@ -1,0 +1,42 @@
+"""Whether a pod may be queued: the pre-enqueue plugins are asked, but for those that skip it."""
+
+from __future__ import annotations
+
+from mooring.framework.calls import ask_pre_enqueue, ask_skips
+from mooring.framework.plugin import PreEnqueue
+from mooring.framework.profile import Profile
+from mooring.framework.status import PluginError, Rejected
+from mooring.objects.pod import Pod
+
+
+def ask_to_queue(profile: Profile, pod: Pod, first: str) -> tuple[str, Rejected] | None:
+    """The plugin that holds a pod back and why, or None. `first` names the one to ask first."""
+    plugins = _find_concerned(profile, pod)
+    if not plugins:
+        return None
+    for plugin in sorted(plugins, key=lambda each: each.name != first) if first else plugins:
+        refused = ask_pre_enqueue(plugin, pod)
+        if refused is not None:
+            return plugin.name, refused
+    return None
+
+
+def _find_concerned(profile: Profile, pod: Pod) -> tuple[PreEnqueue, ...]:
+    """The plugins that do not skip the pods of a template; found out once for each."""
+    if pod.spec.volumes:
+        # Mostly each pod has a template of its own, and to ask takes no longer than to find out.
+        return profile.pre_enqueue
+    known = pod.spec.__dict__.get("_pre_enqueue")
+    if known is None or known[0] is not profile:
+        known = profile, tuple(each for each in profile.pre_enqueue if not _skips(each, pod))
+        pod.spec.__dict__["_pre_enqueue"] = known
+    concerned: tuple[PreEnqueue, ...] = known[1]
+    return concerned
+
+
+def _skips(plugin: PreEnqueue, pod: Pod) -> bool:
+    try:
+        return ask_skips(plugin, pod)
+    except PluginError:
+        # Then it is asked about every pod.
+        return False
