@@ -104,3 +104,22 @@ def test_many_devices_that_all_differ_are_told_apart_at_once() -> None:
     outcome = plan.outcome_on(cluster.nodes.device_groups, cluster.nodes.rows.item(0))
 
     assert (outcome.found, outcome.steps) == (AllocationFound.NOTHING, 8)
+
+
+def test_a_constraint_is_asked_before_what_is_left_of_a_shared_device() -> None:
+    cluster = Cluster()
+    cluster.put_device(device_class())
+    cluster.put_node(node("n1"))
+    shared = device("gpu-0", allowMultipleAllocations=True, capacity={"memory": {"value": "10Gi"}})
+    cluster.put_device(resource_slice("n1", [shared]))
+    all_of_it = {"allocationMode": "All", "count": 0, "capacity": {"requests": {"memory": "6Gi"}}}
+    # The first request leaves too little memory, and no device has the attribute of the second.
+    limit = {"matchAttribute": UUID, "requests": ["r1"]}
+    asked = request("r0", **all_of_it), request("r1", **all_of_it)
+    spec = claim("c", *asked, constraints=[limit]).spec
+    plan = ClaimPlans().plan((spec,), cluster.nodes.devices.classes)
+
+    outcome = plan.outcome_on(cluster.nodes.device_groups, cluster.nodes.rows.item(0))
+
+    assert outcome.found is AllocationFound.ERROR
+    assert "cannot add device gpu.example.com/n1/gpu-0" in outcome.error

@@ -280,30 +280,38 @@ class DeviceSearch:
     # Taking devices
 
     def _take(self, claim: int, ask: CompiledAsk, candidate: Candidate, must: bool) -> bool:
-        """Takes a device, unless capacity, counters, taints or constraints forbid it."""
+        """Takes a device, unless counters, taints, constraints or capacity forbid it.
+
+        They are asked in this order, because a constraint may raise an error.
+        """
         model = candidate.model
-        amounts: dict[str, int] | None = None
-        if model.is_shared:
-            amounts = self._find_amounts(ask, model, self._sum_amounts(candidate))
-            if amounts is None:
-                return False
         # Those who share a device use the counters that its first user took.
         counts = model.counters if not self._has_share(candidate) else ()
         if counts and not self._draw(candidate, -1):
             return False
-        if ask.judge(model) is Judgement.TAINTED or not self._constrain(
+        amounts: dict[str, int] | None = None
+        if ask.judge(model) is not Judgement.TAINTED and self._constrain(
             claim, ask, candidate, must
         ):
-            if counts:
-                self._draw(candidate, 1)
-            return False
+            if model.is_shared:
+                amounts = self._find_amounts(ask, model, self._sum_amounts(candidate))
+            if not model.is_shared or amounts is not None:
+                self._note_pick(claim, ask, candidate, amounts)
+                return True
+            self._unconstrain(claim, ask)
+        if counts:
+            self._draw(candidate, 1)
+        return False
+
+    def _note_pick(
+        self, claim: int, ask: CompiledAsk, candidate: Candidate, amounts: dict[str, int] | None
+    ) -> None:
         if amounts is None:
             self._chosen[claim] |= candidate.bit
         else:
             self._shared.setdefault(candidate.bit, []).append(amounts)
         self._results[claim] += 1
         self._picks.append(Pick(claim, ask, candidate.pool, candidate.place, amounts))
-        return True
 
     def _give_back(self, claim: int, ask: CompiledAsk, candidate: Candidate) -> None:
         self._picks.pop()
@@ -315,8 +323,7 @@ class DeviceSearch:
                 del self._shared[candidate.bit]
         else:
             self._chosen[claim] &= ~candidate.bit
-        for each in self._constraints[claim]:
-            each.remove(ask)
+        self._unconstrain(claim, ask)
         if candidate.model.counters and not self._has_share(candidate):
             self._draw(candidate, 1)
 
@@ -363,6 +370,10 @@ class DeviceSearch:
                 raise _about(claim, SearchError(text))
             return False
         return True
+
+    def _unconstrain(self, claim: int, ask: CompiledAsk) -> None:
+        for each in self._constraints[claim]:
+            each.remove(ask)
 
 
 def _about(claim: int, error: SearchError) -> SearchError:
