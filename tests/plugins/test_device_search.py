@@ -123,3 +123,19 @@ def test_a_constraint_is_asked_before_what_is_left_of_a_shared_device() -> None:
 
     assert outcome.found is AllocationFound.ERROR
     assert "cannot add device gpu.example.com/n1/gpu-0" in outcome.error
+
+
+def test_all_devices_are_looked_at_pool_by_pool() -> None:
+    cluster = Cluster()
+    cluster.put_device(device_class("fast", FAST))
+    cluster.put_node(node("n1"))
+    # No device of the first pool has a model, and the second pool is incomplete.
+    cluster.put_device(resource_slice("n1", 1))
+    cluster.put_device(resource_slice("net", 1, allNodes=True, pool={"resourceSliceCount": 2}))
+    spec = claim("c", request("r0", "fast", allocationMode="All", count=0)).spec
+    plan = ClaimPlans().plan((spec,), cluster.nodes.devices.classes)
+
+    outcome = plan.outcome_on(cluster.nodes.device_groups, cluster.nodes.rows.item(0))
+
+    assert outcome.found is AllocationFound.ERROR
+    assert outcome.error.startswith("class fast: selector #0: CEL runtime error")

@@ -80,8 +80,11 @@ class DeviceSearch:
         self._claims = claims
         self._pools = pools
         self._candidates: list[Candidate] = []
+        #: Where the candidates of each pool end.
+        self._ends: list[int] = []
         for number, (view, state) in enumerate(pools):
             self._list_devices(number, view.shape.models, state)
+            self._ends.append(len(self._candidates))
         self._constraints: list[tuple[ConstraintState, ...]] = []
         self._all: dict[CompiledAsk, list[Candidate]] = {}
         #: The devices that each claim has so far, as bits.
@@ -157,15 +160,19 @@ class DeviceSearch:
             raise SearchError(problem)
         if not ask.wants_all:
             return ask.count
-        for view, _ in self._pools:
+        meant = self._all[ask] = []
+        begin = 0
+        # The first pool with something wrong is told, be it the pool itself or a device in it.
+        for (view, _), end in zip(self._pools, self._ends, strict=True):
             if view.status is not PoolStatus.USABLE:
                 state = "being updated" if view.status is PoolStatus.INCOMPLETE else "invalid"
                 raise SearchError(
                     f"claim {CLAIM}, request {ask.own_name}: asks for all devices, "
                     f"but resource pool {'/'.join(view.key)} is currently {state}"
                 )
-        self._all[ask] = [each for each in self._candidates if self._is_meant(ask, each)]
-        return len(self._all[ask])
+            meant += [each for each in self._candidates[begin:end] if self._is_meant(ask, each)]
+            begin = end
+        return len(meant)
 
     def _is_meant(self, ask: CompiledAsk, candidate: Candidate) -> bool:
         self._step()
