@@ -139,3 +139,25 @@ def test_all_devices_are_looked_at_pool_by_pool() -> None:
 
     assert outcome.found is AllocationFound.ERROR
     assert outcome.error.startswith("class fast: selector #0: CEL runtime error")
+
+
+def test_a_shared_device_without_room_leaves_constraints_as_they_were() -> None:
+    cluster = Cluster()
+    cluster.put_device(device_class())
+    cluster.put_node(node("n1"))
+    shared = {"allowMultipleAllocations": True, "capacity": {"memory": {"value": "10Gi"}}}
+    devices = [
+        device("gpu-0", attributes={"uuid": {"string": "a"}}),
+        device("gpu-1", attributes={"uuid": {"string": "b"}}, **shared),
+        device("gpu-2", attributes={"uuid": {"string": "a"}}),
+        device("gpu-3", attributes={"uuid": {"string": "c"}}),
+    ]
+    cluster.put_device(resource_slice("n1", devices))
+    use = {"shareID": "s", "consumedCapacity": {"memory": "10Gi"}}
+    cluster.put_device(holding("held", result("n1", "gpu-1", **use)))
+    spec = claim("c", request(count=2), constraints=[{"distinctAttribute": UUID}]).spec
+    plan = ClaimPlans().plan((spec,), cluster.nodes.devices.classes)
+
+    outcome = plan.outcome_on(cluster.nodes.device_groups, cluster.nodes.rows.item(0))
+
+    assert [pick.place for pick in outcome.picks] == [0, 3]

@@ -287,22 +287,25 @@ class DeviceSearch:
     # Taking devices
 
     def _take(self, claim: int, ask: CompiledAsk, candidate: Candidate, must: bool) -> bool:
-        """Takes a device, unless counters, taints, constraints or capacity forbid it.
+        """Takes a device, unless capacity, counters, taints or constraints forbid it.
 
-        They are asked in this order, because a constraint may raise an error.
+        Of one that must be taken, a constraint that forbids it is told before too little capacity.
         """
         model = candidate.model
+        amounts: dict[str, int] | None = None
+        if model.is_shared:
+            amounts = self._find_amounts(ask, model, self._sum_amounts(candidate))
+        has_room = amounts is not None or not model.is_shared
+        if not has_room and not must:
+            return False
         # Those who share a device use the counters that its first user took.
         counts = model.counters if not self._has_share(candidate) else ()
         if counts and not self._draw(candidate, -1):
             return False
-        amounts: dict[str, int] | None = None
         if ask.judge(model) is not Judgement.TAINTED and self._constrain(
             claim, ask, candidate, must
         ):
-            if model.is_shared:
-                amounts = self._find_amounts(ask, model, self._sum_amounts(candidate))
-            if not model.is_shared or amounts is not None:
+            if has_room:
                 self._note_pick(claim, ask, candidate, amounts)
                 return True
             self._unconstrain(claim, ask)
