@@ -112,7 +112,11 @@ def test_a_constraint_is_asked_before_what_is_left_of_a_shared_device() -> None:
     cluster.put_node(node("n1"))
     shared = device("gpu-0", allowMultipleAllocations=True, capacity={"memory": {"value": "10Gi"}})
     cluster.put_device(resource_slice("n1", [shared]))
-    all_of_it = {"allocationMode": "All", "count": 0, "capacity": {"requests": {"memory": "6Gi"}}}
+    all_of_it: dict[str, Any] = {
+        "allocationMode": "All",
+        "count": 0,
+        "capacity": {"requests": {"memory": "6Gi"}},
+    }
     # The first request leaves too little memory, and no device has the attribute of the second.
     limit = {"matchAttribute": UUID, "requests": ["r1"]}
     asked = request("r0", **all_of_it), request("r1", **all_of_it)
@@ -153,7 +157,7 @@ def test_a_shared_device_without_room_leaves_constraints_as_they_were() -> None:
         device("gpu-3", attributes={"uuid": {"string": "c"}}),
     ]
     cluster.put_device(resource_slice("n1", devices))
-    use = {"shareID": "s", "consumedCapacity": {"memory": "10Gi"}}
+    use: dict[str, Any] = {"shareID": "s", "consumedCapacity": {"memory": "10Gi"}}
     cluster.put_device(holding("held", result("n1", "gpu-1", **use)))
     spec = claim("c", request(count=2), constraints=[{"distinctAttribute": UUID}]).spec
     plan = ClaimPlans().plan((spec,), cluster.nodes.devices.classes)
