@@ -162,8 +162,10 @@ class NodeResourcesFit(
         self._scorer = scorer(self._args.scoring_strategy)
         self._share = SHARES.get(self._args.scoring_strategy.type)
         self._device_counts = DeviceCounts()
+        self._nodes: Nodes | None = None
 
     def see_cluster(self, nodes: Nodes) -> None:
+        self._nodes = nodes
         nodes.device_decisions.heed_scores(self.scored_resources)
 
     @property
@@ -294,7 +296,7 @@ class NodeResourcesFit(
                 Action.ADD | Action.UPDATE_NODE_ALLOCATABLE,
                 self._after_node_change,
                 alike=True,
-                topics=Topics(_find_added, _resources_of),
+                topics=Topics(self._find_offered, _resources_of),
             ),
             on(
                 Resource.DEVICE_CLASS,
@@ -322,10 +324,21 @@ class NodeResourcesFit(
 
     def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> bool:
         has, needs = dict(new.allocatable), {PODS: 1, **dict(self._need(pod).amounts)}
-        if any(has.get(name, 0) < amount for name, amount in needs.items()):
+        served = self._find_served(new) & needs.keys()
+        if any(has.get(name, 0) < needs[name] for name in needs.keys() - served):
             return False
-        had = dict(old.allocatable) if old else {}
-        return any(has[name] > had.get(name, 0) for name in needs)
+        return bool(served) or not _find_added(old, new).isdisjoint(needs)
+
+    def _find_offered(self, old: Node | None, new: Node) -> set[str]:
+        """The resources of which a node may offer more than before."""
+        return _find_added(old, new) | self._find_served(new)
+
+    def _find_served(self, node: Node) -> set[str]:
+        """The resources that devices may serve on a node, because it has none of them itself."""
+        if self._nodes is None:
+            return set()
+        has = dict(node.allocatable)
+        return {name for name in self._nodes.devices.classes.resources if not has.get(name)}
 
     def _need(self, pod: Pod) -> Need:
         asked = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from mooring.objects.device import DeviceClass
 
@@ -31,6 +31,11 @@ class DeviceClasses:
     def map_resources(self) -> bool:
         """Whether any resource stands for a class."""
         return bool(self._by_resource)
+
+    @property
+    def resources(self) -> Collection[str]:
+        """The resources that stand for classes."""
+        return self._by_resource.keys()
 
     def __iter__(self) -> Iterator[DeviceClass]:
         return iter(self._classes.values())
