@@ -10,7 +10,7 @@ from mooring.cluster import Cluster
 from mooring.framework.plugin import Filter, Narrowed, Plugin, PreFilter, PreScore, Score
 from mooring.framework.status import Code, Rejected
 from mooring.framework.verdict import Verdict
-from mooring.framework.wakeups import Action, ClusterEvent, Resource
+from mooring.framework.wakeups import Action, ClusterEvent, Resource, Topics
 from mooring.objects.pod import Pod
 
 #: Node names with why they are rejected.
@@ -80,5 +80,17 @@ def wakes(
     return any(
         wakeup.hint is None or wakeup.hint(pod, old, new)
         for wakeup in plugin.wakeups()
-        if wakeup.event.hears(happened)
+        if wakeup.event.hears(happened) and _shares_topic(wakeup.topics, pod, old, new)
     )
+
+
+def _shares_topic(topics: Topics | None, pod: Pod, old: Any, new: Any) -> bool:
+    """Whether the queue would ask the hint about the pod."""
+    if topics is None or pod.uid in {getattr(each, "uid", None) for each in (old, new)}:
+        return True
+    named = topics.of_event(old, new)
+    if named is None:
+        return True
+    named = set(named)
+    waited_for = None if topics.of_pod is None else topics.of_pod(pod)
+    return bool(named if waited_for is None else named & set(waited_for))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mooring.framework.wakeups import Action, Resource
 from mooring.objects.node import ZONE
@@ -199,6 +200,11 @@ case("NodeAffinity", "one that matches", NODE, ADD, PICKY, None, SSD, wakes=True
 case("NodeAffinity", "one that does not", NODE, ADD, PICKY, None, HDD, wakes=False)
 case("NodeAffinity", "it matches now", NODE, LABEL, PICKY, HDD, SSD, wakes=True)
 case("NodeAffinity", "it did before", NODE, LABEL, PICKY, SSD, SSD, wakes=False)
+WITHOUT_DISK = {"matchExpressions": [{"key": "disk", "operator": "DoesNotExist"}]}
+REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [WITHOUT_DISK]}}
+SHUNS = pod("w", spec={"affinity": {"nodeAffinity": REQUIRED}})
+UNLABELLED = replace(node("n"), labels={})
+case("NodeAffinity", "one without labels", NODE, ADD, SHUNS, None, UNLABELLED, wakes=True)
 
 
 def listening(name: str, port: int, **given: Any) -> Pod:
@@ -352,12 +358,19 @@ def near(app: str, kind: str = "podAffinity", name: str = "w", **given: Any) -> 
     return labelled("web", name, spec={"affinity": rules}, **given)
 
 
+def near_all() -> Pod:
+    term = {"topologyKey": ZONE, "labelSelector": {}}
+    rules = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return pod("w", spec={"affinity": rules})
+
+
 NEAR, APART = near("db"), near("db", "podAntiAffinity")
 REPELS = near("web", "podAntiAffinity", "x", node="n")
 OTHER_ZONE = node("n", labels={ZONE: "b"})
 AFFINE = "InterPodAffinity"
 case(AFFINE, "one that it wants", POD, ADD, NEAR, None, DB, wakes=True)
 case(AFFINE, "one that it does not", POD, ADD, NEAR, None, WEB, wakes=False)
+case(AFFINE, "one without labels", POD, ADD, near_all(), None, pod("x", node="n"), wakes=True)
 case(AFFINE, "of no node", POD, ADD, NEAR, None, labelled("db"), wakes=False)
 case(AFFINE, "one that it avoids", POD, ADD, APART, None, DB, wakes=False)
 case(AFFINE, "it is wanted now", POD, RELABEL, NEAR, WEB, DB, wakes=True)

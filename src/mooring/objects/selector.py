@@ -14,8 +14,13 @@ Labels = Mapping[str, str]
 LabelMark = tuple[str, str | None]
 
 
+#: The mark of all labels, even if there are none: no selector asks for it.
+ANY_LABELS: LabelMark = "", None
+
+
 def marks_of(labels: Labels) -> Iterator[LabelMark]:
-    """The marks that labels bear."""
+    """The marks that labels bear, at least one."""
+    yield ANY_LABELS
     for key, value in labels.items():
         yield key, value
         yield key, None
